@@ -16,7 +16,7 @@ async fn add(
     /// The second number.
     b: i64,
 ) -> Result<Total, ToolError> {
-    let sum = a.checked_add(b).ok_or_else(|| ToolError::said("the sum is too large"))?;
+    let sum = a.checked_add(b).ok_or_else(|| ToolError::new("the sum is too large"))?;
     Ok(Total { sum })
 }
 

@@ -12,7 +12,7 @@ struct Question {
 }
 
 async fn ask_service(cx: Context, Question { prompt }: Question) -> Result<String, ToolError> {
-    let key = cx.env("API_KEY").ok_or_else(|| ToolError::said("API_KEY not set"))?;
+    let key = cx.env("API_KEY").ok_or_else(|| ToolError::new("API_KEY not set"))?;
     let request = request(&key, &prompt);
     Ok(format!("the service would be sent {} bytes for {prompt:?}", request.len()))
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use trunkline::prelude::*;
-use trunkline::server::http::HttpOptions;
-use trunkline::{HostOptions, Layers, Limits, Metrics, Trace};
+use trunkline::server::http::HttpServerOptions;
+use trunkline::{HostOptions, Layers, Metrics, ServerLimits, Trace};
 
 #[derive(Parser)]
 struct Options {
@@ -53,7 +53,7 @@ async fn main() -> trunkline::Result<()> {
         echo.message
     });
     let server = Server::new("echo").version(env!("CARGO_PKG_VERSION")).with(echo);
-    let limits = Limits { connections: 100_000, ..Limits::default() };
+    let limits = ServerLimits { connections: 100_000, ..ServerLimits::default() };
     let layers = if options.trace { Layers::new().with(Trace::new()) } else { Layers::new() };
     let metrics = options.metrics.then(Metrics::new);
     let host = server.host(HostOptions { limits, layers, metrics, ..HostOptions::default() })?;
@@ -61,7 +61,7 @@ async fn main() -> trunkline::Result<()> {
     match options.http {
         None => serve(stdio(), host).await,
         Some(address) => {
-            let mut http_options = HttpOptions::default();
+            let mut http_options = HttpServerOptions::default();
             http_options.session_limits.total = options.max_sessions;
             http_options.session_limits.idle = Duration::from_secs(options.session_ttl);
             eprintln!("echo listens on http://{address}/mcp");
@@ -70,7 +70,7 @@ async fn main() -> trunkline::Result<()> {
     }
 }
 
-async fn serve(binding: impl Binding, host: trunkline::Host) -> trunkline::Result<()> {
+async fn serve(binding: impl ServerTransport, host: trunkline::Host) -> trunkline::Result<()> {
     Ok(binding.serve(host).await?)
 }
 

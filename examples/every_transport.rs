@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use trunkline::prelude::*;
-use trunkline::server::http::{self, HttpOptions};
+use trunkline::server::http::{self, HttpServerOptions};
 use trunkline::session::Principal;
-use trunkline::transport::{Channel as _, Lines};
+use trunkline::transport::{Channel as _, LineChannel};
 use trunkline::{Host, HostOptions};
 
 /// The longest message that is taken over the socket.
@@ -50,7 +50,7 @@ async fn over_memory(host: &Host) -> io::Result<String> {
 
 /// Three transports on one port.
 async fn over_http(host: Host, listener: TcpListener) -> io::Result<()> {
-    let endpoint = host.http(HttpOptions::default());
+    let endpoint = host.http_service(HttpServerOptions::default());
     http::serve(listener, &endpoint, endpoint.clone(), GRACE).await.map(drop)
 }
 
@@ -64,8 +64,8 @@ async fn over_socket(host: Host, path: &Path) -> io::Result<()> {
             Some(_) = clients.join_next() => {}
             accepted = listener.accept() => {
                 let (reader, writer) = accepted?.0.into_split();
-                let (channel, host) = (Lines::new(reader, writer, LIMIT), host.clone());
-                clients.spawn(async move { host.channel(channel, Principal::Process).await });
+                let (channel, host) = (LineChannel::new(reader, writer, LIMIT), host.clone());
+                clients.spawn(async move { host.serve_channel(channel, Principal::Process).await });
             }
         }
     }

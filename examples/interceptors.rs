@@ -7,16 +7,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use trunkline::prelude::*;
-use trunkline::protocol::codec::Reply;
-use trunkline::protocol::{Raw, Refusal};
+use trunkline::protocol::codec::ServerResult;
+use trunkline::protocol::{RawJson, Refusal};
 use trunkline::server::BoxFuture;
-use trunkline::{Call, ConcurrencyLimit, Interceptor, Next, Outcome, Timeout};
+use trunkline::{ConcurrencyLimit, HandlerOutcome, IncomingCall, Interceptor, Next, Timeout};
 
 /// Writes who called what, how it went and how long it took, and nothing of what was said.
 struct Audit<W>(Arc<Mutex<W>>);
 
 impl<W: Write + Send + 'static> Interceptor for Audit<W> {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         let (who, method) = (call.context.principal(), call.method.as_str());
         // Any other name is the caller's own words.
         let tool =
@@ -26,7 +30,7 @@ impl<W: Write + Send + 'static> Interceptor for Audit<W> {
             let began = Instant::now();
             let answer = next.run(call).await;
             let how = match &answer {
-                Ok(Outcome::Done(_)) => "done",
+                Ok(HandlerOutcome::Done(_)) => "done",
                 Ok(_) => "asked",
                 Err(refusal) => refusal.name(),
             };
@@ -40,15 +44,15 @@ impl<W: Write + Send + 'static> Interceptor for Audit<W> {
 }
 
 /// Takes a word out of what tools answer.
-async fn redact(call: Call, next: Next) -> Result<Outcome, Refusal> {
+async fn redact(call: IncomingCall, next: Next) -> Result<HandlerOutcome, Refusal> {
     let mut outcome = next.run(call).await?;
-    if let Outcome::Done(Reply::Tool(result)) = &mut outcome {
+    if let HandlerOutcome::Done(ServerResult::Tool(result)) = &mut outcome {
         for block in &mut result.content {
             if let Some(clean) = block.as_text().map(|text| text.replace("hunter2", "[redacted]")) {
                 *block = Content::text(clean);
             }
         }
-        let clean = |raw: Raw| Raw::parse(raw.as_str().replace("hunter2", "[redacted]")).ok();
+        let clean = |raw: RawJson| RawJson::parse(raw.as_str().replace("hunter2", "[redacted]")).ok();
         result.structured = result.structured.take().and_then(clean);
     }
     Ok(outcome)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use trunkline::server::http::{self, HttpOptions};
+use trunkline::server::http::{self, HttpServerOptions};
 use trunkline::session::{
     BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
@@ -64,10 +64,10 @@ impl SessionStore for PlainStore {
         } else if kept.len() >= self.0.total {
             Some(StoreError::Full)
         } else {
-            (is_one_party && of_owner >= self.0.per_principal).then_some(StoreError::TooManyOfPrincipal)
+            (is_one_party && of_owner >= self.0.per_principal).then_some(StoreError::PrincipalQuotaExceeded)
         };
         if refusal.is_none() {
-            kept.insert(record.id, (record.detached(), now));
+            kept.insert(record.id, (record.into_owned_buffers(), now));
         }
         ready(refusal.map_or(Ok(()), Err))
     }
@@ -85,7 +85,7 @@ impl SessionStore for PlainStore {
         if new.raw_bytes() > self.0.record_bytes {
             return ready(Err(StoreError::TooLarge));
         }
-        let new = new.detached();
+        let new = new.into_owned_buffers();
         let done = self.with(new.id, Some(&new.principal), now, |record| {
             *record = SessionRecord { created: record.created, ..new.clone() };
         });
@@ -133,9 +133,9 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 #[tokio::main]
 async fn main() -> trunkline::Result<()> {
     let sessions = Arc::new(PlainStore::new(SessionLimits::default()));
-    let options = HttpOptions { sessions: Some(sessions), ..HttpOptions::default() };
+    let options = HttpServerOptions { sessions: Some(sessions), ..HttpServerOptions::default() };
     let server = Server::new("plain").with(Tool::new("hello").run(async || "hello"));
-    let endpoint = server.host(HostOptions::default())?.http(options);
+    let endpoint = server.host(HostOptions::default())?.http_service(options);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
     http::serve(listener, &endpoint, endpoint.clone(), Duration::from_secs(5)).await?;
     Ok(())

@@ -31,7 +31,7 @@ impl Encoding {
             "" | "utf-8" | "utf8" => Ok(Self::Utf8),
             "utf-16le" => Ok(Self::Utf16Le),
             "utf-16be" => Ok(Self::Utf16Be),
-            _ => Err(ToolError::said("FILE_ENCODING is none of utf-8, utf-16le and utf-16be")),
+            _ => Err(ToolError::new("FILE_ENCODING is none of utf-8, utf-16le and utf-16be")),
         }
     }
 
@@ -43,7 +43,7 @@ impl Encoding {
         };
         let (units, rest) = bytes.as_chunks::<2>();
         if !rest.is_empty() {
-            return Err(ToolError::said("the file is not UTF-16: it has an odd number of bytes"));
+            return Err(ToolError::new("the file is not UTF-16: it has an odd number of bytes"));
         }
         let text = String::from_utf16(&units.iter().map(|pair| unit(*pair)).collect::<Vec<_>>())?;
         Ok(text.trim_start_matches('\u{feff}').to_owned())

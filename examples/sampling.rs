@@ -13,7 +13,7 @@ struct Text {
 
 async fn summarize(cx: Context, Text { text }: Text) -> Result<String, ToolError> {
     let message = PromptMessage::user(format!("Summarize in one sentence:\n\n{text}"));
-    let question = SampleQuestion::new([message], 200).system("You write short and plain sentences.");
+    let question = CreateMessageRequest::new([message], 200).system("You write short and plain sentences.");
     let answer = cx.sample(question).await?;
     let said: Vec<&str> = answer.content.iter().filter_map(Content::as_text).collect();
     Ok(format!("{} (by {})", said.join("\n"), answer.model))

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use trunkline::HostOptions;
 use trunkline::prelude::*;
-use trunkline::protocol::model::{self, SampleQuestion, ToolUseContent};
+use trunkline::protocol::model::{self, CreateMessageRequest, ToolUseContent};
 
 /// A model that only ever looks things up would cost its owner without end.
 const MOST_ROUNDS: usize = 5;
@@ -19,7 +19,7 @@ struct Basket {
 
 async fn estimate(cx: Context, Basket { wishes }: Basket) -> Result<String, ToolError> {
     let ask = PromptMessage::user(format!("What do these cost together? {wishes}"));
-    let mut talk = SampleQuestion::new([ask], 500).tools([price_tool()]);
+    let mut talk = CreateMessageRequest::new([ask], 500).tools([price_tool()]);
     for _ in 0..MOST_ROUNDS {
         let said = cx.sample(talk.clone()).await?;
         // All that the model asks for at once is answered at once, in one message.
@@ -30,7 +30,7 @@ async fn estimate(cx: Context, Basket { wishes }: Basket) -> Result<String, Tool
         }
         talk = talk.assistant(said.content).user(results);
     }
-    Err(ToolError::said("the model did not come to an end"))
+    Err(ToolError::new("the model did not come to an end"))
 }
 
 fn price_tool() -> model::Tool {

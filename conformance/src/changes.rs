@@ -45,5 +45,5 @@ async fn update_resource(cx: Context) -> Result<&'static str, ToolError> {
 }
 
 fn server_of(cx: &Context) -> Result<&ServerHandle, ToolError> {
-    cx.server().ok_or_else(|| ToolError::said("this call has no server to change"))
+    cx.server().ok_or_else(|| ToolError::new("this call has no server to change"))
 }

@@ -23,7 +23,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             .description("Returns a text, a picture and a resource.")
             .run(mixed),
         Tool::new("test_error_handling").description("Always fails.").run(async || {
-            Err::<(), _>(ToolError::said("This tool intentionally returns an error for testing"))
+            Err::<(), _>(ToolError::new("This tool intentionally returns an error for testing"))
         }),
     ]
 }

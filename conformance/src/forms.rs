@@ -34,7 +34,7 @@ struct Contact {
 }
 
 async fn ask_contact(cx: Context, Message { message }: Message) -> Result<String, ToolError> {
-    let Fields(contact) = cx.ask(ask::<Fields<Contact>>(message)).await?;
+    let SchemaForm(contact) = cx.ask(ask::<SchemaForm<Contact>>(message)).await?;
     said(&contact)
 }
 
@@ -63,7 +63,7 @@ impl Default for Profile {
 }
 
 async fn ask_profile(cx: Context) -> Result<String, ToolError> {
-    let Fields(profile) = cx.ask(ask::<Fields<Profile>>("Is this you?")).await?;
+    let SchemaForm(profile) = cx.ask(ask::<SchemaForm<Profile>>("Is this you?")).await?;
     said(&profile)
 }
 
@@ -107,7 +107,7 @@ enum Legacy {
 }
 
 async fn ask_choices(cx: Context) -> Result<String, ToolError> {
-    let Fields(choices) = cx.ask(ask::<Fields<Choices>>("Which of these?")).await?;
+    let SchemaForm(choices) = cx.ask(ask::<SchemaForm<Choices>>("Which of these?")).await?;
     said(&choices)
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool::new("test_tool_with_logging").description("Logs when it starts, works and ends.").run(log),
         Tool::new("test_logging_tool").description("Logs once, for callers that want it.").run(
             async |cx: Context| {
-                cx.log(Level::Info, "The logging tool runs");
+                cx.log(LoggingLevel::Info, "The logging tool runs");
                 "logged"
             },
         ),
@@ -43,11 +43,11 @@ async fn report(cx: Context) -> &'static str {
 }
 
 async fn log(cx: Context) -> &'static str {
-    cx.log(Level::Info, "Tool execution started");
+    cx.log(LoggingLevel::Info, "Tool execution started");
     sleep(STEP).await;
-    cx.log(Level::Info, "Tool processing data");
+    cx.log(LoggingLevel::Info, "Tool processing data");
     sleep(STEP).await;
-    cx.log(Level::Info, "Tool execution completed");
+    cx.log(LoggingLevel::Info, "Tool execution completed");
     "done"
 }
 

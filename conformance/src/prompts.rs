@@ -67,7 +67,7 @@ struct Subject {
 }
 
 async fn ask_context(cx: Context) -> Result<String, ToolError> {
-    let Fields(Subject { context }) =
+    let SchemaForm(Subject { context }) =
         cx.ask(ask("What context should the prompt use?").key("user_context")).await?;
     Ok(format!("Talk about {context}."))
 }

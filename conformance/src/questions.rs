@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use trunkline::prelude::*;
-use trunkline::protocol::model::{Root, SampleResult};
-use trunkline::server::{Ask, roots};
+use trunkline::protocol::model::{CreateMessageResult, Root};
+use trunkline::server::{TypedInputRequest, roots};
 
 pub(crate) fn tools() -> Vec<Tool> {
     let ask_tool = |asks: &str| Tool::new(format!("test_input_required_result_{asks}"));
@@ -46,16 +46,16 @@ struct Consent {
     ok: bool,
 }
 
-fn name() -> Ask<Fields<Name>> {
+fn name() -> TypedInputRequest<SchemaForm<Name>> {
     ask("What is your name?").key("user_name")
 }
 
-fn capital() -> Ask<SampleResult> {
+fn capital() -> TypedInputRequest<CreateMessageResult> {
     sample_text("What is the capital of France?").key("capital_question")
 }
 
-fn sample_text(prompt: &str) -> Ask<SampleResult> {
-    sample(SampleQuestion::new([PromptMessage::user(prompt)], 100))
+fn sample_text(prompt: &str) -> TypedInputRequest<CreateMessageResult> {
+    sample(CreateMessageRequest::new([PromptMessage::user(prompt)], 100))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ async fn ask_late(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn ask_name(cx: Context) -> Result<String, ToolError> {
-    let Fields(Name { name }) = cx.ask(name()).await?;
+    let SchemaForm(Name { name }) = cx.ask(name()).await?;
     Ok(format!("Hello, {name}!"))
 }
 
@@ -89,21 +89,21 @@ async fn ask_roots(cx: Context) -> Result<String, ToolError> {
 }
 
 async fn ask_consent(cx: Context) -> Result<&'static str, ToolError> {
-    let Fields(Consent { ok }) = cx.ask(ask("Please confirm.").key("confirm")).await?;
+    let SchemaForm(Consent { ok }) = cx.ask(ask("Please confirm.").key("confirm")).await?;
     // A state that is not ours never gets here.
     Ok(if ok { "state-ok: confirmed" } else { "state-ok: not confirmed" })
 }
 
 async fn ask_everyone(cx: Context) -> Result<String, ToolError> {
     let greeting = sample_text("Make up a greeting.").key("greeting");
-    let (Fields(Name { name }), greeting, roots) =
+    let (SchemaForm(Name { name }), greeting, roots) =
         cx.ask_all((name(), greeting, roots().key("client_roots"))).await?;
     Ok(format!("{} {name}, who works in {}", words(&greeting), uris(&roots)))
 }
 
 async fn ask_twice(cx: Context) -> Result<String, ToolError> {
-    let Fields(Name { name }) = cx.ask(ask("What is your name?").key("step1")).await?;
-    let Fields(Colour { color }) = cx.ask(ask("What is your favourite colour?").key("step2")).await?;
+    let SchemaForm(Name { name }) = cx.ask(ask("What is your name?").key("step1")).await?;
+    let SchemaForm(Colour { color }) = cx.ask(ask("What is your favourite colour?").key("step2")).await?;
     Ok(format!("{name} likes {color}"))
 }
 
@@ -122,7 +122,7 @@ async fn ask_whoever_is_there(cx: Context) -> Result<String, ToolError> {
     Ok(format!("learnt: {}", learnt.join("; ")))
 }
 
-fn words(answer: &SampleResult) -> String {
+fn words(answer: &CreateMessageResult) -> String {
     answer.content.iter().filter_map(Content::as_text).collect()
 }
 

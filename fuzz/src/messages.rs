@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use trunkline_protocol::envelope::{self, Bounds, Incoming, Malformed, Message, Params};
-use trunkline_protocol::{Raw, Revision, emit};
+use trunkline_protocol::envelope::{self, MalformedMessage, Message, MessageLimits, MessageOrBatch, Params};
+use trunkline_protocol::{RawJson, Revision, emit};
 
 /// No answer to a message that is refused is longer than this, beside the id that it repeats.
 const MOST_ANSWER: usize = 2048;
@@ -11,14 +11,14 @@ const MOST_ANSWER: usize = 2048;
 /// Reads any bytes as a message; what is read is JSON, keeps its id byte for byte, and is read the same once written
 /// again. What is refused is answered with a short message that is JSON itself.
 pub fn envelope(data: &[u8]) {
-    let bounds = Bounds::default();
+    let bounds = MessageLimits::default();
     match envelope::read(Bytes::copy_from_slice(data), bounds) {
         Err(malformed) => check_refusal(&malformed),
-        Ok(Incoming::One(message)) => {
+        Ok(MessageOrBatch::One(message)) => {
             assert!(serde_json::from_slice::<&RawValue>(data).is_ok(), "another parser refuses it");
             check_message(&message, data);
         }
-        Ok(Incoming::Batch(messages)) => {
+        Ok(MessageOrBatch::Batch(messages)) => {
             assert!(serde_json::from_slice::<Vec<&RawValue>>(data).is_ok(), "another parser refuses it");
             assert!((1..=bounds.batch).contains(&messages.len()));
             for message in &messages {
@@ -31,7 +31,7 @@ pub fn envelope(data: &[u8]) {
     }
 }
 
-fn check_refusal(malformed: &Malformed) {
+fn check_refusal(malformed: &MalformedMessage) {
     for revision in [Revision::NEWEST, Revision::NEWEST_LEGACY, Revision::V2024_11_05] {
         let answer = emit::error(malformed.id.as_ref(), &malformed.refusal, revision);
         assert!(serde_json::from_str::<&RawValue>(&answer).is_ok(), "{answer}");
@@ -46,8 +46,8 @@ fn check_message(message: &Message, data: &[u8]) {
     assert!(data.windows(id.len()).any(|window| window == id.as_bytes()), "{id} is not what was sent");
     let params = whole(&request.params);
     let written = emit::request(&request.id, &request.method, Some(&params));
-    let again = match envelope::read(Bytes::from(written.clone()), Bounds::default()) {
-        Ok(Incoming::One(Message::Request(again))) => again,
+    let again = match envelope::read(Bytes::from(written.clone()), MessageLimits::default()) {
+        Ok(MessageOrBatch::One(Message::Request(again))) => again,
         other => panic!("{written} is read as {other:?}"),
     };
     assert_eq!(again.id, request.id);
@@ -56,7 +56,7 @@ fn check_message(message: &Message, data: &[u8]) {
 }
 
 /// Puts the parameters together again, `_meta` last.
-fn whole(params: &Params) -> Raw {
+fn whole(params: &Params) -> RawJson {
     let mut members = params.members.clone();
     if let Some(meta) = &params.meta {
         members.set("_meta", meta.to_raw());

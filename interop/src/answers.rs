@@ -3,10 +3,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use trunkline_client::protocol::model::{
-    Action, Answer, ClientCapabilities, Content, Question, Role, Root, SampleResult,
+    ClientCapabilities, Content, CreateMessageResult, ElicitAction, InputRequest, InputResponse, Role, Root,
 };
-use trunkline_client::protocol::{Members, Raw, Refusal};
-use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_client::protocol::{JsonObject, RawJson, Refusal};
+use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
 use crate::seen::Seen;
 
@@ -21,14 +21,14 @@ pub(crate) struct Answers {
 
 #[derive(Debug, Default)]
 struct Shared {
-    action: Mutex<Option<Action>>,
+    action: Mutex<Option<ElicitAction>>,
     roots: Mutex<Vec<Root>>,
-    asked: Seen<(Origin, Question)>,
+    asked: Seen<(InputOrigin, InputRequest)>,
 }
 
 impl Answers {
     /// Says what is done with forms and pages from now on.
-    pub(crate) fn will(&self, action: Action) {
+    pub(crate) fn will(&self, action: ElicitAction) {
         *self.shared.action.lock() = Some(action);
     }
 
@@ -39,27 +39,29 @@ impl Answers {
     }
 
     /// Returns what was asked so far.
-    pub(crate) fn asked(&self) -> &Seen<(Origin, Question)> {
+    pub(crate) fn asked(&self) -> &Seen<(InputOrigin, InputRequest)> {
         &self.shared.asked
     }
 
     /// Answers a question.
-    pub(crate) fn reply(&self, question: &Question) -> Answer {
+    pub(crate) fn reply(&self, question: &InputRequest) -> InputResponse {
         let action = self.shared.action.lock();
-        match (question, action.unwrap_or(Action::Accept)) {
-            (Question::Sample(_), _) => Answer::Sample(SampleResult {
+        match (question, action.unwrap_or(ElicitAction::Accept)) {
+            (InputRequest::Sampling(_), _) => InputResponse::Sampling(CreateMessageResult {
                 role: Role::Assistant,
                 content: vec![Content::text(MODEL_SAYS)],
                 model: "oracle".to_owned(),
                 stop_reason: Some("endTurn".to_owned()),
                 meta: None,
-                rest: Members::new(),
+                rest: JsonObject::new(),
             }),
-            (Question::Roots, _) => Answer::Roots(self.shared.roots.lock().clone()),
-            (_, Action::Decline) => Answer::decline(),
-            (_, Action::Cancel) => Answer::cancel(),
-            (Question::Form(form), Action::Accept) => Answer::accept(Some(fill_in(&form.schema))),
-            (Question::Url(_), Action::Accept) => Answer::accept(None),
+            (InputRequest::Roots, _) => InputResponse::Roots(self.shared.roots.lock().clone()),
+            (_, ElicitAction::Decline) => InputResponse::decline(),
+            (_, ElicitAction::Cancel) => InputResponse::cancel(),
+            (InputRequest::Form(form), ElicitAction::Accept) => {
+                InputResponse::accept(Some(fill_in(&form.schema)))
+            }
+            (InputRequest::Url(_), ElicitAction::Accept) => InputResponse::accept(None),
         }
     }
 }
@@ -69,7 +71,11 @@ impl InputHandler for Answers {
         ClientCapabilities::default().with_form().with_url().with_sampling().with_roots()
     }
 
-    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        origin: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         let answer = self.reply(&question);
         self.shared.asked.put((origin, question));
         Box::pin(std::future::ready(Ok(answer)))
@@ -77,7 +83,7 @@ impl InputHandler for Answers {
 }
 
 /// Fills in a form as somebody would who is called Ada, takes the first of every choice and likes defaults.
-fn fill_in(schema: &Raw) -> Raw {
+fn fill_in(schema: &RawJson) -> RawJson {
     let schema: Value = schema.decode().unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object);
     let content: Map<_, _> = properties

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use trunkline_client::protocol::{Era, Level, Revision};
-use trunkline_client::{Builder, Client, Error, Limits, LogMessage};
+use trunkline_client::protocol::{Era, LoggingLevel, Revision};
+use trunkline_client::{Client, ClientBuilder, ClientLimits, Error, LogMessage};
 
 use crate::answers::Answers;
 use crate::leftovers::{MARK, mark};
@@ -35,12 +35,15 @@ impl<'o> Peer<'o> {
         let logs = Arc::new(Seen::default());
         let mark = mark();
         let heard = logs.clone();
-        let mut builder: Builder = Client::builder()
+        let mut builder: ClientBuilder = Client::builder()
             .input(answers.clone())
             .on_log(move |message| heard.put(message.clone()))
             .env(MARK, &mark)
             // What stands between us and a server may have to find out first what that speaks.
-            .limits(Limits { probe_within: 2 * Limits::default().connect_within, ..Limits::default() })
+            .limits(ClientLimits {
+                probe_timeout: 2 * ClientLimits::default().handshake_timeout,
+                ..ClientLimits::default()
+            })
             // Where the server of a memory keeps it; no other server looks at this.
             .env("MEMORY_FILE_PATH", options.scratch.join("memory.jsonl").to_string_lossy());
         if let Some(revision) = pin {
@@ -80,7 +83,7 @@ impl<'o> Peer<'o> {
     }
 
     /// Asks for the log from a level on, and forgets what was logged before.
-    pub(crate) async fn hear(&self, level: Level) -> Checked {
+    pub(crate) async fn hear(&self, level: LoggingLevel) -> Checked {
         self.client.set_level(level).await?;
         self.logs.take();
         Ok(())

@@ -1,6 +1,6 @@
 //! Reads the few options that commands have, and refuses the rest.
 
-use crate::Outcome;
+use crate::TaskResult;
 
 /// The words after the command's name, taken out one by one as options claim them.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Args {
     }
 
     /// Takes `name` and the word after it, if they are there.
-    pub(crate) fn value(&mut self, name: &str) -> Outcome<Option<String>> {
+    pub(crate) fn value(&mut self, name: &str) -> TaskResult<Option<String>> {
         let Some(at) = self.words.iter().position(|word| word == name) else {
             return Ok(None);
         };
@@ -44,7 +44,7 @@ impl Args {
     }
 
     /// Takes `name` and its value as often as they are there.
-    pub(crate) fn values(&mut self, name: &str) -> Outcome<Vec<String>> {
+    pub(crate) fn values(&mut self, name: &str) -> TaskResult<Vec<String>> {
         let mut found = Vec::new();
         while let Some(value) = self.value(name)? {
             found.push(value);
@@ -66,7 +66,7 @@ impl Args {
     }
 
     /// Refuses whatever no option has claimed.
-    pub(crate) fn finish(self) -> Outcome {
+    pub(crate) fn finish(self) -> TaskResult {
         match self.words.iter().chain(&self.after_dashes).next() {
             None => Ok(()),
             Some(word) => Err(format!("`{word}` means nothing here").into()),

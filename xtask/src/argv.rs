@@ -1,12 +1,12 @@
 //! `cargo xtask argv`: the campaign of random programs whose calls have to be read back exactly.
 
 use crate::args::Args;
-use crate::{Outcome, run};
+use crate::{TaskResult, run};
 
 /// How many sets of arguments are tried unless told otherwise.
 const CALLS: usize = 1_000_000;
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let calls = args.number().unwrap_or(CALLS);
     args.finish()?;
     let campaign = "a_million_calls_are_read_back_exactly_or_refused_for_a_reason";

@@ -8,15 +8,15 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use crate::args::Args;
-use crate::fixture::{self, Server};
-use crate::run::{self, Running};
-use crate::{Outcome, root};
+use crate::fixture::{self, FixtureServer};
+use crate::run::{self, BackgroundProcess};
+use crate::{TaskResult, root};
 
 const BROWSER: &str = "chromium";
 const PAGE: &str = "interop/browser/page.html";
 
 /// A browser that starts for the first time may take its time.
-const LIMIT: Duration = Duration::from_secs(60);
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The names under which the page is opened, and what it must report.
 const VISITS: &[(&str, &str)] = &[
@@ -24,11 +24,11 @@ const VISITS: &[(&str, &str)] = &[
     ("evil.example", "fetch did not, eventSource did not, cookie did not, webSocket did not"),
 ];
 
-pub(crate) fn command(args: Args) -> Outcome {
+pub(crate) fn command(args: Args) -> TaskResult {
     args.finish()?;
     install()?;
     let binary = fixture::build("everything-server")?;
-    let server = Server::start_by(|address| {
+    let server = FixtureServer::start_by(|address| {
         let mut command = run::command(&binary);
         command.args(["--cookie-sessions", "--http", &address.to_string()]);
         command
@@ -48,7 +48,7 @@ pub(crate) fn command(args: Args) -> Outcome {
 }
 
 /// Installs the browser of the distribution, unless there is one.
-fn install() -> Outcome {
+fn install() -> TaskResult {
     let version = run::command(BROWSER).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if version.is_ok_and(|status| status.success()) {
         return Ok(());
@@ -65,7 +65,7 @@ fn install() -> Outcome {
 }
 
 /// Opens a page and returns what it reports.
-fn visit(url: &str, profile: &Path, reports: &Receiver<String>) -> Outcome<String> {
+fn visit(url: &str, profile: &Path, reports: &Receiver<String>) -> TaskResult<String> {
     let mut command = run::command(BROWSER);
     command
         .args([
@@ -82,12 +82,12 @@ fn visit(url: &str, profile: &Path, reports: &Receiver<String>) -> Outcome<Strin
         .arg(url)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let _browser = Running::start(&mut command)?;
-    reports.recv_timeout(LIMIT).map_err(|_| format!("the page at {url} reported nothing").into())
+    let _browser = BackgroundProcess::start(&mut command)?;
+    reports.recv_timeout(BROWSER_TIMEOUT).map_err(|_| format!("the page at {url} reported nothing").into())
 }
 
 /// Serves the page, and hands on what it posts.
-fn serve_page() -> Outcome<(SocketAddr, Receiver<String>)> {
+fn serve_page() -> TaskResult<(SocketAddr, Receiver<String>)> {
     let page = std::fs::read_to_string(root().join(PAGE))?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

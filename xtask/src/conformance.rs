@@ -7,47 +7,47 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::args::Args;
-use crate::fixture::{self, Server};
-use crate::table::Table;
-use crate::tools::{self, Tools};
-use crate::verdict::{Check, Verdict};
-use crate::{Outcome, run};
+use crate::fixture::{self, FixtureServer};
+use crate::suite_results::{SuiteCheck, SuiteResults};
+use crate::table::TextTable;
+use crate::tools::{self, InstalledTools};
+use crate::{TaskResult, run};
 
 /// The revisions whose required scenarios the suite has frozen.
-const SCORED: &[&str] = &["2025-11-25", "2026-07-28"];
+const SCORED_REVISIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 
 /// The revisions that the suite can speak.
-const SPOKEN: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+const SUPPORTED_REVISIONS: &[&str] = &["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
 /// Statuses that have a column of their own; any other is counted in the column of the bad ones.
 const COLUMNS: &[&str] = &["SUCCESS", "SKIPPED", "INFO", "WARNING", "FAILURE"];
 
-const RUN_LIMIT: Duration = Duration::from_secs(900);
+const RUN_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// What is tested: a server by its URL, or a client by its command line.
 #[derive(Debug)]
-enum Subject {
+enum TestSubject {
     Server(String),
     Client(String),
 }
 
 /// One run of the suite.
 #[derive(Debug, PartialEq, Eq)]
-struct Run {
+struct SuiteRun {
     name: String,
     arguments: Vec<String>,
 }
 
 /// Which runs were asked for.
 #[derive(Debug, Default)]
-struct Choice {
+struct RunChoice {
     spec_version: Option<String>,
     quick: bool,
 }
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let half = args.choice(&["server", "client"]);
-    let choice = Choice { spec_version: args.value("--spec-version")?, quick: args.flag("--quick") };
+    let choice = RunChoice { spec_version: args.value("--spec-version")?, quick: args.flag("--quick") };
     let verbose = args.flag("--verbose");
     let through_bridge = args.flag("--through-bridge");
     let url = args.value("--url")?;
@@ -67,11 +67,11 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     let mut bad = 0;
     if server {
         bad += match url {
-            Some(url) => judge(&tools, &Subject::Server(url), &runs, verbose)?,
+            Some(url) => judge(&tools, &TestSubject::Server(url), &runs, verbose)?,
             None => {
                 // One process for all runs: a server must not mind what earlier clients spoke.
-                let server = Server::start(&fixture::build("everything-server")?)?;
-                judge(&tools, &Subject::Server(server.url("http", "/mcp")), &runs, verbose)?
+                let server = FixtureServer::start(&fixture::build("everything-server")?)?;
+                judge(&tools, &TestSubject::Server(server.url("http", "/mcp")), &runs, verbose)?
             }
         };
     }
@@ -80,7 +80,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
             Some(command) => command,
             None => fixture::build("everything-client")?.display().to_string(),
         };
-        bad += judge(&tools, &Subject::Client(command), &runs, verbose)?;
+        bad += judge(&tools, &TestSubject::Client(command), &runs, verbose)?;
     }
     if server && client && choice.spec_version.is_none() {
         bad += bridge::judge(&tools, verbose)?;
@@ -88,7 +88,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     conclude(bad)
 }
 
-fn conclude(bad: usize) -> Outcome {
+fn conclude(bad: usize) -> TaskResult {
     if bad > 0 {
         return Err(format!("the conformance suite has {bad} complaints").into());
     }
@@ -96,18 +96,18 @@ fn conclude(bad: usize) -> Outcome {
 }
 
 /// Lists the runs: the scored sets, then everything the suite has at each revision, then the extensions.
-fn plan(choice: &Choice) -> Outcome<Vec<Run>> {
+fn plan(choice: &RunChoice) -> TaskResult<Vec<SuiteRun>> {
     let wanted = |version: &&&str| choice.spec_version.as_deref().is_none_or(|only| only == **version);
-    let run = |name: String, arguments: &[&str]| Run {
+    let run = |name: String, arguments: &[&str]| SuiteRun {
         name,
         arguments: arguments.iter().map(ToString::to_string).collect(),
     };
     let mut runs = Vec::new();
-    for version in SCORED.iter().filter(wanted) {
+    for version in SCORED_REVISIONS.iter().filter(wanted) {
         runs.push(run(format!("required-{version}"), &["--requirements", version]));
     }
     if !choice.quick {
-        for version in SPOKEN.iter().filter(wanted) {
+        for version in SUPPORTED_REVISIONS.iter().filter(wanted) {
             runs.push(run(format!("all-{version}"), &["--suite", "all", "--spec-version", version]));
         }
         if choice.spec_version.is_none() {
@@ -118,7 +118,7 @@ fn plan(choice: &Choice) -> Outcome<Vec<Run>> {
         let version = choice.spec_version.as_deref().unwrap_or_default();
         return Err(format!(
             "there is nothing to run at `{version}`; the suite speaks {}",
-            SPOKEN.join(", ")
+            SUPPORTED_REVISIONS.join(", ")
         )
         .into());
     }
@@ -126,10 +126,15 @@ fn plan(choice: &Choice) -> Outcome<Vec<Run>> {
 }
 
 /// Runs the suite against a subject, and counts what fails it.
-fn judge(tools: &Tools, subject: &Subject, runs: &[Run], verbose: bool) -> Outcome<usize> {
+fn judge(
+    tools: &InstalledTools,
+    subject: &TestSubject,
+    runs: &[SuiteRun],
+    verbose: bool,
+) -> TaskResult<usize> {
     let results = fixture::results_folder(subject.results())?;
     let mut table =
-        Table::new(&["run", "scenarios", "success", "skipped", "info", "warning", "failure", "exempt"]);
+        TextTable::new(&["run", "scenarios", "success", "skipped", "info", "warning", "failure", "exempt"]);
     let mut bad = 0;
     for run in runs {
         let verdict = run_suite(tools, subject, run, &results)?;
@@ -141,15 +146,21 @@ fn judge(tools: &Tools, subject: &Subject, runs: &[Run], verbose: bool) -> Outco
     Ok(bad)
 }
 
-fn run_suite(tools: &Tools, subject: &Subject, run: &Run, results: &Path) -> Outcome<Verdict> {
+fn run_suite(
+    tools: &InstalledTools,
+    subject: &TestSubject,
+    run: &SuiteRun,
+    results: &Path,
+) -> TaskResult<SuiteResults> {
     println!("conformance {} {}", subject.half(), run.arguments.join(" "));
     let folder = results.join(&run.name);
     let log = results.join(format!("{}.log", run.name));
     std::fs::create_dir_all(&folder)?;
     let mut command = suite(tools, subject);
     command.args(&run.arguments).arg("--output-dir").arg(&folder);
-    let status = run::run_logged(&mut command, &log, RUN_LIMIT)?;
-    let mut verdict = Verdict::read(&folder).map_err(|error| format!("{error}; see {}", log.display()))?;
+    let status = run::run_logged(&mut command, &log, RUN_TIMEOUT)?;
+    let mut verdict =
+        SuiteResults::read(&folder).map_err(|error| format!("{error}; see {}", log.display()))?;
     verdict.read_summary(&std::fs::read_to_string(&log)?);
     // The suite ends with 1 when a check failed; any other end means that it broke down itself.
     let explained = verdict.bad().count() + verdict.exempt() > 0;
@@ -160,17 +171,17 @@ fn run_suite(tools: &Tools, subject: &Subject, run: &Run, results: &Path) -> Out
     }
 }
 
-fn suite(tools: &Tools, subject: &Subject) -> Command {
+fn suite(tools: &InstalledTools, subject: &TestSubject) -> Command {
     let mut command = run::command(&tools.node);
     command.arg(&tools.conformance);
     match subject {
-        Subject::Server(url) => command.args([subject.half(), "--url", url]),
-        Subject::Client(line) => command.args([subject.half(), "--command", line]),
+        TestSubject::Server(url) => command.args([subject.half(), "--url", url]),
+        TestSubject::Client(line) => command.args([subject.half(), "--command", line]),
     };
     command
 }
 
-impl Subject {
+impl TestSubject {
     fn half(&self) -> &'static str {
         match self {
             Self::Server(_) => "server",
@@ -193,8 +204,8 @@ impl Subject {
 }
 
 /// Prints what needs to be seen and counts the checks that fail the run.
-fn show(run: &str, subject: &Subject, verdict: &Verdict, verbose: bool) -> usize {
-    let print = |check: &Check| {
+fn show(run: &str, subject: &TestSubject, verdict: &SuiteResults, verbose: bool) -> usize {
+    let print = |check: &SuiteCheck| {
         println!("  {} {run} {} {}: {}", check.status, check.scenario, check.id, check.message);
     };
     for check in
@@ -206,7 +217,7 @@ fn show(run: &str, subject: &Subject, verdict: &Verdict, verbose: bool) -> usize
     verdict.bad().chain(skipped).inspect(|check| print(check)).count()
 }
 
-fn row(run: &str, verdict: &Verdict) -> Vec<String> {
+fn row(run: &str, verdict: &SuiteResults) -> Vec<String> {
     let tally = verdict.tally();
     let unknown: usize =
         tally.iter().filter(|(status, _)| !COLUMNS.contains(status)).map(|(_, count)| count).sum();
@@ -224,7 +235,7 @@ mod tests {
     use super::*;
 
     fn names(spec_version: Option<&str>, quick: bool) -> Vec<String> {
-        let choice = Choice { spec_version: spec_version.map(str::to_owned), quick };
+        let choice = RunChoice { spec_version: spec_version.map(str::to_owned), quick };
         plan(&choice).unwrap().into_iter().map(|run| run.name).collect()
     }
 
@@ -249,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_revision_that_nobody_speaks_is_refused() {
-        let choice = Choice { spec_version: Some("2024-01-01".to_owned()), quick: false };
+        let choice = RunChoice { spec_version: Some("2024-01-01".to_owned()), quick: false };
         assert!(plan(&choice).unwrap_err().to_string().contains("2024-01-01"));
     }
 }

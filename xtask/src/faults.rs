@@ -1,11 +1,11 @@
 //! `cargo xtask faults`: what is done to a hub under load, at full length; in small, the tests do the same.
 
 use crate::args::Args;
-use crate::{Outcome, run};
+use crate::{TaskResult, run};
 
 const CAMPAIGNS: &[&str] = &["kills", "restarts", "toggles", "crowd", "all"];
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let chosen = args.choice(CAMPAIGNS).unwrap_or_else(|| "all".to_owned());
     let number = args.number().map(|number| format!(" {number}")).unwrap_or_default();
     let is_quick = args.flag("--quick");

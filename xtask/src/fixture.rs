@@ -8,30 +8,30 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::run::{self, Running};
-use crate::{Outcome, root};
+use crate::run::{self, BackgroundProcess};
+use crate::{TaskResult, root};
 
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Builds one binary of `trunkline-conformance` and tells where it is.
 ///
 /// It is the build that the tests have made already: suites look at what a program says, and not how fast.
-pub(crate) fn build(binary: &str) -> Outcome<PathBuf> {
+pub(crate) fn build(binary: &str) -> TaskResult<PathBuf> {
     build_of("trunkline-conformance", binary)
 }
 
 /// Builds one binary of a package in the same way.
-pub(crate) fn build_of(package: &str, binary: &str) -> Outcome<PathBuf> {
+pub(crate) fn build_of(package: &str, binary: &str) -> TaskResult<PathBuf> {
     build_with(&["--package", package, "--bin", binary], binary, &[])
 }
 
 /// Builds one program of a package, `--bin` or `--example`, as users run it, and tells where it is.
-pub(crate) fn build_release(package: &str, kind: &str, binary: &str) -> Outcome<PathBuf> {
+pub(crate) fn build_release(package: &str, kind: &str, binary: &str) -> TaskResult<PathBuf> {
     build_with(&["--release", "--package", package, kind, binary], binary, &[])
 }
 
 /// Builds one program with options and variables for cargo, and tells where it is.
-pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &str)]) -> Outcome<PathBuf> {
+pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &str)]) -> TaskResult<PathBuf> {
     let mut cargo = run::cargo();
     cargo.arg("build").args(options).arg("--message-format=json-render-diagnostics");
     cargo.envs(variables.iter().copied());
@@ -47,14 +47,14 @@ pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &st
 
 /// The fixture server, listening; it ends when this value goes.
 #[derive(Debug)]
-pub(crate) struct Server {
-    running: Running,
+pub(crate) struct FixtureServer {
+    running: BackgroundProcess,
     address: SocketAddr,
 }
 
-impl Server {
+impl FixtureServer {
     /// Starts the binary on a free port and waits until it listens.
-    pub(crate) fn start(binary: &Path) -> Outcome<Self> {
+    pub(crate) fn start(binary: &Path) -> TaskResult<Self> {
         Self::start_by(|address| {
             let mut command = run::command(binary);
             command.arg("--http").arg(address.to_string());
@@ -63,7 +63,7 @@ impl Server {
     }
 
     /// Starts the command `trunkline` as a bridge in front of a server, and waits until it listens.
-    pub(crate) fn start_bridge(binary: &Path, url: &str) -> Outcome<Self> {
+    pub(crate) fn start_bridge(binary: &Path, url: &str) -> TaskResult<Self> {
         // What it tells a person to do next is not for the log of a run.
         let log = File::options().create(true).append(true).open(root().join("target/bridge.log"))?;
         Self::start_by(|address| {
@@ -75,20 +75,20 @@ impl Server {
     }
 
     /// Starts what a function makes of a free address, and waits until it listens there.
-    pub(crate) fn start_by(command: impl FnOnce(SocketAddr) -> Command) -> Outcome<Self> {
+    pub(crate) fn start_by(command: impl FnOnce(SocketAddr) -> Command) -> TaskResult<Self> {
         let address = free_address()?;
         let mut command = command(address);
-        let mut running = Running::start(&mut command)?;
+        let mut running = BackgroundProcess::start(&mut command)?;
         running
-            .wait_until(START_LIMIT, || run::is_listening(address))
+            .wait_until(START_TIMEOUT, || run::is_listening(address))
             .map_err(|error| format!("`{}` did not start: {error}", run::line(&command)))?;
         Ok(Self { running, address })
     }
 
     /// Asks the server to end, as an operator would, and waits for it.
-    pub(crate) fn end(mut self, limit: Duration) -> Outcome {
+    pub(crate) fn stop(mut self, limit: Duration) -> TaskResult {
         self.running
-            .ask_to_end(limit)
+            .terminate(limit)
             .map_err(|error| format!("the server at {}: {error}", self.address).into())
     }
 
@@ -102,7 +102,7 @@ impl Server {
 }
 
 /// Makes an empty folder for the results of one command, under `target/`.
-pub(crate) fn results_folder(name: &str) -> Outcome<PathBuf> {
+pub(crate) fn results_folder(name: &str) -> TaskResult<PathBuf> {
     let folder = root().join("target").join(name);
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -111,6 +111,6 @@ pub(crate) fn results_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-pub(crate) fn free_address() -> Outcome<SocketAddr> {
+pub(crate) fn free_address() -> TaskResult<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

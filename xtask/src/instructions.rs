@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 
 use crate::args::Args;
-use crate::{Outcome, run};
+use crate::{TaskResult, run};
 
 /// What the counts are held against; `--save` makes it anew.
 const BASELINE: &str = "bench/instructions.json";
@@ -13,7 +13,7 @@ const BASELINE: &str = "bench/instructions.json";
 /// How much more is let through, in per cent: more than another C library or processor makes out.
 const TOLERANCE: &str = "8";
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let save = args.flag("--save");
     args.finish()?;
     install_valgrind()?;
@@ -32,7 +32,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
     run::run(load.args(goal).args(["--tolerance", TOLERANCE]))
 }
 
-fn install_valgrind() -> Outcome {
+fn install_valgrind() -> TaskResult {
     if run::output(run::command("valgrind").arg("--version")).is_ok() {
         return Ok(());
     }

@@ -11,20 +11,20 @@ mod browser;
 mod conformance;
 mod faults;
 mod fixture;
-#[cfg(test)]
-mod floors;
 mod instructions;
 mod interop;
+#[cfg(test)]
+mod layers;
 mod matrix;
 mod platforms;
 mod ratchet;
 mod release;
 mod run;
 mod soak;
+mod suite_results;
 mod table;
 mod test;
 mod tools;
-mod verdict;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use args::Args;
 
 /// What every command returns; an error is one sentence for the person who ran it.
-pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+pub(crate) type TaskResult<T = ()> = Result<T, Box<dyn Error>>;
 
 const USAGE: &str = "\
 cargo xtask COMMAND
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         "interop" => interop::command(args),
         "matrix" => matrix::command(args),
         "servers" => interop::servers(args),
-        "morning" => interop::morning::command(args),
+        "morning" => interop::smoke::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "faults" => faults::command(args),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
-use crate::{Outcome, fixture, run};
+use crate::{TaskResult, fixture, run};
 
 /// One target for each family of systems, and each processor of macOS, of which both are in use.
 const TARGETS: &[&str] =
@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
 done
 ";
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let only = args.values("--only")?;
     args.finish()?;
     if let Some(unknown) = only.iter().find(|asked| !TARGETS.contains(&asked.as_str())) {
@@ -48,7 +48,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 }
 
 /// Checks the whole workspace with the `rust-version` of its `Cargo.toml`.
-fn check_with_oldest_compiler() -> Outcome {
+fn check_with_oldest_compiler() -> TaskResult {
     let oldest = env!("CARGO_PKG_RUST_VERSION");
     println!("== Rust {oldest}");
     run::run(run::command("rustup").args([
@@ -66,14 +66,14 @@ fn check_with_oldest_compiler() -> Outcome {
 }
 
 /// Writes the program that stands in for a compiler, and tells where it is.
-fn pretend_compiler() -> Outcome<PathBuf> {
+fn pretend_compiler() -> TaskResult<PathBuf> {
     let path = fixture::results_folder("platforms")?.join("cc");
     std::fs::write(&path, NO_COMPILER)?;
     run::run(run::command("chmod").arg("+x").arg(&path))?;
     Ok(path)
 }
 
-fn check(target: &str, compiler: &Path) -> Outcome {
+fn check(target: &str, compiler: &Path) -> TaskResult {
     let mut cargo = run::cargo();
     cargo.args(["clippy", "--target", target, "--all-features", "--lib", "--bins", "--example", "echo"]);
     cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::args::Args;
-use crate::fixture::{self, Server};
-use crate::{Outcome, run};
+use crate::fixture::{self, FixtureServer};
+use crate::{TaskResult, run};
 
 /// Where the binary is put, below `target/`.
 const FOLDER: &str = "dist";
 
-pub(crate) fn command(args: Args) -> Outcome {
+pub(crate) fn command(args: Args) -> TaskResult {
     args.finish()?;
     let folder = fixture::results_folder(FOLDER)?;
     // Whatever is made on the way, apart from other builds: cargo does not see that counts have changed.
@@ -30,12 +30,12 @@ pub(crate) fn command(args: Args) -> Outcome {
     println!("== a binary that counts");
     let counting = build(&workshop, &host, &format!("-Cprofile-generate={}", counts.display()))?;
     println!("== at work");
-    work(&workshop, &counting, &echo, &client)?;
+    run_training_load(&workshop, &counting, &echo, &client)?;
     println!("== the binary");
     run::run(run::command(profdata).arg("merge").arg("--output").arg(&profile).arg(&counts))?;
     let built = build(&workshop, &host, &format!("-Cprofile-use={}", profile.display()))?;
     println!("== at work again");
-    work(&workshop, &built, &echo, &client)?;
+    run_training_load(&workshop, &built, &echo, &client)?;
     let released = folder.join("trunkline");
     fs::copy(&built, &released)?;
     fs::remove_dir_all(&workshop)?;
@@ -44,14 +44,14 @@ pub(crate) fn command(args: Args) -> Outcome {
 }
 
 /// The system that we build for, which is the one that we run on.
-fn host() -> Outcome<String> {
+fn host() -> TaskResult<String> {
     let about = run::output(run::command("rustc").arg("-vV"))?;
     let host = about.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.ok_or("rustc does not say which system it is for")?.to_owned())
 }
 
 /// Finds the program that sums up counts; it has to be as new as the compiler, with which it comes.
-fn profdata(host: &str) -> Outcome<PathBuf> {
+fn profdata(host: &str) -> TaskResult<PathBuf> {
     run::run(run::command("rustup").args(["component", "add", "llvm-tools"]))
         .map_err(|error| format!("llvm-profdata is needed, which comes with rustup: {error}"))?;
     let sysroot = run::output(run::command("rustc").args(["--print", "sysroot"]))?;
@@ -63,7 +63,7 @@ fn profdata(host: &str) -> Outcome<PathBuf> {
 ///
 /// Counts are found by the names of functions, which tell apart by what settings they were compiled: both binaries are built
 /// with the same ones, or nothing of what was counted would be used, and nobody would say so.
-fn build(workshop: &Path, host: &str, flag: &str) -> Outcome<PathBuf> {
+fn build(workshop: &Path, host: &str, flag: &str) -> TaskResult<PathBuf> {
     // With a target named, the flag is for what is shipped alone, and not for what runs while it is built.
     let options =
         ["--package", "trunkline-cli", "--bin", "trunkline", "--target", host, "--profile", "released"];
@@ -75,7 +75,7 @@ fn build(workshop: &Path, host: &str, flag: &str) -> Outcome<PathBuf> {
 }
 
 /// How clients come to the hub: where, and with which revision.
-const WAYS: &[(&str, &str, &str)] = &[
+const CLIENT_ROUTES: &[(&str, &str, &str)] = &[
     ("http", "/mcp", "2025-03-26"),
     ("http", "/mcp", "2025-06-18"),
     ("http", "/mcp", "2025-11-25"),
@@ -89,17 +89,17 @@ const WAYS: &[(&str, &str, &str)] = &[
 const SERVERS: [&str; 2] = ["up", "pipe"];
 
 /// How many clients come at once, in turns: alone one takes other ways through the program than in a crowd.
-const CROWDS: [&str; 2] = ["1", "32"];
+const CONCURRENCY: [&str; 2] = ["1", "32"];
 
 /// How many calls each crowd makes.
 const CALLS: &str = "10000";
 
 /// A hub has this long to write down what it counted, behind the half minute that it gives to calls.
-const LEAVING: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Has a hub pass on calls of every kind of client to every kind of server, each of which checks its answers.
-fn work(workshop: &Path, binary: &Path, echo: &Path, client: &Path) -> Outcome {
-    let behind = Server::start(echo)?;
+fn run_training_load(workshop: &Path, binary: &Path, echo: &Path, client: &Path) -> TaskResult {
+    let behind = FixtureServer::start(echo)?;
     let config = workshop.join("trunkline.toml");
     let [up, pipe] = SERVERS;
     fs::write(
@@ -110,16 +110,16 @@ fn work(workshop: &Path, binary: &Path, echo: &Path, client: &Path) -> Outcome {
             echo.display().to_string(),
         ),
     )?;
-    let hub = Server::start_by(|address| {
+    let hub = FixtureServer::start_by(|address| {
         let mut command = run::command(binary);
         command
             .args(["serve", "--log-level", "warn", "--http", &address.to_string(), "--config"])
             .arg(&config);
         command
     })?;
-    for (scheme, path, revision) in WAYS {
+    for (scheme, path, revision) in CLIENT_ROUTES {
         for server in SERVERS {
-            for clients in CROWDS {
+            for clients in CONCURRENCY {
                 let mut crowd = run::command(client);
                 crowd.args(["--http", &hub.url(scheme, path), "--revision", revision]);
                 crowd.args(["--tool", &format!("{server}__echo"), "--clients", clients, "--calls", CALLS]);
@@ -128,11 +128,11 @@ fn work(workshop: &Path, binary: &Path, echo: &Path, client: &Path) -> Outcome {
         }
         println!("{revision} over {scheme} at {path}");
     }
-    hub.end(LEAVING)
+    hub.stop(EXIT_TIMEOUT)
 }
 
 /// Builds the client that makes the calls, and tells where it is.
-fn client() -> Outcome<PathBuf> {
+fn client() -> TaskResult<PathBuf> {
     let options = ["--release", "--manifest-path", "bench/Cargo.toml", "--bin", "client-ours"];
     fixture::build_with(&options, "client-ours", &[])
 }

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, root};
+use crate::{TaskResult, root};
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -29,13 +29,13 @@ pub(crate) fn cargo() -> Command {
 }
 
 /// Runs a program to its end; what it prints is seen as it comes.
-pub(crate) fn run(command: &mut Command) -> Outcome {
+pub(crate) fn run(command: &mut Command) -> TaskResult {
     let status = command.status().map_err(|error| could_not_start(command, &error))?;
     if status.success() { Ok(()) } else { Err(format!("`{}` failed: {status}", line(command)).into()) }
 }
 
 /// Runs a program to its end and returns what it printed on its standard output.
-pub(crate) fn output(command: &mut Command) -> Outcome<String> {
+pub(crate) fn output(command: &mut Command) -> TaskResult<String> {
     command.stderr(Stdio::inherit());
     let output = command.output().map_err(|error| could_not_start(command, &error))?;
     if !output.status.success() {
@@ -45,10 +45,10 @@ pub(crate) fn output(command: &mut Command) -> Outcome<String> {
 }
 
 /// Runs a program to its end or to the limit, with everything it prints going to a file.
-pub(crate) fn run_logged(command: &mut Command, log: &Path, limit: Duration) -> Outcome<ExitStatus> {
+pub(crate) fn run_logged(command: &mut Command, log: &Path, limit: Duration) -> TaskResult<ExitStatus> {
     let file = File::create(log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-    let mut running = Running::start(command)?;
+    let mut running = BackgroundProcess::start(command)?;
     let deadline = Instant::now() + limit;
     while Instant::now() < deadline {
         if let Some(status) = running.ended()? {
@@ -61,10 +61,10 @@ pub(crate) fn run_logged(command: &mut Command, log: &Path, limit: Duration) -> 
 
 /// A program in the background that is ended when this value goes.
 #[derive(Debug)]
-pub(crate) struct Running(Child);
+pub(crate) struct BackgroundProcess(Child);
 
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
+impl BackgroundProcess {
+    pub(crate) fn start(command: &mut Command) -> TaskResult<Self> {
         let child = command.spawn().map_err(|error| could_not_start(command, &error))?;
         Ok(Self(child))
     }
@@ -80,12 +80,12 @@ impl Running {
     }
 
     /// Tells how the program ended, if it has.
-    pub(crate) fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+    pub(crate) fn ended(&mut self) -> TaskResult<Option<ExitStatus>> {
         Ok(self.0.try_wait()?)
     }
 
     /// Asks the program to end, and waits until it has.
-    pub(crate) fn ask_to_end(&mut self, limit: Duration) -> Outcome {
+    pub(crate) fn terminate(&mut self, limit: Duration) -> TaskResult {
         run(command("kill").args(["-TERM", &self.id().to_string()]))?;
         let deadline = Instant::now() + limit;
         loop {
@@ -101,7 +101,7 @@ impl Running {
     }
 
     /// Waits until `ready` says so; fails if the program ends first or the limit passes.
-    pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> Outcome {
+    pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> TaskResult {
         let deadline = Instant::now() + limit;
         while !ready() {
             if let Some(status) = self.ended()? {
@@ -116,7 +116,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for BackgroundProcess {
     fn drop(&mut self) {
         // Both fail only if the program has already ended, which is all that is wanted.
         let _ = self.0.kill();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_program_that_ends_is_not_waited_for() {
-        let mut running = Running::start(cargo().arg("--version").stdout(Stdio::null())).unwrap();
+        let mut running = BackgroundProcess::start(cargo().arg("--version").stdout(Stdio::null())).unwrap();
         let error = running.wait_until(Duration::from_secs(60), || false).unwrap_err();
         assert!(error.to_string().contains("ended before it was ready"), "{error}");
     }

@@ -2,11 +2,11 @@
 
 /// A table whose first row is its heading.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub(crate) fn new(heading: &[&str]) -> Self {
         Self { rows: vec![heading.iter().map(ToString::to_string).collect()] }
     }
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["run", "n"]);
+        let mut table = TextTable::new(&["run", "n"]);
         table.row(vec!["a".to_owned(), "100".to_owned()]);
         table.row(vec!["longer".to_owned(), "1".to_owned()]);
         assert_eq!(table.render(), "run     n\na       100\nlonger  1\n");

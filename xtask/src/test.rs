@@ -3,35 +3,35 @@
 use std::time::Instant;
 
 use crate::args::Args;
-use crate::table::Table;
-use crate::{Outcome, browser, conformance, instructions, interop, matrix, root, run};
+use crate::table::TextTable;
+use crate::{TaskResult, browser, conformance, instructions, interop, matrix, root, run};
 
-type Step = fn() -> Outcome;
+type TestStep = fn() -> TaskResult;
 
 /// The steps by name; the cheap ones come first.
-const STEPS: &[(&str, Step)] = &[
+const STEPS: &[(&str, TestStep)] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"])),
     ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
     ("test", || cargo(&["test", "--workspace", "--no-fail-fast"])),
-    ("fuzz", || beside("test", "fuzz/Cargo.toml")),
-    ("borrowed", || beside("test", "examples/borrowed/Cargo.toml")),
-    ("sqlite", || beside("test", "examples/sqlite/Cargo.toml")),
-    ("bench", || beside("check", "bench/Cargo.toml")),
+    ("fuzz", || cargo_in("test", "fuzz/Cargo.toml")),
+    ("borrowed", || cargo_in("test", "examples/borrowed/Cargo.toml")),
+    ("sqlite", || cargo_in("test", "examples/sqlite/Cargo.toml")),
+    ("bench", || cargo_in("check", "bench/Cargo.toml")),
     ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
-    ("morning", || interop::morning::command(no_options())),
+    ("morning", || interop::smoke::command(no_options())),
     ("matrix", || matrix::command(Args::new(["--check".to_owned()].into_iter()))),
     ("browser", || browser::command(no_options())),
 ];
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let only = args.values("--only")?;
     let skip = args.values("--skip")?;
     args.finish()?;
     let chosen = choose(&only, &skip)?;
-    let mut table = Table::new(&["step", "seconds", "result"]);
+    let mut table = TextTable::new(&["step", "seconds", "result"]);
     let mut failed = Vec::new();
     // A failed step does not stop the ones after it: one run shows everything that is wrong.
     for (name, step) in STEPS.iter().filter(|(name, _)| chosen.contains(name)) {
@@ -52,7 +52,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 }
 
 /// Gives the names of the steps to run, and refuses a name that no step has.
-fn choose(only: &[String], skip: &[String]) -> Outcome<Vec<&'static str>> {
+fn choose(only: &[String], skip: &[String]) -> TaskResult<Vec<&'static str>> {
     let names: Vec<&'static str> = STEPS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = only.iter().chain(skip).find(|asked| !names.contains(&asked.as_str())) {
         return Err(format!("there is no step `{unknown}`; the steps are {}", names.join(", ")).into());
@@ -64,18 +64,18 @@ fn choose(only: &[String], skip: &[String]) -> Outcome<Vec<&'static str>> {
         .collect())
 }
 
-fn cargo(arguments: &[&str]) -> Outcome {
+fn cargo(arguments: &[&str]) -> TaskResult {
     run::run(run::cargo().args(arguments))
 }
 
 /// Runs a command of cargo in a workspace beside ours; what both need is built once.
-fn beside(command: &str, manifest: &str) -> Outcome {
+fn cargo_in(command: &str, manifest: &str) -> TaskResult {
     let mut cargo = run::cargo();
     cargo.args([command, "--manifest-path", manifest]).env("CARGO_TARGET_DIR", root().join("target"));
     run::run(&mut cargo)
 }
 
-fn docs() -> Outcome {
+fn docs() -> TaskResult {
     run::run(run::cargo().args(["doc", "--no-deps", "--workspace"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -87,7 +87,7 @@ fn no_options() -> Args {
 mod tests {
     use super::*;
 
-    fn chosen(only: &[&str], skip: &[&str]) -> Outcome<String> {
+    fn chosen(only: &[&str], skip: &[&str]) -> TaskResult<String> {
         let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         Ok(choose(&owned(only), &owned(skip))?.join(" "))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::{Outcome, root, run};
+use crate::{TaskResult, root, run};
 
 /// The versions under test; the lock files in `interop/` pin everything that these need in turn.
 const PINS: &[(&str, &str, &str)] = &[
@@ -52,11 +52,11 @@ const PYTHON_AGENT_LOCK: &str = "interop/python/requirements-pydantic-ai.txt";
 const PYTHON_SERVERS_LOCK: &str = "interop/python/requirements-servers.txt";
 
 /// The file whose presence says that a folder is complete, holding the lock file that it was made from.
-const STAMP: &str = "installed-from";
+const STAMP_FILE: &str = "installed-from";
 
 /// Where the installed tools are.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct InstalledTools {
     pub(crate) node: PathBuf,
     /// The script of the official suite.
     pub(crate) conformance: PathBuf,
@@ -69,7 +69,7 @@ pub(crate) struct Tools {
 }
 
 /// Installs everything that any command needs.
-pub(crate) fn install_all() -> Outcome {
+pub(crate) fn install_all() -> TaskResult {
     install()?;
     install_servers()?;
     install_mcp_1_2()?;
@@ -77,7 +77,7 @@ pub(crate) fn install_all() -> Outcome {
 }
 
 /// Installs whatever is missing or was installed from another lock file.
-pub(crate) fn install() -> Outcome<Tools> {
+pub(crate) fn install() -> TaskResult<InstalledTools> {
     let folder = root().join(".tools");
     let node_folder = folder.join("node");
     let python = |name: &str, lock| (folder.join(name), lock);
@@ -89,7 +89,7 @@ pub(crate) fn install() -> Outcome<Tools> {
     ];
     // The long ones come first, so that two at a time end at about the same time.
     install_each(&[&(node_folder.clone(), NODE_LOCK), &python_v1, &python_agent, &python_v2, &python_2024])?;
-    Ok(Tools {
+    Ok(InstalledTools {
         node: node_folder.join("node_modules/node/bin/node"),
         conformance: node_folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"),
         python_2024: interpreter(&python_2024.0),
@@ -101,7 +101,7 @@ pub(crate) fn install() -> Outcome<Tools> {
 }
 
 /// Fills several folders from their lock files, two at a time, as each keeps one core busy.
-fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
+fn install_each(folders: &[&(PathBuf, &str)]) -> TaskResult {
     let queue = Mutex::new(folders.iter());
     let failures = Mutex::new(Vec::new());
     let next = || queue.lock().next();
@@ -125,17 +125,17 @@ fn install_each(folders: &[&(PathBuf, &str)]) -> Outcome {
 }
 
 /// Installs the servers that PyPI has, and gives the folder of their commands.
-pub(crate) fn install_servers() -> Outcome<PathBuf> {
+pub(crate) fn install_servers() -> TaskResult<PathBuf> {
     let python = install_python(&root().join(".tools/python-servers"), PYTHON_SERVERS_LOCK)?;
     Ok(python.parent().map(Path::to_path_buf).unwrap_or_default())
 }
 
 /// Installs the release 1.2 of the SDK, on which a server of ours stands, and gives its interpreter.
-pub(crate) fn install_mcp_1_2() -> Outcome<PathBuf> {
+pub(crate) fn install_mcp_1_2() -> TaskResult<PathBuf> {
     install_python(&root().join(".tools/python-mcp-1.2"), PYTHON_1_2_LOCK)
 }
 
-fn install_python(folder: &Path, lock: &str) -> Outcome<PathBuf> {
+fn install_python(folder: &Path, lock: &str) -> TaskResult<PathBuf> {
     install_once(folder, lock, |folder| {
         let python = interpreter(folder);
         run::run(run::command("python3").args(["-m", "venv"]).arg(folder))?;
@@ -158,7 +158,7 @@ fn interpreter(folder: &Path) -> PathBuf {
     folder.join("bin/python")
 }
 
-fn install_node(folder: &Path) -> Outcome {
+fn install_node(folder: &Path) -> TaskResult {
     fs::copy(root().join(NODE_MANIFEST), folder.join("package.json"))?;
     fs::copy(root().join(NODE_LOCK), folder.join("package-lock.json"))?;
     // The machine's own Node runs this, and may be older than the packages want; ours is among them.
@@ -170,10 +170,10 @@ fn install_node(folder: &Path) -> Outcome {
 }
 
 /// Fills `folder` unless its stamp says that it was filled from the same lock file.
-fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> Outcome) -> Outcome {
+fn install_once(folder: &Path, lock: &str, fill: impl FnOnce(&Path) -> TaskResult) -> TaskResult {
     let wanted =
         fs::read_to_string(root().join(lock)).map_err(|error| format!("cannot read {lock}: {error}"))?;
-    let stamp = folder.join(STAMP);
+    let stamp = folder.join(STAMP_FILE);
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
@@ -192,12 +192,12 @@ pub(crate) fn pins() -> impl Iterator<Item = (&'static str, &'static str, &'stat
     PINS.iter().copied()
 }
 
-fn pinned(package: &str, lock: &str) -> Outcome<&'static str> {
+fn pinned(package: &str, lock: &str) -> TaskResult<&'static str> {
     let pin = PINS.iter().find(|(name, _, file)| *name == package && *file == lock);
     pin.map(|(_, version, _)| *version).ok_or_else(|| format!("{package} has no pin").into())
 }
 
-fn expect(package: &str, wanted: &str, found: &str) -> Outcome {
+fn expect(package: &str, wanted: &str, found: &str) -> TaskResult {
     if wanted == found { Ok(()) } else { Err(format!("{package} should be {wanted} and is {found}").into()) }
 }
 

@@ -2,9 +2,9 @@
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
-use trunkline::protocol::{Revision, Revisions};
-use trunkline::server::Binding;
-use trunkline::server::http::{CookieSessions, HttpOptions};
+use trunkline::protocol::{Revision, RevisionSet};
+use trunkline::server::ServerTransport;
+use trunkline::server::http::{CookieSessions, HttpServerOptions};
 use trunkline::{HostOptions, Shutdown, http, stdio};
 
 #[derive(Parser)]
@@ -37,8 +37,8 @@ fn revision(name: &str) -> Result<Revision, String> {
 async fn main() -> trunkline::Result<()> {
     let options = Options::parse();
     let revisions = match options.revisions.is_empty() {
-        true => Revisions::ALL,
-        false => Revisions::only(options.revisions),
+        true => RevisionSet::ALL,
+        false => RevisionSet::from_revisions(options.revisions),
     };
     let host = trunkline_conformance::everything().host(HostOptions {
         revisions,
@@ -48,10 +48,10 @@ async fn main() -> trunkline::Result<()> {
     drain_on_sigterm(host.shutdown().clone())?;
     match options.http {
         Some(address) => {
-            let endpoint = HttpOptions {
+            let endpoint = HttpServerOptions {
                 always_stream: options.always_stream,
                 cookie_sessions: options.cookie_sessions.then(CookieSessions::default),
-                ..HttpOptions::default()
+                ..HttpServerOptions::default()
             };
             http(address).options(endpoint).serve(host).await?;
         }

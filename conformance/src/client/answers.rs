@@ -1,9 +1,9 @@
 use serde_json::{Map, Value, json};
 use trunkline_client::protocol::model::{
-    Answer, ClientCapabilities, Content, Question, Role, Root, SampleResult,
+    ClientCapabilities, Content, CreateMessageResult, InputRequest, InputResponse, Role, Root,
 };
-use trunkline_client::protocol::{Members, Raw, Refusal};
-use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_client::protocol::{JsonObject, RawJson, Refusal};
+use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
 /// Answers everything that can be asked, as a user would who agrees with every default.
 pub(super) struct Answers;
@@ -13,32 +13,36 @@ impl InputHandler for Answers {
         ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         Box::pin(std::future::ready(answer(&question)))
     }
 }
 
 /// Answers one question.
-pub(super) fn answer(question: &Question) -> Result<Answer, Refusal> {
+pub(super) fn answer(question: &InputRequest) -> Result<InputResponse, Refusal> {
     match question {
-        Question::Form(form) => Ok(Answer::accept(Some(fill_in(&form.schema)))),
-        Question::Url(_) => Ok(Answer::accept(None)),
-        Question::Sample(_) => Ok(Answer::Sample(SampleResult {
+        InputRequest::Form(form) => Ok(InputResponse::accept(Some(fill_in(&form.schema)))),
+        InputRequest::Url(_) => Ok(InputResponse::accept(None)),
+        InputRequest::Sampling(_) => Ok(InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content: vec![Content::text("A sampled answer.")],
             model: "conformance".to_owned(),
             stop_reason: Some("endTurn".to_owned()),
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         })),
-        Question::Roots => {
-            Ok(Answer::Roots(vec![Root { uri: "file:///conformance".to_owned(), ..Root::default() }]))
+        InputRequest::Roots => {
+            Ok(InputResponse::Roots(vec![Root { uri: "file:///conformance".to_owned(), ..Root::default() }]))
         }
     }
 }
 
 /// Fills in a form: every default stays, and whatever has none gets the simplest value of its kind.
-fn fill_in(schema: &Raw) -> Raw {
+fn fill_in(schema: &RawJson) -> RawJson {
     let schema: Value = schema.decode().unwrap_or_default();
     let properties = schema.get("properties").and_then(Value::as_object);
     let content: Map<_, _> = properties

@@ -3,7 +3,7 @@
 use serde_json::json;
 use trunkline::Result;
 use trunkline_client::Client;
-use trunkline_client::protocol::Raw;
+use trunkline_client::protocol::RawJson;
 
 /// Lists the tools, and nothing else.
 pub(super) async fn list(client: &Client) -> Result<()> {
@@ -31,6 +31,6 @@ pub(super) async fn echo_schema(client: &Client) -> Result<()> {
     let tools = client.tools().await?;
     let tool = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool");
     let schema = &tool.ok_or("the tool with the schema is not listed")?.input_schema;
-    client.call("json_schema_echo", Raw::parse(format!(r#"{{"schema":{schema}}}"#))?).await?;
+    client.call("json_schema_echo", RawJson::parse(format!(r#"{{"schema":{schema}}}"#))?).await?;
     Ok(())
 }

@@ -9,14 +9,14 @@ use trunkline::Result;
 use trunkline::protocol::Revision;
 use trunkline_client::transport::Url;
 use trunkline_client::transport::dial::Dialer;
-use trunkline_client::transport::http::{HttpClient, HttpOptions, HttpRequest};
+use trunkline_client::transport::http::{HttpClient, HttpClientOptions, HttpRequest};
 
 const MOST_BYTES: usize = 1 << 20;
 
 /// Sends both messages and expects that the server takes them.
 pub(super) async fn by_hand(url: &str) -> Result<()> {
     let url: Url = url.parse()?;
-    let client = HttpClient::new(Dialer::default(), url.clone(), &HttpOptions::default());
+    let client = HttpClient::new(Dialer::default(), url.clone(), &HttpClientOptions::default());
     let version = Revision::NEWEST_LEGACY.as_str();
     let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": version, "capabilities": {},
@@ -37,7 +37,7 @@ async fn post(client: &HttpClient, url: &Url, method: &str, body: &Value) -> Res
     ]);
     let request = HttpRequest {
         method: http::Method::POST,
-        place: client.place(url)?,
+        target: client.target(url)?,
         headers: headers.into(),
         body: body.to_string().into(),
     };

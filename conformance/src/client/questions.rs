@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use trunkline::Result;
-use trunkline_client::{Call, Client, Outcome};
+use trunkline_client::{Client, ClientCall, StepOutcome};
 
 use super::answers::answer;
 
@@ -10,12 +10,12 @@ use super::answers::answer;
 pub(super) async fn between_rounds(client: &Client) -> Result<()> {
     client.tools().await?;
     for tool in ["test_mrtr_echo_state", "test_mrtr_no_state"] {
-        let mut outcome = client.step(Call::tool(tool, json!({}))).await?;
-        while let Outcome::Ask(round) = outcome {
+        let mut outcome = client.step(ClientCall::tool(tool, json!({}))).await?;
+        while let StepOutcome::InputRequired(round) = outcome {
             client.call("test_mrtr_unrelated", json!({})).await?;
-            let answers = round.questions.iter().map(|(key, question)| (key.clone(), answer(question)));
+            let answers = round.requests.iter().map(|(key, question)| (key.clone(), answer(question)));
             let answers = answers.collect();
-            outcome = round.answer(answers).await?;
+            outcome = round.respond(answers).await?;
         }
     }
     client.call("test_mrtr_no_result_type", json!({})).await?;

@@ -27,14 +27,14 @@ use crate::exit;
 
 /// Serves and uses the Model Context Protocol, every revision of it.
 #[derive(Debug, Parser)]
-#[command(name = "trunkline", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::TABLE)]
+#[command(name = "trunkline", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     Serve(Box<ServeArgs>),
     Bridge(Box<BridgeArgs>),
     Servers(ServersArgs),

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::render::one_line;
-use crate::terminal::visible;
+use crate::terminal::escape_text;
 
 /// The exit codes as `--help` shows them.
-pub(crate) const TABLE: &str = "\
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0    done, or shut down without losing anything
   1    a tool or the protocol failed, or calls were ended unanswered
@@ -20,7 +20,7 @@ Exit codes:
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum ExitReason {
     Ok = 0,
     Failed = 1,
     Usage = 2,
@@ -30,8 +30,8 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<ExitReason> for ExitCode {
+    fn from(exit: ExitReason) -> Self {
         Self::from(exit as u8)
     }
 }
@@ -39,22 +39,22 @@ impl From<Exit> for ExitCode {
 /// Why a command did not do what it was told, in words for a person.
 #[derive(Debug)]
 #[must_use = "a failure is told by whoever ends the program"]
-pub(crate) struct Failure {
-    exit: Exit,
-    what: String,
+pub(crate) struct CliFailure {
+    exit: ExitReason,
+    message: String,
     hint: Option<String>,
     json: bool,
 }
 
-impl Failure {
+impl CliFailure {
     /// Says what happened, and on what.
-    pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
-        Self { exit, what: what.to_string(), hint: None, json: false }
+    pub(crate) fn new(exit: ExitReason, what: impl Display) -> Self {
+        Self { exit, message: what.to_string(), hint: None, json: false }
     }
 
     /// Says that something which was configured cannot be used.
     pub(crate) fn configuration(what: impl Display) -> Self {
-        Self::new(Exit::Configuration, what)
+        Self::new(ExitReason::Configuration, what)
     }
 
     /// Adds what to do about it.
@@ -69,53 +69,53 @@ impl Failure {
     }
 
     /// Says on what it happened, where the words do not.
-    pub(crate) fn on(self, what: &str) -> Self {
-        Self { what: format!("{what}: {}", self.what), ..self }
+    pub(crate) fn with_subject(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
     }
 
     /// Keeps the first line alone, where the rest is told elsewhere.
-    pub(crate) fn in_short(self) -> Self {
-        let first = self.what.lines().next().unwrap_or_default().to_owned();
-        Self { what: first, hint: None, ..self }
+    pub(crate) fn first_line_only(self) -> Self {
+        let first = self.message.lines().next().unwrap_or_default().to_owned();
+        Self { message: first, hint: None, ..self }
     }
 
     /// Says whether the failure is told to a program, as one line of JSON.
-    pub(crate) fn in_form(self, json: bool) -> Self {
+    pub(crate) fn with_json(self, json: bool) -> Self {
         Self { json, ..self }
     }
 
     /// Reports whether what happened is told with a word.
-    pub(crate) fn speaks_of(&self, word: &str) -> bool {
-        self.what.contains(word)
+    pub(crate) fn mentions(&self, word: &str) -> bool {
+        self.message.contains(word)
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> ExitReason {
         self.exit
     }
 
     /// Tells the person at the terminal, or the program that reads standard error.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn print(&self) {
         if self.json {
-            let told = json!({ "error": self.what, "hint": self.hint, "exit": self.exit as u8 });
-            say(&format!("{}\n", one_line(&told.into())));
+            let told = json!({ "error": self.message, "hint": self.hint, "exit": self.exit as u8 });
+            print_stderr(&format!("{}\n", one_line(&told.into())));
             return;
         }
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
         // What happened may be told in the words of a peer.
-        say(&visible(&format!("error: {}\n{hint}", self.what)));
+        print_stderr(&escape_text(&format!("error: {}\n{hint}", self.message)));
     }
 }
 
 /// What happened and what to do about it, on one line.
-impl Display for Failure {
+impl Display for CliFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
+        f.write_str(&self.message)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }
 }
 
 /// Writes words to standard error, if there is anybody to read them.
-pub(crate) fn say(words: &str) {
+pub(crate) fn print_stderr(words: &str) {
     // Unlike `eprint!` this does not panic when the reader is gone.
     let _ = io::stderr().write_all(words.as_bytes());
 }

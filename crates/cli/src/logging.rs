@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
-use crate::exit::Failure;
+use crate::exit::CliFailure;
 
 /// What is logged, how and where.
 #[derive(Debug, Args)]
@@ -16,17 +16,17 @@ use crate::exit::Failure;
 pub(crate) struct LogArgs {
     /// error, warn, info, debug or trace; else info, over stdio warn
     #[arg(long, value_name = "LEVEL", value_enum, hide_possible_values = true)]
-    log_level: Option<Level>,
+    log_level: Option<LogLevel>,
     /// The form of a log line
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    log_format: Format,
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
     /// Append the log to a file instead of standard error
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Level {
+pub(crate) enum LogLevel {
     Error,
     Warn,
     Info,
@@ -34,20 +34,20 @@ pub(crate) enum Level {
     Trace,
 }
 
-impl From<Level> for LevelFilter {
-    fn from(level: Level) -> Self {
+impl From<LogLevel> for LevelFilter {
+    fn from(level: LogLevel) -> Self {
         match level {
-            Level::Error => Self::ERROR,
-            Level::Warn => Self::WARN,
-            Level::Info => Self::INFO,
-            Level::Debug => Self::DEBUG,
-            Level::Trace => Self::TRACE,
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum LogFormat {
     Text,
     Json,
 }
@@ -55,20 +55,23 @@ enum Format {
 impl LogArgs {
     /// Reports whether standard error carries JSON lines and so nothing else.
     pub(crate) fn stderr_is_json(&self) -> bool {
-        self.log_format == Format::Json && self.log_file.is_none()
+        self.log_format == LogFormat::Json && self.log_file.is_none()
     }
 
     /// Begins to log.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub(crate) fn begin(&self, default: Level) -> Result<(), Failure> {
+    pub(crate) fn init(&self, default: LogLevel) -> Result<(), CliFailure> {
         let writer = match &self.log_file {
             None => BoxMakeWriter::new(std::io::stderr),
             Some(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-                    Failure::configuration(format!("log file {} cannot be opened: {error}", path.display()))
-                        .hint("give a file in a folder that exists and that you may write to")
+                    CliFailure::configuration(format!(
+                        "log file {} cannot be opened: {error}",
+                        path.display()
+                    ))
+                    .hint("give a file in a folder that exists and that you may write to")
                 })?;
                 BoxMakeWriter::new(Mutex::new(file))
             }
@@ -78,8 +81,8 @@ impl LogArgs {
         let builder =
             tracing_subscriber::fmt().with_max_level(level).with_writer(writer).log_internal_errors(false);
         match self.log_format {
-            Format::Text => builder.with_target(false).init(),
-            Format::Json => builder.json().flatten_event(true).init(),
+            LogFormat::Text => builder.with_target(false).init(),
+            LogFormat::Json => builder.json().flatten_event(true).init(),
         }
         std::panic::set_hook(Box::new(log_panic));
         Ok(())
@@ -109,9 +112,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Heard(Arc<Mutex<Vec<u8>>>);
+    struct LogSink(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Heard {
+    impl Write for LogSink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().write(bytes)
         }
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_line_of_the_log_with_its_place_and_without_what_it_says() {
-        let heard = Heard::default();
+        let heard = LogSink::default();
         let writer = heard.clone();
         let log = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
         // The hook is one for all threads: what fails beside this is told by the old one.

@@ -4,23 +4,23 @@
 
 mod admin;
 mod args;
-mod ask;
 mod audit;
 mod builtin;
 mod commands;
+mod config_failure;
 #[cfg(test)]
 mod config_schema;
+mod configured_commands;
 mod connect;
-mod described;
 mod doctor;
 mod exit;
 mod logging;
-mod misconfigured;
 mod render;
 mod schema;
 mod signals;
 mod state_folder;
 mod terminal;
+mod user_input;
 mod values;
 
 use std::process::ExitCode;
@@ -28,21 +28,21 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use self::args::Cli;
-use self::exit::Exit;
+use self::exit::ExitReason;
 
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => match commands::run(cli.command) {
-            Ok(()) => Exit::Ok,
+            Ok(()) => ExitReason::Ok,
             Err(failure) => {
-                failure.tell();
+                failure.print();
                 failure.exit()
             }
         },
         Err(error) => {
             // A closed terminal is no reason to end in any other way.
             let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+            if error.use_stderr() { ExitReason::Usage } else { ExitReason::Ok }
         }
     };
     exit.into()

@@ -25,32 +25,32 @@ impl Signal {
 
 /// How far the program is on its way out. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Departure {
+pub(crate) struct ProcessShutdown {
     shutdown: Shutdown,
-    leaving: Arc<AtomicBool>,
-    cut_short: Arc<OnceLock<Signal>>,
+    shutting_down: Arc<AtomicBool>,
+    forced_by: Arc<OnceLock<Signal>>,
 }
 
-impl Departure {
+impl ProcessShutdown {
     /// Returns the handle that ends the server.
     pub(crate) fn shutdown(&self) -> &Shutdown {
         &self.shutdown
     }
 
     /// Reports whether a signal has come, from which on nobody should send anything new.
-    pub(crate) fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::SeqCst)
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.shutting_down.load(Ordering::SeqCst)
     }
 
     /// Returns the second signal, which ended the program at once.
-    pub(crate) fn cut_short(&self) -> Option<Signal> {
-        self.cut_short.get().copied()
+    pub(crate) fn forced_by(&self) -> Option<Signal> {
+        self.forced_by.get().copied()
     }
 
     /// Drains the server at the first signal, after `delay`, and stops it at the second. It never returns.
-    pub(crate) async fn follow(&self, mut signals: Signals, delay: Duration) -> Infallible {
+    pub(crate) async fn handle_signals(&self, mut signals: Signals, delay: Duration) -> Infallible {
         let first = signals.next().await;
-        self.leaving.store(true, Ordering::SeqCst);
+        self.shutting_down.store(true, Ordering::SeqCst);
         tracing::info!("shutting down on {}; a second signal ends at once", first.name());
         let second = tokio::select! {
             second = signals.next() => second,
@@ -61,7 +61,7 @@ impl Departure {
         };
         tracing::warn!("ending at once on {}", second.name());
         // It cannot have been set before: this is the only place that does, and it runs once.
-        let _ = self.cut_short.set(second);
+        let _ = self.forced_by.set(second);
         self.shutdown.stop();
         std::future::pending().await
     }

@@ -21,11 +21,14 @@ pub(crate) fn listings_of_config(config: &Path) -> Option<PathBuf> {
 
 /// Returns the folder of what a user's programs keep.
 pub(crate) fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let home = || Some(absolute(&variable, "HOME")?.join(".local").join("state"));
-    Some(absolute(&variable, "XDG_STATE_HOME").or_else(home)?.join("trunkline"))
+    let home = || Some(absolute_path_variable(&variable, "HOME")?.join(".local").join("state"));
+    Some(absolute_path_variable(&variable, "XDG_STATE_HOME").or_else(home)?.join("trunkline"))
 }
 
 /// Returns the path in a variable. A relative one would mean another folder to every program.
-pub(crate) fn absolute(variable: impl Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
+pub(crate) fn absolute_path_variable(
+    variable: impl Fn(&str) -> Option<OsString>,
+    name: &str,
+) -> Option<PathBuf> {
     variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -2,65 +2,65 @@ use std::fmt;
 use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
-use trunkline_protocol::{Era, Level, Members, Raw, Revision, meta};
+use trunkline_protocol::{Era, JsonObject, LoggingLevel, RawJson, Revision, meta};
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::process::{Line, Observer};
+use trunkline_transport::process::{LineCallback, OutputLine};
 use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogMessage, LogSinks};
 use crate::client::Client;
-use crate::connect::{self, Attempts, Ids, OverHttp, Plan, Verdicts};
-use crate::error::Error;
+use crate::connect::{self, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds};
 #[cfg(feature = "config")]
-use crate::error::Unreachable;
-use crate::input::{InputHandler, Nobody};
-use crate::limits::Limits;
+use crate::error::ConnectError;
+use crate::error::Error;
+use crate::input::{InputHandler, NoInputHandler};
+use crate::limits::ClientLimits;
 
 /// How a client connects, and what it does with what the server says.
 #[must_use = "nothing happens before `connect`"]
 #[derive(Clone)]
-pub struct Builder {
+pub struct ClientBuilder {
     identity: Implementation,
     input: Arc<dyn InputHandler>,
     pin: Option<Revision>,
     whole_era: bool,
     prefers: Era,
-    over_http: OverHttp,
+    http_transport: HttpTransportKind,
     /// The bounds, if somebody has set them.
-    limits: Option<Limits>,
+    limits: Option<ClientLimits>,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
     logs: LogSinks,
-    on_line: Option<Observer>,
-    level: Option<Level>,
-    verdicts: Verdicts,
+    on_line: Option<LineCallback>,
+    level: Option<LoggingLevel>,
+    era_cache: EraCache,
     dialer: Dialer,
-    list_meta: Members,
+    list_meta: JsonObject,
 }
 
-impl Default for Builder {
+impl Default for ClientBuilder {
     fn default() -> Self {
         Self {
             identity: Implementation::new("trunkline", env!("CARGO_PKG_VERSION")),
-            input: Arc::new(Nobody),
+            input: Arc::new(NoInputHandler),
             pin: None,
             whole_era: false,
             prefers: Era::Modern,
-            over_http: OverHttp::default(),
+            http_transport: HttpTransportKind::default(),
             limits: None,
             headers: Vec::new(),
             env: Vec::new(),
             logs: LogSinks::default(),
             on_line: None,
             level: None,
-            verdicts: Verdicts::default(),
+            era_cache: EraCache::default(),
             dialer: Dialer::default(),
-            list_meta: Members::new(),
+            list_meta: JsonObject::new(),
         }
     }
 }
 
-impl Builder {
+impl ClientBuilder {
     /// Sets what the client calls itself.
     pub fn identity(mut self, identity: Implementation) -> Self {
         self.identity = identity;
@@ -96,13 +96,13 @@ impl Builder {
     }
 
     /// Sets which transport is spoken to an `http` address. Without it that is found out.
-    pub fn over_http(mut self, transport: OverHttp) -> Self {
-        self.over_http = transport;
+    pub fn http_transport(mut self, transport: HttpTransportKind) -> Self {
+        self.http_transport = transport;
         self
     }
 
     /// Sets the bounds.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = Some(limits);
         self
     }
@@ -141,29 +141,29 @@ impl Builder {
     /// to its standard output where it is no message.
     ///
     /// Without it the last lines of standard error are in the error if the program ends, and all others are dropped.
-    pub fn on_line(mut self, tell: impl Fn(&Line<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_line(mut self, tell: impl Fn(&OutputLine<'_>) + Send + Sync + 'static) -> Self {
         self.on_line = Some(Arc::new(tell));
         self
     }
 
     /// Adds a member to `_meta` of every request for a list. What the protocol itself keeps there is left out.
-    pub fn list_meta(mut self, key: impl Into<String>, value: Raw) -> Self {
+    pub fn list_meta(mut self, key: impl Into<String>, value: RawJson) -> Self {
         let key = key.into();
-        if !meta::is_of_one_hop(&key) {
+        if !meta::is_hop_by_hop(&key) {
             self.list_meta.set(key, value);
         }
         self
     }
 
     /// Asks for log messages from a level on, if the server has any.
-    pub fn log_level(mut self, level: Level) -> Self {
+    pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// Sets where the eras of servers are remembered; clones of one [`Verdicts`] remember together.
-    pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
-        self.verdicts = verdicts;
+    /// Sets where the eras of servers are remembered; clones of one [`EraCache`] remember together.
+    pub fn era_cache(mut self, verdicts: EraCache) -> Self {
+        self.era_cache = verdicts;
         self
     }
 
@@ -193,54 +193,54 @@ impl Builder {
         name: String,
         file: Option<std::path::PathBuf>,
     ) -> Result<Client, Error> {
-        let crate::config::Named { target, headers, over_http, timeout, server } =
-            crate::config::find(name.clone(), file).await?;
+        let crate::config::ConfiguredTarget { target, headers, http_transport: over_http, timeout, server } =
+            crate::config::find_server(name.clone(), file).await?;
         if self.pin.is_none() {
-            self = crate::config::pinned(self, &server);
+            self = crate::config::with_pinned_revision(self, &server);
         }
         self.headers.splice(0..0, headers);
-        if self.over_http == OverHttp::Any {
-            self.over_http = over_http;
+        if self.http_transport == HttpTransportKind::Any {
+            self.http_transport = over_http;
         }
         if let (None, Some(timeout)) = (&self.limits, timeout) {
-            self.limits = Some(Limits::default().silent_for(timeout));
+            self.limits = Some(ClientLimits::default().with_request_timeout(timeout));
         }
         self.connect_to(target).await.map_err(|error| match error {
             // What the configuration says of it may be a secret.
             Error::Unreachable(unreachable) => {
-                Error::Unreachable(Box::new(Unreachable { target: name, ..*unreachable }))
+                Error::Unreachable(Box::new(ConnectError { target: name, ..*unreachable }))
             }
             error => error,
         })
     }
 
     async fn connect_to(self, target: Target) -> Result<Client, Error> {
-        let plan = Plan {
+        let plan = ConnectPlan {
             identity: self.identity,
             capabilities: self.input.capabilities(),
             pin: self.pin,
             whole_era: self.whole_era,
             prefers: self.prefers,
-            over_http: self.over_http,
+            http_transport: self.http_transport,
             limits: self.limits.unwrap_or_default(),
             headers: self.headers,
             env: self.env,
             on_line: self.on_line,
-            verdicts: self.verdicts,
+            era_cache: self.era_cache,
             dialer: self.dialer,
             list_meta: self.list_meta,
-            ids: Ids::default(),
+            ids: RequestIds::default(),
         };
-        let mut attempts = Attempts::default();
+        let mut attempts = ConnectAttempts::default();
         // Boxed, since what connecting needs for a moment would else be a part of every future around it.
         let connected = Box::pin(connect::connect(target, &plan, &mut attempts)).await?;
-        Box::pin(Client::new(connected, attempts.into_list(), plan, self.input, self.logs, self.level)).await
+        Box::pin(Client::new(connected, attempts.into_vec(), plan, self.input, self.logs, self.level)).await
     }
 }
 
-impl fmt::Debug for Builder {
+impl fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
+        f.debug_struct("ClientBuilder")
             .field("identity", &self.identity)
             .field("pin", &self.pin)
             .field("limits", &self.limits)

@@ -11,36 +11,36 @@ use trunkline_protocol::ByteString;
 use trunkline_protocol::model::CacheHint;
 
 /// The longest that anything is kept, whatever the server says.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// The results of one client. Whether a server calls a result public or private makes no difference here, since nobody
 /// but this client, with its own credentials, is ever given one.
 #[derive(Debug)]
-pub(crate) struct Cache {
-    most: usize,
-    most_bytes: usize,
-    state: Mutex<State>,
+pub(crate) struct ResponseCache {
+    max_entries: usize,
+    max_bytes: usize,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<Key, Entry>,
+struct CacheState {
+    entries: HashMap<CacheKey, CacheEntry>,
     bytes: usize,
     /// Grows with every change notice, so that what was asked for before one is not kept after it.
     generation: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CacheEntry {
     value: Arc<dyn Any + Send + Sync>,
     bytes: usize,
-    until: Instant,
-    since: Instant,
+    expires_at: Instant,
+    stored_at: Instant,
 }
 
 /// What a result is the answer to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum CacheKey {
     /// A whole list, by its method.
     List(&'static str),
     /// A resource, by its URI.
@@ -49,82 +49,89 @@ pub(crate) enum Key {
 
 /// The place where a result may be kept, given out before it is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) key: Key,
+pub(crate) struct CacheReservation {
+    pub(crate) key: CacheKey,
     generation: u64,
 }
 
-impl Cache {
+impl ResponseCache {
     pub(crate) fn new(most: usize, most_bytes: usize) -> Self {
-        Self { most, most_bytes, state: Mutex::default() }
+        Self { max_entries: most, max_bytes: most_bytes, state: Mutex::default() }
     }
 
-    pub(crate) fn ticket(&self, key: Key) -> Ticket {
-        Ticket { key, generation: self.lock().generation }
+    pub(crate) fn reserve(&self, key: CacheKey) -> CacheReservation {
+        CacheReservation { key, generation: self.lock().generation }
     }
 
     /// Returns a result that still counts.
-    pub(crate) fn get<T: Any + Send + Sync>(&self, key: &Key) -> Option<Arc<T>> {
+    pub(crate) fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
         let state = self.lock();
-        let entry = state.entries.get(key).filter(|entry| Instant::now() < entry.until)?;
+        let entry = state.entries.get(key).filter(|entry| Instant::now() < entry.expires_at)?;
         entry.value.clone().downcast().ok()
     }
 
     /// Keeps a result of about so many bytes, if it may be kept; `value` is only called then.
     pub(crate) fn put<T: Any + Send + Sync>(
         &self,
-        ticket: Ticket,
+        ticket: CacheReservation,
         hint: CacheHint,
         bytes: usize,
         value: impl FnOnce() -> Arc<T>,
     ) {
-        if hint.ttl_ms == 0 || bytes > self.most_bytes || self.most == 0 {
+        if hint.ttl_ms == 0 || bytes > self.max_bytes || self.max_entries == 0 {
             return;
         }
         let now = Instant::now();
-        let until = now + Duration::from_millis(hint.ttl_ms).min(LONGEST);
+        let until = now + Duration::from_millis(hint.ttl_ms).min(MAX_TTL);
         let mut state = self.lock();
         if state.generation != ticket.generation {
             return;
         }
         state.remove(&ticket.key);
-        state.make_room(now, self.most - 1, self.most_bytes - bytes);
+        state.evict(now, self.max_entries - 1, self.max_bytes - bytes);
         state.bytes += bytes;
-        state.entries.insert(ticket.key, Entry { value: value(), bytes, until, since: now });
+        state
+            .entries
+            .insert(ticket.key, CacheEntry { value: value(), bytes, expires_at: until, stored_at: now });
     }
 
     /// Forgets what a change has made old.
-    pub(crate) fn forget(&self, is_old: impl Fn(&Key) -> bool) {
+    pub(crate) fn invalidate(&self, is_old: impl Fn(&CacheKey) -> bool) {
         let mut state = self.lock();
         state.generation += 1;
-        let old: Vec<Key> = state.entries.keys().filter(|key| is_old(key)).cloned().collect();
+        let old: Vec<CacheKey> = state.entries.keys().filter(|key| is_old(key)).cloned().collect();
         for key in old {
             state.remove(&key);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock()
     }
 }
 
-impl State {
-    fn remove(&mut self, key: &Key) {
+impl CacheState {
+    fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.bytes -= entry.bytes;
         }
     }
 
     /// Makes room by what is over first, and then by what is oldest.
-    fn make_room(&mut self, now: Instant, most: usize, most_bytes: usize) {
+    fn evict(&mut self, now: Instant, most: usize, most_bytes: usize) {
         if self.entries.len() <= most && self.bytes <= most_bytes {
             return;
         }
-        let over: Vec<Key> =
-            self.entries.iter().filter(|(_, entry)| entry.until <= now).map(|(key, _)| key.clone()).collect();
+        let over: Vec<CacheKey> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.expires_at <= now)
+            .map(|(key, _)| key.clone())
+            .collect();
         over.iter().for_each(|key| self.remove(key));
         while self.entries.len() > most || self.bytes > most_bytes {
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.since).map(|(key, _)| key.clone());
+            let oldest =
+                self.entries.iter().min_by_key(|(_, entry)| entry.stored_at).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { return };
             self.remove(&oldest);
         }
@@ -141,17 +148,17 @@ mod tests {
         CacheHint { ttl_ms, scope: CacheScope::Private }
     }
 
-    fn read(uri: &str) -> Key {
-        Key::Read(uri.into())
+    fn read(uri: &str) -> CacheKey {
+        CacheKey::Read(uri.into())
     }
 
-    fn put(cache: &Cache, uri: &str, ttl_ms: u64, bytes: usize) {
-        cache.put(cache.ticket(read(uri)), for_ms(ttl_ms), bytes, || Arc::new(uri.to_owned()));
+    fn put(cache: &ResponseCache, uri: &str, ttl_ms: u64, bytes: usize) {
+        cache.put(cache.reserve(read(uri)), for_ms(ttl_ms), bytes, || Arc::new(uri.to_owned()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_result_is_kept_as_long_as_its_server_says_and_not_longer() {
-        let cache = Cache::new(8, 1000);
+        let cache = ResponseCache::new(8, 1000);
         put(&cache, "a", 100, 1);
         put(&cache, "b", 0, 1);
         assert_eq!(cache.get::<String>(&read("a")).as_deref().map(String::as_str), Some("a"));
@@ -159,22 +166,22 @@ mod tests {
         tokio::time::advance(Duration::from_millis(100)).await;
         assert!(cache.get::<String>(&read("a")).is_none());
         put(&cache, "c", u64::MAX, 1);
-        tokio::time::advance(LONGEST).await;
+        tokio::time::advance(MAX_TTL).await;
         assert!(cache.get::<String>(&read("c")).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_before_a_change_is_not_kept_after_it() {
-        let cache = Cache::new(8, 1000);
-        let ticket = cache.ticket(read("a"));
-        cache.forget(|_| false);
+        let cache = ResponseCache::new(8, 1000);
+        let ticket = cache.reserve(read("a"));
+        cache.invalidate(|_| false);
         cache.put(ticket, for_ms(100), 1, || Arc::new(String::new()));
         assert!(cache.get::<String>(&read("a")).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_results_go_when_there_is_no_room() {
-        let cache = Cache::new(3, 100);
+        let cache = ResponseCache::new(3, 100);
         for (uri, bytes) in [("a", 10), ("b", 10), ("c", 10), ("d", 10), ("e", 90), ("f", 101)] {
             put(&cache, uri, 1000, bytes);
             tokio::time::advance(Duration::from_millis(1)).await;
@@ -185,7 +192,7 @@ mod tests {
             .collect();
         assert_eq!(kept, ["d", "e"]);
         assert_eq!(cache.lock().bytes, 100);
-        cache.forget(|key| *key == read("d"));
+        cache.invalidate(|key| *key == read("d"));
         assert_eq!(cache.lock().bytes, 90);
     }
 }

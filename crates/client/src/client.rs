@@ -9,25 +9,28 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_protocol::model::{
-    CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, Prompt, ReadResult,
-    Resource, ResourceTemplate, ServerCapabilities, Tool,
+    CallToolResult, ClientCapabilities, CompleteResult, GetPromptResult, Implementation, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
-use trunkline_protocol::{Era, Level, Method, Notification, Raw, Revision};
+use trunkline_protocol::{Era, LoggingLevel, Method, Notification, RawJson, Revision};
 use trunkline_transport::Target;
 
-use crate::builder::Builder;
-use crate::cache::{Cache, Key};
-use crate::call::{Alarms, Call, Calling, Completion, LogMessage, LogSinks, Outcome, Round, Step};
-use crate::carrier::Carrier;
-use crate::connect::{Attempt, Connected, Plan, SpokenEras};
-use crate::edge::Edge;
+use crate::builder::ClientBuilder;
+use crate::cache::{CacheKey, ResponseCache};
+use crate::call::{
+    CallBuilder, CallStep, ClientCall, ClientInputRound, CompletionRequest, DeadlineTimer, LogMessage,
+    LogSinks, StepOutcome,
+};
+use crate::capability_lists::CapabilityLists;
+use crate::client_transport::ClientTransport;
+use crate::connect::{ConnectAttempt, ConnectPlan, EstablishedConnection, SupportedEras};
+use crate::edge::ProtocolEdge;
 use crate::error::Error;
 use crate::input::InputHandler;
-use crate::list::List;
-use crate::lists_as::ListsAs;
-use crate::session::{self, Adopted};
-use crate::subscribe::{Change, Changes, Subscription, Watch};
-use crate::tools::KnownTools;
+use crate::known_tools::KnownTools;
+use crate::list::ItemList;
+use crate::session_listener::{self, DetachedAnswers};
+use crate::subscribe::{ChangeBroadcaster, ChangeEvent, ChangeFilter, ChangeStream};
 
 /// A connection to one server, whatever it is and whichever revision it speaks.
 ///
@@ -43,7 +46,7 @@ use crate::tools::KnownTools;
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    inner: Arc<Inner>,
+    inner: Arc<ClientInner>,
 }
 
 /// What is known of a server.
@@ -59,51 +62,51 @@ pub struct ServerInfo {
     /// Its advice for the model that uses it.
     pub instructions: Option<String>,
     /// Which eras it speaks, as far as that is known.
-    pub eras: SpokenEras,
+    pub eras: SupportedEras,
     /// How it is reached: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`.
     pub transport: &'static str,
     /// What was tried in order to connect, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<ConnectAttempt>,
 }
 
 impl ServerInfo {
     /// Reports whether the server knows its client from one request to the next, so that what it is told in one counts in
     /// the others.
-    pub fn keeps_sessions(&self) -> bool {
+    pub fn is_stateful(&self) -> bool {
         self.revision.era() == Era::Legacy
     }
 
     /// Reports whether a question always comes with the request that it is about, so that nobody has to guess.
-    pub fn attributes_questions(&self) -> bool {
-        !self.keeps_sessions() || self.transport == "streamable-http"
+    pub fn attributes_requests(&self) -> bool {
+        !self.is_stateful() || self.transport == "streamable-http"
     }
 }
 
 /// What all clones of a client share.
-pub(crate) struct Inner {
-    pub(crate) carrier: Arc<dyn Carrier>,
-    pub(crate) session: ArcSwap<Session>,
-    pub(crate) plan: Plan,
+pub(crate) struct ClientInner {
+    pub(crate) transport: Arc<dyn ClientTransport>,
+    pub(crate) session: ArcSwap<CurrentSession>,
+    pub(crate) plan: ConnectPlan,
     pub(crate) input: Arc<dyn InputHandler>,
     pub(crate) tools: KnownTools,
-    pub(crate) cache: Cache,
-    pub(crate) changes: Changes,
-    pub(crate) adopted: Adopted,
-    pub(crate) alarms: Alarms,
+    pub(crate) cache: ResponseCache,
+    pub(crate) changes: ChangeBroadcaster,
+    pub(crate) detached_answers: DetachedAnswers,
+    pub(crate) deadline_timer: DeadlineTimer,
     logs: LogSinks,
     /// The level that requests ask for, as its place among the levels and one more; zero for none.
     level: AtomicU8,
     /// Held while a session is opened again, so that many lost requests open one.
-    reopening: tokio::sync::Mutex<()>,
-    listener: Mutex<Option<AbortHandle>>,
+    reopen_lock: tokio::sync::Mutex<()>,
+    listener_task: Mutex<Option<AbortHandle>>,
     /// Told when the connection is gone for good.
-    pub(crate) over: Notify,
+    pub(crate) closed: Notify,
 }
 
 /// How a server is talked to at the moment.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub(crate) edge: Edge,
+pub(crate) struct CurrentSession {
+    pub(crate) edge: ProtocolEdge,
     pub(crate) info: Arc<ServerInfo>,
 }
 
@@ -112,27 +115,33 @@ impl Client {
     /// `trunkline.toml` (with the feature `config`), or a server in this process.
     ///
     /// # Errors
-    /// As [`Builder::connect`].
+    /// As [`ClientBuilder::connect`].
     pub async fn connect(target: impl Into<Target>) -> Result<Self, Error> {
         Self::builder().connect(target).await
     }
 
     /// Begins a connection with options.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
     }
 
     pub(crate) async fn new(
-        connected: Connected,
-        attempts: Vec<Attempt>,
-        plan: Plan,
+        connected: EstablishedConnection,
+        attempts: Vec<ConnectAttempt>,
+        plan: ConnectPlan,
         input: Arc<dyn InputHandler>,
         logs: LogSinks,
-        level: Option<Level>,
+        level: Option<LoggingLevel>,
     ) -> Result<Self, Error> {
-        let Connected { carrier, edge, described, aside, transport } = connected;
+        let EstablishedConnection {
+            transport: carrier,
+            edge,
+            description: described,
+            unsolicited: aside,
+            transport_name: transport,
+        } = connected;
         let info = Arc::new(ServerInfo {
-            eras: plan.learned(&described),
+            eras: plan.supported_eras(&described),
             revision: described.revision,
             identity: described.identity,
             capabilities: described.capabilities,
@@ -141,27 +150,27 @@ impl Client {
             attempts,
         });
         let limits = &plan.limits;
-        let inner = Arc::new(Inner {
-            cache: Cache::new(limits.cached, limits.cached_bytes),
-            carrier,
-            session: ArcSwap::from_pointee(Session { edge, info }),
+        let inner = Arc::new(ClientInner {
+            cache: ResponseCache::new(limits.cache_entries, limits.cache_bytes),
+            transport: carrier,
+            session: ArcSwap::from_pointee(CurrentSession { edge, info }),
             plan,
             input,
             tools: KnownTools::default(),
-            changes: Changes::default(),
-            adopted: Adopted::default(),
-            alarms: Alarms::default(),
+            changes: ChangeBroadcaster::default(),
+            detached_answers: DetachedAnswers::default(),
+            deadline_timer: DeadlineTimer::default(),
             logs,
             level: AtomicU8::new(0),
-            reopening: tokio::sync::Mutex::default(),
-            listener: Mutex::default(),
-            over: Notify::new(),
+            reopen_lock: tokio::sync::Mutex::default(),
+            listener_task: Mutex::default(),
+            closed: Notify::new(),
         });
-        let listener = tokio::spawn(session::listen(&inner, aside)).abort_handle();
-        *inner.listener.lock() = Some(listener);
+        let listener = tokio::spawn(session_listener::listen(&inner, aside)).abort_handle();
+        *inner.listener_task.lock() = Some(listener);
         let client = Self { inner };
         if let Some(level) = level {
-            client.inner.ask_for_level(level).await?;
+            client.inner.request_log_level(level).await?;
         }
         Ok(client)
     }
@@ -180,7 +189,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error`]: the server is gone, refuses, or lists without end.
-    pub async fn tools(&self) -> Result<Arc<List<Tool>>, Error> {
+    pub async fn tools(&self) -> Result<Arc<ItemList<Tool>>, Error> {
         self.inner.list().await
     }
 
@@ -188,7 +197,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::tools`].
-    pub async fn prompts(&self) -> Result<Arc<List<Prompt>>, Error> {
+    pub async fn prompts(&self) -> Result<Arc<ItemList<Prompt>>, Error> {
         self.inner.list().await
     }
 
@@ -196,7 +205,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::tools`].
-    pub async fn resources(&self) -> Result<Arc<List<Resource>>, Error> {
+    pub async fn resources(&self) -> Result<Arc<ItemList<Resource>>, Error> {
         self.inner.list().await
     }
 
@@ -204,45 +213,53 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::tools`].
-    pub async fn templates(&self) -> Result<Arc<List<ResourceTemplate>>, Error> {
+    pub async fn templates(&self) -> Result<Arc<ItemList<ResourceTemplate>>, Error> {
         self.inner.list().await
     }
 
     /// Lists what the server has for clients of other capabilities than this one's. A legacy session has declared its own for
     /// good, and lists what it always does.
-    pub fn lists_as(&self, capabilities: ClientCapabilities) -> ListsAs {
-        ListsAs::new(self.inner.clone(), capabilities)
+    pub fn lists_for(&self, capabilities: ClientCapabilities) -> CapabilityLists {
+        CapabilityLists::new(self.inner.clone(), capabilities)
     }
 
     /// Calls a tool with arguments, a JSON object.
-    pub fn call(&self, tool: impl Into<String>, arguments: impl Into<Raw>) -> Calling<CallToolResult> {
-        Calling::new(self.clone(), Call::tool(tool, arguments))
+    pub fn call(
+        &self,
+        tool: impl Into<String>,
+        arguments: impl Into<RawJson>,
+    ) -> CallBuilder<CallToolResult> {
+        CallBuilder::new(self.clone(), ClientCall::tool(tool, arguments))
     }
 
     /// Reads a resource.
-    pub fn read(&self, uri: impl Into<String>) -> Calling<ReadResult> {
-        Calling::new(self.clone(), Call::read(uri))
+    pub fn read(&self, uri: impl Into<String>) -> CallBuilder<ReadResourceResult> {
+        CallBuilder::new(self.clone(), ClientCall::read(uri))
     }
 
     /// Fetches a prompt with arguments, a JSON object of strings.
-    pub fn get_prompt(&self, name: impl Into<String>, arguments: impl Into<Raw>) -> Calling<GetPromptResult> {
-        Calling::new(self.clone(), Call::prompt(name, arguments))
+    pub fn get_prompt(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Into<RawJson>,
+    ) -> CallBuilder<GetPromptResult> {
+        CallBuilder::new(self.clone(), ClientCall::prompt(name, arguments))
     }
 
     /// Asks what an argument could be completed to.
-    pub fn complete(&self, completion: Completion) -> Calling<CompleteResult> {
-        Calling::new(self.clone(), Call::complete(completion))
+    pub fn complete(&self, completion: CompletionRequest) -> CallBuilder<CompleteResult> {
+        CallBuilder::new(self.clone(), ClientCall::complete(completion))
     }
 
     /// Asks for log messages from a level on: once for all in a session, else with every request from now on.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the server writes no log.
-    pub async fn set_level(&self, level: Level) -> Result<(), Error> {
+    pub async fn set_level(&self, level: LoggingLevel) -> Result<(), Error> {
         if !self.server().capabilities.logging {
             return Err(Error::Unsupported("the server sends no log messages".to_owned()));
         }
-        self.inner.ask_for_level(level).await
+        self.inner.request_log_level(level).await
     }
 
     /// Asks whether the server is there, and returns how long it took to say so.
@@ -251,7 +268,7 @@ impl Client {
     /// [`Error::Unsupported`] where the revision has no ping.
     pub async fn ping(&self) -> Result<Duration, Error> {
         let began = Instant::now();
-        self.inner.run(&Call::of(Method::Ping), None).await?;
+        self.inner.run(&ClientCall::with_method(Method::Ping), None).await?;
         Ok(began.elapsed())
     }
 
@@ -263,8 +280,8 @@ impl Client {
         let notification = self.inner.session.load().edge.roots_changed();
         match notification.filter(|_| self.inner.plan.capabilities.roots()) {
             Some(posted) => {
-                let after = self.inner.plan.limits.silent_for;
-                let posted = tokio::time::timeout(after, self.inner.carrier.post(posted)).await;
+                let after = self.inner.plan.limits.request_timeout;
+                let posted = tokio::time::timeout(after, self.inner.transport.post(posted)).await;
                 Ok(posted.map_err(|_| Error::TimedOut { after })??)
             }
             None => Ok(()),
@@ -275,23 +292,23 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the server tells of nothing that is to be watched.
-    pub async fn subscribe(&self, watch: Watch) -> Result<Subscription, Error> {
-        Subscription::open(self.clone(), watch).await
+    pub async fn subscribe(&self, watch: ChangeFilter) -> Result<ChangeStream, Error> {
+        ChangeStream::open(self.clone(), watch).await
     }
 
     /// Makes one step of a call: to its result, or to questions that the caller answers.
     ///
     /// # Errors
     /// [`Error`]; whether the server may have run the call nevertheless is told by [`Error::may_have_run`].
-    pub fn step(&self, mut call: Call) -> impl Future<Output = Result<Outcome, Error>> + Send {
-        call.gathers = true;
-        let given = call.given.take();
+    pub fn step(&self, mut call: ClientCall) -> impl Future<Output = Result<StepOutcome, Error>> + Send {
+        call.batches_requests = true;
+        let given = call.supplied_input.take();
         async move {
             match self.inner.step(&call, given).await? {
-                Step::Done(result) => Ok(Outcome::Done(result)),
-                Step::Ask(questions, then) => {
-                    Ok(Outcome::Ask(Box::new(Round::new(self.clone(), call, questions, then))))
-                }
+                CallStep::Done(result) => Ok(StepOutcome::Done(result)),
+                CallStep::InputRequired(questions, then) => Ok(StepOutcome::InputRequired(Box::new(
+                    ClientInputRound::new(self.clone(), call, questions, then),
+                ))),
             }
         }
     }
@@ -301,28 +318,28 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::step`].
-    pub async fn run(&self, mut call: Call) -> Result<Raw, Error> {
-        let given = call.given.take();
+    pub async fn run(&self, mut call: ClientCall) -> Result<RawJson, Error> {
+        let given = call.supplied_input.take();
         self.inner.run(&call, given).await
     }
 
     /// Returns how many calls were given up that the server has not answered yet, and within which it may still ask something
     /// where nothing says to which call a question belongs. As long as there are any, the next question may be theirs.
     pub fn abandoned_calls(&self) -> usize {
-        self.inner.carrier.abandoned()
+        self.inner.transport.abandoned_requests()
     }
 
     /// Reports whether the connection is gone for good.
     pub fn is_closed(&self) -> bool {
-        self.inner.carrier.is_over()
+        self.inner.transport.is_closed()
     }
 
     /// Waits until the connection is gone for good, and says how that came. A server without a standing connection is never
     /// gone for good.
     pub async fn closed(&self) -> String {
         loop {
-            let over = self.inner.over.notified();
-            if let Some(how) = self.inner.carrier.epitaph() {
+            let over = self.inner.closed.notified();
+            if let Some(how) = self.inner.transport.close_reason() {
                 return how;
             }
             over.await;
@@ -331,13 +348,13 @@ impl Client {
 
     /// Ends the connection in an orderly way, for all clones.
     pub async fn close(self) {
-        let within = self.inner.plan.limits.close_within;
-        if tokio::time::timeout(within, self.inner.carrier.close()).await.is_err() {
+        let within = self.inner.plan.limits.close_timeout;
+        if tokio::time::timeout(within, self.inner.transport.close()).await.is_err() {
             tracing::debug!(?within, "the connection did not end in time");
         }
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
+    pub(crate) fn inner(&self) -> &Arc<ClientInner> {
         &self.inner
     }
 }
@@ -348,7 +365,7 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Inner {
+impl ClientInner {
     /// Tells whoever wants to know of a log message.
     pub(crate) fn log(&self, message: &LogMessage) {
         if let Some(tell) = &self.logs.all {
@@ -357,73 +374,76 @@ impl Inner {
     }
 
     /// Takes a notice that belongs to no request.
-    pub(crate) fn notice(&self, notice: &Notification) {
+    pub(crate) fn handle_notification(&self, notice: &Notification) {
         if notice.method == "notifications/message" {
             if let Some(message) = LogMessage::read(notice) {
                 self.log(&message);
                 if let Some(tell) = &self.logs.session {
-                    tell(&message, self.carrier.abandoned() > 0);
+                    tell(&message, self.transport.abandoned_requests() > 0);
                 }
             }
         } else if notice.method == "notifications/elicitation/complete" {
-            if let Some(id) = notice.params.get("elicitationId").and_then(Raw::as_text) {
-                self.input.page_done(&id);
+            if let Some(id) = notice.params.get("elicitationId").and_then(RawJson::as_text) {
+                self.input.elicitation_complete(&id);
             }
-        } else if let Some(change) = Change::read(notice) {
-            self.changed(&change);
+        } else if let Some(change) = ChangeEvent::read(notice) {
+            self.publish_change(&change);
         }
     }
 
     /// Forgets what a change has made old, and tells whoever watches.
-    pub(crate) fn changed(&self, change: &Change) {
-        self.forget(change);
+    pub(crate) fn publish_change(&self, change: &ChangeEvent) {
+        self.invalidate_cache(change);
         self.changes.publish(change);
     }
 
     /// Forgets what a change has made old.
-    pub(crate) fn forget(&self, change: &Change) {
-        self.cache.forget(|key| match (change, key) {
-            (Change::Missed, _) => true,
-            (Change::Tools, Key::List(list)) => *list == Method::ToolsList.as_str(),
-            (Change::Prompts, Key::List(list)) => *list == Method::PromptsList.as_str(),
-            (Change::Resources, Key::List(list)) => {
+    pub(crate) fn invalidate_cache(&self, change: &ChangeEvent) {
+        self.cache.invalidate(|key| match (change, key) {
+            (ChangeEvent::Missed, _) => true,
+            (ChangeEvent::Tools, CacheKey::List(list)) => *list == Method::ToolsList.as_str(),
+            (ChangeEvent::Prompts, CacheKey::List(list)) => *list == Method::PromptsList.as_str(),
+            (ChangeEvent::Resources, CacheKey::List(list)) => {
                 [Method::ResourcesList.as_str(), Method::TemplatesList.as_str()].contains(list)
             }
-            (Change::Resource(changed), Key::Read(uri)) => crate::subscribe::is_part_of(changed, uri),
+            (ChangeEvent::Resource(changed), CacheKey::Read(uri)) => {
+                crate::subscribe::is_sub_resource(changed, uri)
+            }
             _ => false,
         });
     }
 
-    pub(crate) fn level(&self) -> Option<Level> {
+    pub(crate) fn level(&self) -> Option<LoggingLevel> {
         let place = usize::from(self.level.load(Ordering::Relaxed));
-        place.checked_sub(1).and_then(|place| Level::ALL.get(place).copied())
+        place.checked_sub(1).and_then(|place| LoggingLevel::ALL.get(place).copied())
     }
 
-    async fn ask_for_level(self: &Arc<Self>, level: Level) -> Result<(), Error> {
+    async fn request_log_level(self: &Arc<Self>, level: LoggingLevel) -> Result<(), Error> {
         let session = self.session.load_full();
         #[expect(clippy::cast_possible_truncation, reason = "there are eight levels")]
-        let place = Level::ALL.iter().position(|known| *known == level).map_or(0, |place| place as u8 + 1);
+        let place =
+            LoggingLevel::ALL.iter().position(|known| *known == level).map_or(0, |place| place as u8 + 1);
         self.level.store(place, Ordering::Relaxed);
-        match session.edge.set_level(level).filter(|_| session.info.capabilities.logging) {
+        match session.edge.set_level_call(level).filter(|_| session.info.capabilities.logging) {
             Some(call) => self.run(&call, None).await.map(drop),
             None => Ok(()),
         }
     }
 
     /// Opens a session again that the server has forgotten, unless somebody else has done so already.
-    pub(crate) fn reopen(
+    pub(crate) fn reopen_session(
         self: &Arc<Self>,
-        lost: &Arc<Session>,
+        lost: &Arc<CurrentSession>,
     ) -> futures_util::future::BoxFuture<'_, Result<(), Error>> {
         let lost = lost.clone();
         Box::pin(async move {
-            let one_at_a_time = self.reopening.lock().await;
+            let one_at_a_time = self.reopen_lock.lock().await;
             let current = self.session.load_full();
             if !Arc::ptr_eq(&current, &lost) {
                 return Ok(());
             }
             let (edge, described) =
-                crate::connect::initialize(&*self.carrier, &self.plan, lost.info.revision).await?;
+                crate::connect::initialize(&*self.transport, &self.plan, lost.info.revision).await?;
             let info = ServerInfo {
                 eras: lost.info.eras,
                 revision: described.revision,
@@ -433,25 +453,25 @@ impl Inner {
                 transport: lost.info.transport,
                 attempts: lost.info.attempts.clone(),
             };
-            self.session.store(Arc::new(Session { edge, info: Arc::new(info) }));
+            self.session.store(Arc::new(CurrentSession { edge, info: Arc::new(info) }));
             drop(one_at_a_time);
-            session::restore(self).await;
+            session_listener::restore_session(self).await;
             Ok(())
         })
     }
 }
 
-impl Drop for Inner {
+impl Drop for ClientInner {
     fn drop(&mut self) {
-        let listener = self.listener.lock().take();
+        let listener = self.listener_task.lock().take();
         if let Some(listener) = listener {
             listener.abort();
         }
     }
 }
 
-impl fmt::Debug for Inner {
+impl fmt::Debug for ClientInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("session", &self.session.load()).finish_non_exhaustive()
+        f.debug_struct("ClientInner").field("session", &self.session.load()).finish_non_exhaustive()
     }
 }

@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use trunkline_config::find::{Found, look_up};
-use trunkline_config::{Endpoint, Program, ProtocolEra, ProtocolRevision, Reach, ServerConfig, Wire};
+use trunkline_config::find::{FoundServer, look_up};
+use trunkline_config::{
+    LocalProgram, ProtocolEra, ProtocolRevision, RemoteEndpoint, RemoteTransport, ServerConfig,
+    ServerLocation,
+};
 use trunkline_protocol::{Era, Revision};
 use trunkline_transport::{Command, Secret, Target, TargetError};
 
-use crate::builder::Builder;
-use crate::connect::OverHttp;
+use crate::builder::ClientBuilder;
+use crate::connect::HttpTransportKind;
 use crate::error::Error;
 
 /// Returns what a server of a configuration is reached by: its program with folder and variables, or its address.
@@ -18,24 +21,28 @@ use crate::error::Error;
 ///
 /// # Errors
 /// The address cannot be read.
-pub fn target(reach: &Reach) -> Result<Target, TargetError> {
+pub fn target(reach: &ServerLocation) -> Result<Target, TargetError> {
     match reach {
-        Reach::Program(program) => Ok(command(program).into()),
-        Reach::Endpoint(endpoint) => address(endpoint).parse(),
+        ServerLocation::Program(program) => Ok(command(program).into()),
+        ServerLocation::Endpoint(endpoint) => address(endpoint).parse(),
     }
 }
 
 /// Returns which transport is spoken to a server whose address says only that it is HTTP.
-pub fn over_http(reach: &Reach) -> OverHttp {
+pub fn http_transport(reach: &ServerLocation) -> HttpTransportKind {
     match reach {
-        Reach::Endpoint(Endpoint { wire: Wire::Http, .. }) => OverHttp::Streamable,
-        Reach::Endpoint(Endpoint { wire: Wire::Sse, .. }) => OverHttp::Sse,
-        Reach::Endpoint(_) | Reach::Program(_) => OverHttp::Any,
+        ServerLocation::Endpoint(RemoteEndpoint { transport: RemoteTransport::Http, .. }) => {
+            HttpTransportKind::Streamable
+        }
+        ServerLocation::Endpoint(RemoteEndpoint { transport: RemoteTransport::Sse, .. }) => {
+            HttpTransportKind::Sse
+        }
+        ServerLocation::Endpoint(_) | ServerLocation::Program(_) => HttpTransportKind::Any,
     }
 }
 
 /// Holds a connection to the era or the revision that the configuration of a server names, if it names one.
-pub fn pinned(builder: Builder, server: &ServerConfig) -> Builder {
+pub fn with_pinned_revision(builder: ClientBuilder, server: &ServerConfig) -> ClientBuilder {
     match (server.revision, server.era) {
         (Some(revision), _) => builder.pin(revision_of(revision)),
         (None, Some(era)) => builder.era(era_of(era)),
@@ -65,7 +72,7 @@ fn era_of(era: ProtocolEra) -> Era {
     }
 }
 
-fn command(program: &Program) -> Command {
+fn command(program: &LocalProgram) -> Command {
     let arguments = program.args.iter().map(|argument| argument.expose().to_owned());
     let mut command = Command::new(program.command.expose()).args(arguments);
     if let Some(folder) = program.folder() {
@@ -75,13 +82,13 @@ fn command(program: &Program) -> Command {
 }
 
 /// Writes the address to dial; one that is said to be a WebSocket may be written as that of HTTP.
-fn address(endpoint: &Endpoint) -> String {
+fn address(endpoint: &RemoteEndpoint) -> String {
     let written = endpoint.url.expose();
-    match (endpoint.wire, written.split_once("://")) {
-        (Wire::WebSocket, Some((scheme, rest))) if scheme.eq_ignore_ascii_case("http") => {
+    match (endpoint.transport, written.split_once("://")) {
+        (RemoteTransport::WebSocket, Some((scheme, rest))) if scheme.eq_ignore_ascii_case("http") => {
             format!("ws://{rest}")
         }
-        (Wire::WebSocket, Some((scheme, rest))) if scheme.eq_ignore_ascii_case("https") => {
+        (RemoteTransport::WebSocket, Some((scheme, rest))) if scheme.eq_ignore_ascii_case("https") => {
             format!("wss://{rest}")
         }
         _ => written.to_owned(),
@@ -89,30 +96,36 @@ fn address(endpoint: &Endpoint) -> String {
 }
 
 /// What a name stands for.
-pub(crate) struct Named {
+pub(crate) struct ConfiguredTarget {
     pub(crate) target: Target,
     pub(crate) headers: Vec<(String, Secret)>,
-    pub(crate) over_http: OverHttp,
+    pub(crate) http_transport: HttpTransportKind,
     pub(crate) timeout: Option<Duration>,
     pub(crate) server: ServerConfig,
 }
 
 /// Looks a name up, in a file or in those that are looked at by default.
-pub(crate) async fn find(name: String, file: Option<PathBuf>) -> Result<Named, Error> {
+pub(crate) async fn find_server(name: String, file: Option<PathBuf>) -> Result<ConfiguredTarget, Error> {
     // Files are read by a thread that may wait for them.
     let looking = tokio::task::spawn_blocking(move || look_up(&name, file.as_deref()));
     let found =
         looking.await.map_err(|_| Error::Invalid("the configurations could not be read".to_owned()))?;
-    let Found { server, .. } = found.map_err(|error| Error::Invalid(error.to_string()))?;
-    let headers = match &server.reach {
-        Reach::Program(_) => Vec::new(),
-        Reach::Endpoint(endpoint) => {
+    let FoundServer { server, .. } = found.map_err(|error| Error::Invalid(error.to_string()))?;
+    let headers = match &server.location {
+        ServerLocation::Program(_) => Vec::new(),
+        ServerLocation::Endpoint(endpoint) => {
             let headers = endpoint.headers.iter();
             headers.map(|(name, value)| (name.clone(), Secret::new(value.expose()))).collect()
         }
     };
-    let target = target(&server.reach).map_err(|error| Error::Invalid(error.to_string()))?;
-    Ok(Named { target, headers, over_http: over_http(&server.reach), timeout: server.timeout, server })
+    let target = target(&server.location).map_err(|error| Error::Invalid(error.to_string()))?;
+    Ok(ConfiguredTarget {
+        target,
+        headers,
+        http_transport: http_transport(&server.location),
+        timeout: server.timeout,
+        server,
+    })
 }
 
 #[cfg(test)]
@@ -130,20 +143,24 @@ mod tests {
 
     #[test]
     fn what_is_configured_becomes_a_target() {
-        let mut program = Program::new("run");
+        let mut program = LocalProgram::new("run");
         program.args = vec!["a b".into(), "c".into()];
         program.env.insert("KEY".into(), "canary".into());
-        let started = target(&Reach::Program(program)).unwrap();
+        let started = target(&ServerLocation::Program(program)).unwrap();
         assert_eq!(started.to_string(), "run 'a b' c");
         assert!(format!("{started:?}").contains("KEY") && !format!("{started:?}").contains("canary"));
         for (url, wire, expected) in [
-            ("https://h/mcp", Wire::Auto, "https://h/mcp"),
-            ("https://h/mcp", Wire::WebSocket, "wss://h/mcp"),
-            ("HTTP://h/mcp", Wire::WebSocket, "ws://h/mcp"),
-            ("ws://h/mcp", Wire::WebSocket, "ws://h/mcp"),
+            ("https://h/mcp", RemoteTransport::Auto, "https://h/mcp"),
+            ("https://h/mcp", RemoteTransport::WebSocket, "wss://h/mcp"),
+            ("HTTP://h/mcp", RemoteTransport::WebSocket, "ws://h/mcp"),
+            ("ws://h/mcp", RemoteTransport::WebSocket, "ws://h/mcp"),
         ] {
-            let endpoint = Endpoint { wire, ..Endpoint::new(url) };
-            assert_eq!(target(&Reach::Endpoint(endpoint)).unwrap().to_string(), expected, "{url} {wire:?}");
+            let endpoint = RemoteEndpoint { transport: wire, ..RemoteEndpoint::new(url) };
+            assert_eq!(
+                target(&ServerLocation::Endpoint(endpoint)).unwrap().to_string(),
+                expected,
+                "{url} {wire:?}"
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use trunkline_protocol::{Era, Raw, Refusal};
+use trunkline_protocol::{Era, RawJson, Refusal};
 
-use crate::carrier::{Loss, LossKind, Reach};
-use crate::connect::Attempt;
+use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
+use crate::connect::ConnectAttempt;
 
 /// Why something could not be done, in kinds that a program can act on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ use crate::connect::Attempt;
 pub enum Error {
     /// The server was never reached, or does not speak the protocol.
     #[error(transparent)]
-    Unreachable(Box<Unreachable>),
+    Unreachable(Box<ConnectError>),
     /// The server wants credentials, or better ones.
     #[error("the server refuses access (HTTP {status}){}", hint(.challenge.as_deref()))]
     Unauthorized {
@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// The server answered with an error.
     #[error(transparent)]
-    Refused(Refused),
+    ErrorResponse(ErrorResponse),
     /// The server was silent for too long, or took too long in all; it was told that nobody waits any more.
     #[error("no answer within {after:?}")]
     TimedOut {
@@ -32,7 +32,7 @@ pub enum Error {
     },
     /// The server asked something that nobody answered.
     #[error("the server asked something that was not answered: {0}")]
-    Unanswered(Refusal),
+    InputDeclined(Refusal),
     /// The connection is gone.
     #[error("{cause}")]
     Closed {
@@ -51,7 +51,7 @@ pub enum Error {
         /// Whether the server may have done what it was asked to.
         may_have_run: bool,
     },
-    /// The server sent a message above the limit, [`Limits::message_bytes`](crate::Limits::message_bytes).
+    /// The server sent a message above the limit, [`ClientLimits::message_bytes`](crate::ClientLimits::message_bytes).
     #[error("the server sent a message of more than {limit} bytes")]
     TooLong {
         /// The limit in bytes.
@@ -71,11 +71,11 @@ pub enum Error {
 /// A server that was never reached, with everything that was tried.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Unreachable {
+pub struct ConnectError {
     /// What was to be reached.
     pub target: String,
     /// What was tried, in order.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<ConnectAttempt>,
     /// Why it failed in the end.
     pub cause: String,
 }
@@ -83,13 +83,13 @@ pub struct Unreachable {
 /// An error that a server answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct ErrorResponse {
     /// The code.
     pub code: i64,
     /// The sentence.
     pub message: String,
     /// What else the server says about it.
-    pub data: Option<Raw>,
+    pub data: Option<RawJson>,
 }
 
 impl Error {
@@ -103,55 +103,66 @@ impl Error {
     }
 }
 
-impl From<Loss> for Error {
-    fn from(loss: Loss) -> Self {
-        let may_have_run = loss.reach == Reach::MayHaveReached;
+impl From<TransportFailure> for Error {
+    fn from(loss: TransportFailure) -> Self {
+        let may_have_run = loss.delivery == DeliveryStatus::MaybeDelivered;
         match loss.kind {
-            LossKind::Closed(cause) => Self::Closed { cause, may_have_run },
-            LossKind::SessionGone => Self::Closed {
+            TransportFailureKind::Closed(cause) => Self::Closed { cause, may_have_run },
+            TransportFailureKind::SessionGone => Self::Closed {
                 cause: "the server does not know the session any more".to_owned(),
                 may_have_run,
             },
-            LossKind::Unauthorized { status, challenge } => Self::Unauthorized { status, challenge },
-            LossKind::Status { status, excerpt } => Self::Status { status, excerpt, may_have_run },
-            LossKind::TooLong { limit } => Self::TooLong { limit },
-            LossKind::Malformed(problem) => Self::Malformed(problem),
+            TransportFailureKind::Unauthorized { status, challenge } => {
+                Self::Unauthorized { status, challenge }
+            }
+            TransportFailureKind::Status { status, excerpt } => {
+                Self::Status { status, excerpt, may_have_run }
+            }
+            TransportFailureKind::TooLong { limit } => Self::TooLong { limit },
+            TransportFailureKind::Malformed(problem) => Self::Malformed(problem),
         }
     }
 }
 
-impl Refused {
+impl ErrorResponse {
     /// Reads the error of a response. A server that writes it badly has still refused.
-    pub(crate) fn read(raw: &Raw) -> Self {
+    pub(crate) fn from_raw(raw: &RawJson) -> Self {
         let members = raw.members().unwrap_or_default();
         let code = members.get("code").and_then(|code| code.get::<i64>().ok());
         let code = code.unwrap_or_else(|| Refusal::INTERNAL.code(Era::Modern));
         let message = members.text("message");
         let message = message.map_or_else(|| "the server gave no reason".to_owned(), Into::into);
-        Self { code, message, data: members.get("data").and_then(Raw::readable).map(|data| data.detached()) }
+        Self {
+            code,
+            message,
+            data: members
+                .get("data")
+                .and_then(RawJson::without_lone_surrogates)
+                .map(|data| data.to_owned_buffer()),
+        }
     }
 
     /// Carries the error on to another party.
     pub fn into_refusal(self) -> Refusal {
-        Refusal::carried(self.code, self.message, self.data)
+        Refusal::relayed(self.code, self.message, self.data)
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server refused: {} ({})", self.message, self.code)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for ErrorResponse {}
 
-impl fmt::Display for Unreachable {
+impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot connect to {}: {}", self.target, self.cause)
     }
 }
 
-impl std::error::Error for Unreachable {}
+impl std::error::Error for ConnectError {}
 
 fn hint(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map_or_else(String::new, |text| format!(": {text}"))

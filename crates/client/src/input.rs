@@ -1,7 +1,7 @@
 //! Who answers what servers ask.
 
 use futures_util::future::BoxFuture;
-use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Method, Refusal};
 
 /// Answers what servers ask while they work: forms and pages for the user, conversations for a model, roots.
@@ -19,17 +19,21 @@ pub trait InputHandler: Send + Sync + 'static {
     fn capabilities(&self) -> ClientCapabilities;
 
     /// Answers one question. The future is dropped when nobody waits for the answer any more.
-    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>>;
+    fn answer(
+        &self,
+        origin: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>>;
 
     /// Hears from the server that the user is done at a page that it asked for, by the `elicitationId` of the question. Only
     /// servers of 2025-11-25 say so, and it may come long after the call.
-    fn page_done(&self, _elicitation_id: &str) {}
+    fn elicitation_complete(&self, _elicitation_id: &str) {}
 }
 
 /// Where a question came up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Origin {
+pub enum InputOrigin {
     /// Within a call.
     Call {
         /// The method of the call.
@@ -43,15 +47,19 @@ pub enum Origin {
 
 /// Answers nothing, and declares so.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Nobody;
+pub(crate) struct NoInputHandler;
 
-impl InputHandler for Nobody {
+impl InputHandler for NoInputHandler {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         let problem = format!("this client does not answer `{}`", question.method());
-        Box::pin(std::future::ready(Err(Refusal::METHOD_NOT_FOUND.because(problem))))
+        Box::pin(std::future::ready(Err(Refusal::METHOD_NOT_FOUND.with_message(problem))))
     }
 }

@@ -6,42 +6,42 @@
 mod builder;
 mod cache;
 mod call;
-mod carrier;
-mod check;
+mod capability_lists;
 mod client;
+mod client_transport;
 #[cfg(feature = "config")]
 pub mod config;
 mod connect;
 mod edge;
 mod error;
 mod input;
+mod known_tools;
 mod limits;
 mod list;
-mod lists_as;
 mod mailbox;
-mod received;
-mod session;
-mod slots;
+mod output_check;
+mod session_listener;
+mod slab;
 mod subscribe;
-mod tools;
 #[cfg(test)]
-mod wakes;
+mod wake_counter;
+mod with_raw;
 
 pub use futures_util::future::BoxFuture;
 pub use trunkline_protocol as protocol;
 pub use trunkline_transport as transport;
 
-pub use self::builder::Builder;
+pub use self::builder::ClientBuilder;
 pub use self::call::{
-    Answers, Call, Calling, Completion, Continuation, LogMessage, Meanwhile, Observer, Outcome, Progress,
-    Round, Suspended,
+    CallBuilder, CallObserver, ClientCall, ClientContinuation, ClientInputRound, CompletionRequest,
+    InputResponses, InputRoundEvent, LiveContinuation, LogMessage, ProgressUpdate, StepOutcome,
 };
+pub use self::capability_lists::CapabilityLists;
 pub use self::client::{Client, ServerInfo};
-pub use self::connect::{Attempt, OverHttp, SpokenEras, Verdicts};
-pub use self::error::{Error, Refused, Unreachable};
-pub use self::input::{InputHandler, Origin};
-pub use self::limits::Limits;
-pub use self::list::{LeftOut, List, RepairedItem};
-pub use self::lists_as::ListsAs;
-pub use self::received::Received;
-pub use self::subscribe::{Change, Subscription, Watch, is_part_of};
+pub use self::connect::{ConnectAttempt, EraCache, HttpTransportKind, SupportedEras};
+pub use self::error::{ConnectError, Error, ErrorResponse};
+pub use self::input::{InputHandler, InputOrigin};
+pub use self::limits::ClientLimits;
+pub use self::list::{ItemList, RepairedItem, SkippedItem};
+pub use self::subscribe::{ChangeEvent, ChangeFilter, ChangeStream, is_sub_resource};
+pub use self::with_raw::WithRaw;

@@ -8,59 +8,59 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{
-    CacheHint, ClientCapabilities, MalformedModel, Prompt, Repaired, Repairs, Resource, ResourceTemplate,
-    Tool,
+    CacheHint, ClientCapabilities, MalformedModel, Prompt, RepairLog, RepairedModel, Resource,
+    ResourceTemplate, Tool,
 };
-use trunkline_protocol::{Method, Raw, Refusal, shorten};
+use trunkline_protocol::{Method, RawJson, Refusal, shorten};
 
-use crate::cache::Key;
-use crate::call::Call;
-use crate::client::Inner;
+use crate::cache::CacheKey;
+use crate::call::ClientCall;
+use crate::client::ClientInner;
 use crate::error::Error;
-use crate::received::Received;
+use crate::with_raw::WithRaw;
 
 /// A whole list of what a server offers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct List<T> {
-    items: Vec<Received<T>>,
+pub struct ItemList<T> {
+    items: Vec<WithRaw<T>>,
     /// Items that cannot be used, and are left out, each alone.
-    pub left_out: Vec<LeftOut>,
+    pub skipped: Vec<SkippedItem>,
     /// Items that are on the list without a member that was malformed, or with another in its place.
     pub repaired: Vec<RepairedItem>,
 }
 
-/// An item of a list that was malformed in part. What the server wrote is in [`Received::raw`].
+/// An item of a list that was malformed in part. What the server wrote is in [`WithRaw::raw`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedItem {
     /// What the item calls itself.
     pub name: String,
     /// What was malformed in it.
-    pub repairs: Repairs,
+    pub repairs: RepairLog,
 }
 
 /// An item of a list that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LeftOut {
+pub struct SkippedItem {
     /// What the item calls itself, as far as that can be read.
     pub name: String,
     /// Why it cannot be used.
     pub reason: String,
 }
 
-impl<T> Deref for List<T> {
-    type Target = [Received<T>];
+impl<T> Deref for ItemList<T> {
+    type Target = [WithRaw<T>];
 
     fn deref(&self) -> &Self::Target {
         &self.items
     }
 }
 
-impl<'a, T> IntoIterator for &'a List<T> {
-    type Item = &'a Received<T>;
-    type IntoIter = std::slice::Iter<'a, Received<T>>;
+impl<'a, T> IntoIterator for &'a ItemList<T> {
+    type Item = &'a WithRaw<T>;
+    type IntoIter = std::slice::Iter<'a, WithRaw<T>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.items.iter()
@@ -68,24 +68,24 @@ impl<'a, T> IntoIterator for &'a List<T> {
 }
 
 /// An item of a list.
-pub(crate) trait Listed: Sized + Send + Sync + 'static {
+pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     const METHOD: Method;
     const KEY: &'static str;
 
-    fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel>;
+    fn read(raw: &RawJson) -> Result<RepairedModel<Self>, MalformedModel>;
 
     /// Looks at a list that is complete, and may leave further items out of it. It may be one of several for different
     /// capabilities.
-    fn complete(_: &Inner, _: &mut List<Self>, _is_one_of_several: bool) {}
+    fn complete(_: &ClientInner, _: &mut ItemList<Self>, _is_one_of_several: bool) {}
 }
 
 macro_rules! listed {
     ($($type:ty => $method:ident, $key:literal;)*) => {
-        $(impl Listed for $type {
+        $(impl ListItem for $type {
             const METHOD: Method = Method::$method;
             const KEY: &'static str = $key;
 
-            fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel> {
+            fn read(raw: &RawJson) -> Result<RepairedModel<Self>, MalformedModel> {
                 Self::read_repaired(raw)
             }
         })*
@@ -98,22 +98,22 @@ listed! {
     ResourceTemplate => TemplatesList, "resourceTemplates";
 }
 
-impl Listed for Tool {
+impl ListItem for Tool {
     const METHOD: Method = Method::ToolsList;
     const KEY: &'static str = "tools";
 
-    fn read(raw: &Raw) -> Result<Repaired<Self>, MalformedModel> {
+    fn read(raw: &RawJson) -> Result<RepairedModel<Self>, MalformedModel> {
         Self::read_repaired(raw)
     }
 
-    fn complete(inner: &Inner, list: &mut List<Self>, is_one_of_several: bool) {
+    fn complete(inner: &ClientInner, list: &mut ItemList<Self>, is_one_of_several: bool) {
         if !inner.session.load().edge.mirrors_arguments() {
             let tools = list.items.iter().map(|tool| (tool, MirroredParams::default()));
             inner.tools.learn(tools, is_one_of_several);
             return;
         }
         let mut mirrored = Vec::with_capacity(list.items.len());
-        let left_out = &mut list.left_out;
+        let left_out = &mut list.skipped;
         list.items.retain(|tool| {
             let schema = tool.input_schema.decode().unwrap_or_default();
             match MirroredParams::from_schema(&schema) {
@@ -122,7 +122,7 @@ impl Listed for Tool {
                     true
                 }
                 Err(error) => {
-                    left_out.push(LeftOut { name: shorten(&tool.name), reason: error.to_string() });
+                    left_out.push(SkippedItem { name: shorten(&tool.name), reason: error.to_string() });
                     false
                 }
             }
@@ -132,21 +132,21 @@ impl Listed for Tool {
 }
 
 /// One page, as it came.
-struct Page {
-    items: Vec<Raw>,
-    next: Option<Raw>,
+struct ListPage {
+    items: Vec<RawJson>,
+    next: Option<RawJson>,
     cache: CacheHint,
     bytes: usize,
 }
 
-impl Inner {
+impl ClientInner {
     /// Returns a list, from before if it still counts.
-    pub(crate) async fn list<T: Listed>(self: &Arc<Self>) -> Result<Arc<List<T>>, Error> {
-        let key = Key::List(T::METHOD.as_str());
-        if let Some(kept) = self.cache.get::<List<T>>(&key) {
+    pub(crate) async fn list<T: ListItem>(self: &Arc<Self>) -> Result<Arc<ItemList<T>>, Error> {
+        let key = CacheKey::List(T::METHOD.as_str());
+        if let Some(kept) = self.cache.get::<ItemList<T>>(&key) {
             return Ok(kept);
         }
-        let ticket = self.cache.ticket(key);
+        let ticket = self.cache.reserve(key);
         let (list, cache, bytes) = self.fetch_whole_list::<T>(None).await?;
         let list = Arc::new(list);
         self.cache.put(ticket, cache, bytes, || list.clone());
@@ -154,38 +154,40 @@ impl Inner {
     }
 
     /// Returns a list as the server gives it to clients of these capabilities, which is not kept.
-    pub(crate) async fn list_as<T: Listed>(
+    pub(crate) async fn list_for<T: ListItem>(
         self: &Arc<Self>,
         capabilities: &ClientCapabilities,
-    ) -> Result<Arc<List<T>>, Error> {
+    ) -> Result<Arc<ItemList<T>>, Error> {
         self.fetch_whole_list(Some(capabilities)).await.map(|(list, ..)| Arc::new(list))
     }
 
-    async fn fetch_whole_list<T: Listed>(
+    async fn fetch_whole_list<T: ListItem>(
         self: &Arc<Self>,
         capabilities: Option<&ClientCapabilities>,
-    ) -> Result<(List<T>, CacheHint, usize), Error> {
-        match self.fetch_list::<T>(capabilities).await {
+    ) -> Result<(ItemList<T>, CacheHint, usize), Error> {
+        match self.fetch_pages::<T>(capabilities).await {
             // A cursor that the server forgot in mid-list: what was read is worth nothing, and the list is begun again, once.
-            Err(Stopped::BadCursor(_)) => self.fetch_list::<T>(capabilities).await.map_err(Error::from),
+            Err(ListError::InvalidCursor(_)) => {
+                self.fetch_pages::<T>(capabilities).await.map_err(Error::from)
+            }
             fetched => fetched.map_err(Error::from),
         }
     }
 
-    async fn fetch_list<T: Listed>(
+    async fn fetch_pages<T: ListItem>(
         self: &Arc<Self>,
         capabilities: Option<&ClientCapabilities>,
-    ) -> Result<(List<T>, CacheHint, usize), Stopped> {
+    ) -> Result<(ItemList<T>, CacheHint, usize), ListError> {
         let limits = &self.plan.limits;
         let began = Instant::now();
-        let mut list = List { items: Vec::new(), left_out: Vec::new(), repaired: Vec::new() };
+        let mut list = ItemList { items: Vec::new(), skipped: Vec::new(), repaired: Vec::new() };
         let mut seen = HashSet::new();
-        let mut cursor: Option<Raw> = None;
+        let mut cursor: Option<RawJson> = None;
         let mut cache: Option<CacheHint> = None;
         let mut bytes = 0;
         for _ in 0..limits.pages {
             // Every page has its own time, and a thousand of them must not have a thousand times as much.
-            if began.elapsed() > limits.call_at_most {
+            if began.elapsed() > limits.max_total_timeout {
                 return Err(Error::TimedOut { after: began.elapsed() }.into());
             }
             let page = self.fetch_page::<T>(cursor.as_ref(), capabilities).await?;
@@ -204,7 +206,7 @@ impl Inner {
                 return Err(Error::Malformed(problem).into());
             }
             for item in page.items {
-                take(&mut list, item);
+                add_item(&mut list, item);
             }
             let Some(next) = page.next else {
                 T::complete(self, &mut list, capabilities.is_some());
@@ -221,20 +223,20 @@ impl Inner {
         Err(Error::Malformed(problem).into())
     }
 
-    async fn fetch_page<T: Listed>(
+    async fn fetch_page<T: ListItem>(
         self: &Arc<Self>,
-        cursor: Option<&Raw>,
+        cursor: Option<&RawJson>,
         capabilities: Option<&ClientCapabilities>,
-    ) -> Result<Page, Stopped> {
-        let mut call = Call::of(T::METHOD);
+    ) -> Result<ListPage, ListError> {
+        let mut call = ClientCall::with_method(T::METHOD);
         call.capabilities = capabilities.cloned();
         call.meta.clone_from(&self.plan.list_meta);
         if let Some(cursor) = cursor {
             call.params.set("cursor", cursor.clone());
         }
         let result = match self.run(&call, None).await {
-            Err(Error::Refused(refused)) if cursor.is_some() && is_bad_cursor(refused.code) => {
-                return Err(Stopped::BadCursor(Error::Refused(refused)));
+            Err(Error::ErrorResponse(refused)) if cursor.is_some() && is_invalid_cursor(refused.code) => {
+                return Err(ListError::InvalidCursor(Error::ErrorResponse(refused)));
             }
             result => result?,
         };
@@ -245,45 +247,46 @@ impl Inner {
         let mut members = result.shallow_members().map_err(|error| malformed(&error))?;
         let items = members.take(T::KEY).ok_or_else(|| malformed(&format!("`{}` is missing", T::KEY)))?;
         let items = items.elements().map_err(|_| malformed(&format!("`{}` must be an array", T::KEY)))?;
-        let next = members.take("nextCursor").filter(|next| !next.is_null()).map(|next| next.detached());
+        let next =
+            members.take("nextCursor").filter(|next| !next.is_null()).map(|next| next.to_owned_buffer());
         if next.as_ref().is_some_and(|next| next.as_text().is_none()) {
             return Err(malformed(&"`nextCursor` must be a string").into());
         }
-        Ok(Page { items, next, cache: CacheHint::read(&members), bytes: result.as_str().len() })
+        Ok(ListPage { items, next, cache: CacheHint::read(&members), bytes: result.as_str().len() })
     }
 
     /// Lists the tools anew, whatever is kept.
     ///
     /// A list is made of requests too, though never of tool calls, so that this goes one level deep and no deeper.
     pub(crate) fn refresh_tools(self: &Arc<Self>) -> BoxFuture<'_, Result<(), Error>> {
-        self.cache.forget(|key| *key == Key::List(Method::ToolsList.as_str()));
+        self.cache.invalidate(|key| *key == CacheKey::List(Method::ToolsList.as_str()));
         Box::pin(async { self.list::<Tool>().await.map(drop) })
     }
 }
 
 /// Takes an item into a list, or leaves it out.
-fn take<T: Listed>(list: &mut List<T>, item: Raw) {
+fn add_item<T: ListItem>(list: &mut ItemList<T>, item: RawJson) {
     let name = || {
         let members = item.shallow_members().unwrap_or_default();
         let name = ["uri", "uriTemplate", "name"].iter().find_map(|key| members.text(key));
         shorten(&name.unwrap_or_default())
     };
     match T::read(&item) {
-        Ok(Repaired { item: value, repairs }) => {
+        Ok(RepairedModel { item: value, repairs }) => {
             if !repairs.is_empty() {
                 list.repaired.push(RepairedItem { name: name(), repairs });
             }
-            list.items.push(Received::new(value, item));
+            list.items.push(WithRaw::new(value, item));
         }
-        Err(problem) => list.left_out.push(LeftOut { name: name(), reason: problem.to_string() }),
+        Err(problem) => list.skipped.push(SkippedItem { name: name(), reason: problem.to_string() }),
     }
 }
 
 /// Logs what is wrong with a list in one line, however many items that is.
-fn log_problems<T: Listed>(list: &List<T>) {
-    let (left_out, repaired) = (list.left_out.len(), list.repaired.len());
-    if let Some(first) = list.left_out.first() {
-        let LeftOut { name, reason } = first;
+fn log_problems<T: ListItem>(list: &ItemList<T>) {
+    let (left_out, repaired) = (list.skipped.len(), list.repaired.len());
+    if let Some(first) = list.skipped.first() {
+        let SkippedItem { name, reason } = first;
         tracing::debug!(
             method = T::METHOD.as_str(),
             left_out,
@@ -299,26 +302,26 @@ fn log_problems<T: Listed>(list: &List<T>) {
 }
 
 /// Why a list is not complete.
-enum Stopped {
+enum ListError {
     /// The server does not know a cursor that it gave.
-    BadCursor(Error),
+    InvalidCursor(Error),
     Failed(Error),
 }
 
-impl From<Error> for Stopped {
+impl From<Error> for ListError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<Stopped> for Error {
-    fn from(stopped: Stopped) -> Self {
+impl From<ListError> for Error {
+    fn from(stopped: ListError) -> Self {
         match stopped {
-            Stopped::BadCursor(error) | Stopped::Failed(error) => error,
+            ListError::InvalidCursor(error) | ListError::Failed(error) => error,
         }
     }
 }
 
-fn is_bad_cursor(code: i64) -> bool {
+fn is_invalid_cursor(code: i64) -> bool {
     code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern)
 }

@@ -7,11 +7,11 @@ use parking_lot::{Mutex, MutexGuard};
 /// Nobody is woken, and nothing is dropped that was taken out, while the lock is held.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<MailboxState<T>>,
 }
 
 #[derive(Debug, Default)]
-struct State<T> {
+struct MailboxState<T> {
     content: T,
     /// Who found nothing the last time.
     waker: Option<Waker>,
@@ -19,11 +19,11 @@ struct State<T> {
 
 impl<T> Mailbox<T> {
     pub(crate) fn new(content: T) -> Self {
-        Self { state: Mutex::new(State { content, waker: None }) }
+        Self { state: Mutex::new(MailboxState { content, waker: None }) }
     }
 
     /// Changes what is there, and wakes whoever waits for that.
-    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut state = self.lock();
         let changed = change(&mut state.content);
         let waker = state.waker.take();
@@ -46,11 +46,11 @@ impl<T> Mailbox<T> {
     }
 
     /// Looks at what is there, or changes it where nobody waits for that.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut self.lock().content)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState<T>> {
         self.state.lock()
     }
 }
@@ -58,18 +58,18 @@ impl<T> Mailbox<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wakes::Wakes;
+    use crate::wake_counter::WakeCounter;
 
     #[test]
     fn whoever_finds_nothing_is_woken_once_by_the_next_change() {
-        let (waker, wakes) = Wakes::counted();
+        let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         let mailbox = Mailbox::new(Vec::new());
         assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Pending::<i32>);
-        mailbox.look(|content| content.push(1));
+        mailbox.with(|content| content.push(1));
         assert_eq!(wakes.count(), 0);
-        mailbox.change(|content| content.push(2));
-        mailbox.change(|content| content.push(3));
+        mailbox.update(|content| content.push(2));
+        mailbox.update(|content| content.push(3));
         assert_eq!(wakes.count(), 1);
         assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Ready(3));
     }

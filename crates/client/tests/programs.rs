@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{Command, process};
-use trunkline_client::{Client, Error, Verdicts};
+use trunkline_client::{Client, EraCache, Error};
 use trunkline_server::{Server, Tool, stdio};
 
 const MODE: &str = "TRUNKLINE_TEST_MODE";
@@ -77,9 +77,9 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A file of one test, which goes when the test is over.
-struct Starts(PathBuf);
+struct StartLog(PathBuf);
 
-impl Starts {
+impl StartLog {
     fn new() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name =
@@ -92,7 +92,7 @@ impl Starts {
     }
 }
 
-impl Drop for Starts {
+impl Drop for StartLog {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -111,10 +111,10 @@ async fn a_program_is_started_called_and_ended() {
 
 #[tokio::test]
 async fn an_old_program_is_started_again_and_not_probed_the_next_time() {
-    let (starts, verdicts) = (Starts::new(), Verdicts::default());
+    let (starts, verdicts) = (StartLog::new(), EraCache::default());
     for (connection, started) in [(1, 2), (2, 3), (3, 4)] {
         let command = program("old").env(STARTS, &starts.0);
-        let client = within(Client::builder().verdicts(verdicts.clone()).connect(command)).await.unwrap();
+        let client = within(Client::builder().era_cache(verdicts.clone()).connect(command)).await.unwrap();
         assert_eq!(client.server().revision, Revision::V2024_11_05);
         assert_eq!(within(client.call("t", json!({})).into_future()).await.unwrap().text(), "old");
         assert_eq!(starts.count(), started, "connection {connection}");
@@ -145,5 +145,5 @@ async fn a_program_ends_with_the_last_client() {
     let client = within(Client::connect(program("everything"))).await.unwrap();
     drop(client);
     // Other tests of this binary have children too, so that only those of this one can be waited for: all that are ending.
-    within(process::settled()).await;
+    within(process::wait_for_background_exits()).await;
 }

@@ -7,54 +7,54 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trunkline_server::protocol::codec::Reply;
+use trunkline_server::protocol::codec::ServerResult;
 use trunkline_server::protocol::model::CallToolResult;
 use trunkline_server::protocol::{Method, Refusal, shorten};
-use trunkline_server::{BoxFuture, Call, Context, Interceptor, Next, Outcome};
+use trunkline_server::{BoxFuture, Context, HandlerOutcome, IncomingCall, Interceptor, Next};
 
 use crate::policy::Policy;
-use crate::run::Ending;
+use crate::run::CommandEnding;
 
 /// Tells that a command was run, how it ended and how long it took.
-pub(crate) fn ran(command: &str, context: &Context, ending: &Ending, took: Duration) {
+pub(crate) fn log_run(command: &str, context: &Context, ending: &CommandEnding, took: Duration) {
     let (principal, millis) = (context.principal(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
     tracing::info!(target: "audit", command, %principal, ending = %ending, millis, "ran");
 }
 
 /// Tells that a command could not be run.
-pub(crate) fn failed(command: &str, context: &Context, error: &dyn fmt::Display) {
+pub(crate) fn log_failure(command: &str, context: &Context, error: &dyn fmt::Display) {
     let principal = context.principal();
     tracing::warn!(target: "audit", command, %principal, %error, "could not be run");
 }
 
 /// How the call of a tool that is not there is answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum UnknownTool {
+pub(crate) enum UnknownToolReply {
     /// By the error that the protocol has for it.
     #[default]
-    Refused,
+    ProtocolError,
     /// By a result that is marked as an error, as golem's server does.
-    Said,
+    ErrorResult,
 }
 
 /// Tells of calls of what is hidden, and answers them like calls of what is not there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct HiddenToolInterceptor {
     pub(crate) policy: Arc<Policy>,
     /// The words of hidden commands by every name that a caller could know them by.
     pub(crate) hidden: Arc<BTreeMap<String, Vec<String>>>,
-    pub(crate) unknown: UnknownTool,
+    pub(crate) unknown: UnknownToolReply,
 }
 
-impl Doorkeeper {
+impl HiddenToolInterceptor {
     /// Returns the words of a command that a caller means.
-    fn words(&self, name: &str) -> Vec<String> {
+    fn command_words(&self, name: &str) -> Vec<String> {
         let known = self.hidden.get(name).cloned();
         known.unwrap_or_else(|| name.split_whitespace().map(str::to_owned).collect())
     }
 
-    fn tell(&self, name: &str, context: &Context) {
-        let decision = self.policy.decide(&self.words(name));
+    fn log_denied_call(&self, name: &str, context: &Context) {
+        let decision = self.policy.decide(&self.command_words(name));
         if !decision.is_allowed() {
             let principal = context.principal();
             tracing::warn!(target: "audit", command = %shorten(name), %principal, %decision, "refused");
@@ -62,16 +62,20 @@ impl Doorkeeper {
     }
 }
 
-impl Interceptor for Doorkeeper {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+impl Interceptor for HiddenToolInterceptor {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         if call.method == Method::ToolsCall
             && let Some(name) = call.name()
             && !next.has_tool(&name)
         {
-            self.tell(&name, &call.context);
-            if self.unknown == UnknownTool::Said {
+            self.log_denied_call(&name, &call.context);
+            if self.unknown == UnknownToolReply::ErrorResult {
                 let said = CallToolResult::error(format!("Error: Tool '{}' not found", shorten(&name)));
-                return Box::pin(std::future::ready(Ok(Outcome::Done(Reply::Tool(said)))));
+                return Box::pin(std::future::ready(Ok(HandlerOutcome::Done(ServerResult::Tool(said)))));
             }
         }
         next.run(call)

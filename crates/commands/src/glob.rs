@@ -37,12 +37,12 @@ pub(crate) fn matches(
 }
 
 /// Matches one name of a file or a folder: one that begins with a dot has to be meant.
-pub(crate) fn fits_name(pattern: &str, name: &str) -> bool {
-    (pattern.starts_with('.') || !name.starts_with('.')) && fits(pattern, name)
+pub(crate) fn matches_name(pattern: &str, name: &str) -> bool {
+    (pattern.starts_with('.') || !name.starts_with('.')) && matches_word(pattern, name)
 }
 
 /// Matches one word, in which `*` is any characters and `?` one.
-pub(crate) fn fits(pattern: &str, segment: &str) -> bool {
+pub(crate) fn matches_word(pattern: &str, segment: &str) -> bool {
     let (pattern, segment): (Vec<char>, Vec<char>) = (pattern.chars().collect(), segment.chars().collect());
     let (mut p, mut s) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -89,7 +89,7 @@ mod tests {
             let words: Vec<String> = pattern.split('/').map(str::to_owned).collect();
             let path: Vec<&str> = path.split('/').collect();
             let is_any = |at: usize| words.get(at).is_some_and(|word| word == "**");
-            assert_eq!(matches(&words, &path, is_any, fits_name), expected, "{pattern} {path:?}");
+            assert_eq!(matches(&words, &path, is_any, matches_name), expected, "{pattern} {path:?}");
         }
     }
 }

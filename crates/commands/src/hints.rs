@@ -3,7 +3,7 @@
 use trunkline_server::protocol::model::ToolAnnotations;
 
 /// Words that change nothing in every program that keeps its word.
-const READS: &[&str] = &[
+const READ_VERBS: &[&str] = &[
     "cat",
     "check",
     "describe",
@@ -33,7 +33,7 @@ const READS: &[&str] = &[
 ];
 
 /// Words that destroy something.
-const DESTROYS: &[&str] = &[
+const DESTRUCTIVE_VERBS: &[&str] = &[
     "clean",
     "clear",
     "delete",
@@ -54,15 +54,15 @@ const DESTROYS: &[&str] = &[
 ];
 
 /// Guesses from the last word of a command's path whether it reads or destroys; of other words it says nothing.
-pub(crate) fn guess(words: &[&str]) -> Option<ToolAnnotations> {
+pub(crate) fn guess_annotations(words: &[&str]) -> Option<ToolAnnotations> {
     let verb = words.last()?.to_ascii_lowercase();
     // A verb may have its object behind it, as `list-users` and `delete_all` do.
     let verb = verb.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
     let is = |list: &[&str]| list.iter().any(|word| word.trim_start_matches('-') == verb);
-    if is(READS) {
+    if is(READ_VERBS) {
         return Some(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });
     }
-    is(DESTROYS).then(|| ToolAnnotations {
+    is(DESTRUCTIVE_VERBS).then(|| ToolAnnotations {
         read_only: Some(false),
         destructive: Some(true),
         ..ToolAnnotations::default()
@@ -86,7 +86,7 @@ mod tests {
             (&["listen"], None, None),
             (&[], None, None),
         ] {
-            let hints = guess(words).unwrap_or_default();
+            let hints = guess_annotations(words).unwrap_or_default();
             assert_eq!((hints.read_only, hints.destructive), (read_only, destructive), "{words:?}");
         }
     }

@@ -15,11 +15,11 @@ mod run;
 mod tree;
 
 pub use self::described::{
-    ArgumentConfig, CommandConfig, Described, DescribedError, DescribedSet, Environment, Fault,
-    ManifestsConfig, PolicyConfig, Prepared, schemas,
+    ArgumentConfig, CommandConfig, CommandEnvironment, CommandFault, DescribedCommand, DescribedError,
+    DescribedSet, ManifestsConfig, PolicyConfig, PreparedCommand, schemas,
 };
 pub use self::manifests::{ManifestLimits, Manifests};
-pub use self::policy::{Decision, Policy, PolicyError, Rule};
+pub use self::policy::{Policy, PolicyDecision, PolicyError, PolicyRule};
 pub use self::program::{Program, ProgramError, matches, parse};
-pub use self::run::{Capture, Outputs};
-pub use self::tree::{ArgvError, Leaf, Tree, TreeError};
+pub use self::run::{CommandOutputs, OutputCapture};
+pub use self::tree::{ArgvError, CommandTree, LeafCommand, TreeError};

@@ -18,7 +18,7 @@ fn the_guide_shows_the_example_as_it_is() {
 
 #[test]
 fn the_defaults_of_manifests_are_in_the_document_of_limits() {
-    let ManifestLimits { depth, files, entries, within, bytes, watched } = ManifestLimits::default();
+    let ManifestLimits { depth, files, entries, timeout: within, bytes, watched } = ManifestLimits::default();
     let thousands = |number: usize| match number {
         0..1000 => number.to_string(),
         _ => format!("{},{:03}", number / 1000, number % 1000),
@@ -28,7 +28,7 @@ fn the_defaults_of_manifests_are_in_the_document_of_limits() {
         ("depth", thousands(depth)),
         ("files", thousands(files)),
         ("entries", thousands(entries)),
-        ("within", format!("{} ms", within.as_millis())),
+        ("timeout", format!("{} ms", within.as_millis())),
         ("bytes", format!("{} MiB", bytes >> 20)),
         ("watched", thousands(watched)),
     ] {

@@ -20,7 +20,7 @@ fn peak() -> u64 {
 async fn a_gibibyte_of_output_costs_at_most_its_limit() {
     let command =
         Command::new("head").arg(Arg::new("bytes").long("bytes").required(true)).arg(Arg::new("file"));
-    let limits = RunLimits { stdout_bytes: 1 << 20, within: None, ..RunLimits::default() };
+    let limits = RunLimits { stdout_bytes: 1 << 20, timeout: None, ..RunLimits::default() };
     let server = Program::new(command).executable("head").limits(limits).server().unwrap();
     let small = server.call("head", json!({ "bytes": "1000", "file": "/dev/zero" })).await.unwrap();
     assert!(!small.is_error, "{small:?}");

@@ -9,26 +9,26 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// A length of time as a configuration has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length(pub Duration);
+pub struct ConfigDuration(pub Duration);
 
 /// The longest that may be written: a year. What is longer is a mistake in the unit.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
-impl Length {
+impl ConfigDuration {
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let unit = text.find(|c: char| !c.is_ascii_digit())?;
         let (number, unit) = text.split_at(unit);
         let (_, factor) = UNITS.into_iter().find(|(name, _)| *name == unit.trim())?;
         let length = Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(factor)?);
-        (!length.is_zero() && length <= LONGEST).then_some(Self(length))
+        (!length.is_zero() && length <= MAX_DURATION).then_some(Self(length))
     }
 }
 
 /// Prints it in the largest unit that it has a whole number of.
-impl fmt::Display for Length {
+impl fmt::Display for ConfigDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = self.0.as_millis();
         let (unit, factor) = UNITS
@@ -40,25 +40,26 @@ impl fmt::Display for Length {
     }
 }
 
-impl<'de> Deserialize<'de> for Length {
+impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WithUnit;
-        impl Visitor<'_> for WithUnit {
-            type Value = Length;
+        struct DurationVisitor;
+        impl Visitor<'_> for DurationVisitor {
+            type Value = ConfigDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a length of time with its unit, such as \"500ms\", \"30s\", \"2m\" or \"1h\"")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Length, E> {
-                Length::parse(text).ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+            fn visit_str<E: Error>(self, text: &str) -> Result<ConfigDuration, E> {
+                ConfigDuration::parse(text)
+                    .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(text), &self))
             }
         }
-        deserializer.deserialize_str(WithUnit)
+        deserializer.deserialize_str(DurationVisitor)
     }
 }
 
-impl JsonSchema for Length {
+impl JsonSchema for ConfigDuration {
     fn schema_name() -> Cow<'static, str> {
         "Length".into()
     }
@@ -94,14 +95,18 @@ mod tests {
             ("99999999999999999999s", None),
         ];
         for (text, millis) in table {
-            assert_eq!(Length::parse(text), millis.map(Duration::from_millis).map(Length), "{text}");
+            assert_eq!(
+                ConfigDuration::parse(text),
+                millis.map(Duration::from_millis).map(ConfigDuration),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn a_length_of_time_prints_as_it_would_be_written() {
         for text in ["500ms", "30s", "90s", "2m", "1h", "61m"] {
-            assert_eq!(Length::parse(text).unwrap().to_string(), text);
+            assert_eq!(ConfigDuration::parse(text).unwrap().to_string(), text);
         }
     }
 }

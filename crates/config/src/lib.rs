@@ -1,10 +1,10 @@
 //! The configuration of trunkline: `trunkline.toml`, and every `mcp.json` as it is.
 //!
 //! [`ConfigFile`] is a file that was read. It gives one [`ServerConfig`] for each server, whatever dialect the file is in,
-//! and the tables of other rooms as [`Section`]s. Every mistake is a [`Problem`] with its file, line, column and key.
+//! and the tables of other rooms as [`ConfigSection`]s. Every mistake is a [`ConfigProblem`] with its file, line, column and key.
 //!
 //! ```
-//! use trunkline_config::{ConfigFile, Reach, Variables};
+//! use trunkline_config::{ConfigFile, ConfigVariables, ServerLocation};
 //!
 //! let text = r#"
 //!     [servers.github]
@@ -12,9 +12,9 @@
 //!     args = ["-y", "github-server"]
 //!     env = { TOKEN = "${TOKEN}" }
 //! "#;
-//! let file = ConfigFile::parse("trunkline.toml", text, Variables::given([("TOKEN", "secret")]))?;
+//! let file = ConfigFile::parse("trunkline.toml", text, ConfigVariables::fixed([("TOKEN", "secret")]))?;
 //! let github = file.server("github")?;
-//! let Reach::Program(program) = &github.reach else { panic!("it has a command") };
+//! let ServerLocation::Program(program) = &github.location else { panic!("it has a command") };
 //! assert_eq!(program.command_line(), "npx -y github-server");
 //! assert!(!format!("{github:?}").contains("secret"));
 //! # Ok::<(), trunkline_config::ConfigError>(())
@@ -28,31 +28,31 @@ mod edit;
 mod file;
 pub mod find;
 mod limits;
-mod near;
 mod node;
-mod place;
 mod problem;
 mod schema;
 mod secrets;
 mod section;
 mod server;
+mod source_position;
+mod suggestion;
 mod syntax;
 mod text;
 mod variables;
 
-pub use self::diff::{Changed, Difference, Effect, difference};
-pub use self::duration::Length;
-pub use self::edit::{Backup, EditError, Editor, Saved, replace_file};
+pub use self::diff::{ChangeEffect, ChangedServer, ConfigDiff, diff};
+pub use self::duration::ConfigDuration;
+pub use self::edit::{BackupMode, ConfigEditor, EditError, SaveOutcome, replace_file};
 pub use self::file::{ConfigFile, SECTIONS};
-pub use self::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES, MOST_SERVERS};
-pub use self::place::Place;
-pub use self::problem::{ConfigError, Problem};
+pub use self::limits::{MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS};
+pub use self::problem::{ConfigError, ConfigProblem};
 pub use self::schema::schema;
-pub use self::section::Section;
+pub use self::section::ConfigSection;
 pub use self::server::{
-    Endpoint, Pattern, Program, ProtocolEra, ProtocolRevision, Reach, ServerConfig, ServerName,
-    ServerNameError, Share, Start, ToolRules, Wire,
+    ConnectionSharing, LocalProgram, NamePattern, ProtocolEra, ProtocolRevision, RemoteEndpoint,
+    RemoteTransport, ServerConfig, ServerLocation, ServerName, ServerNameError, StartMode, ToolRules,
 };
-pub use self::syntax::Format;
-pub use self::text::{Text, Verbatim};
-pub use self::variables::Variables;
+pub use self::source_position::SourcePosition;
+pub use self::syntax::ConfigFormat;
+pub use self::text::{ConfigText, VerbatimText};
+pub use self::variables::ConfigVariables;

@@ -1,16 +1,16 @@
 //! The bounds of this room, each of them in `docs/limits.md`.
 
 /// The most bytes that a configuration of ours may have: 1 MiB.
-pub const MOST_CONFIG_BYTES: u64 = 1 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The most bytes that a client's own file may have: 64 MiB. Claude Code keeps its history in the same file.
-pub const MOST_CLIENT_BYTES: u64 = 64 << 20;
+pub const MAX_CLIENT_BYTES: u64 = 64 << 20;
 
 /// The most bytes that the variables of one configuration may become: 8 MiB.
-pub(crate) const MOST_EXPANDED_BYTES: usize = 8 << 20;
+pub(crate) const MAX_EXPANDED_BYTES: usize = 8 << 20;
 
 /// The most servers that one configuration may have.
-pub const MOST_SERVERS: usize = 1024;
+pub const MAX_SERVERS: usize = 1024;
 
 /// The most problems that are told of one configuration; a file that is wrong throughout is wrong in one way.
-pub(crate) const MOST_PROBLEMS: usize = 20;
+pub(crate) const MAX_PROBLEMS: usize = 20;

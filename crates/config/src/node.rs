@@ -2,43 +2,43 @@ use std::ops::Range;
 
 /// A value of a configuration with its place, whatever language the file is written in.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(crate) struct ConfigNode {
     /// Where it stands in the text, in bytes. A table that nothing opens stands where its name does.
     pub(crate) span: Range<usize>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: NodeKind,
 }
 
 /// What a value is.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Null,
     Bool(bool),
     Integer(i64),
     Float(f64),
     Text(String),
-    Array(Vec<Node>),
-    Table(Vec<Entry>),
+    Array(Vec<ConfigNode>),
+    Table(Vec<TableEntry>),
 }
 
 /// A member of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     pub(crate) key: String,
     pub(crate) key_span: Range<usize>,
-    pub(crate) value: Node,
+    pub(crate) value: ConfigNode,
 }
 
-impl Node {
+impl ConfigNode {
     /// Returns the members, if this is a table.
-    pub(crate) fn entries(&self) -> Option<&[Entry]> {
+    pub(crate) fn entries(&self) -> Option<&[TableEntry]> {
         match &self.kind {
-            Kind::Table(entries) => Some(entries),
+            NodeKind::Table(entries) => Some(entries),
             _ => None,
         }
     }
 
     /// Returns a member of a table.
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&TableEntry> {
         self.entries()?.iter().find(|entry| entry.key == key)
     }
 
@@ -50,7 +50,7 @@ impl Node {
     /// Follows a path of keys, numbers standing for the elements of arrays.
     pub(crate) fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| match &node.kind {
-            Kind::Array(elements) => elements.get(key.as_ref().parse::<usize>().ok()?),
+            NodeKind::Array(elements) => elements.get(key.as_ref().parse::<usize>().ok()?),
             _ => node.get(key.as_ref()),
         })
     }
@@ -58,36 +58,36 @@ impl Node {
     /// Returns the text, if this is one.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Text(text) => Some(text),
+            NodeKind::Text(text) => Some(text),
             _ => None,
         }
     }
 
     /// Says in a word what this is, as a sentence about it needs it.
-    pub(crate) fn described(&self) -> &'static str {
+    pub(crate) fn kind_name(&self) -> &'static str {
         match &self.kind {
-            Kind::Null => "null",
-            Kind::Bool(_) => "true or false",
-            Kind::Integer(_) | Kind::Float(_) => "a number",
-            Kind::Text(_) => "a string",
-            Kind::Array(_) => "a list",
-            Kind::Table(_) => "a table",
+            NodeKind::Null => "null",
+            NodeKind::Bool(_) => "true or false",
+            NodeKind::Integer(_) | NodeKind::Float(_) => "a number",
+            NodeKind::Text(_) => "a string",
+            NodeKind::Array(_) => "a list",
+            NodeKind::Table(_) => "a table",
         }
     }
 }
 
 /// Compares what two values say and in which order, not where they stand.
-impl PartialEq for Node {
+impl PartialEq for ConfigNode {
     fn eq(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {
-            (Kind::Null, Kind::Null) => true,
-            (Kind::Bool(a), Kind::Bool(b)) => a == b,
-            (Kind::Integer(a), Kind::Integer(b)) => a == b,
+            (NodeKind::Null, NodeKind::Null) => true,
+            (NodeKind::Bool(a), NodeKind::Bool(b)) => a == b,
+            (NodeKind::Integer(a), NodeKind::Integer(b)) => a == b,
             // Two values that are no numbers are the same value all the same.
-            (Kind::Float(a), Kind::Float(b)) => a.to_bits() == b.to_bits(),
-            (Kind::Text(a), Kind::Text(b)) => a == b,
-            (Kind::Array(a), Kind::Array(b)) => a == b,
-            (Kind::Table(a), Kind::Table(b)) => {
+            (NodeKind::Float(a), NodeKind::Float(b)) => a.to_bits() == b.to_bits(),
+            (NodeKind::Text(a), NodeKind::Text(b)) => a == b,
+            (NodeKind::Array(a), NodeKind::Array(b)) => a == b,
+            (NodeKind::Table(a), NodeKind::Table(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.key == b.key && a.value == b.value)
             }
             _ => false,

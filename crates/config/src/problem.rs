@@ -1,36 +1,43 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::limits::MOST_PROBLEMS;
-use crate::place::Place;
+use crate::limits::MAX_PROBLEMS;
+use crate::source_position::SourcePosition;
 
 /// One thing that is wrong with a configuration: where, in what, and what to do about it.
 ///
 /// It prints as `FILE:LINE:COLUMN: server … , key …: what is wrong`. It never repeats the value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem(Box<Details>);
+pub struct ConfigProblem(Box<ProblemDetails>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Details {
+struct ProblemDetails {
     file: PathBuf,
-    place: Option<Place>,
+    position: Option<SourcePosition>,
     server: Option<String>,
     key: Option<String>,
-    what: String,
+    message: String,
     hint: Option<String>,
 }
 
-impl Problem {
+impl ConfigProblem {
     /// Says what is wrong with a whole file.
     pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         let (file, what) = (file.into(), what.into());
-        Self(Box::new(Details { file, place: None, server: None, key: None, what, hint: None }))
+        Self(Box::new(ProblemDetails {
+            file,
+            position: None,
+            server: None,
+            key: None,
+            message: what,
+            hint: None,
+        }))
     }
 
     /// Says where in the file it is.
     #[must_use]
-    pub fn at(mut self, place: Place) -> Self {
-        self.0.place = Some(place);
+    pub fn at(mut self, place: SourcePosition) -> Self {
+        self.0.position = Some(place);
         self
     }
 
@@ -61,8 +68,8 @@ impl Problem {
     }
 
     /// Returns the place within the file, if it has one.
-    pub fn place(&self) -> Option<Place> {
-        self.0.place
+    pub fn position(&self) -> Option<SourcePosition> {
+        self.0.position
     }
 
     /// Returns the name of the server that it is about.
@@ -76,20 +83,20 @@ impl Problem {
     }
 
     /// Returns what is wrong, without the place.
-    pub fn what(&self) -> &str {
-        &self.0.what
+    pub fn message(&self) -> &str {
+        &self.0.message
     }
 
     /// Returns what to do about it, if there is a thing to do.
-    pub fn advice(&self) -> Option<&str> {
+    pub fn hint_text(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.0.file.display())?;
-        if let Some(place) = self.0.place {
+        if let Some(place) = self.0.position {
             write!(f, "{place}:")?;
         }
         match (&self.0.server, &self.0.key) {
@@ -98,35 +105,35 @@ impl fmt::Display for Problem {
             (None, Some(key)) => write!(f, " key `{key}`:")?,
             (None, None) => {}
         }
-        write!(f, " {}", self.0.what)
+        write!(f, " {}", self.0.message)
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for ConfigProblem {}
 
 /// Everything that is wrong with a configuration, at least one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    first: Problem,
-    more: Vec<Problem>,
+    first: ConfigProblem,
+    more: Vec<ConfigProblem>,
 }
 
 impl ConfigError {
     /// Collects problems; of very many only the first are kept. `None` if there is none.
-    pub(crate) fn of(problems: impl IntoIterator<Item = Problem>) -> Option<Self> {
+    pub(crate) fn of(problems: impl IntoIterator<Item = ConfigProblem>) -> Option<Self> {
         let mut problems = problems.into_iter();
         let first = problems.next()?;
-        Some(Self { first, more: problems.take(MOST_PROBLEMS - 1).collect() })
+        Some(Self { first, more: problems.take(MAX_PROBLEMS - 1).collect() })
     }
 
     /// Returns the problems in the order of the file.
-    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+    pub fn problems(&self) -> impl Iterator<Item = &ConfigProblem> {
         std::iter::once(&self.first).chain(&self.more)
     }
 }
 
-impl From<Problem> for ConfigError {
-    fn from(first: Problem) -> Self {
+impl From<ConfigProblem> for ConfigError {
+    fn from(first: ConfigProblem) -> Self {
         Self { first, more: Vec::new() }
     }
 }

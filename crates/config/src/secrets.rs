@@ -1,10 +1,10 @@
 //! Telling what looks like a secret that is written in full, so that it is not spread further.
 
-use crate::server::{Reach, ServerConfig};
-use crate::text::Text;
+use crate::server::{ServerConfig, ServerLocation};
+use crate::text::ConfigText;
 
 /// Parts of names whose values are secret as a rule.
-const NAMES: &[&str] = &[
+const SECRET_NAME_PARTS: &[&str] = &[
     "token",
     "secret",
     "password",
@@ -23,7 +23,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// How the secrets of well-known services begin.
-const BEGINNINGS: &[&str] = &[
+const SECRET_PREFIXES: &[&str] = &[
     "sk-",
     "sk_live_",
     "sk_test_",
@@ -53,7 +53,7 @@ const BEGINNINGS: &[&str] = &[
 ];
 
 /// How deep is looked into words within words, such as the variable of an option of a line for a shell.
-const MOST_DEPTH: u8 = 4;
+const MAX_NESTING: u8 = 4;
 
 impl ServerConfig {
     /// Names what looks like a secret that is written in full, and not as a variable: `env TOKEN`, for one. It says
@@ -61,19 +61,19 @@ impl ServerConfig {
     pub fn literal_secrets(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut note = |kind: &str, name: &str| found.push(format!("{kind} {name}"));
-        match &self.reach {
-            Reach::Program(program) => {
+        match &self.location {
+            ServerLocation::Program(program) => {
                 for (name, value) in &program.env {
                     if is_secret(name, value.as_written()) || masked("", value.as_written()).is_some() {
                         note("env", name);
                     }
                 }
-                let masked = masked_words(program.args.iter().map(Text::as_written));
+                let masked = masked_words(program.args.iter().map(ConfigText::as_written));
                 for (index, _) in masked.iter().enumerate().filter(|(_, masked)| masked.is_some()) {
                     note("args", &(index + 1).to_string());
                 }
             }
-            Reach::Endpoint(endpoint) => {
+            ServerLocation::Endpoint(endpoint) => {
                 for (name, value) in &endpoint.headers {
                     if is_secret(name, value.as_written()) {
                         note("header", name);
@@ -104,7 +104,7 @@ pub(crate) fn masked_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<
 
 /// Returns what is shown of a word that holds a secret: as much as says what it is for.
 fn masked(option: &str, word: &str) -> Option<String> {
-    masked_to(MOST_DEPTH, option, word)
+    masked_to(MAX_NESTING, option, word)
 }
 
 fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
@@ -119,7 +119,7 @@ fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
     {
         return Some(format!("{name}=…"));
     }
-    if let Some((name, value)) = header(option, word).filter(|(name, _)| names_a_secret(name)) {
+    if let Some((name, value)) = header(option, word).filter(|(name, _)| is_secret_name(name)) {
         return is_secret(name, value).then(|| format!("{name}: …"));
     }
     if let Some((before, query)) = word.split_once(['?', '#'])
@@ -128,12 +128,12 @@ fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
     {
         return Some(format!("{before}?…"));
     }
-    hides_a_secret(depth, word).then(|| "…".to_owned())
+    contains_secret(depth, word).then(|| "…".to_owned())
 }
 
 /// Tells whether a text is one address and nothing else.
 fn is_address(text: &str) -> bool {
-    text.contains("://") && !text.contains(is_between)
+    text.contains("://") && !text.contains(is_separator)
 }
 
 /// Takes a header apart. Without a space behind its colon it might be a tag or a path, unless an option calls it a header.
@@ -150,20 +150,20 @@ fn secret_parameters(query: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Tells whether a character is between words.
-fn is_between(c: char) -> bool {
+fn is_separator(c: char) -> bool {
     c.is_whitespace() || "\"'`,;".contains(c)
 }
 
 /// Looks into a text of many words, such as a line for a shell, or JSON.
-fn hides_a_secret(depth: u8, text: &str) -> bool {
-    if !text.contains(is_between) {
+fn contains_secret(depth: u8, text: &str) -> bool {
+    if !text.contains(is_separator) {
         return false;
     }
     let mut option = "";
-    text.split(is_between).filter(|word| !word.is_empty()).any(|word| {
+    text.split(is_separator).filter(|word| !word.is_empty()).any(|word| {
         // How a secret is meant comes before it.
         if ["Bearer", "Basic"].contains(&word) {
-            option = if names_a_secret(option) { option } else { word };
+            option = if is_secret_name(option) { option } else { word };
             return false;
         }
         let found = masked_to(depth, std::mem::take(&mut option), word).is_some();
@@ -183,8 +183,8 @@ fn is_secret(name: &str, value: &str) -> bool {
     if value.is_empty() || value.contains("${") {
         return false;
     }
-    BEGINNINGS.iter().any(|beginning| value.len() > beginning.len() + 8 && value.starts_with(beginning))
-        || (names_a_secret(name) && value.len() > 3)
+    SECRET_PREFIXES.iter().any(|beginning| value.len() > beginning.len() + 8 && value.starts_with(beginning))
+        || (is_secret_name(name) && value.len() > 3)
         || has_password(value)
 }
 
@@ -197,7 +197,7 @@ fn has_password(value: &str) -> bool {
 }
 
 /// Tells whether a value of this name is secret as a rule. Words of a name are told apart by case and by signs.
-fn names_a_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     // Marked where a word begins, and then split there.
     let mut marked = String::new();
     let mut was_lower = false;
@@ -209,8 +209,9 @@ fn names_a_secret(name: &str) -> bool {
         was_lower = c.is_lowercase();
     }
     let words: Vec<&str> = marked.split(|c: char| !c.is_alphanumeric()).collect();
-    let is_named =
-        |word: &str| NAMES.iter().any(|known| word.trim_end_matches('s') == known.trim_end_matches('s'));
+    let is_named = |word: &str| {
+        SECRET_NAME_PARTS.iter().any(|known| word.trim_end_matches('s') == known.trim_end_matches('s'))
+    };
     let pairs = words.windows(2).map(<[&str]>::concat);
     words.iter().any(|word| is_named(word)) || pairs.into_iter().any(|pair| is_named(&pair))
 }
@@ -218,7 +219,7 @@ fn names_a_secret(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::{Endpoint, Program, ServerName};
+    use crate::server::{LocalProgram, RemoteEndpoint, ServerName};
 
     #[test]
     fn secrets_are_known_by_their_names_and_by_how_they_begin() {
@@ -248,17 +249,17 @@ mod tests {
 
     #[test]
     fn secrets_are_found_wherever_a_server_can_have_them_and_told_without_their_values() {
-        let mut program = Program::new("run");
+        let mut program = LocalProgram::new("run");
         program.args =
-            ["--api-key", "canary-1234", "--token=canary-1234", "--port", "80"].map(Text::new).into();
-        program.env.insert("T".into(), Text::new("x"));
-        program.env.insert("MY_SECRET".into(), Text::new("canary"));
+            ["--api-key", "canary-1234", "--token=canary-1234", "--port", "80"].map(ConfigText::new).into();
+        program.env.insert("T".into(), ConfigText::new("x"));
+        program.env.insert("MY_SECRET".into(), ConfigText::new("canary"));
         let name = ServerName::parse("s").unwrap();
-        let server = ServerConfig::new(name.clone(), Reach::Program(program));
+        let server = ServerConfig::new(name.clone(), ServerLocation::Program(program));
         assert_eq!(server.literal_secrets(), ["env MY_SECRET", "args 2", "args 3"]);
-        let mut endpoint = Endpoint::new("https://h/mcp?units=metric&api_key=canary");
-        endpoint.headers.insert("x-api-key".into(), Text::new("canary"));
-        let server = ServerConfig::new(name, Reach::Endpoint(endpoint));
+        let mut endpoint = RemoteEndpoint::new("https://h/mcp?units=metric&api_key=canary");
+        endpoint.headers.insert("x-api-key".into(), ConfigText::new("canary"));
+        let server = ServerConfig::new(name, ServerLocation::Endpoint(endpoint));
         assert_eq!(server.literal_secrets(), ["header x-api-key", "url api_key"]);
     }
 

@@ -3,24 +3,24 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::de;
-use crate::file::Contents;
-use crate::node::Node;
-use crate::place::Place;
-use crate::problem::Problem;
+use crate::file::FileContents;
+use crate::node::ConfigNode;
+use crate::problem::ConfigProblem;
+use crate::source_position::SourcePosition;
 
 /// A table of `trunkline.toml` that another room reads, as any type that serde can make.
 ///
 /// A key that the type does not have is refused with the one that was probably meant, whether the type itself denies
-/// unknown fields or not. Variables are expanded in every string; a field of the type [`Verbatim`](crate::Verbatim) is
-/// left as it is, and one of the type [`Text`](crate::Text) has both forms and does not print.
+/// unknown fields or not. Variables are expanded in every string; a field of the type [`VerbatimText`](crate::VerbatimText) is
+/// left as it is, and one of the type [`ConfigText`](crate::ConfigText) has both forms and does not print.
 #[derive(Clone, Debug)]
-pub struct Section {
-    file: Arc<Contents>,
+pub struct ConfigSection {
+    file: Arc<FileContents>,
     path: Vec<String>,
 }
 
-impl Section {
-    pub(crate) fn new(file: Arc<Contents>, path: Vec<String>) -> Self {
+impl ConfigSection {
+    pub(crate) fn new(file: Arc<FileContents>, path: Vec<String>) -> Self {
         Self { file, path }
     }
 
@@ -38,8 +38,9 @@ impl Section {
     ///
     /// # Errors
     /// The first mistake, with its place, its key, and the key or value that was probably meant.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let node = self.node().ok_or_else(|| Problem::new(&self.file.path, "there is no such section"))?;
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigProblem> {
+        let node =
+            self.node().ok_or_else(|| ConfigProblem::new(&self.file.path, "there is no such section"))?;
         de::read(node, &self.file.expander()).map_err(|fault| self.file.problem(&fault, &self.path))
     }
 
@@ -47,15 +48,15 @@ impl Section {
     ///
     /// # Errors
     /// Something within it is no table.
-    pub fn tables(&self) -> Result<Vec<Self>, Problem> {
-        let entries = self.node().and_then(Node::entries).unwrap_or_default();
+    pub fn tables(&self) -> Result<Vec<Self>, ConfigProblem> {
+        let entries = self.node().and_then(ConfigNode::entries).unwrap_or_default();
         let each = entries.iter().map(|entry| match entry.value.entries() {
             Some(_) => {
                 let path = self.path.iter().cloned().chain([entry.key.clone()]).collect();
                 Ok(Self::new(Arc::clone(&self.file), path))
             }
             None => {
-                let what = format!("it is {}, and has to be a table", entry.value.described());
+                let what = format!("it is {}, and has to be a table", entry.value.kind_name());
                 Err(self.problem(&[&entry.key], what))
             }
         });
@@ -63,13 +64,13 @@ impl Section {
     }
 
     /// Returns where it begins.
-    pub fn place(&self) -> Place {
-        Place::of(&self.file.text, self.node().map_or(0, |node| node.span.start))
+    pub fn position(&self) -> SourcePosition {
+        SourcePosition::from_offset(&self.file.text, self.node().map_or(0, |node| node.span.start))
     }
 
     /// Makes a problem of something that only its reader can know, placed where the keys lead to; numbers stand for the
     /// elements of lists. Where the keys lead nowhere, the place is that of the last one that is there.
-    pub fn problem(&self, keys: &[&str], what: impl Into<String>) -> Problem {
+    pub fn problem(&self, keys: &[&str], what: impl Into<String>) -> ConfigProblem {
         let mut node = self.node();
         let mut place = node.map_or(0, |node| node.span.start);
         for key in keys {
@@ -77,10 +78,12 @@ impl Section {
             place = node.map_or(place, |node| node.span.start);
         }
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain(keys.iter().copied()).collect();
-        Problem::new(&self.file.path, what).at(Place::of(&self.file.text, place)).key(path.join("."))
+        ConfigProblem::new(&self.file.path, what)
+            .at(SourcePosition::from_offset(&self.file.text, place))
+            .key(path.join("."))
     }
 
-    fn node(&self) -> Option<&Node> {
+    fn node(&self) -> Option<&ConfigNode> {
         self.file.root.at(&self.path)
     }
 }

@@ -9,13 +9,13 @@ use zeroize::Zeroizing;
 /// It prints as nothing, since what it stands for may be a secret. What is written may be one too, so that also that is
 /// shown only where a program asks for it.
 #[derive(Clone)]
-pub struct Text {
+pub struct ConfigText {
     written: Zeroizing<String>,
     /// What it stands for, if that is something else.
     value: Option<Zeroizing<String>>,
 }
 
-impl Text {
+impl ConfigText {
     /// Makes a text that stands for itself.
     pub fn new(text: impl Into<String>) -> Self {
         Self { written: Zeroizing::new(text.into()), value: None }
@@ -38,21 +38,21 @@ impl Text {
 }
 
 /// Compares what two texts stand for.
-impl PartialEq for Text {
+impl PartialEq for ConfigText {
     fn eq(&self, other: &Self) -> bool {
         self.expose() == other.expose()
     }
 }
 
-impl Eq for Text {}
+impl Eq for ConfigText {}
 
-impl From<&str> for Text {
+impl From<&str> for ConfigText {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Text(…)")
     }
@@ -61,36 +61,36 @@ impl fmt::Debug for Text {
 /// The name by which the reader knows that both forms of a text are wanted.
 pub(crate) const TEXT: &str = "trunkline_config::Text";
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for ConfigText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Both;
-        impl<'de> Visitor<'de> for Both {
-            type Value = Text;
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = ConfigText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Text, E> {
-                Ok(Text::new(text))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ConfigText, E> {
+                Ok(ConfigText::new(text))
             }
 
-            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Text, D::Error> {
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<ConfigText, D::Error> {
                 inner.deserialize_any(self)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut forms: A) -> Result<Text, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut forms: A) -> Result<ConfigText, A::Error> {
                 match (forms.next_element()?, forms.next_element()?) {
-                    (Some(written), Some(value)) => Ok(Text::expanded(written, value)),
+                    (Some(written), Some(value)) => Ok(ConfigText::expanded(written, value)),
                     _ => Err(A::Error::custom("it has to be a string")),
                 }
             }
         }
-        deserializer.deserialize_newtype_struct(TEXT, Both)
+        deserializer.deserialize_newtype_struct(TEXT, TextVisitor)
     }
 }
 
-impl JsonSchema for Text {
+impl JsonSchema for ConfigText {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Text".into()
     }
@@ -109,34 +109,34 @@ pub(crate) const TEMPLATE: &str = "trunkline_config::Template";
 
 /// A text that is taken as it is written: `${NAME}` within it is no variable. Scripts are such texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verbatim(pub String);
+pub struct VerbatimText(pub String);
 
 /// The name by which the reader knows that variables are to be left alone.
 pub(crate) const VERBATIM: &str = "trunkline_config::Verbatim";
 
-impl<'de> Deserialize<'de> for Verbatim {
+impl<'de> Deserialize<'de> for VerbatimText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Plain;
-        impl<'de> Visitor<'de> for Plain {
-            type Value = Verbatim;
+        struct VerbatimVisitor;
+        impl<'de> Visitor<'de> for VerbatimVisitor {
+            type Value = VerbatimText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Verbatim, E> {
-                Ok(Verbatim(text.to_owned()))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<VerbatimText, E> {
+                Ok(VerbatimText(text.to_owned()))
             }
 
-            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Verbatim, D::Error> {
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<VerbatimText, D::Error> {
                 inner.deserialize_str(self)
             }
         }
-        deserializer.deserialize_newtype_struct(VERBATIM, Plain)
+        deserializer.deserialize_newtype_struct(VERBATIM, VerbatimVisitor)
     }
 }
 
-impl JsonSchema for Verbatim {
+impl JsonSchema for VerbatimText {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Verbatim".into()
     }
@@ -156,9 +156,9 @@ mod tests {
 
     #[test]
     fn a_text_prints_neither_what_is_written_nor_what_it_stands_for() {
-        let text = Text::expanded("${SENTINEL}".into(), "canary".into());
+        let text = ConfigText::expanded("${SENTINEL}".into(), "canary".into());
         assert_eq!(format!("{text:?} {:#?}", Some(&text)), "Text(…) Some(\n    Text(…),\n)");
         assert_eq!((text.as_written(), text.expose()), ("${SENTINEL}", "canary"));
-        assert_eq!(text, Text::new("canary"));
+        assert_eq!(text, ConfigText::new("canary"));
     }
 }

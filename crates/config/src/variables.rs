@@ -4,52 +4,52 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::limits::MOST_EXPANDED_BYTES;
+use crate::limits::MAX_EXPANDED_BYTES;
 
 /// Where the values of `${NAME}` come from.
 #[derive(Clone)]
-pub struct Variables(Source);
+pub struct ConfigVariables(VariableSource);
 
 #[derive(Clone)]
-enum Source {
-    Kept,
+enum VariableSource {
+    Unexpanded,
     Process,
-    Given(Arc<BTreeMap<String, String>>),
+    Fixed(Arc<BTreeMap<String, String>>),
 }
 
-impl Variables {
+impl ConfigVariables {
     /// Takes them from the environment of this process.
-    pub fn of_process() -> Self {
-        Self(Source::Process)
+    pub fn from_environment() -> Self {
+        Self(VariableSource::Process)
     }
 
     /// Takes these and no others.
-    pub fn given<N: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
+    pub fn fixed<N: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self(Source::Given(Arc::new(values)))
+        Self(VariableSource::Fixed(Arc::new(values)))
     }
 
     /// Leaves every variable as it is written, as taking a server over into another file needs it.
-    pub fn kept() -> Self {
-        Self(Source::Kept)
+    pub fn unexpanded() -> Self {
+        Self(VariableSource::Unexpanded)
     }
 
     fn get(&self, name: &str) -> Option<String> {
         match &self.0 {
-            Source::Kept => None,
-            Source::Process => std::env::var(name).ok(),
-            Source::Given(values) => values.get(name).cloned(),
+            VariableSource::Unexpanded => None,
+            VariableSource::Process => std::env::var(name).ok(),
+            VariableSource::Fixed(values) => values.get(name).cloned(),
         }
     }
 }
 
 /// Prints where values come from, never the values.
-impl fmt::Debug for Variables {
+impl fmt::Debug for ConfigVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Source::Kept => f.write_str("Variables(kept)"),
-            Source::Process => f.write_str("Variables(of this process)"),
-            Source::Given(values) => f.debug_tuple("Variables").field(&values.keys()).finish(),
+            VariableSource::Unexpanded => f.write_str("Variables(kept)"),
+            VariableSource::Process => f.write_str("Variables(of this process)"),
+            VariableSource::Fixed(values) => f.debug_tuple("ConfigVariables").field(&values.keys()).finish(),
         }
     }
 }
@@ -71,23 +71,28 @@ pub(crate) enum ExpandError {
     Unclosed,
     #[error("the default of `{0}` has a variable in it, which is not possible")]
     Nested(String),
-    #[error("the variables of this file become more than {MOST_EXPANDED_BYTES} bytes")]
+    #[error("the variables of this file become more than {MAX_EXPANDED_BYTES} bytes")]
     TooLong,
 }
 
 /// Expands the texts of one file, within one bound for all of them.
-pub(crate) struct Expander<'a> {
-    variables: &'a Variables,
+pub(crate) struct VariableExpander<'a> {
+    variables: &'a ConfigVariables,
     /// What `${workspaceFolder}` stands for, which editors know.
     workspace: Option<PathBuf>,
-    left: Cell<usize>,
+    remaining_bytes: Cell<usize>,
     /// The first variable since it was last asked for that has no value.
     unset: RefCell<Option<String>>,
 }
 
-impl<'a> Expander<'a> {
-    pub(crate) fn new(variables: &'a Variables, workspace: Option<PathBuf>) -> Self {
-        Self { variables, workspace, left: Cell::new(MOST_EXPANDED_BYTES), unset: RefCell::default() }
+impl<'a> VariableExpander<'a> {
+    pub(crate) fn new(variables: &'a ConfigVariables, workspace: Option<PathBuf>) -> Self {
+        Self {
+            variables,
+            workspace,
+            remaining_bytes: Cell::new(MAX_EXPANDED_BYTES),
+            unset: RefCell::default(),
+        }
     }
 
     /// Returns the variable that was missed, if one was since this was last asked.
@@ -113,15 +118,15 @@ impl<'a> Expander<'a> {
             if let Some(plain) = before.strip_suffix('$') {
                 out.push_str(plain);
                 // Where variables are kept, the text is read again later, and so stays as it is written.
-                out.push_str(if self.keeps() { "$${" } else { "${" });
+                out.push_str(if self.is_disabled() { "$${" } else { "${" });
                 rest = after;
                 continue;
             }
             let (inside, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
             out.push_str(before);
             let value = written(self.value(inside)?);
-            let left = self.left.get().checked_sub(value.len()).ok_or(ExpandError::TooLong)?;
-            self.left.set(left);
+            let left = self.remaining_bytes.get().checked_sub(value.len()).ok_or(ExpandError::TooLong)?;
+            self.remaining_bytes.set(left);
             out.push_str(&value);
             rest = after;
         }
@@ -130,15 +135,15 @@ impl<'a> Expander<'a> {
     }
 
     /// Tells whether variables stay as they are written.
-    pub(crate) fn keeps(&self) -> bool {
-        matches!(self.variables.0, Source::Kept)
+    pub(crate) fn is_disabled(&self) -> bool {
+        matches!(self.variables.0, VariableSource::Unexpanded)
     }
 
     fn value(&self, inside: &str) -> Result<String, ExpandError> {
         if let Some(id) = inside.strip_prefix("input:") {
             return Err(ExpandError::Input(id.to_owned()));
         }
-        if let Some(folder) = self.of_editor(inside) {
+        if let Some(folder) = self.editor_variable(inside) {
             return Ok(folder);
         }
         let inside = inside.strip_prefix("env:").unwrap_or(inside);
@@ -147,12 +152,12 @@ impl<'a> Expander<'a> {
             None => (inside, None),
         };
         if !is_name(name) {
-            return Err(ExpandError::Malformed(trunk(inside)));
+            return Err(ExpandError::Malformed(truncate(inside)));
         }
         if default.is_some_and(|default| default.contains("${")) {
             return Err(ExpandError::Nested(name.to_owned()));
         }
-        if self.keeps() {
+        if self.is_disabled() {
             return Ok(format!("${{{inside}}}"));
         }
         match (self.variables.get(name), default) {
@@ -168,7 +173,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Returns what an editor would put in the place of its own words.
-    fn of_editor(&self, word: &str) -> Option<String> {
+    fn editor_variable(&self, word: &str) -> Option<String> {
         match word {
             "workspaceFolder" => self.workspace.as_ref().map(|folder| folder.display().to_string()),
             "userHome" => std::env::home_dir().map(|home| home.display().to_string()),
@@ -184,7 +189,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Cuts what was written to what a sentence can repeat.
-fn trunk(text: &str) -> String {
+fn truncate(text: &str) -> String {
     text.chars().take(64).collect()
 }
 
@@ -193,8 +198,8 @@ mod tests {
     use super::*;
 
     fn expanded(text: &str) -> Result<String, ExpandError> {
-        let variables = Variables::given([("A", "one"), ("EMPTY", ""), ("DOLLAR", "${A}")]);
-        Expander::new(&variables, Some("/project".into())).expand(text)
+        let variables = ConfigVariables::fixed([("A", "one"), ("EMPTY", ""), ("DOLLAR", "${A}")]);
+        VariableExpander::new(&variables, Some("/project".into())).expand(text)
     }
 
     #[test]
@@ -244,8 +249,8 @@ mod tests {
 
     #[test]
     fn kept_variables_stay_and_are_spelled_our_way() {
-        let variables = Variables::kept();
-        let kept = Expander::new(&variables, Some("/project".into()));
+        let variables = ConfigVariables::unexpanded();
+        let kept = VariableExpander::new(&variables, Some("/project".into()));
         let table = [
             ("${A}", "${A}"),
             ("x ${env:A}", "x ${A}"),
@@ -260,8 +265,8 @@ mod tests {
 
     #[test]
     fn variables_never_become_more_than_the_bound() {
-        let variables = Variables::given([("BIG", "x".repeat(1 << 20))]);
-        let expander = Expander::new(&variables, None);
+        let variables = ConfigVariables::fixed([("BIG", "x".repeat(1 << 20))]);
+        let expander = VariableExpander::new(&variables, None);
         let results: Vec<_> = (0..10).map(|_| expander.expand("${BIG}").map(|text| text.len())).collect();
         assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 8);
         assert_eq!(results.last(), Some(&Err(ExpandError::TooLong)));
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn variables_never_print_their_values() {
-        let variables = Variables::given([("NAME", "canary")]);
-        assert_eq!(format!("{variables:?}"), "Variables([\"NAME\"])");
+        let variables = ConfigVariables::fixed([("NAME", "canary")]);
+        assert_eq!(format!("{variables:?}"), "ConfigVariables([\"NAME\"])");
     }
 }

@@ -8,22 +8,22 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use trunkline_config::{Reach, ServerName};
+use trunkline_config::{ServerLocation, ServerName};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
-use trunkline_protocol::{Era, Raw, Revision, Writer};
+use trunkline_protocol::{Era, JsonWriter, RawJson, Revision};
 
-use crate::registry::Catalogue;
-use crate::upstream::{InputSet, Listing, ListingKey, MOST_LISTINGS};
+use crate::registry::UpstreamCatalogue;
+use crate::upstream::{CapabilityListing, InputSet, ListingKey, MAX_LISTINGS};
 
 /// The version of the format; a file of another version is not used.
 const FORMAT: u32 = 2;
 
 /// The largest file that is read or written. What does not fit is not kept.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_FILE_BYTES: usize = 32 << 20;
 
 /// The most that is kept of one server.
-const MOST_BYTES_OF_ONE: usize = 4 << 20;
+const MAX_SERVER_BYTES: usize = 4 << 20;
 
 /// The file of one hub.
 #[derive(Debug)]
@@ -82,14 +82,14 @@ pub(crate) struct StoredEra {
 struct StoredListing {
     capabilities: u8,
     has_resources: bool,
-    tools: Vec<Raw>,
-    prompts: Vec<Raw>,
-    resources: Vec<Raw>,
-    templates: Vec<Raw>,
+    tools: Vec<RawJson>,
+    prompts: Vec<RawJson>,
+    resources: Vec<RawJson>,
+    templates: Vec<RawJson>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stored<S> {
+struct StoredCatalogue<S> {
     format: u32,
     servers: S,
 }
@@ -109,9 +109,9 @@ impl CatalogueFile {
     }
 
     /// Returns what is kept of a server, if it is still the same server.
-    pub(crate) fn server(&self, name: &ServerName, reach: &Reach) -> Option<StoredServer> {
+    pub(crate) fn server(&self, name: &ServerName, reach: &ServerLocation) -> Option<StoredServer> {
         let stored = self.lock().get(name.as_str()).cloned();
-        stored.filter(|stored| stored.reach == digest(reach))
+        stored.filter(|stored| stored.reach == reach_digest(reach))
     }
 
     /// Replaces what is kept: servers that have not listed anything in this run keep what they had, and others go.
@@ -124,10 +124,10 @@ impl CatalogueFile {
                 stored.insert(name.as_str().to_owned(), server);
             }
         }
-        let text = serde_json::to_string(&Stored { format: FORMAT, servers: &*stored })?;
+        let text = serde_json::to_string(&StoredCatalogue { format: FORMAT, servers: &*stored })?;
         drop(stored);
-        if text.len() > MOST_BYTES {
-            return Err(io::Error::other(format!("they have more than {MOST_BYTES} bytes")));
+        if text.len() > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("they have more than {MAX_FILE_BYTES} bytes")));
         }
         if let Some(folder) = self.path.parent() {
             create_private_folder(folder)?;
@@ -143,7 +143,7 @@ impl CatalogueFile {
 impl StoredServer {
     /// Describes a server; `None` if there is too much of it to keep.
     pub(crate) fn new(
-        reach: &Reach,
+        reach: &ServerLocation,
         mut eras: Vec<StoredEra>,
         not_spoken: impl IntoIterator<Item = Era>,
     ) -> Option<Self> {
@@ -151,7 +151,7 @@ impl StoredServer {
         eras.retain(|era| !era.listings.is_empty());
         let listings = eras.iter().flat_map(|era| &era.listings);
         let bytes: usize = listings.map(StoredListing::bytes).sum();
-        (bytes <= MOST_BYTES_OF_ONE).then_some(Self { reach: digest(reach), eras, not_spoken })
+        (bytes <= MAX_SERVER_BYTES).then_some(Self { reach: reach_digest(reach), eras, not_spoken })
     }
 
     /// Adds to what a server has listed in this run what it had listed to clients of other capabilities or of the other era
@@ -193,10 +193,10 @@ impl StoredEra {
         revision: Revision,
         keeps_sessions: bool,
         instructions: Option<String>,
-        listings: &[Listing],
+        listings: &[CapabilityListing],
     ) -> Self {
         let listings = listings.iter().filter(|(key, _)| key.era == revision.era());
-        let listings = listings.map(StoredListing::of).collect();
+        let listings = listings.map(StoredListing::from_listing).collect();
         Self { revision: revision.as_str().to_owned(), keeps_sessions, instructions, listings }
     }
 
@@ -214,35 +214,35 @@ impl StoredEra {
         };
         let others: Vec<_> = old.listings.into_iter().filter(is_new).collect();
         self.listings.extend(others);
-        self.listings.truncate(MOST_LISTINGS);
+        self.listings.truncate(MAX_LISTINGS);
     }
 
     /// Returns the listings, without items that cannot be read.
-    pub(crate) fn listings(&self, era: Era) -> Vec<Listing> {
+    pub(crate) fn listings(&self, era: Era) -> Vec<CapabilityListing> {
         self.listings.iter().map(|listing| listing.to_listing(era)).collect()
     }
 }
 
 impl StoredListing {
-    fn of((key, catalogue): &Listing) -> Self {
+    fn from_listing((key, catalogue): &CapabilityListing) -> Self {
         Self {
             capabilities: key.input.bits(),
             has_resources: catalogue.has_resources,
-            tools: written(&catalogue.tools, Tool::write),
-            prompts: written(&catalogue.prompts, Prompt::write),
-            resources: written(&catalogue.resources, Resource::write),
-            templates: written(&catalogue.templates, ResourceTemplate::write),
+            tools: encode_items(&catalogue.tools, Tool::write),
+            prompts: encode_items(&catalogue.prompts, Prompt::write),
+            resources: encode_items(&catalogue.resources, Resource::write),
+            templates: encode_items(&catalogue.templates, ResourceTemplate::write),
         }
     }
 
-    fn to_listing(&self, era: Era) -> Listing {
-        let catalogue = Catalogue {
+    fn to_listing(&self, era: Era) -> CapabilityListing {
+        let catalogue = UpstreamCatalogue {
             tools: read_items(&self.tools, Tool::read),
             prompts: read_items(&self.prompts, Prompt::read),
             resources: read_items(&self.resources, Resource::read),
             templates: read_items(&self.templates, ResourceTemplate::read),
             has_resources: self.has_resources,
-            left_out: Arc::default(),
+            skipped: Arc::default(),
             repaired: Arc::default(),
         };
         (ListingKey { era, input: InputSet::from_bits(self.capabilities) }, Arc::new(catalogue))
@@ -254,22 +254,22 @@ impl StoredListing {
     }
 }
 
-fn written<T>(items: &[T], write: impl Fn(&T, &Dialect, &mut Writer)) -> Vec<Raw> {
+fn encode_items<T>(items: &[T], write: impl Fn(&T, &Dialect, &mut JsonWriter)) -> Vec<RawJson> {
     let dialect = Dialect::of(Revision::NEWEST);
     let raw = |item: &T| {
-        let mut writer = Writer::with_capacity(256);
+        let mut writer = JsonWriter::with_capacity(256);
         write(item, dialect, &mut writer);
         writer.into_raw()
     };
     items.iter().map(raw).collect()
 }
 
-fn read_items<T>(items: &[Raw], read: impl Fn(&Raw) -> Result<T, MalformedModel>) -> Arc<Vec<T>> {
+fn read_items<T>(items: &[RawJson], read: impl Fn(&RawJson) -> Result<T, MalformedModel>) -> Arc<Vec<T>> {
     Arc::new(items.iter().filter_map(|item| read(item).ok()).collect())
 }
 
 /// Tells servers apart by how they are reached, without what may be a secret.
-fn digest(reach: &Reach) -> String {
+fn reach_digest(reach: &ServerLocation) -> String {
     Sha256::digest(reach.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -279,12 +279,12 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, StoredServer>> {
         return Err(io::Error::other("others than its owner can write to it"));
     }
     let mut text = String::new();
-    file.take(MOST_BYTES as u64 + 1).read_to_string(&mut text)?;
-    if text.len() > MOST_BYTES {
-        return Err(io::Error::other(format!("it has more than {MOST_BYTES} bytes")));
+    file.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text)?;
+    if text.len() > MAX_FILE_BYTES {
+        return Err(io::Error::other(format!("it has more than {MAX_FILE_BYTES} bytes")));
     }
     // The format is read first, since in another one servers are described otherwise.
-    let stored: Stored<Raw> = serde_json::from_str(&text)?;
+    let stored: StoredCatalogue<RawJson> = serde_json::from_str(&text)?;
     match stored.format {
         FORMAT => Ok(serde_json::from_str(stored.servers.as_str())?),
         other => Err(io::Error::other(format!("it has format {other} in place of {FORMAT}"))),
@@ -313,13 +313,13 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use trunkline_config::Program;
+    use trunkline_config::LocalProgram;
 
     use super::*;
 
-    struct Folder(PathBuf);
+    struct CatalogueFolder(PathBuf);
 
-    impl Folder {
+    impl CatalogueFolder {
         fn new(name: &str) -> Self {
             let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&path);
@@ -327,13 +327,13 @@ mod tests {
         }
     }
 
-    impl Drop for Folder {
+    impl Drop for CatalogueFolder {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.0);
         }
     }
 
-    fn listing() -> Listing {
+    fn listing() -> CapabilityListing {
         let tool = json!({ "name": "t", "title": "T", "description": "d", "x-own": 1.50,
             "inputSchema": { "type": "object", "properties": { "n": { "type": "integer", "maximum": 12345678901234567890_u64 } } },
             "outputSchema": { "type": "object" }, "annotations": { "readOnlyHint": true }, "_meta": { "a/b": [1] } });
@@ -341,13 +341,13 @@ mod tests {
         let resource = json!({ "uri": "x:1", "name": "r", "mimeType": "text/plain", "size": 3,
             "annotations": { "priority": 0.5 } });
         let template = json!({ "uriTemplate": "x:{n}", "name": "m" });
-        let catalogue = Catalogue {
-            tools: Arc::new(vec![Tool::read(&Raw::from(&tool)).unwrap()]),
-            prompts: Arc::new(vec![Prompt::read(&Raw::from(&prompt)).unwrap()]),
-            resources: Arc::new(vec![Resource::read(&Raw::from(&resource)).unwrap()]),
-            templates: Arc::new(vec![ResourceTemplate::read(&Raw::from(&template)).unwrap()]),
+        let catalogue = UpstreamCatalogue {
+            tools: Arc::new(vec![Tool::read(&RawJson::from(&tool)).unwrap()]),
+            prompts: Arc::new(vec![Prompt::read(&RawJson::from(&prompt)).unwrap()]),
+            resources: Arc::new(vec![Resource::read(&RawJson::from(&resource)).unwrap()]),
+            templates: Arc::new(vec![ResourceTemplate::read(&RawJson::from(&template)).unwrap()]),
             has_resources: true,
-            left_out: Arc::default(),
+            skipped: Arc::default(),
             repaired: Arc::default(),
         };
         (key(Era::Legacy, 5), Arc::new(catalogue))
@@ -357,21 +357,22 @@ mod tests {
         ListingKey { era, input: InputSet::from_bits(capabilities) }
     }
 
-    fn server(reach: &Reach, listings: &[Listing]) -> Option<StoredServer> {
+    fn server(reach: &ServerLocation, listings: &[CapabilityListing]) -> Option<StoredServer> {
         let era = |revision| StoredEra::new(revision, true, Some("advice".to_owned()), listings);
         StoredServer::new(reach, vec![era(Revision::NEWEST), era(Revision::NEWEST_LEGACY)], Vec::new())
     }
 
     /// Returns the listings of all eras.
-    fn listings(stored: &StoredServer) -> Vec<Listing> {
+    fn listings(stored: &StoredServer) -> Vec<CapabilityListing> {
         stored.eras.iter().flat_map(|stored| stored.listings(stored.era().unwrap())).collect()
     }
 
     #[test]
     fn listings_are_read_back_as_they_were_for_the_same_server_alone() {
-        let folder = Folder::new("catalogue-read-back");
+        let folder = CatalogueFolder::new("catalogue-read-back");
         let path = folder.0.join("deep").join("file.json");
-        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
+        let (name, reach) =
+            (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
         let file = CatalogueFile::open(path.clone());
         assert!(file.server(&name, &reach).is_none());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
@@ -382,7 +383,7 @@ mod tests {
         assert_eq!(listings(&stored), [listing()]);
         let era = stored.eras.first().unwrap();
         assert_eq!((&*era.revision, era.keeps_sessions), (Revision::NEWEST_LEGACY.as_str(), true));
-        assert!(file.server(&name, &Reach::Program(Program::new("two"))).is_none());
+        assert!(file.server(&name, &ServerLocation::Program(LocalProgram::new("two"))).is_none());
         let other = (key(Era::Legacy, 1), listing().1);
         file.save(vec![(name.clone(), server(&reach, std::slice::from_ref(&other)))]).unwrap();
         let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
@@ -393,9 +394,9 @@ mod tests {
 
     #[test]
     fn listings_of_an_era_are_kept_until_the_server_does_not_speak_it_or_speaks_another_revision_of_it() {
-        let reach = Reach::Program(Program::new("one"));
+        let reach = ServerLocation::Program(LocalProgram::new("one"));
         let legacy = listing();
-        let modern = (key(Era::Modern, 5), Arc::new(Catalogue::default()));
+        let modern = (key(Era::Modern, 5), Arc::new(UpstreamCatalogue::default()));
         let old = server(&reach, std::slice::from_ref(&legacy));
         let new = |not_spoken| {
             let era = StoredEra::new(Revision::NEWEST, false, None, std::slice::from_ref(&modern));
@@ -418,10 +419,11 @@ mod tests {
 
     #[test]
     fn a_file_of_the_first_format_is_not_used_and_is_replaced() {
-        let folder = Folder::new("catalogue-first-format");
+        let folder = CatalogueFolder::new("catalogue-first-format");
         let path = folder.0.join("file.json");
-        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
-        let described = json!({ "reach": digest(&reach), "revision": Revision::NEWEST.as_str(), "keeps_sessions": false,
+        let (name, reach) =
+            (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
+        let described = json!({ "reach": reach_digest(&reach), "revision": Revision::NEWEST.as_str(), "keeps_sessions": false,
             "instructions": null, "listings": [] });
         std::fs::create_dir_all(&folder.0).unwrap();
         std::fs::write(&path, json!({ "format": 1, "servers": { "a": described } }).to_string()).unwrap();
@@ -434,9 +436,10 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_trusted_or_read_are_as_good_as_empty() {
-        let folder = Folder::new("catalogue-broken");
+        let folder = CatalogueFolder::new("catalogue-broken");
         let path = folder.0.join("file.json");
-        let (name, reach) = (ServerName::parse("a").unwrap(), Reach::Program(Program::new("one")));
+        let (name, reach) =
+            (ServerName::parse("a").unwrap(), ServerLocation::Program(LocalProgram::new("one")));
         let file = CatalogueFile::open(path.clone());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
@@ -459,10 +462,11 @@ mod tests {
 
     #[test]
     fn a_server_with_too_much_to_keep_is_not_kept() {
-        let reach = Reach::Program(Program::new("one"));
-        let long = json!({ "name": "t", "description": "d".repeat(MOST_BYTES_OF_ONE), "inputSchema": { "type": "object" } });
-        let tools = Arc::new(vec![Tool::read(&Raw::from(&long)).unwrap()]);
-        let listing = (key(Era::Modern, 0), Arc::new(Catalogue { tools, ..Catalogue::default() }));
+        let reach = ServerLocation::Program(LocalProgram::new("one"));
+        let long = json!({ "name": "t", "description": "d".repeat(MAX_SERVER_BYTES), "inputSchema": { "type": "object" } });
+        let tools = Arc::new(vec![Tool::read(&RawJson::from(&long)).unwrap()]);
+        let listing =
+            (key(Era::Modern, 0), Arc::new(UpstreamCatalogue { tools, ..UpstreamCatalogue::default() }));
         assert!(server(&reach, &[listing]).is_none());
     }
 }

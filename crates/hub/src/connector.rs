@@ -1,17 +1,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_client::config::{over_http, target};
-use trunkline_client::{BoxFuture, Builder, Client, Error, Verdicts};
-use trunkline_config::{Reach, ServerConfig};
+use trunkline_client::config::{http_transport, target};
+use trunkline_client::{BoxFuture, Client, ClientBuilder, EraCache, Error};
+use trunkline_config::{ServerConfig, ServerLocation};
 use trunkline_server::Handler;
 
 /// Connects to the servers of a configuration.
 ///
-/// A hub connects as the configuration says ([`Dial`]); a program that has servers within itself brings its own.
+/// A hub connects as the configuration says ([`ConfigConnector`]); a program that has servers within itself brings its own.
 pub trait Connector: Send + Sync + 'static {
     /// Connects to a server, with a builder on which the hub has set who answers and within which bounds.
-    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>>;
+    fn connect(
+        &self,
+        server: &ServerConfig,
+        builder: ClientBuilder,
+    ) -> BoxFuture<'static, Result<Client, Error>>;
 
     /// Returns the server itself, if it is in this process and part of the hub.
     ///
@@ -25,21 +29,26 @@ pub trait Connector: Send + Sync + 'static {
 
 /// Connects as a configuration says: starts the program, or dials the address.
 #[derive(Clone, Default)]
-pub struct Dial {
-    verdicts: Verdicts,
+pub struct ConfigConnector {
+    era_cache: EraCache,
 }
 
-impl Connector for Dial {
-    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
-        let builder = builder.verdicts(self.verdicts.clone()).over_http(over_http(&server.reach));
-        let builder = match &server.reach {
-            Reach::Program(_) => builder,
-            Reach::Endpoint(endpoint) => endpoint
+impl Connector for ConfigConnector {
+    fn connect(
+        &self,
+        server: &ServerConfig,
+        builder: ClientBuilder,
+    ) -> BoxFuture<'static, Result<Client, Error>> {
+        let builder =
+            builder.era_cache(self.era_cache.clone()).http_transport(http_transport(&server.location));
+        let builder = match &server.location {
+            ServerLocation::Program(_) => builder,
+            ServerLocation::Endpoint(endpoint) => endpoint
                 .headers
                 .iter()
                 .fold(builder, |builder, (name, value)| builder.header(name.clone(), value.expose())),
         };
-        match target(&server.reach) {
+        match target(&server.location) {
             Ok(target) => Box::pin(builder.connect(target)),
             Err(error) => {
                 let error = Error::Invalid(format!("the address is not usable: {error}"));
@@ -49,7 +58,7 @@ impl Connector for Dial {
     }
 }
 
-impl fmt::Debug for Dial {
+impl fmt::Debug for ConfigConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Dial")
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
 
-use crate::connector::{Connector, Dial};
+use crate::connector::{ConfigConnector, Connector};
 use crate::limits::HubLimits;
 use crate::names::NameTemplate;
 use crate::registry::ResourceTools;
@@ -38,10 +38,10 @@ pub enum AnonymousClients {
     /// They may be anyone, and share nothing that a server keeps: each session or connection has its own, and so has each
     /// call that comes without either. The default.
     #[default]
-    Strangers,
+    Isolated,
     /// All of them are the one person whose machine it is. Right where only that person can reach the hub, such as on the
     /// loopback without a proxy in front of it.
-    OnePerson,
+    SingleUser,
 }
 
 impl Default for HubOptions {
@@ -53,7 +53,7 @@ impl Default for HubOptions {
             names: NameTemplate::hub(),
             resource_tools: ResourceTools::default(),
             catalogue_file: None,
-            connector: Arc::new(Dial::default()),
+            connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
             limits: HubLimits::default(),
         }

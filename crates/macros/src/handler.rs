@@ -5,29 +5,29 @@ use syn::spanned::Spanned as _;
 use syn::{Attribute, FnArg, Ident, Receiver as SelfParameter, ReturnType, Signature, Type};
 
 use crate::docs;
-use crate::parameter::{Argument, Parameter, Question};
-use crate::part::Kind;
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
+use crate::parameter::{ArgumentParameter, HandlerParameter, InputParameter};
+use crate::part::PartKind;
 
 /// The most questions that one round asks.
-const MOST_QUESTIONS: usize = 4;
+const MAX_INPUTS: usize = 4;
 
 /// What the expansion needs to know of a function.
-pub(crate) struct Handler {
+pub(crate) struct HandlerSignature {
     pub(crate) name: Ident,
-    pub(crate) place: Place,
+    pub(crate) context: FunctionContext,
     /// The doc comment, as an expression.
     pub(crate) description: Option<TokenStream>,
     pub(crate) is_async: bool,
-    pub(crate) receiver: Receiver,
-    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) receiver: SelfReceiver,
+    pub(crate) parameters: Vec<HandlerParameter>,
     /// Where the type that it returns stands.
     pub(crate) returns: Span,
 }
 
 /// How a function takes the value that it shares with others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Receiver {
+pub(crate) enum SelfReceiver {
     /// Not at all.
     None,
     /// `&self`
@@ -38,31 +38,31 @@ pub(crate) enum Receiver {
 
 /// Where a function stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FunctionContext {
     Free,
     ImplBlock,
 }
 
-impl Handler {
+impl HandlerSignature {
     /// Reads a function, and takes away the attributes of its parameters that are ours.
     pub(crate) fn read(
-        part: Kind,
-        place: Place,
+        part: PartKind,
+        place: FunctionContext,
         attributes: &[Attribute],
         signature: &mut Signature,
-        problems: &mut Problems,
+        problems: &mut MacroErrors,
     ) -> Self {
         check_signature(part, signature, problems);
-        let mut receiver = Receiver::None;
+        let mut receiver = SelfReceiver::None;
         let mut parameters = Vec::new();
         let mut contexts = 0;
         for input in &mut signature.inputs {
             match input {
                 FnArg::Receiver(this) => receiver = read_receiver(this, part, place, problems),
                 FnArg::Typed(parameter) => {
-                    let read = Parameter::read(parameter, part, problems);
-                    contexts += usize::from(matches!(read, Some(Parameter::Context)));
-                    if contexts > 1 && matches!(read, Some(Parameter::Context)) {
+                    let read = HandlerParameter::read(parameter, part, problems);
+                    contexts += usize::from(matches!(read, Some(HandlerParameter::Context)));
+                    if contexts > 1 && matches!(read, Some(HandlerParameter::Context)) {
                         problems.add(parameter, "there is only one context; take it once");
                     }
                     parameters.extend(read);
@@ -75,7 +75,7 @@ impl Handler {
         };
         let handler = Self {
             name: signature.ident.clone(),
-            place,
+            context: place,
             description: docs::description(attributes),
             is_async: signature.asyncness.is_some(),
             receiver,
@@ -86,10 +86,10 @@ impl Handler {
         handler
     }
 
-    fn check_names(&self, signature: &Signature, problems: &mut Problems) {
-        if self.questions().count() > MOST_QUESTIONS {
+    fn check_names(&self, signature: &Signature, problems: &mut MacroErrors) {
+        if self.inputs().count() > MAX_INPUTS {
             let message = format!(
-                "at most {MOST_QUESTIONS} questions can be asked at once; put several into one type that derives `Form`"
+                "at most {MAX_INPUTS} questions can be asked at once; put several into one type that derives `Form`"
             );
             problems.add(&signature.inputs, message);
         }
@@ -102,7 +102,7 @@ impl Handler {
             names.push(&argument.name);
         }
         let mut keys = Vec::new();
-        for question in self.questions() {
+        for question in self.inputs() {
             if keys.contains(&question.key.as_str()) {
                 let key = &question.key;
                 problems.add(&question.message, format_args!("two questions have the key `{key}`"));
@@ -111,26 +111,26 @@ impl Handler {
         }
     }
 
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &ArgumentParameter> {
         self.parameters.iter().filter_map(|parameter| match parameter {
-            Parameter::Argument(argument) => Some(&**argument),
+            HandlerParameter::Argument(argument) => Some(&**argument),
             _ => None,
         })
     }
 
-    pub(crate) fn questions(&self) -> impl Iterator<Item = &Question> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &InputParameter> {
         self.parameters.iter().filter_map(|parameter| match parameter {
-            Parameter::Question(question) => Some(&**question),
+            HandlerParameter::Input(question) => Some(&**question),
             _ => None,
         })
     }
 
     pub(crate) fn takes_context(&self) -> bool {
-        self.parameters.iter().any(|parameter| matches!(parameter, Parameter::Context))
+        self.parameters.iter().any(|parameter| matches!(parameter, HandlerParameter::Context))
     }
 }
 
-fn check_signature(part: Kind, signature: &Signature, problems: &mut Problems) {
+fn check_signature(part: PartKind, signature: &Signature, problems: &mut MacroErrors) {
     if !signature.generics.params.is_empty() {
         let message = format!("a {part} cannot be generic, since callers see one schema; name the types");
         problems.add(&signature.generics, message);
@@ -149,24 +149,29 @@ fn check_signature(part: Kind, signature: &Signature, problems: &mut Problems) {
     }
 }
 
-fn read_receiver(this: &SelfParameter, part: Kind, place: Place, problems: &mut Problems) -> Receiver {
-    if place == Place::Free {
+fn read_receiver(
+    this: &SelfParameter,
+    part: PartKind,
+    place: FunctionContext,
+    problems: &mut MacroErrors,
+) -> SelfReceiver {
+    if place == FunctionContext::Free {
         let message =
             format!("`#[{part}]` on a method needs `#[parts]` on its `impl` block; a function has no `self`");
         problems.add(this, message);
-        return Receiver::None;
+        return SelfReceiver::None;
     }
     if this.reference.is_some() && this.mutability.is_none() && this.colon_token.is_none() {
-        return Receiver::Reference;
+        return SelfReceiver::Reference;
     }
     if this.colon_token.is_some() && is_arc(&this.ty) {
-        return Receiver::Shared;
+        return SelfReceiver::Shared;
     }
     problems.add(
         this,
         "take `&self` or `self: Arc<Self>`, since calls run at the same time; what changes goes into a `Mutex`",
     );
-    Receiver::None
+    SelfReceiver::None
 }
 
 fn is_arc(kind: &Type) -> bool {

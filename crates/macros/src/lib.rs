@@ -4,6 +4,7 @@
 //! attribute can say, a builder can say too.
 
 mod docs;
+mod errors;
 mod form;
 mod handler;
 mod name;
@@ -11,12 +12,11 @@ mod options;
 mod parameter;
 mod part;
 mod parts;
-mod problems;
 mod uri;
 
 use proc_macro::TokenStream;
 
-use self::part::Kind;
+use self::part::PartKind;
 
 /// Makes a tool of a function.
 ///
@@ -44,7 +44,7 @@ use self::part::Kind;
 /// again from its start with the answers, on any replica.
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Tool, options.into(), &item.into()).into()
+    part::expand(PartKind::Tool, options.into(), &item.into()).into()
 }
 
 /// Makes a prompt of a function.
@@ -58,7 +58,7 @@ pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `Result` of one of these. The options are `name = "…"`, `title = "…"` and `description = "…"`.
 #[proc_macro_attribute]
 pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Prompt, options.into(), &item.into()).into()
+    part::expand(PartKind::Prompt, options.into(), &item.into()).into()
 }
 
 /// Makes a resource of a function, or a family of resources if the URI has variables.
@@ -72,7 +72,7 @@ pub fn prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// `title = "…"`, `description = "…"` and `mime = "…"`.
 #[proc_macro_attribute]
 pub fn resource(options: TokenStream, item: TokenStream) -> TokenStream {
-    part::expand(Kind::Resource, options.into(), &item.into()).into()
+    part::expand(PartKind::Resource, options.into(), &item.into()).into()
 }
 
 /// Makes the methods of an `impl` block that have `#[tool]`, `#[prompt]` or `#[resource]` parts of a server.

@@ -2,27 +2,27 @@ use proc_macro2::TokenStream;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Meta, Token, UnOp, ext::IdentExt as _};
 
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
 
 /// The options of an attribute, `key` or `key = value` between commas, until they are taken.
 #[derive(Default)]
-pub(crate) struct Options {
-    entries: Vec<Entry>,
+pub(crate) struct AttributeOptions {
+    entries: Vec<OptionEntry>,
 }
 
-struct Entry {
+struct OptionEntry {
     key: Ident,
     value: Option<Expr>,
 }
 
-impl Parse for Options {
+impl Parse for AttributeOptions {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let entries = input.parse_terminated(Entry::parse, Token![,])?;
+        let entries = input.parse_terminated(OptionEntry::parse, Token![,])?;
         Ok(Self { entries: entries.into_iter().collect() })
     }
 }
 
-impl Parse for Entry {
+impl Parse for OptionEntry {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let key = input.call(Ident::parse_any).map_err(|error| {
             syn::Error::new(error.span(), "expected an option: `key` or `key = value`, with commas between")
@@ -35,14 +35,14 @@ impl Parse for Entry {
     }
 }
 
-impl Options {
+impl AttributeOptions {
     /// Adds the options of another attribute.
     pub(crate) fn extend(&mut self, more: Self) {
         self.entries.extend(more.entries);
     }
 
     /// Takes an option whose value is text.
-    pub(crate) fn text(&mut self, key: &str, problems: &mut Problems) -> Option<LitStr> {
+    pub(crate) fn text(&mut self, key: &str, problems: &mut MacroErrors) -> Option<LitStr> {
         let entry = self.take(key)?;
         match &entry.value {
             Some(Expr::Lit(ExprLit { lit: Lit::Str(text), .. })) => Some(text.clone()),
@@ -58,7 +58,7 @@ impl Options {
     }
 
     /// Takes an option that is true by itself, or has the value true or false.
-    pub(crate) fn truth(&mut self, key: &str, problems: &mut Problems) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, key: &str, problems: &mut MacroErrors) -> Option<bool> {
         let entry = self.take(key)?;
         match &entry.value {
             None => Some(true),
@@ -71,7 +71,7 @@ impl Options {
     }
 
     /// Takes an option that has no value.
-    pub(crate) fn flag(&mut self, key: &str, problems: &mut Problems) -> bool {
+    pub(crate) fn flag(&mut self, key: &str, problems: &mut MacroErrors) -> bool {
         let Some(entry) = self.take(key) else { return false };
         if let Some(value) = &entry.value {
             problems.add(value, format_args!("`{key}` has no value: write `{key}`, or leave it out"));
@@ -80,7 +80,7 @@ impl Options {
     }
 
     /// Takes an option whose value is a number.
-    pub(crate) fn number(&mut self, key: &str, problems: &mut Problems) -> Option<Expr> {
+    pub(crate) fn number(&mut self, key: &str, problems: &mut MacroErrors) -> Option<Expr> {
         let entry = self.take(key)?;
         match entry.value {
             Some(value) if is_number(&value) => Some(value),
@@ -100,18 +100,18 @@ impl Options {
         self.take(key).map(|entry| entry.value)
     }
 
-    fn take(&mut self, key: &str) -> Option<Entry> {
+    fn take(&mut self, key: &str) -> Option<OptionEntry> {
         let place = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(place))
     }
 
     /// Notes what nobody has taken, all of `known` having been tried.
-    pub(crate) fn finish(self, owner: &str, known: &[&str], problems: &mut Problems) {
-        for Entry { key, .. } in self.entries {
+    pub(crate) fn finish(self, owner: &str, known: &[&str], problems: &mut MacroErrors) {
+        for OptionEntry { key, .. } in self.entries {
             if known.iter().any(|known| key == known) {
                 problems.add(&key, format_args!("`{key}` is given twice"));
             } else {
-                let known = listed(known);
+                let known = join_words(known);
                 problems.add(&key, format_args!("there is no option `{key}`; {owner} takes {known}"));
             }
         }
@@ -127,7 +127,7 @@ fn is_number(value: &Expr) -> bool {
 }
 
 /// Joins words as code with commas and an "and".
-pub(crate) fn listed(words: &[&str]) -> String {
+pub(crate) fn join_words(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match words.split_last() {
         Some((last, [])) => last.clone(),
@@ -137,7 +137,7 @@ pub(crate) fn listed(words: &[&str]) -> String {
 }
 
 /// Returns what stands in the brackets of an attribute, if there are any.
-pub(crate) fn inside(attribute: &Attribute) -> syn::Result<TokenStream> {
+pub(crate) fn attribute_tokens(attribute: &Attribute) -> syn::Result<TokenStream> {
     match &attribute.meta {
         Meta::Path(_) => Ok(TokenStream::new()),
         Meta::List(list) => Ok(list.tokens.clone()),

@@ -8,19 +8,19 @@ use syn::spanned::Spanned as _;
 use syn::{Attribute, Expr, ExprLit, Ident, Lit, LitStr, Pat, PatType, Path, Token, Type};
 
 use crate::docs;
-use crate::options::{Options, inside};
-use crate::part::Kind;
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
+use crate::options::{AttributeOptions, attribute_tokens};
+use crate::part::PartKind;
 
 /// What a parameter stands for.
-pub(crate) enum Parameter {
+pub(crate) enum HandlerParameter {
     Context,
-    Argument(Box<Argument>),
-    Question(Box<Question>),
+    Argument(Box<ArgumentParameter>),
+    Input(Box<InputParameter>),
 }
 
 /// A parameter that the caller gives.
-pub(crate) struct Argument {
+pub(crate) struct ArgumentParameter {
     pub(crate) ident: Ident,
     /// What the caller calls it.
     pub(crate) name: String,
@@ -29,38 +29,38 @@ pub(crate) struct Argument {
     /// Its doc comment and what else goes to its schema.
     described: Vec<Attribute>,
     renamed: bool,
-    default: Option<Default>,
+    default: Option<DefaultValue>,
     kind: Type,
 }
 
-enum Default {
+enum DefaultValue {
     OfType,
     Value(Expr),
 }
 
 /// A parameter that the user is asked for.
-pub(crate) struct Question {
+pub(crate) struct InputParameter {
     pub(crate) kind: Type,
     pub(crate) message: LitStr,
     pub(crate) key: String,
 }
 
-impl Parameter {
+impl HandlerParameter {
     /// Reads a parameter, and takes away the attributes that are ours.
-    pub(crate) fn read(parameter: &mut PatType, part: Kind, problems: &mut Problems) -> Option<Self> {
-        let attributes = Attributes::take(&mut parameter.attrs, part, problems);
+    pub(crate) fn read(parameter: &mut PatType, part: PartKind, problems: &mut MacroErrors) -> Option<Self> {
+        let attributes = ParameterAttributes::take(&mut parameter.attrs, part, problems);
         let ident = plain_name(&parameter.pat, part, problems);
         check_type(&parameter.ty, problems);
         if is_named(&parameter.ty, "Context") {
-            attributes.refuse_on_context(problems);
+            attributes.reject_on_context(problems);
             return Some(Self::Context);
         }
         let ident = ident?;
         match attributes.ask {
             Some((_, message, key)) => {
-                attributes.argument.refuse_on_question(problems);
+                attributes.argument.reject_on_input(problems);
                 let key = key.map_or_else(|| ident.unraw().to_string(), |key| key.value());
-                Some(Self::Question(Box::new(Question { kind: (*parameter.ty).clone(), message, key })))
+                Some(Self::Input(Box::new(InputParameter { kind: (*parameter.ty).clone(), message, key })))
             }
             None => {
                 let ArgumentAttributes { described, rename, default, header, complete, .. } =
@@ -68,21 +68,22 @@ impl Parameter {
                 let renamed = rename.is_some();
                 let name = rename.map_or_else(|| ident.unraw().to_string(), |name| name.value());
                 let kind = (*parameter.ty).clone();
-                let argument = Argument { ident, name, header, complete, described, renamed, default, kind };
+                let argument =
+                    ArgumentParameter { ident, name, header, complete, described, renamed, default, kind };
                 Some(Self::Argument(Box::new(argument)))
             }
         }
     }
 }
 
-impl Argument {
+impl ArgumentParameter {
     /// Writes the argument as a field of the type that arguments are read into.
     pub(crate) fn field(&self) -> TokenStream {
         let Self { ident, name, described, kind, .. } = self;
         let rename = self.renamed.then(|| quote!(#[serde(rename = #name)]));
         let default = self.default.as_ref().map(|default| match default {
-            Default::OfType => quote!(#[serde(default)]),
-            Default::Value(_) => {
+            DefaultValue::OfType => quote!(#[serde(default)]),
+            DefaultValue::Value(_) => {
                 let function = self.default_function().to_string();
                 quote!(#[serde(default = #function)])
             }
@@ -94,7 +95,7 @@ impl Argument {
 
     /// Writes the function that makes the default, if one was given.
     pub(crate) fn default_item(&self) -> Option<TokenStream> {
-        let Some(Default::Value(value)) = &self.default else { return None };
+        let Some(DefaultValue::Value(value)) = &self.default else { return None };
         let (function, kind) = (self.default_function(), &self.kind);
         let value = match value {
             Expr::Lit(ExprLit { lit: Lit::Str(_), .. }) => quote!(::core::convert::Into::into(#value)),
@@ -120,7 +121,7 @@ impl Argument {
 
 /// The attributes of one parameter.
 #[derive(Default)]
-struct Attributes {
+struct ParameterAttributes {
     ask: Option<(Attribute, LitStr, Option<LitStr>)>,
     argument: ArgumentAttributes,
 }
@@ -129,15 +130,15 @@ struct Attributes {
 struct ArgumentAttributes {
     described: Vec<Attribute>,
     rename: Option<LitStr>,
-    default: Option<Default>,
+    default: Option<DefaultValue>,
     header: Option<LitStr>,
     complete: Option<Path>,
     /// Those of the above that only arguments have, as they were written.
     written: Vec<Attribute>,
 }
 
-impl Attributes {
-    fn take(attributes: &mut Vec<Attribute>, part: Kind, problems: &mut Problems) -> Self {
+impl ParameterAttributes {
+    fn take(attributes: &mut Vec<Attribute>, part: PartKind, problems: &mut MacroErrors) -> Self {
         let mut taken = Self::default();
         for attribute in std::mem::take(attributes) {
             let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
@@ -145,37 +146,37 @@ impl Attributes {
                 attributes.push(attribute);
             } else {
                 let read = taken.read(&name, attribute, part);
-                problems.note(read);
+                problems.capture(read);
             }
         }
         taken
     }
 
-    fn read(&mut self, name: &str, attribute: Attribute, part: Kind) -> syn::Result<()> {
+    fn read(&mut self, name: &str, attribute: Attribute, part: PartKind) -> syn::Result<()> {
         let argument = &mut self.argument;
-        let tokens = || inside(&attribute);
+        let tokens = || attribute_tokens(&attribute);
         match name {
             "doc" => {
                 argument.described.push(attribute);
                 return Ok(());
             }
             "ask" => {
-                let (message, key) = placed(read_question.parse2(tokens()?), &attribute)?;
+                let (message, key) = with_attribute_span(read_input.parse2(tokens()?), &attribute)?;
                 self.ask = Some((attribute, message, key));
                 return Ok(());
             }
             "schemars" => argument.described.push(attribute.clone()),
-            "default" if tokens()?.is_empty() => argument.default = Some(Default::OfType),
-            "default" => argument.default = Some(Default::Value(syn::parse2(tokens()?)?)),
+            "default" if tokens()?.is_empty() => argument.default = Some(DefaultValue::OfType),
+            "default" => argument.default = Some(DefaultValue::Value(syn::parse2(tokens()?)?)),
             "rename" => argument.rename = Some(text(&attribute, "its name: `#[rename(\"maxItems\")]`")?),
-            "header" if part == Kind::Tool => {
+            "header" if part == PartKind::Tool => {
                 argument.header = Some(text(&attribute, "the header: `#[header(\"Region\")]`")?);
             }
-            "complete" if part != Kind::Tool => {
+            "complete" if part != PartKind::Tool => {
                 let path = syn::parse2(tokens()?).map_err(|error| {
                     syn::Error::new(error.span(), "name an async function: `#[complete(suggest_names)]`")
                 });
-                argument.complete = Some(placed(path, &attribute)?);
+                argument.complete = Some(with_attribute_span(path, &attribute)?);
             }
             _ => return Err(unknown(&attribute, part)),
         }
@@ -183,7 +184,7 @@ impl Attributes {
         Ok(())
     }
 
-    fn refuse_on_context(&self, problems: &mut Problems) {
+    fn reject_on_context(&self, problems: &mut MacroErrors) {
         let asks = self.ask.iter().map(|(attribute, ..)| attribute);
         for attribute in asks.chain(&self.argument.written) {
             problems.add(attribute, "the context is no argument; take this away");
@@ -192,15 +193,15 @@ impl Attributes {
 }
 
 impl ArgumentAttributes {
-    fn refuse_on_question(&self, problems: &mut Problems) {
+    fn reject_on_input(&self, problems: &mut MacroErrors) {
         for attribute in &self.written {
             problems.add(attribute, "a question is no argument; take this away, or the `#[ask]`");
         }
     }
 }
 
-fn unknown(attribute: &Attribute, part: Kind) -> syn::Error {
-    let last = if part == Kind::Tool { "header" } else { "complete" };
+fn unknown(attribute: &Attribute, part: PartKind) -> syn::Error {
+    let last = if part == PartKind::Tool { "header" } else { "complete" };
     let message = format!(
         "a parameter of a {part} cannot have this attribute; there are doc comments, `default`, `rename`, `schemars`, \
          `ask` and `{last}`"
@@ -209,26 +210,26 @@ fn unknown(attribute: &Attribute, part: Kind) -> syn::Error {
 }
 
 fn text(attribute: &Attribute, expected: &str) -> syn::Result<LitStr> {
-    let text = syn::parse2(inside(attribute)?)
+    let text = syn::parse2(attribute_tokens(attribute)?)
         .map_err(|error| syn::Error::new(error.span(), format_args!("write {expected}")));
-    placed(text, attribute)
+    with_attribute_span(text, attribute)
 }
 
 /// Puts an error about something that is missing to the attribute that lacks it.
-fn placed<T>(read: syn::Result<T>, attribute: &Attribute) -> syn::Result<T> {
-    read.map_err(|error| match inside(attribute) {
+fn with_attribute_span<T>(read: syn::Result<T>, attribute: &Attribute) -> syn::Result<T> {
+    read.map_err(|error| match attribute_tokens(attribute) {
         Ok(tokens) if !tokens.is_empty() => error,
         _ => syn::Error::new_spanned(attribute, error),
     })
 }
 
-fn read_question(input: ParseStream<'_>) -> syn::Result<(LitStr, Option<LitStr>)> {
+fn read_input(input: ParseStream<'_>) -> syn::Result<(LitStr, Option<LitStr>)> {
     let message = input
         .parse()
         .map_err(|error| syn::Error::new(error.span(), "write the question: `#[ask(\"Book it?\")]`"))?;
     input.parse::<Option<Token![,]>>()?;
-    let mut options: Options = input.parse()?;
-    let mut problems = Problems::default();
+    let mut options: AttributeOptions = input.parse()?;
+    let mut problems = MacroErrors::default();
     let key = options.text("key", &mut problems);
     options.finish("a question", &["key"], &mut problems);
     match problems.into_error() {
@@ -237,7 +238,7 @@ fn read_question(input: ParseStream<'_>) -> syn::Result<(LitStr, Option<LitStr>)
     }
 }
 
-fn plain_name(pattern: &Pat, part: Kind, problems: &mut Problems) -> Option<Ident> {
+fn plain_name(pattern: &Pat, part: PartKind, problems: &mut MacroErrors) -> Option<Ident> {
     match pattern {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => Some(name.ident.clone()),
         other => {
@@ -250,7 +251,7 @@ fn plain_name(pattern: &Pat, part: Kind, problems: &mut Problems) -> Option<Iden
     }
 }
 
-fn check_type(kind: &Type, problems: &mut Problems) {
+fn check_type(kind: &Type, problems: &mut MacroErrors) {
     match kind {
         Type::Reference(reference) => {
             let owned = match &*reference.elem {

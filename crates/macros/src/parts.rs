@@ -5,10 +5,10 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Attribute, ImplItem, ImplItemFn, ItemImpl};
 
-use crate::handler::{Handler, Place};
-use crate::options::inside;
-use crate::part::{Kind, build, signature_lints};
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
+use crate::handler::{FunctionContext, HandlerSignature};
+use crate::options::attribute_tokens;
+use crate::part::{PartKind, build, signature_lints};
 
 /// Leaves an `impl` block as it is, and makes its type a part.
 pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
@@ -20,7 +20,7 @@ pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
             return syn::Error::new(place, "`#[parts]` goes on an `impl` block").to_compile_error();
         }
     };
-    let mut problems = Problems::default();
+    let mut problems = MacroErrors::default();
     if !options.is_empty() {
         problems.add(options, "`#[parts]` takes no options; they belong to the methods");
     }
@@ -50,10 +50,11 @@ pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Takes the attribute of a method away, and writes the statement that adds the part to a server.
-fn register(method: &mut ImplItemFn, problems: &mut Problems) -> Option<TokenStream> {
+fn register(method: &mut ImplItemFn, problems: &mut MacroErrors) -> Option<TokenStream> {
     let (kind, attribute) = take_attribute(&mut method.attrs, problems)?;
-    let handler = Handler::read(kind, Place::ImplBlock, &method.attrs, &mut method.sig, problems);
-    let options = problems.note(inside(&attribute)).unwrap_or_default();
+    let handler =
+        HandlerSignature::read(kind, FunctionContext::ImplBlock, &method.attrs, &mut method.sig, problems);
+    let options = problems.capture(attribute_tokens(&attribute)).unwrap_or_default();
     let value = build(kind, options, &handler, problems).value;
     let conditions: Vec<_> =
         method.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
@@ -67,7 +68,10 @@ fn register(method: &mut ImplItemFn, problems: &mut Problems) -> Option<TokenStr
     })
 }
 
-fn take_attribute(attributes: &mut Vec<Attribute>, problems: &mut Problems) -> Option<(Kind, Attribute)> {
+fn take_attribute(
+    attributes: &mut Vec<Attribute>,
+    problems: &mut MacroErrors,
+) -> Option<(PartKind, Attribute)> {
     let mut taken = None;
     for attribute in std::mem::take(attributes) {
         match kind_of(&attribute) {
@@ -81,9 +85,9 @@ fn take_attribute(attributes: &mut Vec<Attribute>, problems: &mut Problems) -> O
     taken
 }
 
-fn kind_of(attribute: &Attribute) -> Option<Kind> {
+fn kind_of(attribute: &Attribute) -> Option<PartKind> {
     let name = &attribute.path().segments.last()?.ident;
-    [Kind::Tool, Kind::Prompt, Kind::Resource].into_iter().find(|kind| name == &kind.to_string())
+    [PartKind::Tool, PartKind::Prompt, PartKind::Resource].into_iter().find(|kind| name == &kind.to_string())
 }
 
 fn implement(block: &ItemImpl, registrations: &[TokenStream]) -> TokenStream {

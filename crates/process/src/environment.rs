@@ -5,7 +5,7 @@ use super::command::Command;
 
 /// The variables of ours that every child gets: what programs need to find others, their home and their language.
 #[cfg(not(windows))]
-const BASE: &[&str] = &[
+const INHERITED_VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
     "LANGUAGE",
@@ -58,18 +58,18 @@ const BASE: &[&str] = &[
 
 /// Where programs are looked for if we have no `PATH` ourselves.
 #[cfg(not(windows))]
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Puts together the whole environment of a child: the base, then what is passed on, then what is listed.
-pub(super) fn of(command: &Command) -> BTreeMap<OsString, OsString> {
+pub(super) fn child_environment(command: &Command) -> BTreeMap<OsString, OsString> {
     let mut environment = BTreeMap::new();
     #[cfg(not(windows))]
     {
-        environment.insert("PATH".into(), USUAL_PATH.into());
+        environment.insert("PATH".into(), DEFAULT_PATH.into());
         // Nobody looks at a child's terminal, so it has none that could take escapes.
         environment.insert("TERM".into(), "dumb".into());
     }
-    let base = BASE.iter().map(OsString::from);
+    let base = INHERITED_VARIABLES.iter().map(OsString::from);
     for name in base.chain(command.inherited.iter().cloned()) {
         if let Some(value) = std::env::var_os(&name) {
             environment.insert(name, value);
@@ -88,12 +88,13 @@ mod tests {
         // Tests of this crate do not change their own environment; cargo sets this variable for them.
         let ours = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
         let name = OsString::from("CARGO_MANIFEST_DIR");
-        let bare = of(&Command::new("x"));
+        let bare = child_environment(&Command::new("x"));
         assert_eq!(bare.get(&name), None);
-        let passed = of(&Command::new("x").inherit(&name).inherit("NO_SUCH_VARIABLE"));
+        let passed = child_environment(&Command::new("x").inherit(&name).inherit("NO_SUCH_VARIABLE"));
         assert_eq!(passed.get(&name), Some(&ours));
         assert_eq!(passed.get(&OsString::from("NO_SUCH_VARIABLE")), None);
-        let listed = of(&Command::new("x").inherit(&name).env(&name, "listed").env("PATH", "/nowhere"));
+        let listed =
+            child_environment(&Command::new("x").inherit(&name).env(&name, "listed").env("PATH", "/nowhere"));
         assert_eq!(listed.get(&name), Some(&OsString::from("listed")));
         assert_eq!(listed.get(&OsString::from("PATH")), Some(&OsString::from("/nowhere")));
     }

@@ -3,9 +3,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::exit::{Cause, Exit};
-use super::noise::Noise;
-use super::tail::Tail;
+use super::exit::{ExitCause, ProcessExit};
+use super::stderr_tail::StderrTail;
+use super::stdout_noise::StdoutNoise;
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum SpawnError {
     },
     /// The guard, without which children could outlive us, could not be made.
     #[error("`{program}` was not started: nothing would end it if this process was killed: {source}")]
-    Unguarded {
+    ReaperFailed {
         /// The program as it was named.
         program: String,
         /// What the operating system said.
@@ -73,37 +73,37 @@ pub(super) fn display_name(program: &OsStr) -> String {
 /// What is known of a server that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct ExitReport {
     /// The program as it was named.
     pub program: String,
     /// How it ended.
-    pub exit: Exit,
+    pub exit: ProcessExit,
     /// Why it ended.
-    pub cause: Cause,
+    pub cause: ExitCause,
     /// The last that it wrote to standard error.
-    pub stderr: Tail,
+    pub stderr: StderrTail,
     /// What it wrote to standard output beside the protocol.
-    pub noise: Noise,
+    pub noise: StdoutNoise,
 }
 
 /// How many lines of standard error are in a message.
-const SHOWN_LINES: usize = 10;
+const MAX_STDERR_LINES: usize = 10;
 
-impl std::error::Error for Ended {}
+impl std::error::Error for ExitReport {}
 
 /// The first line is how it ended. What the program itself has said follows on lines of its own, so that whoever may not see
 /// that can leave it out.
-impl fmt::Display for Ended {
+impl fmt::Display for ExitReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, exit, cause, stderr, noise } = self;
         match cause {
-            Cause::Itself => write!(f, "`{program}` {exit}")?,
-            Cause::TimedOut => write!(f, "`{program}` took too long and {exit}")?,
-            Cause::ClosedOutput => write!(f, "`{program}` closed its standard output and {exit}")?,
-            Cause::ClosedInput => write!(f, "`{program}` closed its standard input and {exit}")?,
-            Cause::Asked => write!(f, "`{program}` was asked to end and {exit}")?,
+            ExitCause::Voluntary => write!(f, "`{program}` {exit}")?,
+            ExitCause::TimedOut => write!(f, "`{program}` took too long and {exit}")?,
+            ExitCause::ClosedOutput => write!(f, "`{program}` closed its standard output and {exit}")?,
+            ExitCause::ClosedInput => write!(f, "`{program}` closed its standard input and {exit}")?,
+            ExitCause::Requested => write!(f, "`{program}` was asked to end and {exit}")?,
         }
-        let lines = stderr.last_lines(SHOWN_LINES);
+        let lines = stderr.last_lines(MAX_STDERR_LINES);
         if !lines.is_empty() {
             f.write_str("\nits standard error ended with:")?;
             lines.lines().try_for_each(|line| write!(f, "\n  {line}"))?;

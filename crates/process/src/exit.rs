@@ -3,7 +3,7 @@ use std::fmt;
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Exit {
+pub enum ProcessExit {
     /// It returned this code.
     Code(i32),
     /// A signal ended it.
@@ -13,14 +13,14 @@ pub enum Exit {
     Unknown,
 }
 
-impl Exit {
+impl ProcessExit {
     /// Tells whether the process returned 0.
     pub fn success(self) -> bool {
         self == Self::Code(0)
     }
 }
 
-impl From<std::process::ExitStatus> for Exit {
+impl From<std::process::ExitStatus> for ProcessExit {
     fn from(status: std::process::ExitStatus) -> Self {
         #[cfg(unix)]
         {
@@ -33,7 +33,7 @@ impl From<std::process::ExitStatus> for Exit {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     /// Writes a predicate, such as `exited with code 3`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,9 +78,9 @@ fn signal_name(_: i32) -> Option<&'static str> {
 /// Why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum ExitCause {
     /// Nobody asked it to.
-    Itself,
+    Voluntary,
     /// It ran longer than it was allowed to, and was ended.
     TimedOut,
     /// It was a server that closed its standard output, so that it could not answer any more, and was ended.
@@ -88,7 +88,7 @@ pub enum Cause {
     /// It was a server that closed its standard input, so that it could not be asked any more, and was ended.
     ClosedInput,
     /// We had no more use for it.
-    Asked,
+    Requested,
 }
 
 #[cfg(test)]
@@ -98,16 +98,16 @@ mod tests {
     #[test]
     fn an_exit_reads_as_the_rest_of_a_sentence() {
         let table = [
-            (Exit::Code(0), "exited with code 0"),
-            (Exit::Code(-3), "exited with code -3"),
+            (ProcessExit::Code(0), "exited with code 0"),
+            (ProcessExit::Code(-3), "exited with code -3"),
             #[cfg(unix)]
-            (Exit::Signal(9), "was ended by SIGKILL"),
-            (Exit::Signal(64), "was ended by signal 64"),
-            (Exit::Unknown, "ended, nobody knows how"),
+            (ProcessExit::Signal(9), "was ended by SIGKILL"),
+            (ProcessExit::Signal(64), "was ended by signal 64"),
+            (ProcessExit::Unknown, "ended, nobody knows how"),
         ];
         for (exit, expected) in table {
             assert_eq!(exit.to_string(), expected);
-            assert_eq!(exit.success(), exit == Exit::Code(0));
+            assert_eq!(exit.success(), exit == ProcessExit::Code(0));
         }
     }
 }

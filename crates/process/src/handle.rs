@@ -3,18 +3,18 @@ use std::sync::Arc;
 use std::task::Context;
 
 use super::command::Command;
-use super::ending::Grace;
-use super::error::{Ended, SpawnError, display_name};
-use super::exit::{Cause, Exit};
-use super::noise::Noise;
-use super::output::{Line, Source};
-use super::supervise::{LINE_BYTES, Phase, Shared, supervise};
-use super::system::{self, Input, Reader as PipeReader, Started, Writer as PipeWriter};
-use super::tail::Tail;
+use super::error::{ExitReport, SpawnError, display_name};
+use super::exit::{ExitCause, ProcessExit};
+use super::output::{OutputLine, OutputStream};
+use super::stderr_tail::StderrTail;
+use super::stdout_noise::StdoutNoise;
+use super::supervise::{LINE_BYTES, ProcessPhase, SharedProcess, supervise};
+use super::system::{self, PipeReader, PipeWriter, StartedChild, StdinMode};
+use super::termination::GracePeriods;
 
 /// Who is shown every line that a server writes beside the protocol: to standard error, and to standard output where it is no
 /// message.
-pub type Observer = Arc<dyn Fn(&Line<'_>) + Send + Sync>;
+pub type LineCallback = Arc<dyn Fn(&OutputLine<'_>) + Send + Sync>;
 
 /// Our ends of the pipes of a server.
 #[derive(Debug)]
@@ -31,33 +31,33 @@ pub struct ChildPipes {
 /// What whoever reads the pipes of a server needs of it.
 #[derive(Clone)]
 pub struct ChildWatch {
-    shared: Arc<Shared>,
+    shared: Arc<SharedProcess>,
     /// Who is shown what is no message.
-    observer: Option<Observer>,
+    observer: Option<LineCallback>,
 }
 
 impl ChildWatch {
     /// Returns how far the server is, and wakes the task when that changes.
-    pub fn phase(&self, cx: &Context<'_>) -> Phase {
+    pub fn phase(&self, cx: &Context<'_>) -> ProcessPhase {
         self.shared.phase_for_channel(cx)
     }
 
     /// Asks for the end of the server, unless that was done before.
-    pub fn ask(&self, cause: Cause) {
-        self.shared.ask(cause);
+    pub fn request_exit(&self, cause: ExitCause) {
+        self.shared.request_exit(cause);
     }
 
     /// Returns all that is known of it, once it has ended.
-    pub fn ended(&self) -> Option<Ended> {
-        self.shared.ended()
+    pub fn exit_report(&self) -> Option<ExitReport> {
+        self.shared.exit_report()
     }
 
     /// Counts and shows a line of standard output that is not for the reader.
-    pub fn skip(&self, line: &[u8]) {
+    pub fn record_noise(&self, line: &[u8]) {
         self.shared.noise().add(line);
         if let Some(observer) = &self.observer {
             let text = String::from_utf8_lossy(line.get(..LINE_BYTES).unwrap_or(line));
-            observer(&Line { source: Source::Stdout, text });
+            observer(&OutputLine { stream: OutputStream::Stdout, text });
         }
     }
 }
@@ -70,14 +70,14 @@ impl fmt::Debug for ChildWatch {
 
 /// A server that runs as a child of this process.
 ///
-/// Dropping this ends it in the background, by the same steps as [`Process::end`].
+/// Dropping this ends it in the background, by the same steps as [`ServerProcess::shut_down`].
 #[derive(Debug)]
-pub struct Process {
-    shared: Arc<Shared>,
+pub struct ServerProcess {
+    shared: Arc<SharedProcess>,
     id: u32,
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts a server, and gives the pipes to it.
     ///
     /// One task watches over it and reads its standard error, whatever becomes of the pipes.
@@ -86,11 +86,11 @@ impl Process {
     /// It cannot be started.
     pub fn spawn(
         command: &Command,
-        grace: Grace,
-        observer: Option<Observer>,
+        grace: GracePeriods,
+        observer: Option<LineCallback>,
     ) -> Result<(ChildPipes, Self), SpawnError> {
-        let Started { child, stdin, stdout, stderr } = system::start(command, Input::Pipe)?;
-        let shared = Arc::new(Shared::new(display_name(&command.program)));
+        let StartedChild { child, stdin, stdout, stderr } = system::start(command, StdinMode::Pipe)?;
+        let shared = Arc::new(SharedProcess::new(display_name(&command.program)));
         let watch = ChildWatch { shared: Arc::clone(&shared), observer: observer.clone() };
         let process = Self { shared: Arc::clone(&shared), id: child.id() };
         let runtime = child.runtime().clone();
@@ -104,43 +104,43 @@ impl Process {
     }
 
     /// Returns how it ended, once it has.
-    pub fn exit(&self) -> Option<Exit> {
+    pub fn exit(&self) -> Option<ProcessExit> {
         self.shared.exit()
     }
 
     /// Waits until it has ended and is reaped.
     ///
     /// Cancel safe.
-    pub async fn exited(&self) -> Exit {
+    pub async fn exited(&self) -> ProcessExit {
         self.shared.exited().await
     }
 
     /// Ends it: closes its standard input, waits, asks its group by a signal, waits, and kills the group.
     ///
     /// If the future is dropped, that goes on in the background.
-    pub async fn end(self) -> Exit {
-        self.shared.ask(Cause::Asked);
+    pub async fn shut_down(self) -> ProcessExit {
+        self.shared.request_exit(ExitCause::Requested);
         self.shared.exited().await
     }
 
     /// Returns the last that it wrote to standard error.
-    pub fn stderr(&self) -> Tail {
+    pub fn stderr(&self) -> StderrTail {
         self.shared.stderr()
     }
 
     /// Returns what it wrote to standard output beside the protocol.
-    pub fn noise(&self) -> Noise {
+    pub fn noise(&self) -> StdoutNoise {
         self.shared.noise().clone()
     }
 
     /// Returns all that is known of it, once it has ended.
-    pub fn ended(&self) -> Option<Ended> {
-        self.shared.ended()
+    pub fn exit_report(&self) -> Option<ExitReport> {
+        self.shared.exit_report()
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        self.shared.ask(Cause::Asked);
+        self.shared.request_exit(ExitCause::Requested);
     }
 }

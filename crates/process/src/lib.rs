@@ -1,6 +1,6 @@
 //! Child processes: what to start, how it is watched over, and how it ends.
 //!
-//! There are two ways to use a program. [`Process::spawn`] starts a server and gives the pipes to it; [`run`] starts
+//! There are two ways to use a program. [`ServerProcess::spawn`] starts a server and gives the pipes to it; [`run`] starts
 //! a command, waits for it and gives back what it printed. Both ways hold to the same rules:
 //!
 //! - A child has a process group of its own, a minimal environment with what is listed, and no descriptor of ours but its
@@ -18,33 +18,33 @@
 //! On other Unix systems a killed parent leaves its children to notice that their input is closed. On Windows only the
 //! child itself is ended, not what it started.
 
-mod census;
+mod child_counter;
 mod command;
-mod ending;
 mod environment;
 mod error;
 mod exit;
 mod find;
-#[cfg(target_os = "linux")]
-mod guard;
 mod handle;
-mod noise;
-mod observe;
+mod line_splitter;
 mod output;
+#[cfg(target_os = "linux")]
+mod reaper;
 mod run;
+mod stderr_tail;
+mod stdout_noise;
 mod supervise;
 mod system;
-mod tail;
+mod termination;
 
-pub use self::census::{live, settled};
+pub use self::child_counter::{child_count, wait_for_background_exits};
 pub use self::command::{Command, CommandLineError};
-pub use self::ending::Grace;
-pub use self::error::{Ended, SpawnError};
-pub use self::exit::{Cause, Exit};
-pub use self::handle::{ChildPipes, ChildWatch, Observer, Process};
-pub use self::noise::Noise;
-pub use self::output::{Captured, Line, Source, Watcher};
-pub use self::run::{Finished, RunLimits, run, run_observed, run_watched};
-pub use self::supervise::Phase;
-pub use self::system::{Reader as PipeReader, Writer as PipeWriter};
-pub use self::tail::Tail;
+pub use self::error::{ExitReport, SpawnError};
+pub use self::exit::{ExitCause, ProcessExit};
+pub use self::handle::{ChildPipes, ChildWatch, LineCallback, ServerProcess};
+pub use self::output::{CapturedOutput, CommandObserver, OutputLine, OutputStream};
+pub use self::run::{RunLimits, RunOutput, run, run_with_lines, run_with_observer};
+pub use self::stderr_tail::StderrTail;
+pub use self::stdout_noise::StdoutNoise;
+pub use self::supervise::ProcessPhase;
+pub use self::system::{PipeReader, PipeWriter};
+pub use self::termination::GracePeriods;

@@ -8,162 +8,173 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 
-use super::census::InBackground;
-use super::ending::{self, Grace};
-use super::error::Ended;
-use super::exit::{Cause, Exit};
-use super::handle::Observer;
-use super::noise::Noise;
-use super::observe::Cutter;
-use super::output::{Line, Source};
-use super::system::{Child, Reader};
-use super::tail::{Tail, TailBuffer};
+use super::child_counter::BackgroundExit;
+use super::error::ExitReport;
+use super::exit::{ExitCause, ProcessExit};
+use super::handle::LineCallback;
+use super::line_splitter::LineSplitter;
+use super::output::{OutputLine, OutputStream};
+use super::stderr_tail::{StderrBuffer, StderrTail};
+use super::stdout_noise::StdoutNoise;
+use super::system::{ChildProcess, PipeReader};
+use super::termination::{self, GracePeriods};
 
 /// How far a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum ProcessPhase {
     /// It runs.
     Running,
     /// It has to end, for this reason.
-    Ending(Cause),
+    Ending(ExitCause),
     /// It is reaped.
-    Over(Exit),
+    Exited(ProcessExit),
 }
 
 /// What the handle of a server, its channel and its supervisor have in common.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedProcess {
     program: String,
-    state: watch::Sender<State>,
+    state: watch::Sender<PhaseState>,
     /// The channel has no other way to be woken when the phase changes.
     channel: AtomicWaker,
-    tail: Mutex<TailBuffer>,
-    noise: Mutex<Noise>,
+    tail: Mutex<StderrBuffer>,
+    noise: Mutex<StdoutNoise>,
     /// Taken as soon as the end is asked for, not when the supervisor sees it.
-    ending: Mutex<Option<InBackground>>,
+    background_exit: Mutex<Option<BackgroundExit>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct State {
-    phase: Phase,
-    cause: Cause,
+struct PhaseState {
+    phase: ProcessPhase,
+    cause: ExitCause,
 }
 
-impl Shared {
+impl SharedProcess {
     pub(super) fn new(program: String) -> Self {
         Self {
             program,
-            state: watch::Sender::new(State { phase: Phase::Running, cause: Cause::Itself }),
+            state: watch::Sender::new(PhaseState {
+                phase: ProcessPhase::Running,
+                cause: ExitCause::Voluntary,
+            }),
             channel: AtomicWaker::new(),
-            tail: Mutex::new(TailBuffer::new()),
-            noise: Mutex::new(Noise::default()),
-            ending: Mutex::new(None),
+            tail: Mutex::new(StderrBuffer::new()),
+            noise: Mutex::new(StdoutNoise::default()),
+            background_exit: Mutex::new(None),
         }
     }
 
     /// Asks for the end of the server, unless that was done before.
-    pub(super) fn ask(&self, cause: Cause) {
+    pub(super) fn request_exit(&self, cause: ExitCause) {
         self.state.send_if_modified(|state| {
-            let asked = state.phase == Phase::Running;
+            let asked = state.phase == ProcessPhase::Running;
             // Whoever has no more use for it is not told what was wrong with it, whatever was first.
-            if asked || cause == Cause::Asked {
+            if asked || cause == ExitCause::Requested {
                 state.cause = cause;
             }
             if asked {
-                state.phase = Phase::Ending(cause);
-                *self.ending.lock() = Some(InBackground::enter());
+                state.phase = ProcessPhase::Ending(cause);
+                *self.background_exit.lock() = Some(BackgroundExit::start());
             }
             asked
         });
         self.channel.wake();
     }
 
-    fn finish(&self, exit: Exit, life: Life) {
+    fn finish(&self, exit: ProcessExit, life: TerminationOutcome) {
         self.state.send_if_modified(|state| {
-            let first = !matches!(state.phase, Phase::Over(_));
+            let first = !matches!(state.phase, ProcessPhase::Exited(_));
             if first {
-                state.phase = Phase::Over(exit);
+                state.phase = ProcessPhase::Exited(exit);
             }
             // Whoever ends closes its pipes, and what is seen of that first says nothing.
-            if life == Life::Ended && state.cause != Cause::Asked {
-                state.cause = Cause::Itself;
+            if life == TerminationOutcome::Exited && state.cause != ExitCause::Requested {
+                state.cause = ExitCause::Voluntary;
             }
             first
         });
         self.channel.wake();
-        *self.ending.lock() = None;
+        *self.background_exit.lock() = None;
     }
 
     /// Returns the phase, and wakes the channel when it changes.
-    pub(super) fn phase_for_channel(&self, cx: &Context<'_>) -> Phase {
+    pub(super) fn phase_for_channel(&self, cx: &Context<'_>) -> ProcessPhase {
         self.channel.register(cx.waker());
         self.state.borrow().phase
     }
 
-    pub(super) fn exit(&self) -> Option<Exit> {
+    pub(super) fn exit(&self) -> Option<ProcessExit> {
         match self.state.borrow().phase {
-            Phase::Over(exit) => Some(exit),
-            Phase::Running | Phase::Ending(_) => None,
+            ProcessPhase::Exited(exit) => Some(exit),
+            ProcessPhase::Running | ProcessPhase::Ending(_) => None,
         }
     }
 
     /// Waits for the end of the server.
-    pub(super) async fn exited(&self) -> Exit {
+    pub(super) async fn exited(&self) -> ProcessExit {
         let mut state = self.state.subscribe();
-        let over = state.wait_for(|state| matches!(state.phase, Phase::Over(_))).await;
+        let over = state.wait_for(|state| matches!(state.phase, ProcessPhase::Exited(_))).await;
         // The sender is ours, so the wait cannot fail.
-        over.map_or(
-            Exit::Unknown,
-            |state| if let Phase::Over(exit) = state.phase { exit } else { Exit::Unknown },
-        )
+        over.map_or(ProcessExit::Unknown, |state| {
+            if let ProcessPhase::Exited(exit) = state.phase { exit } else { ProcessExit::Unknown }
+        })
     }
 
     /// Waits until somebody asks for the end.
-    async fn asked(&self) -> Cause {
+    async fn exit_requested(&self) -> ExitCause {
         let mut state = self.state.subscribe();
-        let asked = state.wait_for(|state| state.phase != Phase::Running).await;
-        asked.map_or(Cause::Asked, |state| state.cause)
+        let asked = state.wait_for(|state| state.phase != ProcessPhase::Running).await;
+        asked.map_or(ExitCause::Requested, |state| state.cause)
     }
 
-    pub(super) fn ended(&self) -> Option<Ended> {
-        let State { phase: Phase::Over(exit), cause } = *self.state.borrow() else { return None };
+    pub(super) fn exit_report(&self) -> Option<ExitReport> {
+        let PhaseState { phase: ProcessPhase::Exited(exit), cause } = *self.state.borrow() else {
+            return None;
+        };
         let noise = self.noise().clone();
-        Some(Ended { program: self.program.clone(), exit, cause, stderr: self.stderr(), noise })
+        Some(ExitReport { program: self.program.clone(), exit, cause, stderr: self.stderr(), noise })
     }
 
-    pub(super) fn stderr(&self) -> Tail {
+    pub(super) fn stderr(&self) -> StderrTail {
         self.tail.lock().snapshot()
     }
 
-    pub(super) fn noise(&self) -> MutexGuard<'_, Noise> {
+    pub(super) fn noise(&self) -> MutexGuard<'_, StdoutNoise> {
         self.noise.lock()
     }
 }
 
 /// How long a server that closed one of its pipes has to end by itself: usually it is just about to.
-const CLOSED_PIPE: Duration = Duration::from_millis(500);
+const CLOSED_PIPE_GRACE: Duration = Duration::from_millis(500);
 
 /// How long standard error is read after the server has ended, while somebody still holds it.
-const STRAGGLERS: Duration = Duration::from_millis(500);
+const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many bytes of a line an observer is given.
 pub(super) const LINE_BYTES: usize = 8 * 1024;
 
 /// Watches over one server until it is reaped; reads its standard error all that time.
 pub(super) async fn supervise(
-    mut child: Child,
-    stderr: Reader,
-    shared: Arc<Shared>,
-    grace: Grace,
-    observer: Option<Observer>,
+    mut child: ChildProcess,
+    stderr: PipeReader,
+    shared: Arc<SharedProcess>,
+    grace: GracePeriods,
+    observer: Option<LineCallback>,
 ) {
-    let over = OverAnyway(&shared);
+    let over = FinishOnDrop(&shared);
     let mut reading = pin!(read_stderr(stderr, &shared, observer));
-    let (life, is_read) = ending::beside(live(&mut child, &shared, grace), reading.as_mut()).await;
+    let (life, is_read) =
+        termination::while_reading(wait_for_exit(&mut child, &shared, grace), reading.as_mut()).await;
     let reading = (!is_read).then_some(reading);
-    let exit = ending::conclude(&mut child, life != Life::Hangs, reading, STRAGGLERS).await;
+    let exit = termination::drain_and_reap(
+        &mut child,
+        life != TerminationOutcome::Hung,
+        reading,
+        STDERR_DRAIN_TIMEOUT,
+    )
+    .await;
     // Standard output is the channel's, so that nobody here knows whether somebody got away with it.
-    child.hunt();
+    child.kill_pipe_holders();
     drop(child);
     shared.finish(exit, life);
     drop(over);
@@ -171,34 +182,46 @@ pub(super) async fn supervise(
 
 /// What became of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum TerminationOutcome {
     /// It ended without a signal of ours.
-    Ended,
+    Exited,
     /// It was made to end.
-    Forced,
+    Killed,
     /// It was killed and did not end: a process can hang in the kernel.
-    Hangs,
+    Hung,
 }
 
 /// Waits until the server has ended, by itself or because it has to.
-async fn live(child: &mut Child, shared: &Shared, grace: Grace) -> Life {
+async fn wait_for_exit(
+    child: &mut ChildProcess,
+    shared: &SharedProcess,
+    grace: GracePeriods,
+) -> TerminationOutcome {
     let cause = tokio::select! {
-        () = ending::exited(child) => return Life::Ended,
-        cause = shared.asked() => cause,
+        () = termination::exited(child) => return TerminationOutcome::Exited,
+        cause = shared.exit_requested() => cause,
     };
-    let patience = if cause == Cause::Asked { grace.input } else { CLOSED_PIPE.min(grace.input) };
-    if tokio::time::timeout(patience, ending::exited(child)).await.is_ok() {
-        return Life::Ended;
+    let patience = if cause == ExitCause::Requested {
+        grace.after_stdin_close
+    } else {
+        CLOSED_PIPE_GRACE.min(grace.after_stdin_close)
+    };
+    if tokio::time::timeout(patience, termination::exited(child)).await.is_ok() {
+        return TerminationOutcome::Exited;
     }
-    if ending::force(child, grace.term).await { Life::Forced } else { Life::Hangs }
+    if termination::terminate_then_kill(child, grace.after_sigterm).await {
+        TerminationOutcome::Killed
+    } else {
+        TerminationOutcome::Hung
+    }
 }
 
-async fn read_stderr(mut stderr: Reader, shared: &Shared, observer: Option<Observer>) {
+async fn read_stderr(mut stderr: PipeReader, shared: &SharedProcess, observer: Option<LineCallback>) {
     let mut buffer = vec![0; 16 * 1024];
-    let mut cutter = Cutter::new(LINE_BYTES);
+    let mut cutter = LineSplitter::new(LINE_BYTES);
     let show = |line: &[u8]| {
         if let Some(observer) = &observer {
-            observer(&Line { source: Source::Stderr, text: String::from_utf8_lossy(line) });
+            observer(&OutputLine { stream: OutputStream::Stderr, text: String::from_utf8_lossy(line) });
         }
     };
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
@@ -212,10 +235,10 @@ async fn read_stderr(mut stderr: Reader, shared: &Shared, observer: Option<Obser
 }
 
 /// Lets nobody wait for a server whose supervisor was dropped, as happens at the end of a runtime.
-struct OverAnyway<'a>(&'a Shared);
+struct FinishOnDrop<'a>(&'a SharedProcess);
 
-impl Drop for OverAnyway<'_> {
+impl Drop for FinishOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.finish(Exit::Unknown, Life::Hangs);
+        self.0.finish(ProcessExit::Unknown, TerminationOutcome::Hung);
     }
 }

@@ -1,15 +1,15 @@
 //! JSON-RPC messages, written.
 
-use crate::id::Id;
-use crate::json::{Raw, Writer};
+use crate::json::{JsonWriter, RawJson};
 use crate::refusal::Refusal;
+use crate::request_id::RequestId;
 use crate::revision::Revision;
 
 const OPEN: &str = "{\"jsonrpc\":\"2.0\"";
 
 /// Writes a response whose result object is filled by `fill`.
-pub fn result(id: &Id, hint: usize, fill: impl FnOnce(&mut Writer)) -> String {
-    let mut writer = Writer::with_capacity(hint + 64);
+pub fn result(id: &RequestId, hint: usize, fill: impl FnOnce(&mut JsonWriter)) -> String {
+    let mut writer = JsonWriter::with_capacity(hint + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
     id.write(&mut writer);
     writer.verbatim(r#""result":"#);
@@ -19,7 +19,7 @@ pub fn result(id: &Id, hint: usize, fill: impl FnOnce(&mut Writer)) -> String {
 }
 
 /// Writes an error response in the form of a revision.
-pub fn error(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> String {
+pub fn error(id: Option<&RequestId>, refusal: &Refusal, revision: Revision) -> String {
     let mut writer = open(64);
     match id {
         Some(id) => {
@@ -28,7 +28,7 @@ pub fn error(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> String {
         }
         None if revision.writes_null_id() => {
             writer.plain_key("id");
-            writer.raw(&Raw::NULL);
+            writer.raw(&RawJson::NULL);
         }
         None => {}
     }
@@ -39,7 +39,7 @@ pub fn error(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> String {
 }
 
 /// Writes a notification whose parameters are written by `params`.
-pub fn notification(method: &str, params: impl FnOnce(&mut Writer)) -> String {
+pub fn notification(method: &str, params: impl FnOnce(&mut JsonWriter)) -> String {
     let mut writer = open(96);
     writer.plain_key("method");
     writer.string(method);
@@ -59,7 +59,7 @@ pub fn bare_notification(method: &str) -> String {
 }
 
 /// Writes a request.
-pub fn request(id: &Id, method: &str, params: Option<&Raw>) -> String {
+pub fn request(id: &RequestId, method: &str, params: Option<&RawJson>) -> String {
     let mut writer = open(96);
     writer.plain_key("id");
     id.write(&mut writer);
@@ -74,8 +74,8 @@ pub fn request(id: &Id, method: &str, params: Option<&Raw>) -> String {
 }
 
 /// Writes a request with a number for its id, whose parameters are written by `params`.
-pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(&mut Writer)) -> String {
-    let mut writer = Writer::with_capacity(hint + method.len() + 64);
+pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(&mut JsonWriter)) -> String {
+    let mut writer = JsonWriter::with_capacity(hint + method.len() + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
     writer.unsigned(id);
     writer.verbatim(r#""method":"#);
@@ -86,8 +86,8 @@ pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(
     writer.into_string()
 }
 
-fn open(hint: usize) -> Writer {
-    let mut writer = Writer::with_capacity(hint + 64);
+fn open(hint: usize) -> JsonWriter {
+    let mut writer = JsonWriter::with_capacity(hint + 64);
     writer.verbatim(OPEN);
     writer
 }

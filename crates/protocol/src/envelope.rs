@@ -7,23 +7,26 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 
 use crate::codec::RawResult;
-use crate::id::Id;
-use crate::json::{COMMON, Collector, JsonKind, Key, Keys, MalformedJson, Members, Raw, ScanError, Scanner};
-use crate::member_case::CaseCheck;
+use crate::json::{
+    COMMON_KEYS, DistinctKeys, JsonKind, JsonObject, JsonScanner, MalformedJson, ObjectBuilder, ObjectKey,
+    RawJson, ScanError,
+};
+use crate::member_case::MemberCaseCheck;
 use crate::method::Method;
 use crate::refusal::Refusal;
+use crate::request_id::RequestId;
 use crate::shorten::shorten;
 
 /// The bounds that a message must keep.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct MessageLimits {
     /// The deepest nesting of arrays and objects. Default 64.
     pub depth: usize,
     /// The most messages in one batch. Default 32.
     pub batch: usize,
 }
 
-impl Default for Bounds {
+impl Default for MessageLimits {
     fn default() -> Self {
         Self { depth: 64, batch: 32 }
     }
@@ -31,11 +34,11 @@ impl Default for Bounds {
 
 /// One message, or the several of a batch.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum MessageOrBatch {
     /// A single message.
     One(Message),
     /// A batch, each element read on its own.
-    Batch(Vec<Result<Message, Malformed>>),
+    Batch(Vec<Result<Message, MalformedMessage>>),
 }
 
 /// One JSON-RPC message.
@@ -53,7 +56,7 @@ pub enum Message {
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The token to answer with.
-    pub id: Id,
+    pub id: RequestId,
     /// The method's name.
     pub method: ByteString,
     /// The parameters.
@@ -73,23 +76,23 @@ pub struct Notification {
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The request's token; absent when the peer could not read it.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
     /// The result, or the error as the peer wrote it.
-    pub outcome: Result<RawResult, Raw>,
+    pub outcome: Result<RawResult, RawJson>,
 }
 
 /// The parameters of a request or notification, with `_meta` taken apart from the others.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// Every member but `_meta`.
-    pub members: Members,
+    pub members: JsonObject,
     /// The members of `_meta`, if there is one.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
 }
 
 impl Params {
     /// Returns a member.
-    pub fn get(&self, key: &str) -> Option<&Raw> {
+    pub fn get(&self, key: &str) -> Option<&RawJson> {
         self.members.get(key)
     }
 
@@ -98,7 +101,7 @@ impl Params {
     /// # Errors
     /// [`Refusal::INVALID_PARAMS`] naming the member.
     pub fn text(&self, key: &str) -> Result<ByteString, Refusal> {
-        self.text_by(key, Raw::to_text)
+        self.read_text_with(key, RawJson::to_text)
     }
 
     /// Returns a member that must be a string, for those who only look at it.
@@ -106,11 +109,15 @@ impl Params {
     /// # Errors
     /// As [`Params::text`].
     pub fn borrowed_text(&self, key: &str) -> Result<Cow<'_, str>, Refusal> {
-        self.text_by(key, Raw::as_text)
+        self.read_text_with(key, RawJson::as_text)
     }
 
-    fn text_by<'a, T>(&'a self, key: &str, read: impl FnOnce(&'a Raw) -> Option<T>) -> Result<T, Refusal> {
-        let problem = |what| Refusal::INVALID_PARAMS.because(format!("`{key}` {what}"));
+    fn read_text_with<'a, T>(
+        &'a self,
+        key: &str,
+        read: impl FnOnce(&'a RawJson) -> Option<T>,
+    ) -> Result<T, Refusal> {
+        let problem = |what| Refusal::INVALID_PARAMS.with_message(format!("`{key}` {what}"));
         let value = self.members.get(key).ok_or_else(|| problem("is missing"))?;
         read(value).ok_or_else(|| problem("must be a string"))
     }
@@ -118,20 +125,20 @@ impl Params {
 
 /// A message that cannot be taken, with the id to answer under where one could be read.
 #[derive(Clone, Debug)]
-pub struct Malformed {
+pub struct MalformedMessage {
     /// Why.
     pub refusal: Refusal,
     /// The id that the message had, if it was legible.
-    pub id: Option<Id>,
+    pub id: Option<RequestId>,
 }
 
 /// Reads the bytes of one message or batch.
 ///
 /// # Errors
-/// [`Malformed`] with the row of the refusal table that fits: not JSON, nested too deep, not a message.
-pub fn read(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> {
+/// [`MalformedMessage`] with the row of the refusal table that fits: not JSON, nested too deep, not a message.
+pub fn read(bytes: bytes::Bytes, bounds: MessageLimits) -> Result<MessageOrBatch, MalformedMessage> {
     let text = ByteString::try_from(bytes)
-        .map_err(|_| plain(Refusal::PARSE_ERROR.because("the message is not valid UTF-8")))?;
+        .map_err(|_| without_id(Refusal::PARSE_ERROR.with_message("the message is not valid UTF-8")))?;
     read_text(&text, bounds)
 }
 
@@ -142,11 +149,14 @@ pub fn read(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> 
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from_server(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming, Malformed> {
+pub fn read_from_server(
+    bytes: bytes::Bytes,
+    bounds: MessageLimits,
+) -> Result<MessageOrBatch, MalformedMessage> {
     let text = ByteString::try_from(bytes)
-        .map_err(|_| plain(Refusal::PARSE_ERROR.because("the message is not valid UTF-8")))?;
+        .map_err(|_| without_id(Refusal::PARSE_ERROR.with_message("the message is not valid UTF-8")))?;
     read_text(&text, bounds).or_else(|malformed| match deep::read_response(&text, bounds) {
-        Some(response) => Ok(Incoming::One(Message::Response(response))),
+        Some(response) => Ok(MessageOrBatch::One(Message::Response(response))),
         None => Err(malformed),
     })
 }
@@ -155,15 +165,15 @@ pub fn read_from_server(bytes: bytes::Bytes, bounds: Bounds) -> Result<Incoming,
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_text(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> {
-    let mut scanner = Scanner::new(text, bounds.depth);
+pub fn read_text(text: &ByteString, bounds: MessageLimits) -> Result<MessageOrBatch, MalformedMessage> {
+    let mut scanner = JsonScanner::new(text, bounds.depth);
     match scanner.peek() {
-        Some(b'{') => read_object(text, bounds).map(Incoming::One),
+        Some(b'{') => read_object(text, bounds).map(MessageOrBatch::One),
         Some(b'[') => read_batch(text, bounds),
         _ => {
             scanner.skip();
-            Err(plain(match scanner.end() {
-                Ok(()) => Refusal::INVALID_REQUEST.because("a message must be a JSON object"),
+            Err(without_id(match scanner.end() {
+                Ok(()) => Refusal::INVALID_REQUEST.with_message("a message must be a JSON object"),
                 Err(error) => unreadable(error, bounds),
             }))
         }
@@ -171,49 +181,48 @@ pub fn read_text(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malforme
 }
 
 #[cold]
-fn plain(refusal: Refusal) -> Malformed {
-    Malformed { refusal, id: None }
+fn without_id(refusal: Refusal) -> MalformedMessage {
+    MalformedMessage { refusal, id: None }
 }
 
 #[cold]
-fn unreadable(error: ScanError, bounds: Bounds) -> Refusal {
+fn unreadable(error: ScanError, bounds: MessageLimits) -> Refusal {
     match error {
         ScanError::Syntax => Refusal::PARSE_ERROR,
-        ScanError::TooDeep => {
-            Refusal::INVALID_REQUEST.because(format!("the message nests deeper than {} levels", bounds.depth))
-        }
+        ScanError::TooDeep => Refusal::INVALID_REQUEST
+            .with_message(format!("the message nests deeper than {} levels", bounds.depth)),
     }
 }
 
-fn read_object(text: &ByteString, bounds: Bounds) -> Result<Message, Malformed> {
-    let mut scanner = Scanner::new(text, bounds.depth);
-    let mut envelope = Envelope::default();
+fn read_object(text: &ByteString, bounds: MessageLimits) -> Result<Message, MalformedMessage> {
+    let mut scanner = JsonScanner::new(text, bounds.depth);
+    let mut envelope = MessageEnvelope::default();
     envelope.scan(&mut scanner, text);
     match scanner.end() {
         Ok(()) => envelope.classify(),
-        Err(error) => Err(plain(unreadable(error, bounds))),
+        Err(error) => Err(without_id(unreadable(error, bounds))),
     }
 }
 
-fn read_batch(text: &ByteString, bounds: Bounds) -> Result<Incoming, Malformed> {
-    let elements = scan_elements(text, bounds).map_err(|error| plain(unreadable(error, bounds)))?;
+fn read_batch(text: &ByteString, bounds: MessageLimits) -> Result<MessageOrBatch, MalformedMessage> {
+    let elements = scan_elements(text, bounds).map_err(|error| without_id(unreadable(error, bounds)))?;
     if elements.is_empty() {
-        return Err(plain(Refusal::INVALID_REQUEST.because("a batch must not be empty")));
+        return Err(without_id(Refusal::INVALID_REQUEST.with_message("a batch must not be empty")));
     }
     if elements.len() > bounds.batch {
         let message = format!("a batch may hold at most {} messages", bounds.batch);
-        return Err(plain(Refusal::INVALID_REQUEST.because(message)));
+        return Err(without_id(Refusal::INVALID_REQUEST.with_message(message)));
     }
-    let read_one = |element: Raw| match element.kind() {
+    let read_one = |element: RawJson| match element.kind() {
         JsonKind::Object => read_object(element.text(), bounds),
-        _ => Err(plain(Refusal::INVALID_REQUEST.because("a message must be a JSON object"))),
+        _ => Err(without_id(Refusal::INVALID_REQUEST.with_message("a message must be a JSON object"))),
     };
-    Ok(Incoming::Batch(elements.into_iter().map(read_one).collect()))
+    Ok(MessageOrBatch::Batch(elements.into_iter().map(read_one).collect()))
 }
 
 /// Reads the elements of an array, as many as a batch may have and one more, which is enough to refuse it.
-fn scan_elements(text: &ByteString, bounds: Bounds) -> Result<Vec<Raw>, ScanError> {
-    let mut scanner = Scanner::new(text, bounds.depth);
+fn scan_elements(text: &ByteString, bounds: MessageLimits) -> Result<Vec<RawJson>, ScanError> {
+    let mut scanner = JsonScanner::new(text, bounds.depth);
     let mut elements = Vec::new();
     scanner.open_array();
     while scanner.next_element(elements.is_empty()) {
@@ -239,23 +248,23 @@ const ERROR: usize = 5;
 
 /// The members of a message before it is known which kind it is.
 #[derive(Default)]
-struct Envelope {
+struct MessageEnvelope {
     /// The first thing that is wrong with the members themselves.
     fault: Option<String>,
-    case: CaseCheck,
+    case: MemberCaseCheck,
     version_ok: bool,
-    id: Option<Result<Id, NoId>>,
+    id: Option<Result<RequestId, InvalidId>>,
     method: Option<ByteString>,
     params: Option<Params>,
     result: Option<RawResult>,
-    error: Option<Raw>,
+    error: Option<RawJson>,
 }
 
-impl Envelope {
+impl MessageEnvelope {
     /// Reads every member to the end, so that a message with a fault can still be answered under its id.
-    fn scan(&mut self, scanner: &mut Scanner<'_>, text: &ByteString) {
+    fn scan(&mut self, scanner: &mut JsonScanner<'_>, text: &ByteString) {
         let mut version_seen = false;
-        let mut others: Option<Keys<'_>> = None;
+        let mut others: Option<DistinctKeys<'_>> = None;
         let mut wrong = None;
         let mut first = true;
         scanner.open_object();
@@ -305,27 +314,27 @@ impl Envelope {
         false
     }
 
-    fn classify(self) -> Result<Message, Malformed> {
+    fn classify(self) -> Result<Message, MalformedMessage> {
         let unusable = self.id.as_ref().and_then(|id| id.as_ref().err().copied());
         let id = self.id.and_then(Result::ok);
         if let Some(fault) = self.fault {
             // A fault may name a member, and a member's name may be as long as a message.
             let message = format!("the message is not a valid JSON-RPC message: {}", shorten(&fault));
-            return Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(message), id });
+            return Err(MalformedMessage { refusal: Refusal::INVALID_REQUEST.with_message(message), id });
         }
-        let fail = |why: &'static str, id: Option<Id>| {
-            Err(Malformed { refusal: Refusal::INVALID_REQUEST.because(why), id })
+        let fail = |why: &'static str, id: Option<RequestId>| {
+            Err(MalformedMessage { refusal: Refusal::INVALID_REQUEST.with_message(why), id })
         };
         if !self.version_ok {
             return fail("`jsonrpc` must be \"2.0\"", id);
         }
         // An error response to a message whose id could not be read has `"id": null`.
-        if unusable.is_some_and(|why| why != NoId::Null || self.error.is_none()) {
+        if unusable.is_some_and(|why| why != InvalidId::Null || self.error.is_none()) {
             return fail("`id` must be a string or an integer of reasonable length", id);
         }
         // A response is not passed on as it came, so that no other decoder reads its members.
         if let Some(refusal) = self.case.refusal().filter(|_| self.method.is_some()) {
-            return Err(Malformed { refusal, id });
+            return Err(MalformedMessage { refusal, id });
         }
         match (self.method, self.result, self.error) {
             (Some(method), None, None) => {
@@ -347,23 +356,23 @@ impl Envelope {
 
 /// Why an `id` is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoId {
+enum InvalidId {
     Null,
     Other,
 }
 
-fn read_id(scanner: &mut Scanner<'_>) -> Option<Result<Id, NoId>> {
+fn read_id(scanner: &mut JsonScanner<'_>) -> Option<Result<RequestId, InvalidId>> {
     // Nearly all are numbers.
     if let Some(number) = scanner.natural() {
-        return Some(Ok(Id::from_number(number)));
+        return Some(Ok(RequestId::from_number(number)));
     }
     let raw = scanner.value()?;
-    let why = if raw.is_null() { NoId::Null } else { NoId::Other };
-    Some(Id::from_raw(raw).ok_or(why))
+    let why = if raw.is_null() { InvalidId::Null } else { InvalidId::Other };
+    Some(RequestId::from_raw(raw).ok_or(why))
 }
 
 /// Takes the string that comes next as a shared one: a constant for the commonest, since a slice must count references.
-fn read_method(scanner: &mut Scanner<'_>, text: &ByteString) -> Option<ByteString> {
+fn read_method(scanner: &mut JsonScanner<'_>, text: &ByteString) -> Option<ByteString> {
     const COMMONEST: &str = Method::ToolsCall.as_str();
     if scanner.take_exactly("\"tools/call\"") {
         return Some(ByteString::from_static(COMMONEST));
@@ -391,26 +400,26 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 impl Params {
     /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
     fn scan(
-        scanner: &mut Scanner<'_>,
+        scanner: &mut JsonScanner<'_>,
         text: &ByteString,
         fault: &mut Option<String>,
-        case: &mut CaseCheck,
+        case: &mut MemberCaseCheck,
     ) -> Self {
-        let mut members = Collector::new();
+        let mut members = ObjectBuilder::new();
         let mut meta = None;
         let mut wrong = None;
         let mut first = true;
         scanner.open_object();
-        while let Some(key) = scanner.next_key(first, COMMON) {
+        while let Some(key) = scanner.next_key(first, COMMON_KEYS) {
             first = false;
             if &*key != "_meta" {
                 let Some(value) = scanner.distinct_value(&mut wrong) else { break };
-                if let (Key::Other(name), None) = (&key, &wrong) {
+                if let (ObjectKey::Other(name), None) = (&key, &wrong) {
                     case.param(name, &value);
                 }
                 members.add(key.share(text), value, &mut wrong);
             } else if scanner.peek() == Some(b'{') {
-                let read = Members::scan(scanner, text, &mut wrong, |name| case.meta(name));
+                let read = JsonObject::scan(scanner, text, &mut wrong, |name| case.meta(name));
                 if fill(&mut meta, Some(read)) {
                     wrong.get_or_insert(MalformedJson::Duplicate("_meta".to_owned()));
                 }

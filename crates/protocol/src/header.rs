@@ -29,7 +29,7 @@ pub enum BadHeaderValue {
 /// Writes a value in the form in which a header may carry it.
 #[must_use]
 pub fn encode_value(value: &str) -> Cow<'_, str> {
-    if may_travel_plain(value) {
+    if needs_no_encoding(value) {
         return Cow::Borrowed(value);
     }
     let mut encoded = String::with_capacity(OPENING.len() + value.len().div_ceil(3) * 4 + CLOSING.len());
@@ -67,7 +67,7 @@ pub fn matches(header: &[u8], expected: &str) -> bool {
     decode_value(header).is_ok_and(|value| value == expected)
 }
 
-fn may_travel_plain(value: &str) -> bool {
+fn needs_no_encoding(value: &str) -> bool {
     let edge_space = value.starts_with(' ') || value.ends_with(' ');
     // Readers may tell the encoding by its two ends alone, so a value where these overlap is encoded too.
     let looks_encoded = value.starts_with(OPENING) && value.ends_with(CLOSING);

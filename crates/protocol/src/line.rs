@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2};
 /// The longest line after which the framer keeps its memory for the next one, in bytes.
 ///
 /// One large message must not pin a buffer of its size for as long as the connection lives.
-const KEPT_LINE: usize = 256 * 1024;
+const MAX_RETAINED_LINE: usize = 256 * 1024;
 
 /// Reports a line that was longer than the framer permits.
 ///
@@ -36,7 +36,7 @@ pub struct LineFramer {
     max_line: usize,
     /// Whether the bytes up to the next line end belong to a line that was already refused.
     discarding: bool,
-    /// Whether the memory behind the buffer was grown by a line longer than [`KEPT_LINE`].
+    /// Whether the memory behind the buffer was grown by a line longer than [`MAX_RETAINED_LINE`].
     outgrown: bool,
 }
 
@@ -54,7 +54,7 @@ impl LineFramer {
 
     /// Returns how many bytes are held; once there is no line to take, they are a part of one.
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
@@ -74,7 +74,7 @@ impl LineFramer {
             if std::mem::take(&mut self.discarding) {
                 continue;
             }
-            self.outgrown |= line.len() > KEPT_LINE;
+            self.outgrown |= line.len() > MAX_RETAINED_LINE;
             strip_carriage_return(&mut line);
             if line.len() > self.max_line {
                 return Some(Err(self.too_long()));
@@ -110,7 +110,7 @@ impl LineFramer {
     /// Settles the buffer before the next read, refusing the unfinished line if it is already too long.
     fn wait_for_more(&mut self) -> Option<Result<Bytes, LineTooLong>> {
         let pending = self.buffer.len();
-        self.outgrown |= pending > KEPT_LINE;
+        self.outgrown |= pending > MAX_RETAINED_LINE;
         // One byte of grace: the last one may be a `\r` that belongs to the line's end.
         let excess = pending > self.max_line.saturating_add(1);
         if self.discarding || excess {
@@ -127,7 +127,7 @@ impl LineFramer {
 
     /// Gives back memory that a long line needed, once little of it is in use.
     fn release_outgrown(&mut self) {
-        if self.outgrown && self.buffer.len() <= KEPT_LINE {
+        if self.outgrown && self.buffer.len() <= MAX_RETAINED_LINE {
             self.buffer = BytesMut::from(self.buffer.as_ref());
             self.outgrown = false;
         }

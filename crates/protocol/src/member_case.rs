@@ -4,7 +4,7 @@
 //! .NET where they are configured so). In `{"name":"a","Name":"b"}` such a server runs `b`, while rules and audit log here
 //! have seen `a`. A request is therefore refused if a decoder could take one of its members for one that we act upon.
 
-use crate::json::{JsonKind, Raw, Scanner};
+use crate::json::{JsonKind, JsonScanner, RawJson};
 use crate::meta;
 use crate::refusal::Refusal;
 use crate::shorten::shorten;
@@ -43,18 +43,18 @@ const NESTED: [(&str, &[&str]); 3] =
 
 /// The first member of a message that was found to differ from a known one only in case.
 #[derive(Default)]
-pub(crate) struct CaseCheck {
+pub(crate) struct MemberCaseCheck {
     found: Option<Box<(String, &'static str)>>,
 }
 
-impl CaseCheck {
+impl MemberCaseCheck {
     /// Checks the name of a member of the envelope, which has to be none of the known ones.
     pub(crate) fn envelope(&mut self, name: &str, known: &[&'static str]) {
         self.check(name, known);
     }
 
     /// Checks a member of `params`.
-    pub(crate) fn param(&mut self, name: &str, value: &Raw) {
+    pub(crate) fn param(&mut self, name: &str, value: &RawJson) {
         self.check(name, &PARAMS);
         if let Some((_, known)) = NESTED.iter().find(|(param, _)| *param == name) {
             self.object(value, known);
@@ -63,20 +63,20 @@ impl CaseCheck {
 
     /// Checks the name of a member of `_meta`, where only the protocol's own keys mean anything.
     pub(crate) fn meta(&mut self, name: &str) {
-        self.check(name, &meta::OF_ONE_HOP);
+        self.check(name, &meta::HOP_BY_HOP);
     }
 
     /// Makes the refusal of a message, if one of its members is to be refused.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         let (name, known) = &**self.found.as_ref()?;
-        Some(Refusal::AMBIGUOUS_MEMBER.because(format!("`{name}` differs from `{known}` only in case")))
+        Some(Refusal::AMBIGUOUS_MEMBER.with_message(format!("`{name}` differs from `{known}` only in case")))
     }
 
-    fn object(&mut self, value: &Raw, known: &[&'static str]) {
+    fn object(&mut self, value: &RawJson, known: &[&'static str]) {
         if value.kind() != JsonKind::Object {
             return;
         }
-        let mut scanner = Scanner::new(value.text(), Scanner::DEEPEST);
+        let mut scanner = JsonScanner::new(value.text(), JsonScanner::MAX_DEPTH);
         let mut first = true;
         scanner.open_object();
         while let Some(name) = scanner.next_key(first, []) {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn known_names_are_ascii_and_distinct_without_regard_to_case() {
         let nested = NESTED.iter().map(|(_, known)| *known);
-        for known in [&PARAMS[..], &meta::OF_ONE_HOP[..]].into_iter().chain(nested) {
+        for known in [&PARAMS[..], &meta::HOP_BY_HOP[..]].into_iter().chain(nested) {
             for (index, name) in known.iter().enumerate() {
                 assert!(name.is_ascii(), "{name}");
                 let rest = &known[index + 1..];

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::json::{JsonKind, Members, Raw};
-use crate::level::Level;
+use crate::json::{JsonKind, JsonObject, RawJson};
+use crate::logging_level::LoggingLevel;
 use crate::refusal::Refusal;
 
 /// The revision that a request speaks.
@@ -25,7 +25,7 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The members of `_meta` that are about one hop alone.
-pub(crate) const OF_ONE_HOP: [&str; 8] = [
+pub(crate) const HOP_BY_HOP: [&str; 8] = [
     SERVER_INFO,
     PROGRESS_TOKEN,
     PROTOCOL_VERSION,
@@ -37,23 +37,23 @@ pub(crate) const OF_ONE_HOP: [&str; 8] = [
 ];
 
 /// Reports whether a member of `_meta` is about one hop alone, so that whoever carries a message writes its own.
-pub fn is_of_one_hop(key: &str) -> bool {
-    OF_ONE_HOP.contains(&key)
+pub fn is_hop_by_hop(key: &str) -> bool {
+    HOP_BY_HOP.contains(&key)
 }
 
 /// What the `_meta` of a modern request says about its caller.
 #[derive(Clone, Debug)]
-pub struct Claim<'a> {
+pub struct ClientMetadata<'a> {
     /// The revision asked for.
     pub version: Cow<'a, str>,
     /// The capabilities object, as written.
-    pub capabilities: &'a Raw,
+    pub capabilities: &'a RawJson,
     /// The client's description of itself, as written.
-    pub client: Option<&'a Raw>,
+    pub client: Option<&'a RawJson>,
 }
 
 /// Reports whether a request claims to be modern: its `_meta` has a member that every modern request must have.
-pub fn claims_modern(meta: Option<&Members>) -> bool {
+pub fn has_modern_meta(meta: Option<&JsonObject>) -> bool {
     meta.is_some_and(|meta| [PROTOCOL_VERSION, CLIENT_CAPABILITIES].iter().any(|key| meta.get(key).is_some()))
 }
 
@@ -61,8 +61,8 @@ pub fn claims_modern(meta: Option<&Members>) -> bool {
 ///
 /// # Errors
 /// [`Refusal::MISSING_META`] naming the first key that is absent or has the wrong type.
-pub fn read_claim(meta: Option<&Members>) -> Result<Claim<'_>, Refusal> {
-    let missing = |what: &str| Refusal::MISSING_META.because(what.to_owned());
+pub fn read_client_metadata(meta: Option<&JsonObject>) -> Result<ClientMetadata<'_>, Refusal> {
+    let missing = |what: &str| Refusal::MISSING_META.with_message(what.to_owned());
     let meta = meta.ok_or_else(|| missing("`params._meta` is missing"))?;
     let version = match meta.get(PROTOCOL_VERSION) {
         None => return Err(missing("`params._meta` lacks `io.modelcontextprotocol/protocolVersion`")),
@@ -75,24 +75,25 @@ pub fn read_claim(meta: Option<&Members>) -> Result<Claim<'_>, Refusal> {
         Some(value) if value.kind() == JsonKind::Object => value,
         Some(_) => return Err(missing("`io.modelcontextprotocol/clientCapabilities` must be an object")),
     };
-    Ok(Claim { version, capabilities, client: meta.get(CLIENT_INFO) })
+    Ok(ClientMetadata { version, capabilities, client: meta.get(CLIENT_INFO) })
 }
 
 /// Reads the log level that a modern request asks for.
 ///
 /// # Errors
 /// [`Refusal::INVALID_PARAMS`] if there is one and it is not a level.
-pub fn read_log_level(meta: Option<&Members>) -> Result<Option<Level>, Refusal> {
+pub fn read_log_level(meta: Option<&JsonObject>) -> Result<Option<LoggingLevel>, Refusal> {
     let Some(value) = meta.and_then(|meta| meta.get(LOG_LEVEL)) else { return Ok(None) };
-    let level = value.as_text().and_then(|name| Level::parse(&name));
+    let level = value.as_text().and_then(|name| LoggingLevel::parse(&name));
     level.map(Some).ok_or_else(|| {
-        Refusal::INVALID_PARAMS.because("`io.modelcontextprotocol/logLevel` is not a log level".to_owned())
+        Refusal::INVALID_PARAMS
+            .with_message("`io.modelcontextprotocol/logLevel` is not a log level".to_owned())
     })
 }
 
 /// Returns the progress token of a request, if it is a string or a number, and no longer than an id may be: it is
 /// repeated with every report.
-pub fn progress_token(meta: Option<&Members>) -> Option<Raw> {
+pub fn progress_token(meta: Option<&JsonObject>) -> Option<RawJson> {
     let token = meta?.get(PROGRESS_TOKEN)?;
-    crate::Id::from_raw(token.clone()).map(|token| token.to_raw())
+    crate::RequestId::from_raw(token.clone()).map(|token| token.to_raw())
 }

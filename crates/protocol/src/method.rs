@@ -100,7 +100,7 @@ impl Method {
     }
 
     /// Returns the parameter that the modern `Mcp-Name` header mirrors.
-    pub const fn mirrored_name(self) -> Option<&'static str> {
+    pub const fn name_header_param(self) -> Option<&'static str> {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some("name"),
             Self::ResourcesRead => Some("uri"),
@@ -109,7 +109,7 @@ impl Method {
     }
 
     /// Reports whether the server may answer with a question.
-    pub const fn may_ask(self) -> bool {
+    pub const fn may_require_input(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
     }
 }

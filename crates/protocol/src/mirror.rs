@@ -9,7 +9,7 @@ mod value;
 use serde_json::Value;
 
 pub use self::schema::{MAX_SCHEMA_DEPTH, MirrorError};
-use self::value::{Comparison, compare, header_text};
+use self::value::{HeaderComparison, compare, header_text};
 use crate::header::encode_value;
 
 /// What the name of every mirroring header begins with.
@@ -109,8 +109,8 @@ impl MirroredParams {
             let argument = param.find(arguments);
             let header = lookup(&param.lowercase_header);
             let reason = match compare(param.kind, argument, header) {
-                Comparison::Agree => continue,
-                Comparison::Disagree(reason) => reason,
+                HeaderComparison::Agree => continue,
+                HeaderComparison::Disagree(reason) => reason,
             };
             return Err(MirrorMismatch { header: param.header.clone(), reason });
         }

@@ -7,21 +7,21 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::error_code;
-use crate::json::{Members, Raw, Writer};
+use crate::json::{JsonObject, JsonWriter, RawJson};
 use crate::model::CallToolResult;
 use crate::revision::{Era, Revision};
-use crate::revisions::Revisions;
+use crate::revision_set::RevisionSet;
 use crate::shorten::shorten;
 
 /// The longest URI that is repeated to whoever asked for it. A part of one would name another resource.
-const MOST_URI: usize = 1024;
+const MAX_URI_LEN: usize = 1024;
 
 /// The member of a result's `_meta` that says what the two ends of a bridge have no words for.
-const UNBRIDGEABLE_META: &str = "trunkline/unbridgeable";
+const INCOMPATIBILITY_META: &str = "trunkline/unbridgeable";
 
 /// What a call needs and the two ends of a bridge have no words in common for.
 #[derive(Clone, Copy, Debug)]
-pub struct Gap<'a> {
+pub struct Incompatibility<'a> {
     /// What the call needs.
     pub feature: &'a str,
     /// The revision of the client.
@@ -29,7 +29,7 @@ pub struct Gap<'a> {
     /// The revision of the server, if it is known.
     pub upstream: Option<Revision>,
     /// The capabilities that a client would need, if it is that, as a capabilities object.
-    pub required: Option<&'a Raw>,
+    pub required: Option<&'a RawJson>,
 }
 
 /// The member of the data of a refusal, or of what stands for one, that names the capabilities which were needed.
@@ -41,14 +41,14 @@ const REFUSAL_META: &str = "trunkline/refusal";
 /// A refusal: one row of the table, perhaps with a more precise sentence and data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    row: &'static Row,
+    row: &'static RefusalRow,
     code: Option<i64>,
     message: Option<Cow<'static, str>>,
-    data: Option<Raw>,
+    data: Option<RawJson>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Row {
+struct RefusalRow {
     name: &'static str,
     legacy_code: i64,
     modern_code: i64,
@@ -61,7 +61,7 @@ macro_rules! table {
     ($($(#[$doc:meta])* $name:ident = $legacy_code:ident / $modern_code:ident, $legacy_status:literal / $modern_status:literal, $sentence:literal;)*) => {
         impl Refusal {
             $($(#[$doc])* pub const $name: Self = {
-                static ROW: Row = Row {
+                static ROW: RefusalRow = RefusalRow {
                     name: stringify!($name),
                     legacy_code: error_code::$legacy_code,
                     modern_code: error_code::$modern_code,
@@ -149,7 +149,7 @@ impl Refusal {
     #[cold]
     pub fn application(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         let code = if (-32768..=-32000).contains(&code) { None } else { Some(code) };
-        Self { code, ..Self::INTERNAL.because(message) }
+        Self { code, ..Self::INTERNAL.with_message(message) }
     }
 
     /// Carries a refusal that another party made, code and all.
@@ -157,34 +157,34 @@ impl Refusal {
     /// Codes from −32099 to −32000 are for servers of the legacy era to use as they like. The modern era has given them
     /// meanings of its own, so that there such a refusal is an internal error with the code among its data.
     #[cold]
-    pub fn carried(code: i64, message: impl Into<Cow<'static, str>>, data: Option<Raw>) -> Self {
+    pub fn relayed(code: i64, message: impl Into<Cow<'static, str>>, data: Option<RawJson>) -> Self {
         let row = match code {
             -32601 => Self::METHOD_NOT_FOUND,
             -32602 => Self::INVALID_PARAMS,
             _ => Self { code: Some(code), ..Self::INTERNAL },
         };
-        Self { data, ..row.because(message) }
+        Self { data, ..row.with_message(message) }
     }
 
     /// Says a refusal for which a revision has no code as the result of a tool, which its model can read.
     pub fn as_tool_result(&self, revision: Revision) -> Option<CallToolResult> {
-        let about = |key: &str, value: Raw| {
-            let mut meta = Members::new();
+        let about = |key: &str, value: RawJson| {
+            let mut meta = JsonObject::new();
             meta.set(key, value);
             Some(meta)
         };
-        if self.is(&Self::UNBRIDGEABLE) {
-            let meta = self.data().and_then(|gap| about(UNBRIDGEABLE_META, gap.clone()));
+        if self.is_same_kind(&Self::UNBRIDGEABLE) {
+            let meta = self.data().and_then(|gap| about(INCOMPATIBILITY_META, gap.clone()));
             return Some(CallToolResult { meta, ..CallToolResult::error(self.message()) });
         }
-        let has_none = self.is(&Self::MISSING_CAPABILITY) && !self.has_code_in(revision);
+        let has_none = self.is_same_kind(&Self::MISSING_CAPABILITY) && !self.has_code_in(revision);
         has_none.then(|| {
             let needed = self.data().map_or_else(String::new, |data| format!(" ({data})"));
             let said = format!(
                 "{}{needed}; this client, which speaks revision {revision}, did not declare it or cannot provide it",
                 self.message()
             );
-            let mut refusal = Writer::with_capacity(128);
+            let mut refusal = JsonWriter::with_capacity(128);
             self.write(&mut refusal, revision.era());
             CallToolResult { meta: about(REFUSAL_META, refusal.into_raw()), ..CallToolResult::error(said) }
         })
@@ -192,7 +192,7 @@ impl Refusal {
 
     /// Returns the capabilities for the lack of which a tool failed and the sentence that says so, if its result is one that
     /// [`Refusal::as_tool_result`] made.
-    pub fn missing_in(result: &Raw) -> Option<(Raw, String)> {
+    pub fn missing_capability_in(result: &RawJson) -> Option<(RawJson, String)> {
         let mut about = result.members().ok()?.take("_meta")?.members().ok()?;
         let mut refusal = about.take(REFUSAL_META)?.members().ok()?;
         let required = refusal.take("data")?.members().ok()?.take(REQUIRED)?;
@@ -201,8 +201,8 @@ impl Refusal {
 
     /// Refuses a client that lacks capabilities, naming them as a capabilities object.
     #[cold]
-    pub fn missing_capability(required: &Raw) -> Self {
-        let mut writer = Writer::with_capacity(64);
+    pub fn missing_capability(required: &RawJson) -> Self {
+        let mut writer = JsonWriter::with_capacity(64);
         writer.open_object();
         writer.member(REQUIRED, required);
         writer.close_object();
@@ -210,8 +210,8 @@ impl Refusal {
     }
 
     /// Refuses what the two ends of a bridge have no words in common for, naming it and both ends.
-    pub fn unbridgeable(gap: &Gap<'_>) -> Self {
-        let mut writer = Writer::with_capacity(160);
+    pub fn incompatible(gap: &Incompatibility<'_>) -> Self {
+        let mut writer = JsonWriter::with_capacity(160);
         writer.open_object();
         for (key, text) in [
             ("reason", Some("unbridgeable")),
@@ -233,8 +233,8 @@ impl Refusal {
 
     /// Refuses a version, naming those that are spoken here.
     #[cold]
-    pub fn unsupported_version(requested: &str, spoken: Revisions) -> Self {
-        let mut writer = Writer::with_capacity(128);
+    pub fn unsupported_version(requested: &str, spoken: RevisionSet) -> Self {
+        let mut writer = JsonWriter::with_capacity(128);
         writer.open_object();
         writer.plain_key("supported");
         writer.open_array();
@@ -251,10 +251,10 @@ impl Refusal {
     /// Refuses a read of a resource that is not there, naming it unless its name is absurdly long.
     #[cold]
     pub fn resource_not_found(uri: &str) -> Self {
-        if uri.len() > MOST_URI {
+        if uri.len() > MAX_URI_LEN {
             return Self::RESOURCE_NOT_FOUND;
         }
-        let mut writer = Writer::with_capacity(uri.len() + 16);
+        let mut writer = JsonWriter::with_capacity(uri.len() + 16);
         writer.open_object();
         writer.plain_key("uri");
         writer.string(uri);
@@ -265,13 +265,13 @@ impl Refusal {
     /// Replaces the public sentence by a more precise one.
     #[must_use]
     #[cold]
-    pub fn because(self, message: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_message(self, message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: Some(message.into()), ..self }
     }
 
     /// Attaches data.
     #[must_use]
-    pub fn with_data(self, data: Raw) -> Self {
+    pub fn with_data(self, data: RawJson) -> Self {
         Self { data: Some(data), ..self }
     }
 
@@ -281,7 +281,7 @@ impl Refusal {
     }
 
     /// Reports whether this is the same row of the table as `other`.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same_kind(&self, other: &Self) -> bool {
         self.row.name == other.row.name
     }
 
@@ -313,12 +313,12 @@ impl Refusal {
     }
 
     /// Returns the data, if any.
-    pub fn data(&self) -> Option<&Raw> {
+    pub fn data(&self) -> Option<&RawJson> {
         self.data.as_ref()
     }
 
     /// Writes the `error` object.
-    pub fn write(&self, writer: &mut Writer, era: Era) {
+    pub fn write(&self, writer: &mut JsonWriter, era: Era) {
         writer.open_object();
         writer.plain_key("code");
         writer.integer(self.code(era));
@@ -377,11 +377,11 @@ mod tests {
     #[test]
     fn carried_refusals_keep_their_codes_where_those_mean_nothing_else() {
         let written = |refusal: &Refusal, era| {
-            let mut writer = Writer::with_capacity(64);
+            let mut writer = JsonWriter::with_capacity(64);
             refusal.write(&mut writer, era);
             writer.into_string()
         };
-        let data = Some(Raw::parse("[1]").unwrap());
+        let data = Some(RawJson::parse("[1]").unwrap());
         for (code, legacy, modern) in [
             (-32000, -32000, -32603),
             (-32042, -32042, -32603),
@@ -390,63 +390,67 @@ mod tests {
             (-32603, -32603, -32603),
             (7, 7, 7),
         ] {
-            let refusal = Refusal::carried(code, "no", data.clone());
+            let refusal = Refusal::relayed(code, "no", data.clone());
             assert_eq!((refusal.code(Era::Legacy), refusal.code(Era::Modern)), (legacy, modern), "{code}");
             assert_eq!(
                 written(&refusal, Era::Legacy),
                 format!(r#"{{"code":{code},"message":"no","data":[1]}}"#)
             );
         }
-        let moved = Refusal::carried(-32000, "no", data);
+        let moved = Refusal::relayed(-32000, "no", data);
         assert_eq!(
             written(&moved, Era::Modern),
             r#"{"code":-32603,"message":"no","data":{"code":-32000,"data":[1]}}"#
         );
-        assert_eq!(Refusal::carried(-32601, "no", None).status(Era::Modern), 404);
+        assert_eq!(Refusal::relayed(-32601, "no", None).status(Era::Modern), 404);
     }
 
     #[test]
     fn what_a_revision_has_no_code_for_is_said_to_the_model() {
-        let missing = Refusal::missing_capability(&Raw::EMPTY_OBJECT);
-        let gap = Gap { feature: "f", downstream: Revision::NEWEST, upstream: None, required: None };
-        let unbridgeable = Refusal::unbridgeable(&gap).because("no");
+        let missing = Refusal::missing_capability(&RawJson::EMPTY_OBJECT);
+        let gap =
+            Incompatibility { feature: "f", downstream: Revision::NEWEST, upstream: None, required: None };
+        let unbridgeable = Refusal::incompatible(&gap).with_message("no");
         for revision in Revision::ALL {
             let is_modern = revision.era() == Era::Modern;
             let said = missing.as_tool_result(revision);
             assert_eq!(said.is_none(), is_modern, "{revision}");
-            let mut result = Members::new();
-            result.set("_meta", said.map_or(Raw::NULL, |said| said.meta.unwrap().to_raw()));
-            let told = Refusal::missing_in(&result.to_raw());
+            let mut result = JsonObject::new();
+            result.set("_meta", said.map_or(RawJson::NULL, |said| said.meta.unwrap().to_raw()));
+            let told = Refusal::missing_capability_in(&result.to_raw());
             assert_eq!(
                 told,
-                (!is_modern).then(|| (Raw::EMPTY_OBJECT, missing.message().to_owned())),
+                (!is_modern).then(|| (RawJson::EMPTY_OBJECT, missing.message().to_owned())),
                 "{revision}"
             );
             let result = unbridgeable.as_tool_result(revision).unwrap();
-            assert!(result.is_error && result.meta.unwrap().get(UNBRIDGEABLE_META).is_some(), "{revision}");
+            assert!(
+                result.is_error && result.meta.unwrap().get(INCOMPATIBILITY_META).is_some(),
+                "{revision}"
+            );
             assert!(Refusal::INVALID_PARAMS.as_tool_result(revision).is_none(), "{revision}");
         }
     }
 
     #[test]
     fn refusals_with_data_name_what_is_needed() {
-        let spoken = Revisions::only([Revision::V2026_07_28]);
+        let spoken = RevisionSet::from_revisions([Revision::V2026_07_28]);
         assert_eq!(
             Refusal::unsupported_version("v9", spoken).data().unwrap().as_str(),
             r#"{"supported":["2026-07-28"],"requested":"v9"}"#
         );
-        let required = Raw::parse(r#"{"roots":{}}"#).unwrap();
-        let gap = Gap {
+        let required = RawJson::parse(r#"{"roots":{}}"#).unwrap();
+        let gap = Incompatibility {
             feature: "f",
             downstream: Revision::V2024_11_05,
             upstream: Some(Revision::V2026_07_28),
             required: Some(&required),
         };
         let told = r#"{"reason":"unbridgeable","feature":"f","downstream":"2024-11-05","upstream":"2026-07-28","requiredCapabilities":{"roots":{}}}"#;
-        assert_eq!(Refusal::unbridgeable(&gap).data().unwrap().as_str(), told);
-        let gap = Gap { upstream: None, required: None, ..gap };
+        assert_eq!(Refusal::incompatible(&gap).data().unwrap().as_str(), told);
+        let gap = Incompatibility { upstream: None, required: None, ..gap };
         let told = r#"{"reason":"unbridgeable","feature":"f","downstream":"2024-11-05"}"#;
-        assert_eq!(Refusal::unbridgeable(&gap).data().unwrap().as_str(), told);
+        assert_eq!(Refusal::incompatible(&gap).data().unwrap().as_str(), told);
         assert_eq!(Refusal::resource_not_found("a\"b").data().unwrap().as_str(), r#"{"uri":"a\"b"}"#);
     }
 }

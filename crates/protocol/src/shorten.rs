@@ -1,9 +1,9 @@
 /// The most characters of a peer's text that we repeat to it.
-const MOST: usize = 128;
+const MAX_CHARACTERS: usize = 128;
 
 /// Cuts a text that comes from a peer, or that repeats one, to a length fit for an error message.
 pub fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MOST).and_then(|(at, _)| text.get(..at)) {
+    match text.char_indices().nth(MAX_CHARACTERS).and_then(|(at, _)| text.get(..at)) {
         Some(start) => format!("{start}…"),
         None => text.to_owned(),
     }
@@ -15,7 +15,11 @@ mod tests {
 
     #[test]
     fn only_texts_over_the_limit_are_cut_and_never_within_a_character() {
-        for (length, expected) in [(MOST, MOST), (MOST + 1, MOST + 1), (MOST * 50, MOST + 1)] {
+        for (length, expected) in [
+            (MAX_CHARACTERS, MAX_CHARACTERS),
+            (MAX_CHARACTERS + 1, MAX_CHARACTERS + 1),
+            (MAX_CHARACTERS * 50, MAX_CHARACTERS + 1),
+        ] {
             assert_eq!(shorten(&"é".repeat(length)).chars().count(), expected, "{length}");
         }
         assert_eq!(shorten("short"), "short");

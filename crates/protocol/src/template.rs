@@ -9,7 +9,7 @@ mod value;
 use std::borrow::Cow;
 
 pub use self::parse::TemplateError;
-use self::parse::{Expression, Part};
+use self::parse::{TemplateExpression, TemplatePart};
 
 /// The longest template, and the longest URI to match, in bytes.
 pub const MAX_LENGTH: usize = 8 * 1024;
@@ -25,8 +25,8 @@ pub const MAX_VARIABLES: usize = 64;
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
     source: String,
-    parts: Vec<Part>,
-    steps: Vec<matching::Step>,
+    parts: Vec<TemplatePart>,
+    steps: Vec<matching::MatchStep>,
 }
 
 impl UriTemplate {
@@ -63,8 +63,8 @@ impl UriTemplate {
         let mut uri = String::with_capacity(self.source.len());
         for part in &self.parts {
             match part {
-                Part::Literal(text) => uri.push_str(text),
-                Part::Expression(expression) => expand::expand(&mut uri, expression, &mut value_of),
+                TemplatePart::Literal(text) => uri.push_str(text),
+                TemplatePart::Expression(expression) => expand::expand(&mut uri, expression, &mut value_of),
             }
         }
         uri
@@ -86,10 +86,10 @@ impl UriTemplate {
         matching::match_uri(&self.steps, uri)
     }
 
-    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+    fn expressions(&self) -> impl Iterator<Item = &TemplateExpression> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Literal(_) => None,
-            Part::Expression(expression) => Some(expression),
+            TemplatePart::Literal(_) => None,
+            TemplatePart::Expression(expression) => Some(expression),
         })
     }
 }

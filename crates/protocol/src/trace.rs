@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::json::{Members, Raw};
+use crate::json::{JsonObject, RawJson};
 
 /// The member of `_meta` that names the trace and the caller's span.
 pub const TRACEPARENT: &str = "traceparent";
@@ -10,7 +10,7 @@ pub const TRACEPARENT: &str = "traceparent";
 pub const TRACESTATE: &str = "tracestate";
 
 /// The longest `tracestate` that is carried on.
-const MOST_STATE: usize = 512;
+const MAX_STATE_LEN: usize = 512;
 
 /// The trace that a request belongs to, and the span that sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub struct SpanId(pub u64);
 
 impl TraceContext {
     /// Reads the trace from the `_meta` of a request; one that is malformed counts as none.
-    pub fn read(meta: Option<&Members>) -> Option<Self> {
+    pub fn read(meta: Option<&JsonObject>) -> Option<Self> {
         let meta = meta?;
         let mut context = Self::parse(&meta.get(TRACEPARENT)?.as_text()?)?;
         context.state =
-            meta.get(TRACESTATE).and_then(Raw::as_text).filter(|text| is_state(text)).map(Into::into);
+            meta.get(TRACESTATE).and_then(RawJson::as_text).filter(|text| is_state(text)).map(Into::into);
         Some(context)
     }
 
@@ -104,7 +104,7 @@ fn is_state(text: &str) -> bool {
         !key.is_empty() && !value.is_empty() && !value.contains('=')
     };
     !text.is_empty()
-        && text.len() <= MOST_STATE
+        && text.len() <= MAX_STATE_LEN
         && text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
         && text.split(',').count() <= 32
         && text.split(',').all(entry)
@@ -154,7 +154,7 @@ mod tests {
             (r#"{"traceparent":7,"tracestate":"a=1"}"#.to_owned(), None, None),
             (r#"{"tracestate":"a=1"}"#.to_owned(), None, None),
         ] {
-            let members = Raw::parse(meta.clone()).unwrap().members().unwrap();
+            let members = RawJson::parse(meta.clone()).unwrap().members().unwrap();
             let read = TraceContext::read(Some(&members));
             assert_eq!(read.as_ref().map(|context| context.sampled), sampled, "{meta}");
             assert_eq!(read.and_then(|context| context.state).as_deref(), state, "{meta}");

@@ -3,11 +3,11 @@
 //! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
 //! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
-mod carried;
+mod backpressure;
+mod channel_call;
+mod embedding;
 mod ending;
-mod ownership;
-mod reading;
-mod room;
+mod partial_message;
 mod session;
 
 use std::collections::HashMap;
@@ -20,42 +20,43 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{SelectAll, Stream as _};
 use tokio::sync::futures::OwnedNotified;
-use trunkline_protocol::envelope::{self, Incoming, Malformed};
-use trunkline_protocol::era::{self, Route};
-use trunkline_protocol::{Id, Message, Refusal, Request, Revision, emit};
+use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
+use trunkline_protocol::era::{self, MessageRoute};
+use trunkline_protocol::{Message, Refusal, Request, RequestId, Revision, emit};
 use trunkline_session::{Principal, SessionId};
 use trunkline_transport::{Channel, ReceiveError};
 
-use self::carried::{Cancellable, Carried, Said};
-use self::ending::Left;
-use self::reading::Reading;
-use self::room::{Held, begins_a_call};
-use crate::change::Subscription;
-use crate::core::Core;
-use crate::edge::legacy::{self, Carriage, LiveSession};
-use crate::edge::modern::{self, Listen, Sender};
-use crate::edge::{Event, id_in_use};
+use self::backpressure::{QueuedCalls, is_call};
+use self::channel_call::{ChannelCall, ChannelCallEvent, ModernCallStatus};
+use self::ending::ChannelDeadline;
+use self::partial_message::PartialMessage;
+use crate::change::ChangeSubscription;
+use crate::edge::legacy::{self, LiveSession, TransportCapabilities};
+use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
+use crate::edge::{CallEvent, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
-use crate::unanswered::Reserved;
-use crate::unread::Holding;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::ServerCore;
+use crate::write_budget::PeerBacklog;
 
 /// Messages taken from the peer, and from calls, in one turn before the others get theirs.
-const MOST_PER_TURN: usize = 256;
+const MAX_PER_TURN: usize = 256;
 
 /// Standing streams of changes on one channel.
-const MOST_LISTENS: usize = 16;
+const MAX_SUBSCRIPTIONS: usize = 16;
 
 /// What waits for a channel's peer below this is not counted with what waits for others: nearly always it is written in the
 /// next turn.
-const LITTLE: usize = 8 * 1024;
+const UNCOUNTED_BACKLOG: usize = 8 * 1024;
 
 /// A channel carries requests both ways, and its variables are those of its session.
-const CARRIAGE: Carriage = Carriage { may_ask: true, env: Env::NONE };
+const CHANNEL_CAPABILITIES: TransportCapabilities =
+    TransportCapabilities { server_requests: true, env: Env::NONE };
 
 /// Serves one channel until its peer is gone, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
-    core: Arc<Core>,
+    core: Arc<ServerCore>,
     principal: Principal,
     /// What tells its client from others that are of no session.
     id: SessionId,
@@ -63,37 +64,37 @@ pub(crate) struct ChannelServer<C> {
     channel: C,
     session: Option<Arc<LiveSession>>,
     /// What is kept between the client's calls goes by this name instead of the session's.
-    bag: Option<SessionId>,
-    watch: Option<Arc<Subscription>>,
-    carried: SelectAll<Carried>,
+    state_id: Option<SessionId>,
+    subscription: Option<Arc<ChangeSubscription>>,
+    calls: SelectAll<ChannelCall>,
     /// Modern calls that can be cancelled, by their id.
-    modern: HashMap<Id, Cancellable>,
-    listens: HashMap<Id, Listen>,
+    modern_calls: HashMap<RequestId, ModernCallStatus>,
+    subscriptions: HashMap<RequestId, SubscriptionStream>,
     /// Calls for which there was no room yet.
-    held: Held,
-    reading: Option<Reading>,
+    queued_calls: QueuedCalls,
+    partial_message: Option<PartialMessage>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
     /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
     is_owned: bool,
     /// What the peer has not read; `None` if whatever carries the channel counts that.
-    unread: Option<Holding>,
+    backlog: Option<PeerBacklog>,
     /// How long calls may take once the channel ends; without it, as long as the limits say.
     grace: Option<Duration>,
     ended: bool,
-    left: Left,
+    deadline: ChannelDeadline,
     /// Calls that were refused because their time was over.
-    lost: usize,
+    refused_calls: usize,
 }
 
 impl<C> Unpin for ChannelServer<C> {}
 
 impl<C: Channel> ChannelServer<C> {
-    pub(crate) fn new(core: Arc<Core>, principal: Principal, channel: C) -> Self {
+    pub(crate) fn new(core: Arc<ServerCore>, principal: Principal, channel: C) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
-        let unread = Some(core.unread.holding());
+        let unread = Some(core.write_budget.backlog());
         // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
@@ -103,22 +104,22 @@ impl<C: Channel> ChannelServer<C> {
             env,
             channel,
             session: None,
-            bag: None,
-            watch: None,
-            carried: SelectAll::new(),
-            modern: HashMap::new(),
-            listens: HashMap::new(),
-            held: Held::default(),
-            reading: None,
+            state_id: None,
+            subscription: None,
+            calls: SelectAll::new(),
+            modern_calls: HashMap::new(),
+            subscriptions: HashMap::new(),
+            queued_calls: QueuedCalls::default(),
+            partial_message: None,
             draining,
             stopping,
             drained: false,
             is_owned: false,
-            unread,
+            backlog: unread,
             grace: None,
             ended: false,
-            left: Left::default(),
-            lost: 0,
+            deadline: ChannelDeadline::default(),
+            refused_calls: 0,
         }
     }
 
@@ -127,38 +128,38 @@ impl<C: Channel> ChannelServer<C> {
         let mut taken = 0;
         // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
         // read what the peer has to say to that.
-        while taken < MOST_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
-            let Poll::Ready(Some(said)) = Pin::new(&mut self.carried).poll_next(cx) else { break };
+        while taken < MAX_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
+            let Poll::Ready(Some(said)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
             taken += 1;
-            self.carry_out(said);
+            self.handle_event(said);
         }
         taken > 0
     }
 
-    fn carry_out(&mut self, said: Said) {
+    fn handle_event(&mut self, said: ChannelCallEvent) {
         match said {
-            Said::Message(message) => self.channel.send(&message),
-            Said::Resumed(id, shared) => {
-                let known = self.modern.insert(id, Cancellable::Running(shared.clone()));
-                if matches!(known, Some(Cancellable::Cancelled)) {
+            ChannelCallEvent::Message(message) => self.channel.send(&message),
+            ChannelCallEvent::Resumed(id, shared) => {
+                let known = self.modern_calls.insert(id, ModernCallStatus::Running(shared.clone()));
+                if matches!(known, Some(ModernCallStatus::Cancelled)) {
                     shared.cancel();
                 }
             }
-            Said::Listens(id, listen) => {
-                let known = self.modern.remove(&id);
-                if !matches!(known, Some(Cancellable::Cancelled)) {
-                    self.listen(*listen);
+            ChannelCallEvent::Subscribed(id, listen) => {
+                let known = self.modern_calls.remove(&id);
+                if !matches!(known, Some(ModernCallStatus::Cancelled)) {
+                    self.start_subscription(*listen);
                 }
             }
-            Said::Answer(id, message) => {
+            ChannelCallEvent::Response(id, message) => {
                 if let Some(id) = id {
-                    self.modern.remove(&id);
+                    self.modern_calls.remove(&id);
                 }
                 self.channel.send(&message);
             }
-            Said::Nothing(id) => {
+            ChannelCallEvent::NoResponse(id) => {
                 if let Some(id) = id {
-                    self.modern.remove(&id);
+                    self.modern_calls.remove(&id);
                 }
             }
         }
@@ -167,7 +168,7 @@ impl<C: Channel> ChannelServer<C> {
     fn take_changes(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while self.has_room() {
-            let message = match &self.watch {
+            let message = match &self.subscription {
                 Some(watch) => match watch.poll_message(cx) {
                     Poll::Ready(message) => message,
                     Poll::Pending => break,
@@ -177,7 +178,7 @@ impl<C: Channel> ChannelServer<C> {
             any = true;
             self.channel.send(&message);
         }
-        for listen in self.listens.values() {
+        for listen in self.subscriptions.values() {
             while self.channel.queued() < self.core.limits.queued_bytes {
                 let Poll::Ready(message) = listen.poll_message(cx) else { break };
                 any = true;
@@ -190,20 +191,20 @@ impl<C: Channel> ChannelServer<C> {
     /// Takes the messages that are here; reports whether there was anything.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
-        while self.has_room() && !self.is_full() && taken < MOST_PER_TURN {
-            let Some((held, reserved)) = self.held.next() else { break };
+        while self.has_room() && !self.is_at_call_limit() && taken < MAX_PER_TURN {
+            let Some((held, reserved)) = self.queued_calls.pop() else { break };
             taken += 1;
             self.dispatch(held, reserved, cx);
         }
         // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
-        while !self.ended && self.has_room() && taken < MOST_PER_TURN {
+        while !self.ended && self.has_room() && taken < MAX_PER_TURN {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
             match received {
                 Some(Ok(message)) => self.receive(message, cx),
                 Some(Err(ReceiveError::TooLong { limit })) => {
                     let refusal =
-                        Refusal::TOO_LARGE.because(format!("a message may have at most {limit} bytes"));
+                        Refusal::TOO_LARGE.with_message(format!("a message may have at most {limit} bytes"));
                     self.send_error(None, &refusal);
                 }
                 Some(Err(ReceiveError::Broken(error))) => return Err(error),
@@ -211,7 +212,7 @@ impl<C: Channel> ChannelServer<C> {
                 None => self.end(),
             }
         }
-        if taken == MOST_PER_TURN {
+        if taken == MAX_PER_TURN {
             cx.waker().wake_by_ref();
         }
         Ok(taken > 0)
@@ -222,56 +223,66 @@ impl<C: Channel> ChannelServer<C> {
         let room = self.reserve(bytes);
         match envelope::read(message, self.core.limits.bounds) {
             Ok(incoming) => match room {
-                Ok(reserved) if self.must_wait(&incoming) => self.hold(incoming, bytes, reserved),
+                Ok(reserved) if self.must_wait(&incoming) => self.enqueue(incoming, bytes, reserved),
                 Ok(reserved) => self.dispatch(incoming, reserved, cx),
-                Err(refusal) if begins_a_call(&incoming) => self.refuse_unbegun(&incoming, &refusal),
+                Err(refusal) if is_call(&incoming) => self.refuse_calls(&incoming, &refusal),
                 // An answer or a cancellation makes room in the end.
                 Err(_) => self.dispatch(incoming, None, cx),
             },
-            Err(Malformed { refusal, id }) => self.send_error(id.as_ref(), &refusal),
+            Err(MalformedMessage { refusal, id }) => self.send_error(id.as_ref(), &refusal),
         }
     }
 
-    fn dispatch(&mut self, incoming: Incoming, reserved: Option<Reserved>, cx: &mut Context<'_>) {
+    fn dispatch(
+        &mut self,
+        incoming: MessageOrBatch,
+        reserved: Option<RequestMemoryPermit>,
+        cx: &mut Context<'_>,
+    ) {
         match incoming {
-            Incoming::One(message) => self.receive_one(message, reserved, cx),
-            Incoming::Batch(mut messages) => match self.session.clone() {
+            MessageOrBatch::One(message) => self.receive_one(message, reserved, cx),
+            MessageOrBatch::Batch(mut messages) => match self.session.clone() {
                 Some(session) => {
-                    self.refuse_taken(&mut messages);
-                    let begun = legacy::begin_batch(&self.core, &session, messages, &CARRIAGE);
-                    self.begin_legacy(begun.keep(reserved), cx);
-                    self.ask_roots();
+                    self.refuse_duplicate_ids(&mut messages);
+                    let begun = legacy::begin_batch(&self.core, &session, messages, &CHANNEL_CAPABILITIES);
+                    self.begin_legacy(begun.hold_permit(reserved), cx);
+                    self.request_roots();
                 }
-                None => self.send_error(None, &legacy::no_batches()),
+                None => self.send_error(None, &legacy::batch_not_allowed()),
             },
         }
     }
 
-    fn receive_one(&mut self, message: Message, reserved: Option<Reserved>, cx: &mut Context<'_>) {
+    fn receive_one(&mut self, message: Message, reserved: Option<RequestMemoryPermit>, cx: &mut Context<'_>) {
         match (era::route_channel(&message, self.session.is_some()), message) {
-            (Route::Modern, Message::Request(request)) => self.receive_modern(request, reserved, cx),
-            (Route::Initialize, Message::Request(request)) => self.initialize(&request),
-            (Route::Refuse(refusal), Message::Request(request)) => {
+            (MessageRoute::Modern, Message::Request(request)) => self.receive_modern(request, reserved, cx),
+            (MessageRoute::Initialize, Message::Request(request)) => self.initialize(&request),
+            (MessageRoute::Refuse(refusal), Message::Request(request)) => {
                 self.send_error(Some(&request.id), &refusal);
             }
-            (Route::Session, message) => self.receive_legacy(message, reserved, cx),
+            (MessageRoute::Session, message) => self.receive_legacy(message, reserved, cx),
             _ => {}
         }
     }
 
-    fn receive_modern(&mut self, request: Request, reserved: Option<Reserved>, cx: &mut Context<'_>) {
+    fn receive_modern(
+        &mut self,
+        request: Request,
+        reserved: Option<RequestMemoryPermit>,
+        cx: &mut Context<'_>,
+    ) {
         let is_legacy = |session: &Arc<LiveSession>| session.has_call(&request.id);
         if self.is_modern(&request.id) || self.session.as_ref().is_some_and(is_legacy) {
             self.channel.send(&modern::refuse(Some(&request.id), &id_in_use()).message);
             return;
         }
-        match era::admit(&request, None, self.core.revisions) {
+        match era::validate_request(&request, None, self.core.revisions) {
             Ok(admitted) => {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
-                let sender = Sender { principal, connection: Some(self.id), env };
+                let sender = RequestOrigin { principal, connection: Some(self.id), env };
                 let begun = modern::begin(&self.core, request, admitted, sender);
                 let begun = match reserved {
-                    Some(reserved) => begun.keep(reserved),
+                    Some(reserved) => begun.hold_permit(reserved),
                     None => begun,
                 };
                 self.begin_modern(begun, cx);
@@ -280,64 +291,64 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn begin_modern(&mut self, begun: modern::Begun, cx: &mut Context<'_>) {
+    fn begin_modern(&mut self, begun: modern::ModernStart, cx: &mut Context<'_>) {
         match begun {
-            modern::Begun::Answer(answer) => self.channel.send(&answer.message),
-            modern::Begun::Listen(listen) => {
-                self.listen(*listen);
+            modern::ModernStart::Response(answer) => self.channel.send(&answer.message),
+            modern::ModernStart::Subscription(listen) => {
+                self.start_subscription(*listen);
                 // Its changes are first looked at in the next turn.
                 cx.waker().wake_by_ref();
             }
-            modern::Begun::Resume(id, future) => {
-                self.modern.insert(id.clone(), Cancellable::Resuming);
-                self.carried.push(Carried::Resuming(id, future));
+            modern::ModernStart::Deferred(id, future) => {
+                self.modern_calls.insert(id.clone(), ModernCallStatus::Resuming);
+                self.calls.push(ChannelCall::Resuming(id, future));
             }
-            modern::Begun::Call(mut call) => {
+            modern::ModernStart::Call(mut call) => {
                 match call.poll_event(cx) {
-                    Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
-                    Poll::Ready(Event::Nothing) => return,
-                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
+                    Poll::Ready(CallEvent::Message(message)) => self.channel.send(&message),
+                    Poll::Ready(CallEvent::Response(answer)) => return self.channel.send(&answer.message),
+                    Poll::Ready(CallEvent::NoResponse) => return,
+                    Poll::Ready(CallEvent::ReleaseStream(_)) | Poll::Pending => {}
                 }
                 if let Some(shared) = call.shared() {
-                    self.modern.insert(call.id().clone(), Cancellable::Running(shared));
+                    self.modern_calls.insert(call.id().clone(), ModernCallStatus::Running(shared));
                 }
-                self.carried.push(Carried::Modern(call));
+                self.calls.push(ChannelCall::Modern(call));
             }
         }
     }
 
-    fn listen(&mut self, listen: Listen) {
+    fn start_subscription(&mut self, listen: SubscriptionStream) {
         // Whoever waits for answers that were read before the end is not told of changes any more.
         if self.is_ending() {
-            return self.close_listen(&listen);
+            return self.close_subscription(&listen);
         }
-        if self.listens.len() >= MOST_LISTENS {
+        if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             self.channel.send(&modern::refuse(Some(listen.id()), &Refusal::TOO_MANY).message);
             return;
         }
         self.channel.send(&listen.acknowledgement());
-        self.listens.insert(listen.id().clone(), listen);
+        self.subscriptions.insert(listen.id().clone(), listen);
     }
 
-    fn begin_legacy(&mut self, begun: legacy::Begun, cx: &mut Context<'_>) {
+    fn begin_legacy(&mut self, begun: legacy::LegacyStart, cx: &mut Context<'_>) {
         match begun {
-            legacy::Begun::Accepted => {}
-            legacy::Begun::Answer(answer) => self.channel.send(&answer.message),
-            legacy::Begun::Exchange(mut exchange) => {
+            legacy::LegacyStart::Accepted => {}
+            legacy::LegacyStart::Response(answer) => self.channel.send(&answer.message),
+            legacy::LegacyStart::Exchange(mut exchange) => {
                 match exchange.poll_event(cx) {
-                    Poll::Ready(Event::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(Event::Answer(answer)) => return self.channel.send(&answer.message),
-                    Poll::Ready(Event::Nothing) => return,
-                    Poll::Ready(Event::Release(_)) | Poll::Pending => {}
+                    Poll::Ready(CallEvent::Message(message)) => self.channel.send(&message),
+                    Poll::Ready(CallEvent::Response(answer)) => return self.channel.send(&answer.message),
+                    Poll::Ready(CallEvent::NoResponse) => return,
+                    Poll::Ready(CallEvent::ReleaseStream(_)) | Poll::Pending => {}
                 }
-                self.carried.push(Carried::Legacy(exchange));
+                self.calls.push(ChannelCall::Legacy(exchange));
             }
         }
     }
 
-    fn send_error(&mut self, id: Option<&Id>, refusal: &Refusal) {
-        process::refused(refusal);
+    fn send_error(&mut self, id: Option<&RequestId>, refusal: &Refusal) {
+        process::count_refusal(refusal);
         let revision = self.revision().unwrap_or(Revision::NEWEST_LEGACY);
         self.channel.send(&emit::error(id, refusal, revision));
     }
@@ -356,11 +367,11 @@ impl<C: Channel> Future for ChannelServer<C> {
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);
             moved |= this.take_messages(cx)?;
-            this.count_unreceived(cx)?;
+            this.check_partial_message(cx)?;
             this.refuse_overdue(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
-            this.count_unread(cx)?;
-            if let Poll::Ready(unanswered) = this.poll_over(flushed, cx) {
+            this.account_backlog(cx)?;
+            if let Poll::Ready(unanswered) = this.poll_done(flushed, cx) {
                 return Poll::Ready(Ok(unanswered));
             }
             if !flushed || !(moved || skipped) {

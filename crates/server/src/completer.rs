@@ -2,18 +2,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use trunkline_protocol::Refusal;
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::CompleteResult;
 
-use crate::call::{BoxFuture, Outcome};
+use crate::call::{BoxFuture, HandlerOutcome};
 
-type Complete =
-    dyn Fn(String, BTreeMap<String, String>) -> BoxFuture<'static, Result<Outcome, Refusal>> + Send + Sync;
+type CompletionFn = dyn Fn(String, BTreeMap<String, String>) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>
+    + Send
+    + Sync;
 
 /// The functions that suggest values for the arguments of one prompt or template.
 #[derive(Default)]
 pub(crate) struct Completers {
-    by_argument: BTreeMap<String, Box<Complete>>,
+    by_argument: BTreeMap<String, Box<CompletionFn>>,
 }
 
 impl Completers {
@@ -23,7 +24,7 @@ impl Completers {
         F: Fn(String, BTreeMap<String, String>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Vec<String>> + Send + 'static,
     {
-        let complete: Box<Complete> = Box::new(move |value, given| {
+        let complete: Box<CompletionFn> = Box::new(move |value, given| {
             let values = complete(value, given);
             Box::pin(async move { Ok(done(values.await)) })
         });
@@ -47,7 +48,7 @@ impl Completers {
         argument: &str,
         value: String,
         given: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         match self.by_argument.get(argument) {
             Some(complete) => complete(value, given),
             None => Box::pin(std::future::ready(Ok(done(Vec::new())))),
@@ -55,12 +56,16 @@ impl Completers {
     }
 }
 
-fn done(mut values: Vec<String>) -> Outcome {
+fn done(mut values: Vec<String>) -> HandlerOutcome {
     let all = values.len();
     values.truncate(CompleteResult::MAX);
     let total = u64::try_from(all).ok();
     let has_more = Some(all > CompleteResult::MAX);
-    Outcome::Done(Reply::Complete(CompleteResult { total, has_more, ..CompleteResult::new(values) }))
+    HandlerOutcome::Done(ServerResult::Complete(CompleteResult {
+        total,
+        has_more,
+        ..CompleteResult::new(values)
+    }))
 }
 
 impl fmt::Debug for Completers {

@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::{Members, Method, Params, Raw, Refusal};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::{JsonObject, Method, Params, RawJson, Refusal};
 
-use crate::call::{BoxFuture, Call, Outcome};
+use crate::call::{BoxFuture, HandlerOutcome, IncomingCall};
 use crate::prompt::read_texts;
-use crate::registry::{ListKind, Registry, page};
+use crate::registry::{ListKind, PartRegistry, page};
 use crate::server::ServerHandle;
 use trunkline_protocol::shorten;
 
-type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
+type DispatchFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
 /// Answers a call from what the server offers at this moment.
 ///
 /// The snapshot is let go before the returned future runs.
-pub(crate) fn answer(server: &ServerHandle, call: Call) -> Answer {
+pub(crate) fn answer(server: &ServerHandle, call: IncomingCall) -> DispatchFuture {
     let registry = server.registry();
-    if call.method == Method::ToolsCall && registry.offers.tools {
+    if call.method == Method::ToolsCall && registry.features.tools {
         // The hot path: the handler's own future is the only one that is boxed.
         return call_tool(&registry, call);
     }
-    answer_others(server, &registry, call)
+    answer_other(server, &registry, call)
 }
 
 /// Answers what is no call of a tool: apart, so that the code of the hot path is in one place.
 #[inline(never)]
-fn answer_others(server: &ServerHandle, registry: &Registry, call: Call) -> Answer {
+fn answer_other(server: &ServerHandle, registry: &PartRegistry, call: IncomingCall) -> DispatchFuture {
     if !is_offered(call.method, registry) {
         return ready(Err(Refusal::METHOD_NOT_FOUND));
     }
@@ -42,22 +42,22 @@ fn answer_others(server: &ServerHandle, registry: &Registry, call: Call) -> Answ
     }
 }
 
-fn ready(answer: Result<Outcome, Refusal>) -> Answer {
+fn ready(answer: Result<HandlerOutcome, Refusal>) -> DispatchFuture {
     Box::pin(std::future::ready(answer))
 }
 
-fn is_offered(method: Method, registry: &Registry) -> bool {
+fn is_offered(method: Method, registry: &PartRegistry) -> bool {
     match method {
-        Method::ToolsList | Method::ToolsCall => registry.offers.tools,
-        Method::PromptsList | Method::PromptsGet => registry.offers.prompts,
-        Method::ResourcesList | Method::TemplatesList | Method::ResourcesRead => registry.offers.resources,
-        Method::Complete => registry.offers.completions,
+        Method::ToolsList | Method::ToolsCall => registry.features.tools,
+        Method::PromptsList | Method::PromptsGet => registry.features.prompts,
+        Method::ResourcesList | Method::TemplatesList | Method::ResourcesRead => registry.features.resources,
+        Method::Complete => registry.features.completions,
         // What remains belongs to the protocol, and the edges answer it.
         _ => false,
     }
 }
 
-fn call_tool(registry: &Registry, call: Call) -> Answer {
+fn call_tool(registry: &PartRegistry, call: IncomingCall) -> DispatchFuture {
     match call.name().and_then(|name| registry.tool(&name)) {
         Some(tool) => tool.call(call),
         None => no_such_tool(&call),
@@ -65,16 +65,20 @@ fn call_tool(registry: &Registry, call: Call) -> Answer {
 }
 
 #[cold]
-fn no_such_tool(call: &Call) -> Answer {
+fn no_such_tool(call: &IncomingCall) -> DispatchFuture {
     let named = call.params().text("name");
     ready(Err(named.map_or_else(|refusal| refusal, |name| unknown("tool", &name))))
 }
 
 fn unknown(kind: &str, name: &str) -> Refusal {
-    Refusal::INVALID_PARAMS.because(format!("Unknown {kind}: {}", shorten(name)))
+    Refusal::INVALID_PARAMS.with_message(format!("Unknown {kind}: {}", shorten(name)))
 }
 
-fn list(server: &ServerHandle, registry: &Registry, call: &Call) -> Result<Outcome, Refusal> {
+fn list(
+    server: &ServerHandle,
+    registry: &PartRegistry,
+    call: &IncomingCall,
+) -> Result<HandlerOutcome, Refusal> {
     let revision = call.context.revision();
     let (size, cache, params) = (server.page_size(), server.list_cache(), call.params());
     let reply = match call.method {
@@ -93,10 +97,10 @@ fn list(server: &ServerHandle, registry: &Registry, call: &Call) -> Result<Outco
             template.list_item(revision)
         }),
     };
-    reply.map(|reply| Outcome::Done(Reply::List(reply)))
+    reply.map(|reply| HandlerOutcome::Done(ServerResult::List(reply)))
 }
 
-fn get_prompt(registry: &Registry, call: Call) -> Answer {
+fn get_prompt(registry: &PartRegistry, call: IncomingCall) -> DispatchFuture {
     let name = match call.params().text("name") {
         Ok(name) => name,
         Err(refusal) => return ready(Err(refusal)),
@@ -107,7 +111,7 @@ fn get_prompt(registry: &Registry, call: Call) -> Answer {
     }
 }
 
-fn read_resource(registry: &Registry, call: &Call) -> Answer {
+fn read_resource(registry: &PartRegistry, call: &IncomingCall) -> DispatchFuture {
     let uri = match call.params().text("uri") {
         Ok(uri) => uri,
         Err(refusal) => return ready(Err(refusal)),
@@ -115,11 +119,11 @@ fn read_resource(registry: &Registry, call: &Call) -> Answer {
     if let Some(resource) = registry.resources.get(&*uri) {
         return resource.read(call.context.clone());
     }
-    let expanded = registry.tried.iter().find_map(|template| template.read(&call.context, &uri));
+    let expanded = registry.template_order.iter().find_map(|template| template.read(&call.context, &uri));
     expanded.unwrap_or_else(|| ready(Err(Refusal::resource_not_found(&uri))))
 }
 
-fn complete(registry: &Registry, params: &Params) -> Result<Answer, Refusal> {
+fn complete(registry: &PartRegistry, params: &Params) -> Result<DispatchFuture, Refusal> {
     let reference = object(params.get("ref"), "ref")?;
     let argument = object(params.get("argument"), "argument")?;
     let name = text(&argument, "argument", "name")?;
@@ -139,7 +143,8 @@ fn complete(registry: &Registry, params: &Params) -> Result<Answer, Refusal> {
             }
         }
         other => {
-            Err(Refusal::INVALID_PARAMS.because(format!("`ref.type` has no meaning: {}", shorten(other))))
+            Err(Refusal::INVALID_PARAMS
+                .with_message(format!("`ref.type` has no meaning: {}", shorten(other))))
         }
     }
 }
@@ -156,12 +161,12 @@ fn given_arguments(params: &Params) -> Result<BTreeMap<String, String>, Refusal>
     }
 }
 
-fn object(value: Option<&Raw>, place: &str) -> Result<Members, Refusal> {
+fn object(value: Option<&RawJson>, place: &str) -> Result<JsonObject, Refusal> {
     let members = value.and_then(|raw| raw.members().ok());
-    members.ok_or_else(|| Refusal::INVALID_PARAMS.because(format!("`{place}` must be an object")))
+    members.ok_or_else(|| Refusal::INVALID_PARAMS.with_message(format!("`{place}` must be an object")))
 }
 
-fn text(object: &Members, place: &str, key: &str) -> Result<String, Refusal> {
-    let text = object.get(key).and_then(Raw::as_text).map(std::borrow::Cow::into_owned);
-    text.ok_or_else(|| Refusal::INVALID_PARAMS.because(format!("`{place}.{key}` must be a string")))
+fn text(object: &JsonObject, place: &str, key: &str) -> Result<String, Refusal> {
+    let text = object.get(key).and_then(RawJson::as_text).map(std::borrow::Cow::into_owned);
+    text.ok_or_else(|| Refusal::INVALID_PARAMS.with_message(format!("`{place}.{key}` must be a string")))
 }

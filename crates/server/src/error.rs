@@ -11,24 +11,24 @@ use crate::call::AskError;
 /// Any error converts into it by `?` and is *said*: a tool's caller gets its text in a result that is marked as an error,
 /// for the model to read and to act on. Two kinds of errors keep their meaning instead: a [`Refusal`] becomes the JSON-RPC
 /// error that it is, and an [`AskError`] that tells of a missing capability becomes the refusal for that.
-pub struct ToolError(Kind);
+pub struct ToolError(ToolErrorKind);
 
 #[derive(Debug)]
-enum Kind {
-    Said(String),
-    Ask(AskError),
+enum ToolErrorKind {
+    Message(String),
+    Input(AskError),
     Refused(Refusal),
 }
 
 impl ToolError {
     /// Fails with a sentence for the model to read.
-    pub fn said(text: impl fmt::Display) -> Self {
-        Self(Kind::Said(text.to_string()))
+    pub fn new(text: impl fmt::Display) -> Self {
+        Self(ToolErrorKind::Message(text.to_string()))
     }
 
     /// Refuses the call with a JSON-RPC error.
     pub fn refused(refusal: Refusal) -> Self {
-        Self(Kind::Refused(refusal))
+        Self(ToolErrorKind::Refused(refusal))
     }
 
     /// Returns what the caller of a tool gets.
@@ -37,19 +37,19 @@ impl ToolError {
     /// The refusal, if the error is one.
     pub fn into_tool_result(self) -> Result<CallToolResult, Refusal> {
         match self.0 {
-            Kind::Said(text) => Ok(CallToolResult::error(text)),
-            Kind::Ask(error @ AskError::Unsupported { .. }) => Err(error.to_refusal()),
-            Kind::Ask(error) => Ok(CallToolResult::error(error.to_string())),
-            Kind::Refused(refusal) => Err(refusal),
+            ToolErrorKind::Message(text) => Ok(CallToolResult::error(text)),
+            ToolErrorKind::Input(error @ AskError::Unsupported { .. }) => Err(error.to_refusal()),
+            ToolErrorKind::Input(error) => Ok(CallToolResult::error(error.to_string())),
+            ToolErrorKind::Refused(refusal) => Err(refusal),
         }
     }
 
     /// Returns what the caller of a prompt or a resource gets, where a failure cannot be a result.
     pub fn into_refusal(self) -> Refusal {
         match self.0 {
-            Kind::Said(text) => Refusal::INTERNAL.because(text),
-            Kind::Ask(error) => error.to_refusal(),
-            Kind::Refused(refusal) => refusal,
+            ToolErrorKind::Message(text) => Refusal::INTERNAL.with_message(text),
+            ToolErrorKind::Input(error) => error.to_refusal(),
+            ToolErrorKind::Refused(refusal) => refusal,
         }
     }
 }
@@ -59,10 +59,10 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         let erased: &(dyn Error + 'static) = &error;
         if let Some(refusal) = erased.downcast_ref::<Refusal>() {
-            return Self(Kind::Refused(refusal.clone()));
+            return Self(ToolErrorKind::Refused(refusal.clone()));
         }
         if let Some(ask) = erased.downcast_ref::<AskError>() {
-            return Self(Kind::Ask(ask.clone()));
+            return Self(ToolErrorKind::Input(ask.clone()));
         }
         // An error of the author's own may wrap that of a question; what the client lacks must still reach it.
         let mut causes =
@@ -72,8 +72,8 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
             matches!(ask, AskError::Unsupported { .. }).then(|| ask.clone())
         });
         match unsupported {
-            Some(ask) => Self(Kind::Ask(ask)),
-            None => Self::said(error),
+            Some(ask) => Self(ToolErrorKind::Input(ask)),
+            None => Self::new(error),
         }
     }
 }
@@ -87,9 +87,9 @@ impl fmt::Debug for ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Said(text) => f.write_str(text),
-            Kind::Ask(error) => error.fmt(f),
-            Kind::Refused(refusal) => refusal.fmt(f),
+            ToolErrorKind::Message(text) => f.write_str(text),
+            ToolErrorKind::Input(error) => error.fmt(f),
+            ToolErrorKind::Refused(refusal) => refusal.fmt(f),
         }
     }
 }
@@ -133,7 +133,7 @@ pub enum CallError {
 
 #[cfg(test)]
 mod tests {
-    use trunkline_protocol::{Era, Raw};
+    use trunkline_protocol::{Era, RawJson};
 
     use super::*;
 
@@ -141,13 +141,13 @@ mod tests {
         AskError::Unsupported {
             method: "elicitation/create",
             reason: "not declared".to_owned(),
-            required: Raw::parse(r#"{"elicitation":{}}"#).unwrap(),
+            required: RawJson::parse(r#"{"elicitation":{}}"#).unwrap(),
         }
     }
 
     #[derive(Debug, thiserror::Error)]
     #[error("the booking failed")]
-    struct Wrapped(#[source] AskError);
+    struct WrappedAskError(#[source] AskError);
 
     fn through_question_mark<E: Into<ToolError>>(error: E) -> ToolError {
         error.into()
@@ -157,13 +157,13 @@ mod tests {
     fn tools_say_their_errors_and_refuse_only_what_is_a_refusal() {
         let said = |text: &str| Ok(CallToolResult::error(text));
         for (error, expected) in [
-            (ToolError::said("no seats"), said("no seats")),
+            (ToolError::new("no seats"), said("no seats")),
             (through_question_mark(std::io::Error::other("disk full")), said("disk full")),
             (through_question_mark(AskError::Declined), said("the user declined")),
-            (through_question_mark(Wrapped(AskError::Declined)), said("the booking failed")),
+            (through_question_mark(WrappedAskError(AskError::Declined)), said("the booking failed")),
             (through_question_mark(Refusal::TOO_MANY), Err(Refusal::TOO_MANY)),
             (through_question_mark(unsupported()), Err(unsupported().to_refusal())),
-            (through_question_mark(Wrapped(unsupported())), Err(unsupported().to_refusal())),
+            (through_question_mark(WrappedAskError(unsupported())), Err(unsupported().to_refusal())),
         ] {
             assert_eq!(error.into_tool_result(), expected);
         }
@@ -172,10 +172,10 @@ mod tests {
     #[test]
     fn a_missing_capability_keeps_its_code_outside_of_tools_too() {
         let refusal = through_question_mark(unsupported()).into_refusal();
-        assert!(refusal.is(&Refusal::MISSING_CAPABILITY));
+        assert!(refusal.is_same_kind(&Refusal::MISSING_CAPABILITY));
         assert_eq!(refusal.code(Era::Modern), -32021);
-        let said = ToolError::said("nothing there").into_refusal();
-        assert!(said.is(&Refusal::INTERNAL));
+        let said = ToolError::new("nothing there").into_refusal();
+        assert!(said.is_same_kind(&Refusal::INTERNAL));
         assert_eq!(said.message(), "nothing there");
     }
 

@@ -10,14 +10,14 @@ use crate::call::Context;
 
 /// An async function that a tool, a prompt or a resource runs.
 ///
-/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `Shape` tells the four apart
+/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `ResultLayout` tells the four apart
 /// and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an async function of (), (Context), (Arguments) or (Context, Arguments), its arguments implement \
             `Deserialize`, and its future is `Send`"
 )]
-pub trait Function<Shape>: Send + Sync + 'static {
+pub trait HandlerFn<Shape>: Send + Sync + 'static {
     /// What it is called with, beside the context.
     type Arguments: DeserializeOwned + Send + 'static;
     /// What it returns.
@@ -29,13 +29,13 @@ pub trait Function<Shape>: Send + Sync + 'static {
     fn invoke(&self, context: Context, arguments: Self::Arguments) -> Self::Future;
 }
 
-/// The four shapes of a [`Function`].
+/// The four shapes of a [`HandlerFn`].
 pub mod shape {
     use std::marker::PhantomData;
 
     /// `async fn()`
     #[derive(Debug)]
-    pub enum Nothing {}
+    pub enum NoParameters {}
 
     /// `async fn(Context)`
     #[derive(Debug)]
@@ -50,7 +50,7 @@ pub mod shape {
     pub struct ContextAndArguments<A>(PhantomData<A>);
 }
 
-impl<F, Fut> Function<shape::Nothing> for F
+impl<F, Fut> HandlerFn<shape::NoParameters> for F
 where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future + Send + 'static,
@@ -64,7 +64,7 @@ where
     }
 }
 
-impl<F, Fut> Function<shape::OnlyContext> for F
+impl<F, Fut> HandlerFn<shape::OnlyContext> for F
 where
     F: Fn(Context) -> Fut + Send + Sync + 'static,
     Fut: Future + Send + 'static,
@@ -78,7 +78,7 @@ where
     }
 }
 
-impl<F, A, Fut> Function<shape::OnlyArguments<A>> for F
+impl<F, A, Fut> HandlerFn<shape::OnlyArguments<A>> for F
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
@@ -93,7 +93,7 @@ where
     }
 }
 
-impl<F, A, Fut> Function<shape::ContextAndArguments<A>> for F
+impl<F, A, Fut> HandlerFn<shape::ContextAndArguments<A>> for F
 where
     F: Fn(Context, A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
@@ -116,9 +116,9 @@ pub struct NoArguments;
 
 impl<'de> Deserialize<'de> for NoArguments {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct AnyObject;
+        struct AnyObjectVisitor;
 
-        impl<'de> Visitor<'de> for AnyObject {
+        impl<'de> Visitor<'de> for AnyObjectVisitor {
             type Value = NoArguments;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for NoArguments {
             }
         }
 
-        deserializer.deserialize_map(AnyObject)
+        deserializer.deserialize_map(AnyObjectVisitor)
     }
 }
 

@@ -8,30 +8,30 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_protocol::Revisions;
+use trunkline_protocol::RevisionSet;
 use trunkline_session::{Principal, StateLimits, StateStore};
-use trunkline_transport::{Channel, MemoryChannel, Opener, Target};
+use trunkline_transport::{Channel, ChannelOpener, MemoryChannel, Target};
 
 use crate::call::Handler;
 use crate::channel::ChannelServer;
-use crate::core::Core;
 use crate::env::EnvPolicy;
 use crate::error::BuildError;
-use crate::http::{self, Drained, HttpOptions, HttpService};
+use crate::http::{self, DrainOutcome, HttpServerOptions, HttpService};
+use crate::input_round::{StateKeys, StateKeysError};
 use crate::interceptor::Layers;
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::metrics::Metrics;
-use crate::round::{StateKeys, StateKeysError};
 use crate::server::Server;
+use crate::server_core::ServerCore;
 use crate::shutdown::Shutdown;
 
 /// How a handler is served, whatever the transport.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
     /// The revisions that clients are answered in. Default all of them.
-    pub revisions: Revisions,
+    pub revisions: RevisionSet,
     /// The bounds.
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
     /// do not survive a restart and are known to this process alone.
     pub state_keys: Option<StateKeys>,
@@ -52,9 +52,9 @@ pub struct HostOptions {
     pub client_info_roots: bool,
     /// Whether a legacy client has to send `notifications/initialized` before it asks for anything but a ping. Default no:
     /// what it asks for before is answered, as other servers do. A request before `initialize` is refused in any case.
-    pub strict: bool,
+    pub require_initialized: bool,
     /// Whether the answer to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for clients that
-    /// cannot read headers. Default no: it is in the header `Mcp-Session-Id`, and not told where there is none.
+    /// cannot read headers. Default no: it is in the header `Mcp-Session-TestId`, and not told where there is none.
     pub session_in_meta: bool,
     /// Whether a legacy client is asked for its roots only when a handler wants to know them. Default no: a session is asked
     /// when it begins and when they change, so that they are there in time.
@@ -64,7 +64,7 @@ pub struct HostOptions {
 /// A handler ready to be served over any number of transports at once.
 #[derive(Clone)]
 pub struct Host {
-    core: Arc<Core>,
+    core: Arc<ServerCore>,
 }
 
 impl Host {
@@ -77,13 +77,13 @@ impl Host {
             Some(keys) => keys.clone(),
             None => StateKeys::random()?,
         };
-        let handler = options.layers.clone().around(handler);
-        let core = Core::new(handler, &keys, options);
+        let handler = options.layers.clone().wrap(handler);
+        let core = ServerCore::new(handler, &keys, options);
         Ok(Self { core })
     }
 
     /// Returns the endpoint as an HTTP service.
-    pub fn http(&self, options: HttpOptions) -> HttpService {
+    pub fn http_service(&self, options: HttpServerOptions) -> HttpService {
         HttpService::new(self.core.clone(), options)
     }
 
@@ -91,9 +91,9 @@ impl Host {
     ///
     /// # Errors
     /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those that still
-    /// ran when the server stopped, or [`Limits::answers_after_end`] after the peer had ended its side.
-    pub async fn channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
-        answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
+    /// ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
+    pub async fn serve_channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
+        check_answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
     }
 
     /// Serves a client within this process, on a task of its own, and returns the client's end.
@@ -102,7 +102,7 @@ impl Host {
         let host = self.clone();
         tokio::spawn(async move {
             // A memory channel ends when the client drops its end, which is no error; nobody is left to be told of a call.
-            let _ = host.channel(ours, Principal::Process).await;
+            let _ = host.serve_channel(ours, Principal::Process).await;
         });
         theirs
     }
@@ -119,7 +119,7 @@ impl Host {
 
     /// Returns how many calls run, and how many wait for an answer.
     pub fn load(&self) -> (usize, usize) {
-        (self.core.calls(), self.core.lot.count())
+        (self.core.calls(), self.core.suspended_calls.count())
     }
 }
 
@@ -157,7 +157,7 @@ pub enum ServeError {
 }
 
 /// Turns the number of calls that were not answered into an error.
-fn answered(unanswered: usize) -> Result<(), ServeError> {
+fn check_answered(unanswered: usize) -> Result<(), ServeError> {
     match unanswered {
         0 => Ok(()),
         calls => Err(ServeError::Aborted(calls)),
@@ -177,7 +177,7 @@ impl Server {
     ///
     /// # Errors
     /// [`ServeError`]: the parts do not fit together, or the transport fails.
-    pub async fn serve(&self, binding: impl Binding) -> Result<(), ServeError> {
+    pub async fn serve(&self, binding: impl ServerTransport) -> Result<(), ServeError> {
         binding.serve(self.host(HostOptions::default())?).await
     }
 }
@@ -187,7 +187,7 @@ impl From<Host> for Target {
     fn from(host: Host) -> Self {
         let name = host.core.handler.identity().name;
         let open = move || std::future::ready(Ok(host.connect()));
-        Self::Channel(Opener::new(format!("{name} in this process"), open))
+        Self::Channel(ChannelOpener::new(format!("{name} in this process"), open))
     }
 }
 
@@ -202,31 +202,31 @@ impl From<Server> for Target {
                 host.as_ref().map(Host::connect).map_err(|error| io::Error::other(error.clone())),
             )
         };
-        Self::Channel(Opener::new("a server in this process", open))
+        Self::Channel(ChannelOpener::new("a server in this process", open))
     }
 }
 
 /// A way to serve a server.
-pub trait Binding {
+pub trait ServerTransport {
     /// Serves until it is over.
     fn serve(self, host: Host) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
 /// How long calls may take to finish at the end, unless told otherwise.
-const GRACE: Duration = Duration::from_secs(30);
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
 /// Serves over this process's standard input and output.
-pub const fn stdio() -> Stdio {
-    Stdio { grace: GRACE }
+pub const fn stdio() -> StdioServer {
+    StdioServer { grace: DEFAULT_GRACE }
 }
 
 /// The binding to standard input and output.
 #[derive(Clone, Copy, Debug)]
-pub struct Stdio {
+pub struct StdioServer {
     grace: Duration,
 }
 
-impl Stdio {
+impl StdioServer {
     /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are refused;
     /// 30 s unless set.
     #[must_use]
@@ -235,30 +235,32 @@ impl Stdio {
     }
 }
 
-impl Binding for Stdio {
+impl ServerTransport for StdioServer {
     async fn serve(self, host: Host) -> Result<(), ServeError> {
         let channel = trunkline_transport::stdio(host.core.limits.message_bytes)?;
-        answered(ChannelServer::new(host.core, Principal::Process, channel).with_grace(self.grace).await?)
+        check_answered(
+            ChannelServer::new(host.core, Principal::Process, channel).with_grace(self.grace).await?,
+        )
     }
 }
 
 /// Serves over HTTP on an address such as `127.0.0.1:8080`.
-pub fn http(address: impl Into<String>) -> Http {
-    Http { address: address.into(), options: None, grace: GRACE }
+pub fn http(address: impl Into<String>) -> HttpServer {
+    HttpServer { address: address.into(), options: None, grace: DEFAULT_GRACE }
 }
 
 /// The binding to an HTTP listener.
 #[derive(Clone, Debug)]
-pub struct Http {
+pub struct HttpServer {
     address: String,
-    options: Option<HttpOptions>,
+    options: Option<HttpServerOptions>,
     grace: Duration,
 }
 
-impl Http {
-    /// Sets how the endpoint is served; without this, as [`HttpOptions::for_address`] says.
+impl HttpServer {
+    /// Sets how the endpoint is served; without this, as [`HttpServerOptions::for_address`] says.
     #[must_use]
-    pub fn options(mut self, options: HttpOptions) -> Self {
+    pub fn options(mut self, options: HttpServerOptions) -> Self {
         self.options = Some(options);
         self
     }
@@ -271,7 +273,7 @@ impl Http {
     }
 }
 
-impl Binding for Http {
+impl ServerTransport for HttpServer {
     async fn serve(self, host: Host) -> Result<(), ServeError> {
         let listen = async {
             let listener = TcpListener::bind(&self.address).await?;
@@ -280,16 +282,16 @@ impl Binding for Http {
         };
         let (listener, address) =
             listen.await.map_err(|cause| ServeError::Listen { address: self.address.clone(), cause })?;
-        let options = self.options.unwrap_or_else(|| HttpOptions::for_address(address.ip()));
+        let options = self.options.unwrap_or_else(|| HttpServerOptions::for_address(address.ip()));
         let scheme = if options.tls.is_some() { "https" } else { "http" };
         tracing::info!("listening on {scheme}://{address}{}", options.path);
         if let Some(warning) = options.warning(address.ip()) {
             tracing::warn!("{warning}");
         }
-        let endpoint = host.http(options);
+        let endpoint = host.http_service(options);
         match http::serve(listener, &endpoint, endpoint.clone(), self.grace).await? {
-            Drained::Cleanly => Ok(()),
-            Drained::Aborted(calls) => Err(ServeError::Aborted(calls)),
+            DrainOutcome::Cleanly => Ok(()),
+            DrainOutcome::Aborted(calls) => Err(ServeError::Aborted(calls)),
         }
     }
 }

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use trunkline_protocol::{Raw, Refusal};
+use trunkline_protocol::{RawJson, Refusal};
 
 /// A value that a handler answers as JSON: structured content of a tool, or a resource of type `application/json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,10 +8,10 @@ pub struct Json<T>(pub T);
 
 impl<T: Serialize> Json<T> {
     /// Writes the value.
-    pub(crate) fn to_raw(&self) -> Result<Raw, Refusal> {
-        Raw::from_value(&self.0).map_err(|error| {
+    pub(crate) fn to_raw(&self) -> Result<RawJson, Refusal> {
+        RawJson::from_value(&self.0).map_err(|error| {
             tracing::error!(%error, "a handler's result has no JSON form");
-            Refusal::INTERNAL.because("the result has no JSON form")
+            Refusal::INTERNAL.with_message("the result has no JSON form")
         })
     }
 }

@@ -5,11 +5,10 @@
 
 mod argument;
 mod call;
-mod callers;
+mod call_quota;
 mod change;
 mod channel;
 mod completer;
-mod core;
 mod described;
 mod dispatch;
 mod edge;
@@ -19,37 +18,38 @@ pub mod form;
 mod function;
 mod host;
 pub mod http;
+mod input_round;
 mod interceptor;
 mod json;
 mod limits;
 mod metrics;
 mod part;
+mod principal_quota;
 mod prompt;
 mod provider;
 mod registry;
+mod request_memory;
 mod resource;
 #[doc(hidden)]
 pub mod returned;
 mod roots;
-mod round;
 mod schema;
 mod secret_file;
 mod server;
+mod server_core;
 mod shown_lists;
 mod shutdown;
 mod state;
-mod tally;
 #[cfg(test)]
 mod testing;
 mod text_arguments;
 mod tool;
-mod unanswered;
-mod unread;
-mod watched;
+mod watched_uris;
+mod write_budget;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {
-    pub use crate::registry::{ListKind, Rendered, page};
+    pub use crate::registry::{ListKind, RenderedItem, page};
 }
 
 pub use trunkline_protocol as protocol;
@@ -58,26 +58,29 @@ pub use trunkline_transport as transport;
 
 pub use self::argument::Argument;
 pub use self::call::{
-    Ask, AskAll, AskError, BoxFuture, Call, Caller, Confirm, Context, Continuation, Fields, Form, Handler,
-    Outcome, PageDone, Round, ask, elicit, open_url, roots, sample,
+    AskAll, AskError, BoxFuture, Caller, Confirm, Context, ElicitationCompleter, Form, Handler,
+    HandlerContinuation, HandlerOutcome, IncomingCall, InputRound, SchemaForm, TypedInputRequest, ask,
+    elicit, open_url, roots, sample,
 };
-pub use self::change::{Change, Changes, Filter, Listener, Subscription};
+pub use self::change::{
+    ChangePublisher, ChangeSubscriber, ChangeSubscription, ServerChange, SubscriptionFilter,
+};
 pub use self::env::{Env, EnvPolicy, Secret};
 pub use self::error::{BuildError, CallError, ToolError};
-pub use self::function::{Function, NoArguments, shape};
-pub use self::host::{Binding, Host, HostOptions, Http, ServeError, Stdio, http, stdio};
+pub use self::function::{HandlerFn, NoArguments, shape};
+pub use self::host::{Host, HostOptions, HttpServer, ServeError, ServerTransport, StdioServer, http, stdio};
+pub use self::input_round::{StateKeys, StateKeysError};
 pub use self::interceptor::{ConcurrencyLimit, Interceptor, Layers, Next, Timeout, Trace};
 pub use self::json::Json;
-pub use self::limits::Limits;
+pub use self::limits::ServerLimits;
 pub use self::metrics::{Metrics, UpstreamItem};
 pub use self::part::{Part, Parts, SharedPart};
 pub use self::prompt::{IntoPromptResult, Prompt};
-pub use self::provider::{Notifier, Prefixed, PromptProvider, ResourceProvider, ToolProvider};
-pub use self::resource::{Asked, FromUri, IntoReadResult, Resource, ResourceTemplate};
+pub use self::provider::{ChangeNotifier, PrefixedProvider, PromptProvider, ResourceProvider, ToolProvider};
+pub use self::resource::{FromUri, IntoReadResult, ReadRequest, Resource, ResourceTemplate};
 pub use self::roots::{Sandbox, SandboxError, root_path};
-pub use self::round::{StateKeys, StateKeysError};
 pub use self::server::{Server, ServerHandle};
 pub use self::shown_lists::ShownLists;
 pub use self::shutdown::Shutdown;
-pub use self::state::{State, StateError, Stored};
+pub use self::state::{LocalState, PersistentState, StateError};
 pub use self::tool::{IntoToolResult, Tool};

@@ -1,18 +1,18 @@
 use std::time::Duration;
 
-use trunkline_protocol::envelope::Bounds;
+use trunkline_protocol::envelope::MessageLimits;
 
 /// The bounds within which a server serves. Each field says its default and what it costs.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ServerLimits {
     /// The largest message. Default 4 MiB; a peer can make us hold this much once per connection.
     pub message_bytes: usize,
     /// How deep a message may nest, and how many a batch may hold. Default 64 and 32.
-    pub bounds: Bounds,
+    pub bounds: MessageLimits,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
     /// Calls of one principal that run at one time, or wait for an answer in a legacy session. Default 256; beyond it that
-    /// principal's calls are refused. As with [`Limits::parked_per_principal`], not for the anonymous principal and the process.
+    /// principal's calls are refused. As with [`ServerLimits::suspended_per_principal`], not for the anonymous principal and the process.
     pub calls_per_principal: usize,
     /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
     /// beyond it up to 1,024 further calls wait for their turn, and those beyond that are refused.
@@ -24,14 +24,14 @@ pub struct Limits {
     pub unread_bytes: usize,
     /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not counted. Default
     /// 256 MiB; beyond it large requests are refused.
-    pub unanswered_bytes: usize,
+    pub request_memory_bytes: usize,
     /// How long a call waits for its questions to be answered by another request. Default 10 minutes.
-    pub parked_for: Duration,
+    pub suspended_for: Duration,
     /// Parked calls of one principal. Default 16; beyond it that principal's oldest is ended. The anonymous principal and
-    /// the process are many callers in one, so that only [`Limits::parked`] holds for them.
-    pub parked_per_principal: usize,
+    /// the process are many callers in one, so that only [`ServerLimits::suspended`] holds for them.
+    pub suspended_per_principal: usize,
     /// Parked calls in all. Default 4,096; beyond it the oldest is ended.
-    pub parked: usize,
+    pub suspended: usize,
     /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is parked.
     pub state_bytes: usize,
     /// How long a call may be silent before its response becomes a stream with keep-alive comments. Default 2 s; at
@@ -41,15 +41,15 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How long a request body may take to arrive, and one that is posted to a stream to find room there; the same holds for a
     /// message above 64 KiB on a channel of many. Default 30 s.
-    pub body_within: Duration,
+    pub body_timeout: Duration,
     /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any case.
     /// Default 10 s.
-    pub head_within: Duration,
+    pub head_timeout: Duration,
     /// How long a connection is kept on which no further request begins. Default 60 s.
-    pub idle_within: Duration,
+    pub idle_timeout: Duration,
     /// How long a peer may take none of what is written to it before its connection is cut. Default 30 s; until then it
     /// holds its buffers and the call that it waits for.
-    pub write_within: Duration,
+    pub write_timeout: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,
     /// Connections of one address at one time, the loopback excepted; of IPv6 one network of 64 bits counts as one address.
@@ -58,46 +58,46 @@ pub struct Limits {
     /// Standing GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
     /// Standing streams of changes at one time, all callers together. Default 10,000; beyond it they are refused.
-    pub listens: usize,
-    /// Standing streams of changes of one principal. Default 16; as with [`Limits::parked_per_principal`], not for the
+    pub subscriptions: usize,
+    /// Standing streams of changes of one principal. Default 16; as with [`ServerLimits::suspended_per_principal`], not for the
     /// anonymous principal and the process.
-    pub listens_per_principal: usize,
+    pub subscriptions_per_principal: usize,
     /// Bytes of the addresses of resources that are watched, all callers together, with 64 more for each. Default 64 MiB;
     /// beyond it no further resource is watched.
-    pub watched_bytes: usize,
+    pub watched_uri_bytes: usize,
     /// How long requests that were read before a channel ended may take to be answered; then they are refused. Default 5 s; over
-    /// standard input [`Stdio::grace`](crate::Stdio::grace) says it instead.
-    pub answers_after_end: Duration,
+    /// standard input [`StdioServer::grace`](crate::StdioServer::grace) says it instead.
+    pub answer_grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             message_bytes: 4 << 20,
-            bounds: Bounds::default(),
+            bounds: MessageLimits::default(),
             calls: 4096,
             calls_per_principal: 256,
             calls_per_channel: 64,
             queued_bytes: 256 << 10,
             unread_bytes: 256 << 20,
-            unanswered_bytes: 256 << 20,
-            parked_for: Duration::from_secs(600),
-            parked_per_principal: 16,
-            parked: 4096,
+            request_memory_bytes: 256 << 20,
+            suspended_for: Duration::from_secs(600),
+            suspended_per_principal: 16,
+            suspended: 4096,
             state_bytes: 16 << 10,
             stream_after: Duration::from_secs(2),
             keep_alive: Duration::from_secs(15),
-            body_within: Duration::from_secs(30),
-            head_within: Duration::from_secs(10),
-            idle_within: Duration::from_secs(60),
-            write_within: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(30),
+            head_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
             connections: 10_000,
             connections_per_address: 256,
             streams_per_session: 4,
-            listens: 10_000,
-            listens_per_principal: 16,
-            watched_bytes: 64 << 20,
-            answers_after_end: Duration::from_secs(5),
+            subscriptions: 10_000,
+            subscriptions_per_principal: 16,
+            watched_uri_bytes: 64 << 20,
+            answer_grace: Duration::from_secs(5),
         }
     }
 }

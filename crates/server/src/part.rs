@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
 use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
@@ -113,19 +113,19 @@ impl Parts {
 
 /// Sets a member of a part's `_meta`, or reports that its value has no JSON form.
 pub(crate) fn set_meta(
-    meta: &mut Option<Members>,
+    meta: &mut Option<JsonObject>,
     problems: &mut Vec<String>,
     key: String,
     value: &impl Serialize,
 ) {
-    match Raw::from_value(value) {
-        Ok(value) => meta.get_or_insert_with(Members::new).set(key, value),
+    match RawJson::from_value(value) {
+        Ok(value) => meta.get_or_insert_with(JsonObject::new).set(key, value),
         Err(error) => problems.push(format!("its `_meta` member `{key}` has no JSON form: {error}")),
     }
 }
 
 /// The most characters that a name may have.
-const MOST_CHARACTERS: usize = 128;
+const MAX_NAME_LENGTH: usize = 128;
 
 /// Checks the name of a tool, which some clients allow only these characters.
 pub(crate) fn check_tool_name(name: &str) -> Result<(), String> {
@@ -145,8 +145,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Err("its name has a control character".to_owned());
     }
     match name.chars().count() {
-        0..=MOST_CHARACTERS => Ok(()),
-        count => Err(format!("its name has {count} characters; at most {MOST_CHARACTERS} are allowed")),
+        0..=MAX_NAME_LENGTH => Ok(()),
+        count => Err(format!("its name has {count} characters; at most {MAX_NAME_LENGTH} are allowed")),
     }
 }
 

@@ -9,12 +9,12 @@ use std::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::Serialize;
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::{CallToolResult, GetPromptResult, ReadResult};
+use trunkline_protocol::model::{CallToolResult, GetPromptResult, ReadResourceResult};
 
 use crate::error::ToolError;
 use crate::json::Json;
 use crate::prompt::IntoPromptResult;
-use crate::resource::{Asked, IntoReadResult};
+use crate::resource::{IntoReadResult, ReadRequest};
 use crate::tool::IntoToolResult;
 
 /// Stands for a type that a function returns.
@@ -301,7 +301,7 @@ impl<T: Serialize> ReadValue for T {}
 pub struct ReadJson<T>(T);
 
 impl<T: ReadValue> IntoReadResult for ReadJson<T> {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         Json(self.0).into_read_result(asked)
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::change::Change;
+use crate::change::ServerChange;
 
 /// The version of a list that was shown to a client before it is known which one it was.
 const UNKNOWN: u64 = u64::MAX;
@@ -10,10 +10,10 @@ const UNKNOWN: u64 = u64::MAX;
 ///
 /// Clones share what they know. Versions are the handler's own numbers, and begin with 1.
 #[derive(Clone, Debug, Default)]
-pub struct ShownLists(Arc<Versions>);
+pub struct ShownLists(Arc<ShownVersions>);
 
 #[derive(Debug, Default)]
-struct Versions {
+struct ShownVersions {
     tools: AtomicU64,
     prompts: AtomicU64,
     resources: AtomicU64,
@@ -21,35 +21,39 @@ struct Versions {
 
 impl ShownLists {
     /// Assumes that lists were shown in these versions; 0 is one before the first.
-    pub fn assuming(tools: u64, prompts: u64, resources: u64) -> Self {
+    pub fn from_versions(tools: u64, prompts: u64, resources: u64) -> Self {
         let known = |version: u64| AtomicU64::new(if version == 0 { UNKNOWN } else { version });
-        Self(Arc::new(Versions { tools: known(tools), prompts: known(prompts), resources: known(resources) }))
+        Self(Arc::new(ShownVersions {
+            tools: known(tools),
+            prompts: known(prompts),
+            resources: known(resources),
+        }))
     }
 
     /// Returns the version that was shown, if any was. What is not a list has none.
-    pub(crate) fn version(&self, list: &Change) -> Option<u64> {
+    pub(crate) fn version(&self, list: &ServerChange) -> Option<u64> {
         Some(self.slot(list)?.load(Ordering::Acquire)).filter(|version| *version != 0)
     }
 
-    pub(crate) fn set(&self, list: &Change, version: u64) {
+    pub(crate) fn set(&self, list: &ServerChange, version: u64) {
         if let Some(slot) = self.slot(list) {
             slot.store(version, Ordering::Release);
         }
     }
 
     /// Assumes that every list was shown, in a version that nothing is known of.
-    pub(crate) fn assume_all(&self) {
-        for list in [Change::Tools, Change::Prompts, Change::Resources] {
+    pub(crate) fn mark_all_shown(&self) {
+        for list in [ServerChange::Tools, ServerChange::Prompts, ServerChange::Resources] {
             self.set(&list, UNKNOWN);
         }
     }
 
-    fn slot(&self, list: &Change) -> Option<&AtomicU64> {
+    fn slot(&self, list: &ServerChange) -> Option<&AtomicU64> {
         match list {
-            Change::Tools => Some(&self.0.tools),
-            Change::Prompts => Some(&self.0.prompts),
-            Change::Resources => Some(&self.0.resources),
-            Change::Updated(_) => None,
+            ServerChange::Tools => Some(&self.0.tools),
+            ServerChange::Prompts => Some(&self.0.prompts),
+            ServerChange::Resources => Some(&self.0.resources),
+            ServerChange::ResourceUpdated(_) => None,
         }
     }
 }

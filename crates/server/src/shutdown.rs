@@ -10,11 +10,11 @@ use tokio::sync::futures::OwnedNotified;
 /// finish; stopping ends those too.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
-    state: Arc<State>,
+    state: Arc<ShutdownState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ShutdownState {
     phase: AtomicU8,
     draining: Arc<Notify>,
     stopping: Arc<Notify>,

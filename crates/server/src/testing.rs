@@ -6,17 +6,19 @@ use std::task::{Wake, Waker};
 
 use futures_util::FutureExt as _;
 use serde_json::Value;
-use trunkline_protocol::codec::{Dialect, write_reply};
-use trunkline_protocol::{Method, Params, Raw, Refusal, Revision, Writer};
+use trunkline_protocol::codec::{Dialect, write_result};
+use trunkline_protocol::{JsonWriter, Method, Params, RawJson, Refusal, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord};
 
-use crate::call::{Call, Caller, Context, Handler, Outcome, SessionKeep, Shared, Surroundings};
-use crate::core::{Core, now};
+use crate::call::{
+    CallScope, CallState, Caller, Context, Handler, HandlerOutcome, IncomingCall, SessionState,
+};
 use crate::edge::legacy::LiveSession;
 use crate::env::Env;
 use crate::host::HostOptions;
-use crate::round::StateKeys;
+use crate::input_round::StateKeys;
 use crate::server::{Server, ServerHandle};
+use crate::server_core::{ServerCore, now};
 
 pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
     Caller {
@@ -27,7 +29,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         request_id: None,
         session: None,
         connection: None,
-        bag: None,
+        state_id: None,
         log_level: None,
         progress_token: None,
         env: Env::NONE,
@@ -35,37 +37,37 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
 }
 
 /// Makes a call of a client that can be asked everything.
-pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Call {
+pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> IncomingCall {
     let capabilities = serde_json::json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
     call_from(caller(revision, &capabilities), method, params)
 }
 
-pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> Call {
-    let members = Raw::from(params).members().unwrap();
-    let surroundings = Surroundings::Alone(Arc::default());
+pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> IncomingCall {
+    let members = RawJson::from(params).members().unwrap();
+    let surroundings = CallScope::Sessionless(Arc::default());
     let params = Params { members, meta: None };
-    let shared = Shared::new(method, params, caller, Vec::new(), surroundings);
-    Call { method, continuation: None, context: Context::new(shared) }
+    let shared = CallState::new(method, params, caller, Vec::new(), surroundings);
+    IncomingCall { method, continuation: None, context: Context::new(shared) }
 }
 
 /// Makes a core that serves a server.
-pub(crate) fn core(server: &Server) -> Arc<Core> {
+pub(crate) fn core(server: &Server) -> Arc<ServerCore> {
     let handler = Arc::new(server.handle().unwrap());
-    Core::new(handler, &StateKeys::random().unwrap(), HostOptions::default())
+    ServerCore::new(handler, &StateKeys::random().unwrap(), HostOptions::default())
 }
 
 /// Makes a legacy session of a client that cannot be asked anything.
-pub(crate) fn session(core: &Core, revision: Revision) -> Arc<LiveSession> {
+pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession> {
     let record = SessionRecord {
         id: SessionId::random(),
         principal: Principal::Anonymous,
         revision,
-        capabilities: Raw::EMPTY_OBJECT,
+        capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
         created: now(),
     };
-    let keep = SessionKeep::new(core, &record, Env::NONE, None);
+    let keep = SessionState::new(core, &record, Env::NONE, None);
     Arc::new(LiveSession::new(record, keep, now()))
 }
 
@@ -77,11 +79,11 @@ pub(crate) fn answer_in(
     params: &Value,
 ) -> Result<Value, Refusal> {
     let future = Handler::call(server, call(revision, method, params));
-    let Outcome::Done(reply) = future.now_or_never().expect("the handler waits")? else {
+    let HandlerOutcome::Done(reply) = future.now_or_never().expect("the handler waits")? else {
         panic!("the handler asks");
     };
-    let mut writer = Writer::default();
-    write_reply(&reply, Dialect::of(revision), &Raw::EMPTY_OBJECT, &mut writer);
+    let mut writer = JsonWriter::default();
+    write_result(&reply, Dialect::of(revision), &RawJson::EMPTY_OBJECT, &mut writer);
     let mut result: Value = writer.into_raw().decode().unwrap();
     for added in ["_meta", "resultType"] {
         result.as_object_mut().unwrap().remove(added);
@@ -104,16 +106,16 @@ pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> Strin
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
     let refusal = outcome.unwrap_err();
-    assert!(refusal.is(row) && refusal.message().contains(message), "{refusal:?}");
+    assert!(refusal.is_same_kind(row) && refusal.message().contains(message), "{refusal:?}");
 }
 
 /// A waker that counts how often it wakes.
 #[derive(Default)]
-pub(crate) struct Wakes(AtomicUsize);
+pub(crate) struct CountingWaker(AtomicUsize);
 
-impl Wakes {
+impl CountingWaker {
     /// Makes a waker, and what it counts.
-    pub(crate) fn counted() -> (Waker, Arc<Self>) {
+    pub(crate) fn pair() -> (Waker, Arc<Self>) {
         let wakes = Arc::<Self>::default();
         (Waker::from(wakes.clone()), wakes)
     }
@@ -123,16 +125,16 @@ impl Wakes {
     }
 }
 
-impl Wake for Wakes {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 /// A folder of one test, which goes when the test is over.
-pub(crate) struct Folder(std::path::PathBuf);
+pub(crate) struct TestFolder(std::path::PathBuf);
 
-impl Folder {
+impl TestFolder {
     pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("trunkline-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
@@ -144,7 +146,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

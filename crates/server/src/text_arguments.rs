@@ -16,15 +16,16 @@ use serde::forward_to_deserialize_any;
 pub(crate) fn read<T: DeserializeOwned>(
     texts: impl IntoIterator<Item = (String, String)>,
 ) -> Result<T, String> {
-    T::deserialize(Texts { entries: texts.into_iter(), value: None }).map_err(|error| error.to_string())
+    T::deserialize(TextMapDeserializer { entries: texts.into_iter(), value: None })
+        .map_err(|error| error.to_string())
 }
 
-struct Texts<I> {
+struct TextMapDeserializer<I> {
     entries: I,
     value: Option<(String, String)>,
 }
 
-impl<'de, I: Iterator<Item = (String, String)>> Deserializer<'de> for Texts<I> {
+impl<'de, I: Iterator<Item = (String, String)>> Deserializer<'de> for TextMapDeserializer<I> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -37,7 +38,7 @@ impl<'de, I: Iterator<Item = (String, String)>> Deserializer<'de> for Texts<I> {
     }
 }
 
-impl<'de, I: Iterator<Item = (String, String)>> MapAccess<'de> for Texts<I> {
+impl<'de, I: Iterator<Item = (String, String)>> MapAccess<'de> for TextMapDeserializer<I> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
@@ -48,13 +49,14 @@ impl<'de, I: Iterator<Item = (String, String)>> MapAccess<'de> for Texts<I> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let (name, text) = self.value.take().unwrap_or_default();
-        seed.deserialize(Text(text)).map_err(|error| Error::custom(format_args!("`{name}`: {error}")))
+        seed.deserialize(TextDeserializer(text))
+            .map_err(|error| Error::custom(format_args!("`{name}`: {error}")))
     }
 }
 
-struct Text(String);
+struct TextDeserializer(String);
 
-impl Text {
+impl TextDeserializer {
     fn parse<T: FromStr<Err: Display>>(&self, kind: &str) -> Result<T, Error> {
         self.0.trim().parse().map_err(|_| Error::custom(format_args!("must be {kind}")))
     }
@@ -68,7 +70,7 @@ macro_rules! parsed {
     };
 }
 
-impl<'de> Deserializer<'de> for Text {
+impl<'de> Deserializer<'de> for TextDeserializer {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -128,20 +130,20 @@ mod tests {
 
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "lowercase")]
-    enum Unit {
+    enum TestUnit {
         Metric,
         Imperial,
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
-    struct Id(u64);
+    struct TestId(u64);
 
     #[derive(Debug, PartialEq, Deserialize)]
-    struct Arguments {
-        id: Id,
+    struct TestArguments {
+        id: TestId,
         ratio: Option<f64>,
         deep: Option<bool>,
-        unit: Unit,
+        unit: TestUnit,
         note: String,
     }
 
@@ -153,9 +155,14 @@ mod tests {
     fn types_are_read_from_texts() {
         let given =
             texts(&[("id", "7"), ("deep", "true"), ("unit", "metric"), ("note", "12"), ("other", "x")]);
-        let read = read::<Arguments>(given).unwrap();
-        let expected =
-            Arguments { id: Id(7), ratio: None, deep: Some(true), unit: Unit::Metric, note: "12".to_owned() };
+        let read = read::<TestArguments>(given).unwrap();
+        let expected = TestArguments {
+            id: TestId(7),
+            ratio: None,
+            deep: Some(true),
+            unit: TestUnit::Metric,
+            note: "12".to_owned(),
+        };
         assert_eq!(read, expected);
     }
 
@@ -167,7 +174,7 @@ mod tests {
             (vec![("id", "7"), ("unit", "miles")], "`unit`: unknown variant `miles`"),
             (vec![("id", "7"), ("unit", "metric")], "missing field `note`"),
         ] {
-            let error = read::<Arguments>(texts(&pairs)).unwrap_err();
+            let error = read::<TestArguments>(texts(&pairs)).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
 use trunkline_server::session::Principal;
-use trunkline_server::transport::{Channel as _, Lines, memory};
+use trunkline_server::transport::{Channel as _, LineChannel, memory};
 use trunkline_server::{HostOptions, ServeError, Server, Tool};
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
@@ -49,8 +49,8 @@ async fn a_channel_ends_only_after_its_answers_are_flushed() {
     let flushed = Arc::new(AtomicBool::new(false));
     let writer = SlowFlush { polls_left: 5, flushed: flushed.clone() };
     let host = Server::new("test").host(HostOptions::default()).unwrap();
-    let channel = Lines::new(PING.as_bytes(), writer, 1024);
-    let served = host.channel(channel, Principal::Process);
+    let channel = LineChannel::new(PING.as_bytes(), writer, 1024);
+    let served = host.serve_channel(channel, Principal::Process);
     tokio::time::timeout(DEADLINE, served).await.expect("the input has ended").unwrap();
     assert!(flushed.load(Ordering::SeqCst));
 }
@@ -75,7 +75,7 @@ async fn stopping_ends_a_channel_that_drains_behind_an_endless_call() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}"#,
     );
     std::future::poll_fn(|cx| theirs.poll_flush(cx)).await.unwrap();
-    let served = tokio::spawn(async move { host.channel(ours, Principal::Process).await });
+    let served = tokio::spawn(async move { host.serve_channel(ours, Principal::Process).await });
     tokio::time::timeout(DEADLINE, started.notified()).await.expect("the call runs");
     shutdown.drain();
     // The runtime has one thread, so the channel has seen that it drains when this goes on.

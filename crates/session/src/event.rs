@@ -22,7 +22,7 @@ pub struct EventId {
 
 /// One event as it was sent on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct StreamEvent {
     /// The event's id.
     pub id: EventId,
     /// The event's data; empty for the event that only gives a client a position to resume from.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::session_store::BoxFuture;
-use crate::{Event, EventId, SessionId, StoreError, Timestamp};
+use crate::{EventId, SessionId, StoreError, StreamEvent, Timestamp};
 
 /// Keeps recently sent events within [`EventLimits`](crate::EventLimits), so that a broken stream can be resumed.
 ///
@@ -16,7 +16,7 @@ pub trait EventStore: Send + Sync + Debug + 'static {
     ///
     /// The events of one stream come in ascending order of `seq`, from one caller at a time. It neither waits nor fails, as
     /// sending must not depend on the log: a store elsewhere queues, and a replay on the same store sees what was queued.
-    fn append(&self, session: SessionId, event: Event, now: Timestamp);
+    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp);
 
     /// Returns what was sent on a stream after an event.
     ///
@@ -27,7 +27,7 @@ pub trait EventStore: Send + Sync + Debug + 'static {
         session: SessionId,
         after: EventId,
         now: Timestamp,
-    ) -> BoxFuture<'_, Result<Replay, StoreError>>;
+    ) -> BoxFuture<'_, Result<EventReplay, StoreError>>;
 
     /// Drops the events of a session that has ended.
     fn forget(&self, session: SessionId);
@@ -42,9 +42,9 @@ pub trait EventStore: Send + Sync + Debug + 'static {
 
 /// What a replay found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Replay {
+pub enum EventReplay {
     /// Every later event of the stream, in the order it was sent; empty when the client has missed nothing.
-    Events(Vec<Event>),
+    Events(Vec<StreamEvent>),
     /// The position is unknown, or was dropped or is too old, so that nobody can say what the client has missed.
     Gone,
 }

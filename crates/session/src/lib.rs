@@ -5,7 +5,7 @@
 //! [`MemorySessions`] and [`MemoryEvents`] the stores for one node, and [`contract`] the suites that every other store has
 //! to pass as well.
 //!
-//! What a server keeps between calls is in state bags, each under a handle: [`LiveBags`] holds values of this process,
+//! What a server keeps between calls is in state bags, each under a handle: [`LiveStates`] holds values of this process,
 //! [`StateStore`] is the trait for JSON that may outlive it, and [`MemoryStates`] its store for one node.
 //!
 //! Three things are never true here: a session or a bag is given to a principal that did not make it, an event is replayed to a
@@ -15,11 +15,10 @@
 
 pub mod contract;
 
-mod bag_table;
 mod event;
 mod event_store;
 mod limits;
-mod live_bags;
+mod live_states;
 mod memory_events;
 mod memory_sessions;
 mod memory_states;
@@ -29,20 +28,21 @@ mod session_record;
 mod session_store;
 mod state_handle;
 mod state_store;
+mod state_table;
 mod timestamp;
 
-pub use self::bag_table::Lifetime;
-pub use self::event::{Event, EventId, StreamId};
-pub use self::event_store::{EventStore, Replay};
+pub use self::event::{EventId, StreamEvent, StreamId};
+pub use self::event_store::{EventReplay, EventStore};
 pub use self::limits::{EventLimits, SessionLimits, StateLimits};
-pub use self::live_bags::{LiveBags, LiveValue};
+pub use self::live_states::{LiveStates, LiveValue};
 pub use self::memory_events::MemoryEvents;
 pub use self::memory_sessions::MemorySessions;
 pub use self::memory_states::MemoryStates;
 pub use self::principal::Principal;
-pub use self::session_id::{SessionId, ShortId};
+pub use self::session_id::{SessionId, ShortSessionId};
 pub use self::session_record::SessionRecord;
 pub use self::session_store::{BoxFuture, SessionStore, StoreError};
 pub use self::state_handle::StateHandle;
-pub use self::state_store::{Replaced, StateRecord, StateStore, StoredState};
+pub use self::state_store::{ReplaceOutcome, StateRecord, StateStore, StoredState};
+pub use self::state_table::StateLifetime;
 pub use self::timestamp::Timestamp;

@@ -6,7 +6,9 @@ use std::fmt;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::session_store::BoxFuture;
-use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StoreError, StreamId, Timestamp};
+use crate::{
+    EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StreamEvent, StreamId, Timestamp,
+};
 
 /// What an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare room around it.
 const EVENT_COST: usize = 128;
@@ -20,10 +22,10 @@ const SMALL_LOG: usize = 4;
 /// How many old events one `append` frees at most, so that no single one pays for a burst five minutes ago.
 ///
 /// It adds one event and frees up to this many, so the old ones run out.
-const FREED_PER_APPEND: usize = 16;
+const MAX_FREED_PER_APPEND: usize = 16;
 
 /// How many old events `expire` frees before it lets others have the lock.
-const FREED_PER_LOCK: usize = 1024;
+const MAX_FREED_PER_LOCK: usize = 1024;
 
 /// Keeps events in memory, for a server that runs on one node.
 ///
@@ -31,7 +33,7 @@ const FREED_PER_LOCK: usize = 1024;
 /// operations, a replay and the end of a stream for one pass over the session's own events.
 pub struct MemoryEvents {
     limits: EventLimits,
-    log: Mutex<Log>,
+    log: Mutex<EventLog>,
 }
 
 impl MemoryEvents {
@@ -50,20 +52,20 @@ impl MemoryEvents {
         self.log().bytes
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, EventLog> {
         // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the log half changed.
         self.log.lock()
     }
 
-    fn is_old(&self, kept: &Kept, now: Timestamp) -> bool {
-        now.since(kept.at) >= self.limits.age
+    fn is_expired(&self, kept: &LoggedEvent, now: Timestamp) -> bool {
+        now.since(kept.appended_at) >= self.limits.age
     }
 
     /// Frees up to `most` events that are too old, and returns how many there were.
-    fn free_old(&self, log: &mut Log, now: Timestamp, most: usize) -> usize {
+    fn free_expired(&self, log: &mut EventLog, now: Timestamp, most: usize) -> usize {
         for freed in 0..most {
             match log.oldest() {
-                Some((session, kept)) if self.is_old(kept, now) => log.drop_first(session),
+                Some((session, kept)) if self.is_expired(kept, now) => log.drop_first(session),
                 _ => return freed,
             }
         }
@@ -71,7 +73,7 @@ impl MemoryEvents {
     }
 
     /// Drops events until one more with this much data fits; says whether it ever can.
-    fn make_room(&self, log: &mut Log, session: SessionId, data: usize) -> bool {
+    fn make_room(&self, log: &mut EventLog, session: SessionId, data: usize) -> bool {
         let cost = SESSION_COST + EVENT_COST + data;
         if self.limits.events == 0 || data > self.limits.bytes || cost > self.limits.total_bytes {
             return false;
@@ -88,25 +90,25 @@ impl MemoryEvents {
         true
     }
 
-    fn replay_now(&self, session: SessionId, after: EventId, now: Timestamp) -> Replay {
+    fn replay_now(&self, session: SessionId, after: EventId, now: Timestamp) -> EventReplay {
         let mut log = self.log();
-        while log.first_of(session).is_some_and(|kept| self.is_old(kept, now)) {
+        while log.first_of(session).is_some_and(|kept| self.is_expired(kept, now)) {
             log.drop_first(session);
         }
-        let Some(own) = log.sessions.get(&session) else { return Replay::Gone };
+        let Some(own) = log.sessions.get(&session) else { return EventReplay::Gone };
         let mut events = own.events.iter().map(|kept| &kept.event);
         // Events are dropped oldest first, or a stream at a time: while one is here, so is all that followed on its stream.
         if !events.any(|event| event.id == after) {
-            return Replay::Gone;
+            return EventReplay::Gone;
         }
-        Replay::Events(events.filter(|event| event.id.stream == after.stream).cloned().collect())
+        EventReplay::Events(events.filter(|event| event.id.stream == after.stream).cloned().collect())
     }
 }
 
 impl EventStore for MemoryEvents {
-    fn append(&self, session: SessionId, event: Event, now: Timestamp) {
+    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) {
         let mut log = self.log();
-        self.free_old(&mut log, now, FREED_PER_APPEND);
+        self.free_expired(&mut log, now, MAX_FREED_PER_APPEND);
         if self.make_room(&mut log, session, event.data.len()) {
             log.push(session, event, now);
         } else {
@@ -120,7 +122,7 @@ impl EventStore for MemoryEvents {
         session: SessionId,
         after: EventId,
         now: Timestamp,
-    ) -> BoxFuture<'_, Result<Replay, StoreError>> {
+    ) -> BoxFuture<'_, Result<EventReplay, StoreError>> {
         Box::pin(async move { Ok(self.replay_now(session, after, now)) })
     }
 
@@ -130,8 +132,8 @@ impl EventStore for MemoryEvents {
 
     fn expire(&self, now: Timestamp) {
         loop {
-            let freed = self.free_old(&mut self.log(), now, FREED_PER_LOCK);
-            if freed < FREED_PER_LOCK {
+            let freed = self.free_expired(&mut self.log(), now, MAX_FREED_PER_LOCK);
+            if freed < MAX_FREED_PER_LOCK {
                 return;
             }
         }
@@ -150,9 +152,9 @@ impl fmt::Debug for MemoryEvents {
     }
 }
 
-struct Kept {
-    event: Event,
-    at: Timestamp,
+struct LoggedEvent {
+    event: StreamEvent,
+    appended_at: Timestamp,
     /// The event's place among the events of all sessions.
     serial: u64,
 }
@@ -160,7 +162,7 @@ struct Kept {
 /// The events of one session in the order they were sent, never empty while it is in the log.
 #[derive(Default)]
 struct SessionLog {
-    events: VecDeque<Kept>,
+    events: VecDeque<LoggedEvent>,
     /// The bytes of data in `events`.
     data: usize,
 }
@@ -176,7 +178,7 @@ impl SessionLog {
 }
 
 #[derive(Default)]
-struct Log {
+struct EventLog {
     sessions: HashMap<SessionId, SessionLog>,
     /// Each session under the serial of its first event.
     by_first: BTreeMap<u64, SessionId>,
@@ -185,17 +187,17 @@ struct Log {
     bytes: usize,
 }
 
-impl Log {
-    fn oldest(&self) -> Option<(SessionId, &Kept)> {
+impl EventLog {
+    fn oldest(&self) -> Option<(SessionId, &LoggedEvent)> {
         let (_, session) = self.by_first.first_key_value()?;
         Some((*session, self.first_of(*session)?))
     }
 
-    fn first_of(&self, session: SessionId) -> Option<&Kept> {
+    fn first_of(&self, session: SessionId) -> Option<&LoggedEvent> {
         self.sessions.get(&session)?.events.front()
     }
 
-    fn push(&mut self, session: SessionId, event: Event, at: Timestamp) {
+    fn push(&mut self, session: SessionId, event: StreamEvent, at: Timestamp) {
         let serial = self.next_serial;
         self.next_serial += 1;
         let own = self.sessions.entry(session).or_default();
@@ -205,7 +207,7 @@ impl Log {
         }
         self.bytes += EVENT_COST + event.data.len();
         own.data += event.data.len();
-        own.events.push_back(Kept { event, at, serial });
+        own.events.push_back(LoggedEvent { event, appended_at: at, serial });
     }
 
     fn drop_first(&mut self, session: SessionId) {
@@ -231,7 +233,7 @@ impl Log {
         self.retain(session, |event| event.id.stream != stream);
     }
 
-    fn retain(&mut self, session: SessionId, keep: impl Fn(&Event) -> bool) {
+    fn retain(&mut self, session: SessionId, keep: impl Fn(&StreamEvent) -> bool) {
         let Some(mut own) = self.sessions.remove(&session) else { return };
         if let Some(first) = own.events.front() {
             self.by_first.remove(&first.serial);
@@ -263,7 +265,7 @@ mod tests {
         let session = SessionId::random();
         let at = |seq| EventId { stream: StreamId(seq), seq };
         for seq in 0..256 {
-            store.append(session, Event { id: at(seq), data: Bytes::new() }, Timestamp(seq));
+            store.append(session, StreamEvent { id: at(seq), data: Bytes::new() }, Timestamp(seq));
         }
         let room = |store: &MemoryEvents| store.log().sessions[&session].events.capacity();
         assert!(room(&store) >= 256);

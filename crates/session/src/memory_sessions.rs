@@ -10,7 +10,7 @@ use crate::session_store::BoxFuture;
 use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
 
 /// How many sessions `expire` looks at before it lets others have the lock; they wait half a millisecond at most.
-const LOOKS_PER_LOCK: usize = 1024;
+const EXPIRY_CHECKS_PER_LOCK: usize = 1024;
 
 /// Keeps sessions in memory, for a server that runs on one node.
 ///
@@ -18,7 +18,7 @@ const LOOKS_PER_LOCK: usize = 1024;
 /// writes one number; `expire` looks at each session at most once per idle period, or when it is over.
 pub struct MemorySessions {
     limits: SessionLimits,
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
 }
 
 impl MemorySessions {
@@ -27,34 +27,34 @@ impl MemorySessions {
         Self { limits, table: Mutex::default() }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
         // Nothing under the lock calls foreign code, so a panic elsewhere cannot have left the table half changed.
         self.table.lock()
     }
 
     /// Returns when a session is over, if it is not used again.
-    fn end(&self, record: &SessionRecord, used: Timestamp) -> Timestamp {
+    fn expires_at(&self, record: &SessionRecord, used: Timestamp) -> Timestamp {
         used.plus(self.limits.idle).min(record.created.plus(self.limits.absolute))
     }
 
-    fn is_over(&self, held: &Held, now: Timestamp) -> bool {
-        self.end(&held.record, held.used) <= now
+    fn is_expired(&self, held: &SessionEntry, now: Timestamp) -> bool {
+        self.expires_at(&held.record, held.used_at) <= now
     }
 
     /// Finds a session that is not over and starts its idle clock again.
-    fn use_session<'t>(
+    fn get_and_touch<'t>(
         &self,
-        table: &'t mut Table,
+        table: &'t mut SessionTable,
         id: SessionId,
         owner: Option<&Principal>,
         now: Timestamp,
-    ) -> Option<&'t mut Held> {
+    ) -> Option<&'t mut SessionEntry> {
         let held = table.sessions.get_mut(&id)?;
-        if owner.is_some_and(|owner| *owner != held.record.principal) || self.is_over(held, now) {
+        if owner.is_some_and(|owner| *owner != held.record.principal) || self.is_expired(held, now) {
             return None;
         }
         // The clock can step back, and two requests can get here in the other order; neither shortens a session's life.
-        held.used = held.used.max(now);
+        held.used_at = held.used_at.max(now);
         Some(held)
     }
 
@@ -62,7 +62,7 @@ impl MemorySessions {
         if record.raw_bytes() > self.limits.record_bytes {
             return Err(StoreError::TooLarge);
         }
-        let record = record.detached();
+        let record = record.into_owned_buffers();
         let mut table = self.table();
         if table.sessions.contains_key(&record.id) {
             return Err(StoreError::Duplicate);
@@ -73,9 +73,9 @@ impl MemorySessions {
         }
         let is_one_party = matches!(record.principal, Principal::Named(_));
         if is_one_party && table.count_of(&record.principal) >= self.limits.per_principal {
-            return Err(StoreError::TooManyOfPrincipal);
+            return Err(StoreError::PrincipalQuotaExceeded);
         }
-        table.insert(Held { look_at: self.end(&record, now), used: now, record });
+        table.insert(SessionEntry { next_check: self.expires_at(&record, now), used_at: now, record });
         Ok(())
     }
 
@@ -83,10 +83,10 @@ impl MemorySessions {
         if record.raw_bytes() > self.limits.record_bytes {
             return Err(StoreError::TooLarge);
         }
-        let record = record.detached();
+        let record = record.into_owned_buffers();
         let mut table = self.table();
         let before = table.bytes;
-        let Some(held) = self.use_session(&mut table, record.id, Some(&record.principal), now) else {
+        let Some(held) = self.get_and_touch(&mut table, record.id, Some(&record.principal), now) else {
             return Ok(false);
         };
         let bytes = before - held.record.raw_bytes() + record.raw_bytes();
@@ -99,21 +99,21 @@ impl MemorySessions {
         Ok(true)
     }
 
-    /// Looks at up to [`LOOKS_PER_LOCK`] sessions that are due, and says whether that was all.
-    fn expire_some(&self, now: Timestamp, over: &mut Vec<SessionId>) -> Progress {
+    /// Looks at up to [`EXPIRY_CHECKS_PER_LOCK`] sessions that are due, and says whether that was all.
+    fn expire_some(&self, now: Timestamp, over: &mut Vec<SessionId>) -> ExpiryProgress {
         let mut table = self.table();
-        for _ in 0..LOOKS_PER_LOCK {
-            let Some(id) = table.take_due(now) else { return Progress::Done };
+        for _ in 0..EXPIRY_CHECKS_PER_LOCK {
+            let Some(id) = table.take_due(now) else { return ExpiryProgress::Done };
             let Some(held) = table.sessions.get(&id) else { continue };
-            let end = self.end(&held.record, held.used);
+            let end = self.expires_at(&held.record, held.used_at);
             if end > now {
-                table.look_again(id, end);
+                table.schedule_check(id, end);
             } else {
                 table.remove(id);
                 over.push(id);
             }
         }
-        Progress::More
+        ExpiryProgress::More
     }
 
     fn delete_now(&self, id: SessionId, principal: &Principal) -> bool {
@@ -129,7 +129,7 @@ impl MemorySessions {
         let table = self.table();
         let ids = table.by_principal.get(principal).into_iter().flatten();
         ids.filter_map(|id| table.sessions.get(id))
-            .filter(|held| !self.is_over(held, now))
+            .filter(|held| !self.is_expired(held, now))
             .map(|held| held.record.clone())
             .collect()
     }
@@ -148,7 +148,7 @@ impl SessionStore for MemorySessions {
     ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
         Box::pin(async move {
             let mut table = self.table();
-            Ok(self.use_session(&mut table, id, Some(principal), now).map(|held| held.record.clone()))
+            Ok(self.get_and_touch(&mut table, id, Some(principal), now).map(|held| held.record.clone()))
         })
     }
 
@@ -157,7 +157,7 @@ impl SessionStore for MemorySessions {
     }
 
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        Box::pin(async move { Ok(self.use_session(&mut self.table(), id, None, now).is_some()) })
+        Box::pin(async move { Ok(self.get_and_touch(&mut self.table(), id, None, now).is_some()) })
     }
 
     fn delete<'a>(
@@ -171,7 +171,7 @@ impl SessionStore for MemorySessions {
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>> {
         Box::pin(async move {
             let mut over = Vec::new();
-            while let Progress::More = self.expire_some(now, &mut over) {}
+            while let ExpiryProgress::More = self.expire_some(now, &mut over) {}
             Ok(over)
         })
     }
@@ -195,45 +195,45 @@ impl fmt::Debug for MemorySessions {
         let table = self.table();
         f.debug_struct("MemorySessions")
             .field("sessions", &table.sessions.len())
-            .field("looks", &table.by_look.len())
+            .field("looks", &table.by_next_check.len())
             .field("principals", &table.by_principal.len())
             .finish_non_exhaustive()
     }
 }
 
-enum Progress {
+enum ExpiryProgress {
     Done,
     More,
 }
 
-struct Held {
+struct SessionEntry {
     record: SessionRecord,
-    used: Timestamp,
+    used_at: Timestamp,
     /// When `expire` next looks at the session: at its end as it was foreseen at the last look.
     ///
     /// Use moves the end but not the look, so that it need not touch the index; a look that comes too early is repeated.
-    look_at: Timestamp,
+    next_check: Timestamp,
 }
 
 /// The sessions and their two indexes, which change only together.
 #[derive(Default)]
-struct Table {
-    sessions: HashMap<SessionId, Held>,
-    by_look: BTreeSet<(Timestamp, SessionId)>,
+struct SessionTable {
+    sessions: HashMap<SessionId, SessionEntry>,
+    by_next_check: BTreeSet<(Timestamp, SessionId)>,
     by_principal: HashMap<Principal, HashSet<SessionId>>,
     /// The JSON of all records.
     bytes: usize,
 }
 
-impl Table {
+impl SessionTable {
     fn count_of(&self, principal: &Principal) -> usize {
         self.by_principal.get(principal).map_or(0, HashSet::len)
     }
 
-    fn insert(&mut self, held: Held) {
+    fn insert(&mut self, held: SessionEntry) {
         let id = held.record.id;
         self.bytes += held.record.raw_bytes();
-        self.by_look.insert((held.look_at, id));
+        self.by_next_check.insert((held.next_check, id));
         self.by_principal.entry(held.record.principal.clone()).or_default().insert(id);
         self.sessions.insert(id, held);
     }
@@ -241,7 +241,7 @@ impl Table {
     fn remove(&mut self, id: SessionId) {
         let Some(held) = self.sessions.remove(&id) else { return };
         self.bytes -= held.record.raw_bytes();
-        self.by_look.remove(&(held.look_at, id));
+        self.by_next_check.remove(&(held.next_check, id));
         if let Entry::Occupied(mut own) = self.by_principal.entry(held.record.principal) {
             own.get_mut().remove(&id);
             if own.get().is_empty() {
@@ -252,16 +252,16 @@ impl Table {
 
     /// Takes the next session that `expire` has to look at out of its index.
     fn take_due(&mut self, now: Timestamp) -> Option<SessionId> {
-        if self.by_look.first()?.0 > now {
+        if self.by_next_check.first()?.0 > now {
             return None;
         }
-        self.by_look.pop_first().map(|(_, id)| id)
+        self.by_next_check.pop_first().map(|(_, id)| id)
     }
 
-    fn look_again(&mut self, id: SessionId, at: Timestamp) {
+    fn schedule_check(&mut self, id: SessionId, at: Timestamp) {
         if let Some(held) = self.sessions.get_mut(&id) {
-            held.look_at = at;
-            self.by_look.insert((at, id));
+            held.next_check = at;
+            self.by_next_check.insert((at, id));
         }
     }
 }

@@ -3,38 +3,38 @@
 use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 
-use crate::bag_table::BagTable;
 use crate::session_store::BoxFuture;
+use crate::state_table::StateTable;
 use crate::{
-    Principal, Replaced, StateHandle, StateLimits, StateRecord, StateStore, StoreError, StoredState,
+    Principal, ReplaceOutcome, StateHandle, StateLimits, StateRecord, StateStore, StoreError, StoredState,
     Timestamp,
 };
 
 /// Keeps bags of JSON in memory, for a server that runs on one node.
 pub struct MemoryStates {
-    table: Mutex<BagTable<StoredState>>,
+    table: Mutex<StateTable<StoredState>>,
 }
 
 impl MemoryStates {
     /// Makes an empty store.
     pub fn new(limits: StateLimits) -> Self {
-        Self { table: Mutex::new(BagTable::new(limits)) }
+        Self { table: Mutex::new(StateTable::new(limits)) }
     }
 
-    fn table(&self) -> MutexGuard<'_, BagTable<StoredState>> {
+    fn table(&self) -> MutexGuard<'_, StateTable<StoredState>> {
         self.table.lock()
     }
 
     fn create_now(&self, record: StateRecord, now: Timestamp) -> Result<(), StoreError> {
         let StateRecord { handle, principal, lifetime, value } = record;
-        let value = value.detached();
+        let value = value.to_owned_buffer();
         let mut table = self.table();
         if value.as_str().len() > table.limits().bytes {
             return Err(StoreError::TooLarge);
         }
-        if table.use_bag(handle, &principal, now).is_some() {
+        if table.get_and_touch(handle, &principal, now).is_some() {
             return Err(StoreError::Duplicate);
         }
         table.insert(handle, &principal, lifetime, StoredState { value, version: 0 }, now);
@@ -46,20 +46,22 @@ impl MemoryStates {
         handle: StateHandle,
         principal: &Principal,
         expected: u64,
-        value: &Raw,
+        value: &RawJson,
         now: Timestamp,
-    ) -> Result<Replaced, StoreError> {
+    ) -> Result<ReplaceOutcome, StoreError> {
         let mut table = self.table();
         let too_large = value.as_str().len() > table.limits().bytes;
-        let Some(stored) = table.use_bag(handle, principal, now) else { return Ok(Replaced::Missing) };
+        let Some(stored) = table.get_and_touch(handle, principal, now) else {
+            return Ok(ReplaceOutcome::Missing);
+        };
         if stored.version != expected {
-            return Ok(Replaced::Outdated);
+            return Ok(ReplaceOutcome::VersionMismatch);
         }
         if too_large {
             return Err(StoreError::TooLarge);
         }
-        *stored = StoredState { value: value.detached(), version: expected + 1 };
-        Ok(Replaced::Done)
+        *stored = StoredState { value: value.to_owned_buffer(), version: expected + 1 };
+        Ok(ReplaceOutcome::Done)
     }
 }
 
@@ -74,7 +76,7 @@ impl StateStore for MemoryStates {
         principal: &'a Principal,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<StoredState>, StoreError>> {
-        Box::pin(async move { Ok(self.table().use_bag(handle, principal, now).cloned()) })
+        Box::pin(async move { Ok(self.table().get_and_touch(handle, principal, now).cloned()) })
     }
 
     fn replace<'a>(
@@ -82,9 +84,9 @@ impl StateStore for MemoryStates {
         handle: StateHandle,
         principal: &'a Principal,
         expected: u64,
-        value: Raw,
+        value: RawJson,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Replaced, StoreError>> {
+    ) -> BoxFuture<'a, Result<ReplaceOutcome, StoreError>> {
         Box::pin(async move { self.replace_now(handle, principal, expected, &value, now) })
     }
 

@@ -38,8 +38,8 @@ impl SessionId {
     }
 
     /// Returns the first eight characters, which are enough to follow a session through a log and too few to use it.
-    pub fn short(self) -> ShortId {
-        ShortId((self.0 >> 96) as u32)
+    pub fn short(self) -> ShortSessionId {
+        ShortSessionId((self.0 >> 96) as u32)
     }
 }
 
@@ -85,15 +85,15 @@ impl fmt::Debug for SessionId {
 
 /// The beginning of a [`SessionId`], for logs: eight characters and an ellipsis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ShortId(u32);
+pub struct ShortSessionId(u32);
 
-impl fmt::Display for ShortId {
+impl fmt::Display for ShortSessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}…", self.0)
     }
 }
 
-impl fmt::Debug for ShortId {
+impl fmt::Debug for ShortSessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -1,6 +1,6 @@
 //! The part of a session that another node would need.
 
-use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_protocol::{LoggingLevel, RawJson, Revision};
 
 use crate::{Principal, SessionId, Timestamp};
 
@@ -16,11 +16,11 @@ pub struct SessionRecord {
     /// The revision that `initialize` settled on.
     pub revision: Revision,
     /// The client's capabilities as it sent them.
-    pub capabilities: Raw,
+    pub capabilities: RawJson,
     /// The client's `clientInfo` as it sent it, where it did.
-    pub client: Option<Raw>,
+    pub client: Option<RawJson>,
     /// The level set by `logging/setLevel`, if it was.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LoggingLevel>,
     /// When the session was opened; its absolute age counts from here.
     pub created: Timestamp,
 }
@@ -34,19 +34,19 @@ impl SessionRecord {
 
     /// Copies the record's JSON out of the message that it came in.
     ///
-    /// A [`Raw`] keeps the whole buffer of its message alive, which may be a hundred times its own size. A store that keeps
+    /// A [`RawJson`] keeps the whole buffer of its message alive, which may be a hundred times its own size. A store that keeps
     /// records in memory keeps detached ones.
     #[must_use]
-    pub fn detached(mut self) -> Self {
-        self.capabilities = detach(self.capabilities);
-        self.client = self.client.map(detach);
+    pub fn into_owned_buffers(mut self) -> Self {
+        self.capabilities = to_owned_buffer(self.capabilities);
+        self.client = self.client.map(to_owned_buffer);
         self
     }
 }
 
-fn detach(raw: Raw) -> Raw {
+fn to_owned_buffer(raw: RawJson) -> RawJson {
     // The text was one JSON value already, so reading it again cannot fail; if it did, sharing is still correct.
-    Raw::parse(raw.as_str().to_owned()).unwrap_or(raw)
+    RawJson::parse(raw.as_str().to_owned()).unwrap_or(raw)
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn detached_record_is_equal_and_shares_no_buffer_with_the_message() {
         let message = format!(r#"{{"a":{{"roots":{{}}}},"b":{{"name":"x"}},"c":"{}"}}"#, "y".repeat(4096));
-        let message = Raw::parse(message).unwrap();
+        let message = RawJson::parse(message).unwrap();
         let members = message.members().unwrap();
         let record = SessionRecord {
             id: SessionId::random(),
@@ -67,7 +67,7 @@ mod tests {
             log_level: None,
             created: Timestamp(0),
         };
-        let detached = record.clone().detached();
+        let detached = record.clone().into_owned_buffers();
         assert_eq!(detached, record);
         assert_eq!(detached.raw_bytes(), r#"{"roots":{}}{"name":"x"}"#.len());
         let inside = message.as_str().as_bytes().as_ptr_range();

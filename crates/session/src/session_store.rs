@@ -31,7 +31,7 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
     /// Stores a new session and starts its idle clock.
     ///
     /// # Errors
-    /// [`StoreError::Full`], [`StoreError::TooManyOfPrincipal`], [`StoreError::TooLarge`] or [`StoreError::Duplicate`]; the
+    /// [`StoreError::Full`], [`StoreError::PrincipalQuotaExceeded`], [`StoreError::TooLarge`] or [`StoreError::Duplicate`]; the
     /// store is unchanged then.
     fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
@@ -108,7 +108,7 @@ pub enum StoreError {
     Full,
     /// As many sessions as this principal may have.
     #[error("the principal has as many sessions as it may have")]
-    TooManyOfPrincipal,
+    PrincipalQuotaExceeded,
     /// More JSON in the record than it may hold.
     #[error("the session's record is larger than the store keeps")]
     TooLarge,

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 
 use crate::session_store::BoxFuture;
-use crate::{Lifetime, Principal, StateHandle, StoreError, Timestamp};
+use crate::{Principal, StateHandle, StateLifetime, StoreError, Timestamp};
 
 /// A new bag of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,27 +15,27 @@ pub struct StateRecord {
     /// The only party that the bag is ever given to.
     pub principal: Principal,
     /// What ends the bag beside the store's limits.
-    pub lifetime: Lifetime,
+    pub lifetime: StateLifetime,
     /// What is in it.
-    pub value: Raw,
+    pub value: RawJson,
 }
 
 /// What is in a bag, and how often that was replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredState {
     /// What is in it.
-    pub value: Raw,
+    pub value: RawJson,
     /// The version, 0 for what the bag was made with; every replacement makes it one greater.
     pub version: u64,
 }
 
 /// What became of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
+pub enum ReplaceOutcome {
     /// The value is the new one.
     Done,
     /// Someone else replaced it first, so it is as they left it.
-    Outdated,
+    VersionMismatch,
     /// There is no such bag.
     Missing,
 }
@@ -75,9 +75,9 @@ pub trait StateStore: Send + Sync + Debug + 'static {
         handle: StateHandle,
         principal: &'a Principal,
         expected: u64,
-        value: Raw,
+        value: RawJson,
         now: Timestamp,
-    ) -> BoxFuture<'a, Result<Replaced, StoreError>>;
+    ) -> BoxFuture<'a, Result<ReplaceOutcome, StoreError>>;
 
     /// Removes a bag whose session is over.
     ///

@@ -57,7 +57,7 @@ pub trait Channel: Send + 'static {
     /// Cancel safe: what was read so far stays in the channel.
     ///
     /// # Errors
-    /// [`ReceiveError::TooLong`] and [`ReceiveError::Untaken`] lose one message and the channel goes on;
+    /// [`ReceiveError::TooLong`] and [`ReceiveError::Rejected`] lose one message and the channel goes on;
     /// [`ReceiveError::Broken`] ends it.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>>;
 
@@ -77,7 +77,7 @@ pub trait Channel: Send + 'static {
     ///
     /// That is more than [`Channel::queued`] where a buffer is kept until its last byte is written, or has room to grow. A
     /// driver that serves many channels holds the memory of all of them together to a bound by this.
-    fn held(&self) -> usize {
+    fn queued_memory(&self) -> usize {
         self.queued()
     }
 
@@ -85,7 +85,7 @@ pub trait Channel: Send + 'static {
     ///
     /// A driver that serves many channels holds all of them together to a bound by this. Without it, what a channel gathers
     /// is not counted before it is a message.
-    fn unreceived(&self) -> usize {
+    fn unread_bytes(&self) -> usize {
         0
     }
 }
@@ -107,12 +107,12 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
         (**self).queued()
     }
 
-    fn held(&self) -> usize {
-        (**self).held()
+    fn queued_memory(&self) -> usize {
+        (**self).queued_memory()
     }
 
-    fn unreceived(&self) -> usize {
-        (**self).unreceived()
+    fn unread_bytes(&self) -> usize {
+        (**self).unread_bytes()
     }
 }
 
@@ -128,7 +128,7 @@ pub enum ReceiveError {
     },
     /// One message of ours was not taken by the peer, and the channel goes on.
     #[error("a message was not taken: {why}")]
-    Untaken {
+    Rejected {
         /// The message as it was sent.
         message: Bytes,
         /// Why it was not taken.

@@ -20,8 +20,8 @@ pub(crate) struct FrameSplitter {
     /// What is here of the header of the next frame.
     header: Vec<u8>,
     /// The payload that is to come of the frame, and of the fragment that it is in.
-    left: u64,
-    left_of_fragment: u64,
+    payload_left: u64,
+    fragment_left: u64,
     /// Of a frame that is split, whether it is the last of its message, and its mask.
     last: u8,
     mask: Option<[u8; 4]>,
@@ -30,20 +30,27 @@ pub(crate) struct FrameSplitter {
 impl FrameSplitter {
     /// Makes one for messages of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit: limit as u64, header: Vec::new(), left: 0, left_of_fragment: 0, last: 0, mask: None }
+        Self {
+            limit: limit as u64,
+            header: Vec::new(),
+            payload_left: 0,
+            fragment_left: 0,
+            last: 0,
+            mask: None,
+        }
     }
 
     /// Takes what was read and gives what the decoder is to read instead. A header is given only when it is whole.
     pub(crate) fn feed(&mut self, mut input: &[u8], mut give: impl FnMut(&[u8])) {
         while !input.is_empty() {
-            if self.left_of_fragment > 0 {
-                let most = usize::try_from(self.left_of_fragment).unwrap_or(usize::MAX);
+            if self.fragment_left > 0 {
+                let most = usize::try_from(self.fragment_left).unwrap_or(usize::MAX);
                 let (payload, rest) = input.split_at_checked(most).unwrap_or((input, &[]));
                 give(payload);
                 input = rest;
-                self.left_of_fragment -= payload.len() as u64;
-                self.left -= payload.len() as u64;
-                if self.left_of_fragment == 0 && self.left > 0 {
+                self.fragment_left -= payload.len() as u64;
+                self.payload_left -= payload.len() as u64;
+                if self.fragment_left == 0 && self.payload_left > 0 {
                     self.begin_fragment(0, &mut give);
                 }
                 continue;
@@ -61,9 +68,9 @@ impl FrameSplitter {
 
     fn begin_frame(&mut self, give: &mut impl FnMut(&[u8])) {
         let first = self.header.first().copied().unwrap_or_default();
-        self.left = payload_length(&self.header);
-        if first & CONTROL != 0 || self.left <= SPLIT_BYTES as u64 || self.left > self.limit {
-            self.left_of_fragment = self.left;
+        self.payload_left = payload_length(&self.header);
+        if first & CONTROL != 0 || self.payload_left <= SPLIT_BYTES as u64 || self.payload_left > self.limit {
+            self.fragment_left = self.payload_left;
             return give(&self.header);
         }
         self.last = first & FINAL;
@@ -73,9 +80,9 @@ impl FrameSplitter {
 
     /// Gives the header of the next fragment; the last one ends the message if the frame does.
     fn begin_fragment(&mut self, first: u8, give: &mut impl FnMut(&[u8])) {
-        let length = u16::try_from(self.left.min(SPLIT_BYTES as u64)).unwrap_or(u16::MAX);
-        self.left_of_fragment = u64::from(length);
-        let is_last = self.left_of_fragment == self.left;
+        let length = u16::try_from(self.payload_left.min(SPLIT_BYTES as u64)).unwrap_or(u16::MAX);
+        self.fragment_left = u64::from(length);
+        let is_last = self.fragment_left == self.payload_left;
         let masked = if self.mask.is_some() { MASKED } else { 0 };
         give(&[if is_last { first | self.last } else { first }]);
         match u8::try_from(length) {

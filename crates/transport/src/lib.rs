@@ -3,14 +3,14 @@
 //! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
 
 mod channel;
-mod counted;
+mod counting_stream;
 #[cfg(feature = "dial")]
 pub mod dial;
 mod frame_split;
 #[cfg(feature = "dial")]
 pub mod http;
 pub mod http1;
-mod lines;
+mod line_channel;
 mod memory;
 mod mock;
 pub mod process;
@@ -21,12 +21,12 @@ mod url;
 mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
-pub use self::lines::Lines;
+pub use self::line_channel::LineChannel;
 pub use self::memory::{MemoryChannel, memory};
-pub use self::mock::{Mock, MockChannel, mock};
+pub use self::mock::{MockChannel, MockPeer, mock};
 pub use self::process::{Command, CommandLineError};
 pub use self::secret::Secret;
 pub use self::stdio::{StdioChannel, stdio};
-pub use self::target::{Opener, Target, TargetError};
-pub use self::url::{Scheme, Url, UrlError};
-pub use self::websocket::{Closing, Party, WebSocketChannel, accept_key};
+pub use self::target::{ChannelOpener, Target, TargetError};
+pub use self::url::{Url, UrlError, UrlScheme};
+pub use self::websocket::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};

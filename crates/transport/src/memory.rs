@@ -12,7 +12,7 @@ use crate::channel::{Channel, ReceiveError};
 ///
 /// At most `capacity` messages wait in each direction; beyond that the sender's flush waits for the reader.
 pub fn memory(capacity: usize) -> (MemoryChannel, MemoryChannel) {
-    let (there, back) = (Arc::new(Pipe::new(capacity)), Arc::new(Pipe::new(capacity)));
+    let (there, back) = (Arc::new(MemoryPipe::new(capacity)), Arc::new(MemoryPipe::new(capacity)));
     let left = MemoryChannel { incoming: back.clone(), outgoing: there.clone(), waiting: VecDeque::new() };
     let right = MemoryChannel { incoming: there, outgoing: back, waiting: VecDeque::new() };
     (left, right)
@@ -21,32 +21,32 @@ pub fn memory(capacity: usize) -> (MemoryChannel, MemoryChannel) {
 /// One end of a channel within this process.
 #[derive(Debug)]
 pub struct MemoryChannel {
-    incoming: Arc<Pipe>,
-    outgoing: Arc<Pipe>,
+    incoming: Arc<MemoryPipe>,
+    outgoing: Arc<MemoryPipe>,
     waiting: VecDeque<Bytes>,
 }
 
 /// One direction.
 #[derive(Debug)]
-struct Pipe {
+struct MemoryPipe {
     capacity: usize,
-    state: Mutex<PipeState>,
+    state: Mutex<MemoryPipeState>,
 }
 
 #[derive(Debug, Default)]
-struct PipeState {
+struct MemoryPipeState {
     messages: VecDeque<Bytes>,
     closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
-impl Pipe {
+impl MemoryPipe {
     fn new(capacity: usize) -> Self {
         Self { capacity: capacity.max(1), state: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, PipeState> {
+    fn lock(&self) -> MutexGuard<'_, MemoryPipeState> {
         self.state.lock()
     }
 
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Counter(AtomicUsize);
+    struct ReaderWakeCounter(AtomicUsize);
 
-    impl Wake for Counter {
+    impl Wake for ReaderWakeCounter {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_flush_wakes_the_reader_only_if_there_is_something_to_read() {
         let (mut left, mut right) = memory(1);
-        let counter = Arc::<Counter>::default();
+        let counter = Arc::<ReaderWakeCounter>::default();
         let waker = Waker::from(counter.clone());
         let mut cx = Context::from_waker(&waker);
         assert!(right.poll_receive(&mut cx).is_pending());

@@ -16,7 +16,7 @@ use crate::channel::{Channel, ReceiveError};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let (mock, mut channel) = mock();
-/// mock.answer(|sent| sent.contains("ping").then(|| sent.replace("ping", "pong")));
+/// mock.respond_with(|sent| sent.contains("ping").then(|| sent.replace("ping", "pong")));
 ///
 /// // What is under test would do this.
 /// channel.send(r#"{"method":"ping"}"#);
@@ -33,28 +33,28 @@ use crate::channel::{Channel, ReceiveError};
 /// assert!(mock.is_closed());
 /// # });
 /// ```
-pub fn mock() -> (Mock, MockChannel) {
-    let state = Arc::<Mutex<State>>::default();
-    (Mock { state: state.clone() }, MockChannel { state, queued: VecDeque::new() })
+pub fn mock() -> (MockPeer, MockChannel) {
+    let state = Arc::<Mutex<MockState>>::default();
+    (MockPeer { state: state.clone() }, MockChannel { state, queued: VecDeque::new() })
 }
 
 /// The script of a [`MockChannel`]; clones write the same one.
 #[derive(Clone, Debug)]
-pub struct Mock {
-    state: Arc<Mutex<State>>,
+pub struct MockPeer {
+    state: Arc<Mutex<MockState>>,
 }
 
 /// A channel whose peer is a script.
 #[derive(Debug)]
 pub struct MockChannel {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MockState>>,
     queued: VecDeque<String>,
 }
 
-type Answer = Box<dyn FnMut(&str) -> Option<String> + Send>;
+type MockResponder = Box<dyn FnMut(&str) -> Option<String> + Send>;
 
 #[derive(Default)]
-struct State {
+struct MockState {
     incoming: VecDeque<Result<Bytes, ReceiveError>>,
     /// The peer sends nothing after what is left.
     ended: bool,
@@ -62,12 +62,12 @@ struct State {
     closed: bool,
     sent: Vec<String>,
     failure: Option<io::Error>,
-    answer: Option<Answer>,
+    responder: Option<MockResponder>,
     reader: Option<Waker>,
     watchers: Vec<Waker>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for MockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { incoming, ended, closed, sent, failure, .. } = self;
         f.debug_struct("State")
@@ -80,35 +80,35 @@ impl fmt::Debug for State {
     }
 }
 
-impl Mock {
+impl MockPeer {
     /// Plays a message of the peer.
     pub fn receive(&self, message: impl Into<Bytes>) {
-        self.change(|state| state.incoming.push_back(Ok(message.into())));
+        self.update(|state| state.incoming.push_back(Ok(message.into())));
     }
 
     /// Plays a message that cannot be received.
     pub fn fail_receive(&self, error: ReceiveError) {
-        self.change(|state| state.incoming.push_back(Err(error)));
+        self.update(|state| state.incoming.push_back(Err(error)));
     }
 
     /// Answers everything that is sent from now on, where the function has an answer to it.
-    pub fn answer(&self, answer: impl FnMut(&str) -> Option<String> + Send + 'static) {
-        self.change(|state| state.answer = Some(Box::new(answer)));
+    pub fn respond_with(&self, answer: impl FnMut(&str) -> Option<String> + Send + 'static) {
+        self.update(|state| state.responder = Some(Box::new(answer)));
     }
 
     /// Makes the next flush that has something to send fail; what was to be sent is lost.
     pub fn fail_next_send(&self, error: io::Error) {
-        self.change(|state| state.failure = Some(error));
+        self.update(|state| state.failure = Some(error));
     }
 
     /// Ends what the peer sends; what was played before is still received, and the peer still reads.
     pub fn end(&self) {
-        self.change(|state| state.ended = true);
+        self.update(|state| state.ended = true);
     }
 
     /// Takes the peer away: nothing more is received, and whatever is sent fails.
     pub fn close(&self) {
-        self.change(|state| {
+        self.update(|state| {
             state.closed = true;
             state.incoming.clear();
         });
@@ -148,7 +148,7 @@ impl Mock {
         .await
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn update(&self, change: impl FnOnce(&mut MockState)) {
         let mut state = lock(&self.state);
         change(&mut state);
         wake(state);
@@ -185,12 +185,12 @@ impl Channel for MockChannel {
         }
         for message in self.queued.drain(..) {
             // The function is the test's own, and may well use the mock itself.
-            if let Some(mut answer) = state.answer.take() {
+            if let Some(mut answer) = state.responder.take() {
                 drop(state);
                 let answered = answer(&message);
                 state = lock(&self.state);
                 state.incoming.extend(answered.map(|answer| Ok(answer.into())));
-                state.answer.get_or_insert(answer);
+                state.responder.get_or_insert(answer);
             }
             state.sent.push(message);
         }
@@ -211,12 +211,12 @@ impl Drop for MockChannel {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<MockState>) -> MutexGuard<'_, MockState> {
     state.lock()
 }
 
 /// Wakes everybody, with the lock given back first.
-fn wake(mut state: MutexGuard<'_, State>) {
+fn wake(mut state: MutexGuard<'_, MockState>) {
     let wakers: Vec<Waker> = state.reader.take().into_iter().chain(state.watchers.drain(..)).collect();
     drop(state);
     wakers.into_iter().for_each(Waker::wake);
@@ -253,7 +253,7 @@ mod tests {
     async fn the_functions_of_a_test_may_use_the_mock_themselves() {
         let (mock, mut channel) = mock();
         let script = mock.clone();
-        mock.answer(move |sent| {
+        mock.respond_with(move |sent| {
             script.receive(format!("{} messages before {sent}", script.sent().len()));
             (sent == "two").then(|| "an answer to two".to_owned())
         });

@@ -3,10 +3,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::lines::Lines;
+use crate::line_channel::LineChannel;
 
 /// The channel over this process's standard input and output.
-pub type StdioChannel = Lines<StdioReader, StdioWriter>;
+pub type StdioChannel = LineChannel<StdioReader, StdioWriter>;
 
 /// Takes standard input and output as a channel whose messages have at most `limit` bytes.
 ///
@@ -18,19 +18,19 @@ pub type StdioChannel = Lines<StdioReader, StdioWriter>;
 /// A descriptor cannot be duplicated.
 pub fn stdio(limit: usize) -> std::io::Result<StdioChannel> {
     let (reader, writer) = system::open()?;
-    Ok(Lines::new(reader, writer, limit))
+    Ok(LineChannel::new(reader, writer, limit))
 }
 
 /// Standard input in its fastest form.
 #[derive(Debug)]
-pub struct StdioReader(Reader);
+pub struct StdioReader(StdinSource);
 
 /// Standard output in its fastest form.
 #[derive(Debug)]
-pub struct StdioWriter(Writer);
+pub struct StdioWriter(StdoutSink);
 
 #[derive(Debug)]
-enum Reader {
+enum StdinSource {
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Receiver),
     #[cfg(unix)]
@@ -39,7 +39,7 @@ enum Reader {
 }
 
 #[derive(Debug)]
-enum Writer {
+enum StdoutSink {
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Sender),
     #[cfg(unix)]
@@ -59,7 +59,7 @@ mod system {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    use super::{Reader, StdioReader, StdioWriter, Writer};
+    use super::{StdinSource, StdioReader, StdioWriter, StdoutSink};
 
     pub(super) fn open() -> io::Result<(StdioReader, StdioWriter)> {
         let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
@@ -68,28 +68,28 @@ mod system {
         Ok((StdioReader(reader(input)?), StdioWriter(writer(output)?)))
     }
 
-    fn reader(fd: OwnedFd) -> io::Result<Reader> {
+    fn reader(fd: OwnedFd) -> io::Result<StdinSource> {
         Ok(match kind(&fd)? {
-            FileType::Fifo => Reader::Pipe(
+            FileType::Fifo => StdinSource::Pipe(
                 // Opening the pipe anew gives it a mode of its own, so that others who hold it do not find it non-blocking.
                 match pipe::OpenOptions::new().open_receiver(own_path(&fd)) {
                     Ok(receiver) => receiver,
                     Err(_) => pipe::Receiver::from_owned_fd(fd)?,
                 },
             ),
-            FileType::Socket => Reader::Socket(socket(fd)?),
-            _ => Reader::Other(tokio::io::stdin()),
+            FileType::Socket => StdinSource::Socket(socket(fd)?),
+            _ => StdinSource::Other(tokio::io::stdin()),
         })
     }
 
-    fn writer(fd: OwnedFd) -> io::Result<Writer> {
+    fn writer(fd: OwnedFd) -> io::Result<StdoutSink> {
         Ok(match kind(&fd)? {
-            FileType::Fifo => Writer::Pipe(match pipe::OpenOptions::new().open_sender(own_path(&fd)) {
+            FileType::Fifo => StdoutSink::Pipe(match pipe::OpenOptions::new().open_sender(own_path(&fd)) {
                 Ok(sender) => sender,
                 Err(_) => pipe::Sender::from_owned_fd(fd)?,
             }),
-            FileType::Socket => Writer::Socket(socket(fd)?),
-            _ => Writer::File(tokio::fs::File::from_std(fd.into())),
+            FileType::Socket => StdoutSink::Socket(socket(fd)?),
+            _ => StdoutSink::File(tokio::fs::File::from_std(fd.into())),
         })
     }
 
@@ -111,10 +111,13 @@ mod system {
 
 #[cfg(not(unix))]
 mod system {
-    use super::{Reader, StdioReader, StdioWriter, Writer};
+    use super::{StdinSource, StdioReader, StdioWriter, StdoutSink};
 
     pub(super) fn open() -> std::io::Result<(StdioReader, StdioWriter)> {
-        Ok((StdioReader(Reader::Other(tokio::io::stdin())), StdioWriter(Writer::Other(tokio::io::stdout()))))
+        Ok((
+            StdioReader(StdinSource::Other(tokio::io::stdin())),
+            StdioWriter(StdoutSink::Other(tokio::io::stdout())),
+        ))
     }
 }
 
@@ -126,10 +129,10 @@ impl AsyncRead for StdioReader {
     ) -> Poll<std::io::Result<()>> {
         match &mut self.get_mut().0 {
             #[cfg(unix)]
-            Reader::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buffer),
+            StdinSource::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buffer),
             #[cfg(unix)]
-            Reader::Socket(socket) => Pin::new(socket).poll_read(cx, buffer),
-            Reader::Other(stdin) => Pin::new(stdin).poll_read(cx, buffer),
+            StdinSource::Socket(socket) => Pin::new(socket).poll_read(cx, buffer),
+            StdinSource::Other(stdin) => Pin::new(stdin).poll_read(cx, buffer),
         }
     }
 }
@@ -138,13 +141,13 @@ macro_rules! each_writer {
     ($self:ident, $writer:ident => $action:expr) => {
         match &mut $self.get_mut().0 {
             #[cfg(unix)]
-            Writer::Pipe($writer) => $action,
+            StdoutSink::Pipe($writer) => $action,
             #[cfg(unix)]
-            Writer::Socket($writer) => $action,
+            StdoutSink::Socket($writer) => $action,
             #[cfg(unix)]
-            Writer::File($writer) => $action,
+            StdoutSink::File($writer) => $action,
             #[cfg(not(unix))]
-            Writer::Other($writer) => $action,
+            StdoutSink::Other($writer) => $action,
         }
     };
 }

@@ -37,9 +37,9 @@ pub enum Target {
         file: Option<PathBuf>,
     },
     /// Something that opens channels, a server in this process for one.
-    Channel(Opener),
+    Channel(ChannelOpener),
     /// A text that is nothing of all that; connecting fails with the reason.
-    Unreadable(TargetError),
+    Invalid(TargetError),
 }
 
 /// Why a text is no target.
@@ -83,7 +83,7 @@ impl FromStr for Target {
 
 impl From<&str> for Target {
     fn from(text: &str) -> Self {
-        text.parse().unwrap_or_else(Self::Unreadable)
+        text.parse().unwrap_or_else(Self::Invalid)
     }
 }
 
@@ -111,8 +111,8 @@ impl From<Command> for Target {
     }
 }
 
-impl From<Opener> for Target {
-    fn from(opener: Opener) -> Self {
+impl From<ChannelOpener> for Target {
+    fn from(opener: ChannelOpener) -> Self {
         Self::Channel(opener)
     }
 }
@@ -124,21 +124,21 @@ impl fmt::Display for Target {
             Self::Command(command) => command.fmt(f),
             Self::Name { name, .. } => f.write_str(name),
             Self::Channel(opener) => f.write_str(&opener.label),
-            Self::Unreadable(_) => f.write_str("an unreadable target"),
+            Self::Invalid(_) => f.write_str("an unreadable target"),
         }
     }
 }
 
 /// Opens a fresh channel to the same peer, as often as it is asked to.
 #[derive(Clone)]
-pub struct Opener {
+pub struct ChannelOpener {
     label: Arc<str>,
     open: Arc<OpenFn>,
 }
 
 type OpenFn = dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Channel>>> + Send + Sync;
 
-impl Opener {
+impl ChannelOpener {
     /// Makes an opener; the label is what the peer is called in messages to people.
     pub fn new<F, R, C>(label: impl Into<Arc<str>>, open: F) -> Self
     where
@@ -167,9 +167,9 @@ impl Opener {
     }
 }
 
-impl fmt::Debug for Opener {
+impl fmt::Debug for ChannelOpener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opener").field("label", &self.label).finish_non_exhaustive()
+        f.debug_struct("ChannelOpener").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
@@ -182,11 +182,11 @@ mod tests {
         let table = [
             ("http://127.0.0.1:1/mcp", "Url(Url(http://127.0.0.1:1/mcp))"),
             ("ws://h/", "Url(Url(ws://h/))"),
-            ("ftp://h/", "Unreadable(Url(Scheme))"),
+            ("ftp://h/", "Invalid(Url(Scheme))"),
             ("github", "Name { name: \"github\", file: None }"),
             ("server-2.1", "Name { name: \"server-2.1\", file: None }"),
-            ("", "Unreadable(Command(Empty))"),
-            ("a 'b", "Unreadable(Command(Unclosed('\\'')))"),
+            ("", "Invalid(Command(Empty))"),
+            ("a 'b", "Invalid(Command(Unclosed('\\'')))"),
         ];
         for (text, expected) in table {
             assert_eq!(format!("{:?}", Target::from(text)), expected, "{text}");
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_opener_opens_a_channel_of_its_own_each_time() {
-        let opener = Opener::new("a peer", || async { Ok(crate::memory(1).0) });
+        let opener = ChannelOpener::new("a peer", || async { Ok(crate::memory(1).0) });
         let target = Target::from(opener.clone());
         assert_eq!(target.to_string(), "a peer");
         for _ in 0..2 {

@@ -7,10 +7,10 @@ use http::uri::{Authority, PathAndQuery};
 ///
 /// It is read once and then known to be usable: the scheme is one of four, there is a host, and there is no user name or
 /// password in it. A fragment is dropped, since it is nothing to a server. A query may hold a secret, so that printing an
-/// address leaves it out; [`Url::whole`] has it.
+/// address leaves it out; [`Url::to_full_string`] has it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Url {
-    scheme: Scheme,
+    scheme: UrlScheme,
     /// In lower case, and without the brackets of an IPv6 address.
     host: String,
     port: u16,
@@ -19,7 +19,7 @@ pub struct Url {
 
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// HTTP.
     Http,
     /// HTTP within TLS.
@@ -30,7 +30,7 @@ pub enum Scheme {
     Wss,
 }
 
-impl Scheme {
+impl UrlScheme {
     const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Ws, Self::Wss];
 
     /// Returns its name, in lower case.
@@ -78,7 +78,7 @@ pub enum UrlError {
 
 impl Url {
     /// Returns how the server is spoken to.
-    pub fn scheme(&self) -> Scheme {
+    pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
@@ -109,7 +109,7 @@ impl Url {
     }
 
     /// Returns all of it, the query included.
-    pub fn whole(&self) -> String {
+    pub fn to_full_string(&self) -> String {
         format!("{}{}", self.origin(), self.path)
     }
 
@@ -197,7 +197,7 @@ impl FromStr for Url {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let text = text.trim();
-        let (scheme, rest) = Scheme::ALL
+        let (scheme, rest) = UrlScheme::ALL
             .into_iter()
             .find_map(|scheme| {
                 let (name, rest) = text.split_once("://")?;
@@ -267,7 +267,7 @@ mod tests {
             ("http://a/b c", Err(UrlError::Path)),
         ];
         for (text, expected) in table {
-            let read = text.parse::<Url>().map(|url| url.whole());
+            let read = text.parse::<Url>().map(|url| url.to_full_string());
             assert_eq!(read.as_ref().map(String::as_str), expected.as_ref().copied(), "{text}");
         }
     }
@@ -288,7 +288,7 @@ mod tests {
             ("/a b", Err(UrlError::Path)),
         ];
         for (reference, expected) in table {
-            let read = base.join(reference).map(|url| url.whole());
+            let read = base.join(reference).map(|url| url.to_full_string());
             assert_eq!(read.as_ref().map(String::as_str), expected.as_ref().copied(), "{reference}");
         }
     }

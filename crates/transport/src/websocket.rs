@@ -16,14 +16,14 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use crate::channel::{Channel, ReceiveError};
-use crate::counted::Counted;
+use crate::counting_stream::CountingStream;
 use crate::frame_split::SPLIT_BYTES;
 
 /// The time between two pings.
-const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Pings in a row that a living peer cannot leave unanswered.
-const MOST_UNANSWERED: u32 = 2;
+const MAX_MISSED_PONGS: u32 = 2;
 
 /// What one idle connection costs in each direction; larger messages are gathered beside it.
 const BUFFER_BYTES: usize = 8 * 1024;
@@ -33,22 +33,22 @@ const BUFFER_BYTES: usize = 8 * 1024;
 const FRAGMENT_BYTES: usize = 64 * 1024;
 
 /// The most pongs that may wait to be written. A peer that pings and does not read is not read from beyond this.
-const PONG_BYTES: usize = 8 * 1024;
+const MAX_PONG_BYTES: usize = 8 * 1024;
 
 /// What the write buffer may hold: what is gathered before it is written, one frame, pongs, and a few control frames of ours.
-const WRITE_BUFFER_BYTES: usize = 2 * BUFFER_BYTES + FRAGMENT_BYTES + PONG_BYTES;
+const WRITE_BUFFER_BYTES: usize = 2 * BUFFER_BYTES + FRAGMENT_BYTES + MAX_PONG_BYTES;
 
-/// Returns what a server answers to the `Sec-WebSocket-Key` of a client.
+/// Returns what a server answers to the `Sec-WebSocket-ObjectKey` of a client.
 pub fn accept_key(key: &[u8]) -> String {
     tokio_tungstenite::tungstenite::handshake::derive_accept_key(key)
 }
 
 /// What a ping or pong has at most beside its payload.
-const MOST_CONTROL_HEADER: usize = 6;
+const MAX_CONTROL_HEADER: usize = 6;
 
 /// Which party of a WebSocket this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Party {
+pub enum WebSocketRole {
     /// The one that was connected to.
     Server,
     /// The one that connected.
@@ -58,13 +58,13 @@ pub enum Party {
 /// Why a WebSocket is closed by this party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Closing {
+pub enum CloseReason {
     /// There is nothing more to say (1000).
-    Done,
+    Normal,
     /// This party goes away (1001).
     GoingAway,
     /// The peer broke the rules of WebSocket (1002).
-    Malformed,
+    ProtocolError,
     /// The peer sent something that is not text (1003).
     NotText,
     /// The peer sent text that is not UTF-8 (1007).
@@ -72,19 +72,19 @@ pub enum Closing {
     /// The peer sent a message above the limit (1009).
     TooLong,
     /// This party has no room for the peer now (1013).
-    Busy,
+    TryAgainLater,
 }
 
-impl Closing {
+impl CloseReason {
     fn frame(self) -> CloseFrame {
         let (code, reason) = match self {
-            Self::Done => (CloseCode::Normal, ""),
+            Self::Normal => (CloseCode::Normal, ""),
             Self::GoingAway => (CloseCode::Away, "going away"),
-            Self::Malformed => (CloseCode::Protocol, "not a legal frame"),
+            Self::ProtocolError => (CloseCode::Protocol, "not a legal frame"),
             Self::NotText => (CloseCode::Unsupported, "messages are text"),
             Self::NotUtf8 => (CloseCode::Invalid, "text is UTF-8"),
             Self::TooLong => (CloseCode::Size, "the message is too long"),
-            Self::Busy => (CloseCode::Again, "no room; try again later"),
+            Self::TryAgainLater => (CloseCode::Again, "no room; try again later"),
         };
         CloseFrame { code, reason: Utf8Bytes::from_static(reason) }
     }
@@ -96,7 +96,7 @@ impl Closing {
 /// in both directions, so that flushing fails from then on.
 #[derive(Debug)]
 pub struct WebSocketChannel<S> {
-    socket: WebSocketStream<Counted<S>>,
+    socket: WebSocketStream<CountingStream<S>>,
     /// Messages of which the last fragment is not in the write buffer yet.
     outgoing: VecDeque<Bytes>,
     /// How much of the first one is in the write buffer, or written.
@@ -106,28 +106,28 @@ pub struct WebSocketChannel<S> {
     pongs: usize,
     /// A message that was read before anybody asked for it. Pongs are looked for even while the driver does not receive,
     /// and this is what may stand before them.
-    ahead: Option<Result<Bytes, ReceiveError>>,
+    read_ahead: Option<Result<Bytes, ReceiveError>>,
     closed: bool,
     /// What the peer did that it may not do.
-    offence: Option<Closing>,
+    violation: Option<CloseReason>,
     pings: Interval,
-    unanswered: u32,
+    missed_pongs: u32,
     /// What a ping or pong of the peer has beside its payload.
     control_bytes: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
     /// Makes a channel whose messages have at most `limit` bytes.
-    pub async fn new(stream: S, party: Party, limit: usize) -> Self {
+    pub async fn new(stream: S, party: WebSocketRole, limit: usize) -> Self {
         Self::with_bytes(stream, Bytes::new(), party, limit).await
     }
 
     /// Makes a channel of which some bytes were read already, together with the handshake.
-    pub async fn with_bytes(stream: S, ahead: Bytes, party: Party, limit: usize) -> Self {
+    pub async fn with_bytes(stream: S, ahead: Bytes, party: WebSocketRole, limit: usize) -> Self {
         // What a client sends is masked, with four bytes.
         let (role, control_bytes) = match party {
-            Party::Server => (Role::Server, 6),
-            Party::Client => (Role::Client, 2),
+            WebSocketRole::Server => (Role::Server, 6),
+            WebSocketRole::Client => (Role::Client, 2),
         };
         let config = WebSocketConfig::default()
             .read_buffer_size(BUFFER_BYTES)
@@ -135,22 +135,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             .max_write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(limit))
             .max_frame_size(Some(limit));
-        let mut pings = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             socket: {
-                let counted = Counted::new(stream, &ahead, limit);
+                let counted = CountingStream::new(stream, &ahead, limit);
                 WebSocketStream::from_raw_socket(counted, role, Some(config)).await
             },
             outgoing: VecDeque::new(),
             fragmented: 0,
             queued: 0,
             pongs: 0,
-            ahead: None,
+            read_ahead: None,
             closed: false,
-            offence: None,
+            violation: None,
             pings,
-            unanswered: 0,
+            missed_pongs: 0,
             control_bytes,
         }
     }
@@ -158,8 +158,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
     /// Tells the peer that this party closes, and waits until the peer has closed too.
     ///
     /// Where the peer broke a rule, that is what it is told instead. A peer may never close, so the caller sets a time.
-    pub async fn close(&mut self, closing: Closing) {
-        let frame = self.offence.unwrap_or(closing).frame();
+    pub async fn close(&mut self, closing: CloseReason) {
+        let frame = self.violation.unwrap_or(closing).frame();
         if self.socket.close(Some(frame)).await.is_err() {
             return;
         }
@@ -175,45 +175,45 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         while !self.closed {
-            if self.pongs >= PONG_BYTES
+            if self.pongs >= MAX_PONG_BYTES
                 && let Err(error) = ready!(self.poll_written(cx))
             {
                 self.closed = true;
                 return Poll::Ready(Some(Err(ReceiveError::Broken(error))));
             }
             let read = ready!(Pin::new(&mut self.socket).poll_next(cx));
-            self.unanswered = 0;
+            self.missed_pongs = 0;
             match read {
                 Some(Ok(Message::Text(text))) => {
                     // What was read with it of the next one is little.
-                    self.socket.get_mut().read = 0;
-                    return Poll::Ready(Some(Ok(exact(text.into()))));
+                    self.socket.get_mut().bytes_read = 0;
+                    return Poll::Ready(Some(Ok(shrink_to_message(text.into()))));
                 }
-                Some(Ok(Message::Binary(_))) => self.offend(Closing::NotText),
+                Some(Ok(Message::Binary(_))) => self.record_violation(CloseReason::NotText),
                 Some(Ok(Message::Ping(payload))) => {
-                    self.pongs += MOST_CONTROL_HEADER + payload.len();
-                    self.pass_control(&payload);
+                    self.pongs += MAX_CONTROL_HEADER + payload.len();
+                    self.discount_control(&payload);
                 }
-                Some(Ok(Message::Pong(payload))) => self.pass_control(&payload),
+                Some(Ok(Message::Pong(payload))) => self.discount_control(&payload),
                 Some(Ok(Message::Close(_) | Message::Frame(_))) => {}
-                Some(Err(Error::Capacity(_))) => self.offend(Closing::TooLong),
-                Some(Err(Error::Utf8(_))) => self.offend(Closing::NotUtf8),
+                Some(Err(Error::Capacity(_))) => self.record_violation(CloseReason::TooLong),
+                Some(Err(Error::Utf8(_))) => self.record_violation(CloseReason::NotUtf8),
                 Some(Err(Error::Io(error))) => {
                     self.closed = true;
                     return Poll::Ready(Some(Err(ReceiveError::Broken(error))));
                 }
                 Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) | None => self.closed = true,
-                Some(Err(_)) => self.offend(Closing::Malformed),
+                Some(Err(_)) => self.record_violation(CloseReason::ProtocolError),
             }
         }
         Poll::Ready(None)
     }
 
     /// Takes a ping or pong out of what was read: it may have come in the middle of a message, and is no part of it.
-    fn pass_control(&mut self, payload: &Bytes) {
+    fn discount_control(&mut self, payload: &Bytes) {
         let control = self.control_bytes + payload.len();
         let counted = self.socket.get_mut();
-        counted.read = counted.read.saturating_sub(control);
+        counted.bytes_read = counted.bytes_read.saturating_sub(control);
     }
 
     /// Polls until the write buffer is empty, so that no pong waits any more.
@@ -241,31 +241,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         Some(Frame::message(fragment, OpCode::Data(kind), is_last))
     }
 
-    fn offend(&mut self, offence: Closing) {
-        self.offence = Some(offence);
+    fn record_violation(&mut self, offence: CloseReason) {
+        self.violation = Some(offence);
         self.closed = true;
     }
 
     /// Reads ahead, so that a peer's pongs and its leaving are seen while nobody receives.
-    fn look_ahead(&mut self, cx: &mut Context<'_>) {
-        if self.ahead.is_none()
+    fn poll_read_ahead(&mut self, cx: &mut Context<'_>) {
+        if self.read_ahead.is_none()
             && let Poll::Ready(Some(message)) = self.poll_message(cx)
         {
-            self.ahead = Some(message);
+            self.read_ahead = Some(message);
             cx.waker().wake_by_ref();
         }
     }
 
     fn poll_pings(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.pings.poll_tick(cx).is_ready() {
-            if self.ahead.is_some() {
+            if self.read_ahead.is_some() {
                 // It is this party that does not read, and the pong may be behind what waits.
                 continue;
             }
-            if self.unanswered >= MOST_UNANSWERED {
+            if self.missed_pongs >= MAX_MISSED_PONGS {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            self.unanswered += 1;
+            self.missed_pongs += 1;
             Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new())).map_err(broken)?;
         }
         Ok(())
@@ -277,7 +277,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
-        match self.ahead.take() {
+        match self.read_ahead.take() {
             Some(message) => Poll::Ready(Some(message)),
             None => self.poll_message(cx),
         }
@@ -289,7 +289,7 @@ where
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.look_ahead(cx);
+        self.poll_read_ahead(cx);
         if self.closed {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
@@ -307,14 +307,14 @@ where
         self.queued
     }
 
-    fn unreceived(&self) -> usize {
-        let ahead = self.ahead.as_ref().and_then(|message| message.as_ref().ok());
-        self.socket.get_ref().read + ahead.map_or(0, Bytes::len)
+    fn unread_bytes(&self) -> usize {
+        let ahead = self.read_ahead.as_ref().and_then(|message| message.as_ref().ok());
+        self.socket.get_ref().bytes_read + ahead.map_or(0, Bytes::len)
     }
 }
 
 /// Gives back the room that a message was gathered in and does not need: it is kept for as long as any of the message is.
-fn exact(message: Bytes) -> Bytes {
+fn shrink_to_message(message: Bytes) -> Bytes {
     if message.len() <= SPLIT_BYTES {
         // A part of the read buffer.
         return message;
@@ -339,8 +339,8 @@ mod tests {
 
     async fn pair() -> (WebSocketChannel<DuplexStream>, WebSocketChannel<DuplexStream>) {
         let (ours, theirs) = tokio::io::duplex(1024);
-        let server = WebSocketChannel::new(ours, Party::Server, 4096).await;
-        (server, WebSocketChannel::new(theirs, Party::Client, 4096).await)
+        let server = WebSocketChannel::new(ours, WebSocketRole::Server, 4096).await;
+        (server, WebSocketChannel::new(theirs, WebSocketRole::Client, 4096).await)
     }
 
     /// Drives a channel until it breaks; returns the time that it took, and why.
@@ -357,7 +357,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_answers_no_ping_is_given_up_after_two() {
         let (server, _silent) = pair().await;
-        assert_eq!(drive(server).await, (3 * PING_EVERY, io::ErrorKind::TimedOut));
+        assert_eq!(drive(server).await, (3 * PING_INTERVAL, io::ErrorKind::TimedOut));
     }
 
     #[tokio::test(start_paused = true)]
@@ -369,8 +369,8 @@ mod tests {
             }
             Poll::<()>::Pending
         });
-        assert!(tokio::time::timeout(100 * PING_EVERY, driven).await.is_err());
-        assert_eq!((server.unreceived(), client.unreceived()), (0, 0), "pongs are no part of a message");
+        assert!(tokio::time::timeout(100 * PING_INTERVAL, driven).await.is_err());
+        assert_eq!((server.unread_bytes(), client.unread_bytes()), (0, 0), "pongs are no part of a message");
     }
 
     #[tokio::test(start_paused = true)]
@@ -379,7 +379,7 @@ mod tests {
         client.send("{}");
         std::future::poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
         // Nobody receives the message, so that no pong behind it can be seen.
-        assert!(tokio::time::timeout(100 * PING_EVERY, drive(server)).await.is_err());
+        assert!(tokio::time::timeout(100 * PING_INTERVAL, drive(server)).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -389,19 +389,19 @@ mod tests {
         client.send(&"x".repeat(4000));
         assert!(client.poll_flush(&mut cx).is_pending(), "the pipe between is small");
         assert!(server.poll_receive(&mut cx).is_pending());
-        assert_eq!(server.unreceived(), 1024);
+        assert_eq!(server.unread_bytes(), 1024);
         while client.poll_flush(&mut cx).is_pending() {
-            server.look_ahead(&mut cx);
+            server.poll_read_ahead(&mut cx);
         }
-        server.look_ahead(&mut cx);
-        assert_eq!(server.unreceived(), 4000, "whole, and not received yet");
+        server.poll_read_ahead(&mut cx);
+        assert_eq!(server.unread_bytes(), 4000, "whole, and not received yet");
         assert!(server.poll_receive(&mut cx).is_ready());
-        assert_eq!(server.unreceived(), 0);
+        assert_eq!(server.unread_bytes(), 0);
     }
 
     /// A connection whose peer pings as often as it is read from, and takes what is written only while it `reads`.
     #[derive(Default)]
-    struct Pinging {
+    struct PingingPeer {
         masked: bool,
         reads: bool,
         /// How many bytes of pings were read.
@@ -412,9 +412,9 @@ mod tests {
     }
 
     /// As much as the peer sends, so that a channel that reads without end fails a test and does not hang it.
-    const MOST_SENT: usize = 4 << 20;
+    const MAX_SENT: usize = 4 << 20;
 
-    impl AsyncRead for Pinging {
+    impl AsyncRead for PingingPeer {
         fn poll_read(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
@@ -422,7 +422,7 @@ mod tests {
         ) -> Poll<io::Result<()>> {
             let mask = if self.masked { &[0x80 | 125, 0, 0, 0, 0][..] } else { &[125] };
             let ping = [&[0x89][..], mask, &[b'p'; 125]].concat();
-            if self.sent >= MOST_SENT || buffer.remaining() < ping.len() {
+            if self.sent >= MAX_SENT || buffer.remaining() < ping.len() {
                 return Poll::Pending;
             }
             while buffer.remaining() >= ping.len() {
@@ -433,7 +433,7 @@ mod tests {
         }
     }
 
-    impl AsyncWrite for Pinging {
+    impl AsyncWrite for PingingPeer {
         fn poll_write(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
@@ -459,8 +459,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded() {
-        for (party, masked) in [(Party::Server, true), (Party::Client, false)] {
-            let stream = Pinging { masked, ..Pinging::default() };
+        for (party, masked) in [(WebSocketRole::Server, true), (WebSocketRole::Client, false)] {
+            let stream = PingingPeer { masked, ..PingingPeer::default() };
             let mut channel = WebSocketChannel::new(stream, party, 4096).await;
             let mut cx = Context::from_waker(std::task::Waker::noop());
             for message in [None, Some("x".repeat(10 * FRAGMENT_BYTES))] {
@@ -472,18 +472,18 @@ mod tests {
                     assert!(channel.poll_flush(&mut cx).is_pending(), "{party:?}");
                 }
                 let peer = &channel.socket.get_ref().stream;
-                assert!(peer.sent <= 4 * PONG_BYTES, "{party:?}: {} bytes of pings were read", peer.sent);
+                assert!(peer.sent <= 4 * MAX_PONG_BYTES, "{party:?}: {} bytes of pings were read", peer.sent);
                 assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
             }
             assert_eq!(channel.queued(), 10 * FRAGMENT_BYTES, "{party:?}: it counts until it is written");
             // Once the peer reads, it is read from again, until it has sent all that it has to.
             channel.socket.get_mut().stream.reads = true;
-            while channel.socket.get_ref().stream.sent < MOST_SENT || channel.queued() > 0 {
+            while channel.socket.get_ref().stream.sent < MAX_SENT || channel.queued() > 0 {
                 let _ = (channel.poll_receive(&mut cx), channel.poll_flush(&mut cx));
             }
             let peer = &channel.socket.get_ref().stream;
             assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
-            assert!(peer.taken.len() >= MOST_SENT, "{party:?}: pongs and message are written");
+            assert!(peer.taken.len() >= MAX_SENT, "{party:?}: pongs and message are written");
         }
     }
 
@@ -491,8 +491,8 @@ mod tests {
     async fn a_long_message_is_written_in_fragments_and_read_whole() {
         let (ours, theirs) = tokio::io::duplex(10_000);
         let long = "\u{e9}".repeat(3 * FRAGMENT_BYTES);
-        let mut server = WebSocketChannel::new(ours, Party::Server, long.len()).await;
-        let mut client = WebSocketChannel::new(theirs, Party::Client, long.len()).await;
+        let mut server = WebSocketChannel::new(ours, WebSocketRole::Server, long.len()).await;
+        let mut client = WebSocketChannel::new(theirs, WebSocketRole::Client, long.len()).await;
         for _ in 0..2 {
             for message in [&long, "{}", &long] {
                 server.send(message);
@@ -533,7 +533,7 @@ mod tests {
             assert_eq!(received, ["{}", &long]);
             std::mem::swap(&mut server, &mut client);
         }
-        let leaving = client.close(Closing::Done);
+        let leaving = client.close(CloseReason::Normal);
         let left = async move {
             assert!(std::future::poll_fn(|cx| server.poll_receive(cx)).await.is_none());
             std::future::poll_fn(|cx| server.poll_flush(cx)).await.unwrap_err().kind()

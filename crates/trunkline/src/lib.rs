@@ -54,10 +54,10 @@ pub use trunkline_macros::{Form, parts, prompt, resource, tool};
 pub use trunkline_server as server;
 pub use trunkline_server::protocol;
 pub use trunkline_server::{
-    AskError, Binding, BuildError, Call, CallError, ConcurrencyLimit, Context, EnvPolicy, Form, Host,
-    HostOptions, Interceptor, Layers, Limits, Metrics, Next, Outcome, Prompt, Resource, ResourceTemplate,
-    Sandbox, Secret, ServeError, Server, ServerHandle, Shutdown, State, StateError, StateKeys, Stored,
-    Timeout, Tool, ToolError, Trace, http, stdio,
+    AskError, BuildError, CallError, ConcurrencyLimit, Context, EnvPolicy, Form, HandlerOutcome, Host,
+    HostOptions, IncomingCall, Interceptor, Layers, LocalState, Metrics, Next, PersistentState, Prompt,
+    Resource, ResourceTemplate, Sandbox, Secret, ServeError, Server, ServerHandle, ServerLimits,
+    ServerTransport, Shutdown, StateError, StateKeys, Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
@@ -70,13 +70,13 @@ pub mod prelude {
     #[cfg(feature = "client")]
     pub use trunkline_client::Client;
     pub use trunkline_macros::{Form, parts, prompt, resource, tool};
-    pub use trunkline_server::protocol::Level;
+    pub use trunkline_server::protocol::LoggingLevel;
     pub use trunkline_server::protocol::model::{
-        CallToolResult, Content, GetPromptResult, PromptMessage, ResourceContents, SampleQuestion,
+        CallToolResult, Content, CreateMessageRequest, GetPromptResult, PromptMessage, ResourceContents,
     };
     pub use trunkline_server::{
-        Binding, Confirm, Context, Fields, Form, Json, Prompt, Resource, ResourceTemplate, Server, Tool,
-        ToolError, ask, http, sample, stdio,
+        Confirm, Context, Form, Json, Prompt, Resource, ResourceTemplate, SchemaForm, Server,
+        ServerTransport, Tool, ToolError, ask, http, sample, stdio,
     };
     pub use trunkline_transport::Target;
 }
@@ -86,7 +86,7 @@ pub mod prelude {
 pub mod __private {
     pub use schemars;
     pub use serde;
-    pub use trunkline_server::protocol::Raw;
+    pub use trunkline_server::protocol::RawJson;
     pub use trunkline_server::protocol::model::PromptArgument;
     pub use trunkline_server::{Argument, Form, NoArguments, Part, Parts, SharedPart, ask, form, returned};
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trunkline::Limits;
-use trunkline::client::Limits as ClientLimits;
-use trunkline::protocol::envelope::Bounds;
+use trunkline::ServerLimits;
+use trunkline::client::ClientLimits;
+use trunkline::protocol::envelope::MessageLimits;
 use trunkline::session::{EventLimits, SessionLimits, StateLimits};
-use trunkline::transport::process::{Grace, RunLimits};
+use trunkline::transport::process::{GracePeriods, RunLimits};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders up").to_owned()
@@ -169,13 +169,16 @@ macro_rules! rows {
 #[test]
 fn every_default_is_in_the_document_of_limits() {
     let limits = {
-        let Limits { bounds, .. } = Limits::default();
-        let Bounds { depth, batch } = bounds;
-        [format!("| `Bounds::depth` | {} |", count(depth)), format!("| `Bounds::batch` | {} |", count(batch))]
+        let ServerLimits { bounds, .. } = ServerLimits::default();
+        let MessageLimits { depth, batch } = bounds;
+        [
+            format!("| `MessageLimits::depth` | {} |", count(depth)),
+            format!("| `MessageLimits::batch` | {} |", count(batch)),
+        ]
     };
     let rows = [
         limits.to_vec(),
-        rows!(Limits {
+        rows!(ServerLimits {
             message_bytes: size,
             bounds: both,
             calls: count,
@@ -183,45 +186,45 @@ fn every_default_is_in_the_document_of_limits() {
             calls_per_channel: count,
             queued_bytes: size,
             unread_bytes: size,
-            unanswered_bytes: size,
-            parked_for: time,
-            parked_per_principal: count,
-            parked: count,
+            request_memory_bytes: size,
+            suspended_for: time,
+            suspended_per_principal: count,
+            suspended: count,
             state_bytes: size,
             stream_after: time,
             keep_alive: time,
-            body_within: time,
-            head_within: time,
-            idle_within: time,
-            write_within: time,
+            body_timeout: time,
+            head_timeout: time,
+            idle_timeout: time,
+            write_timeout: time,
             connections: count,
             connections_per_address: count,
             streams_per_session: count,
-            listens: count,
-            listens_per_principal: count,
-            watched_bytes: size,
-            answers_after_end: time,
+            subscriptions: count,
+            subscriptions_per_principal: count,
+            watched_uri_bytes: size,
+            answer_grace: time,
         }),
         rows!(ClientLimits {
             message_bytes: size,
             bounds: both,
             in_flight: count,
             queued_bytes: size,
-            noise: count,
-            probe_within: time,
-            connect_within: time,
-            silent_for: time,
-            call_at_most: time,
-            close_within: time,
-            rounds: count,
-            siblings_within: time,
+            malformed_messages: count,
+            probe_timeout: time,
+            handshake_timeout: time,
+            request_timeout: time,
+            max_total_timeout: time,
+            close_timeout: time,
+            input_rounds: count,
+            input_batch_window: time,
             pages: count,
             items: count,
             list_bytes: size,
-            cached: count,
-            cached_bytes: size,
-            session_questions: count,
-            reopen_after: time,
+            cache_entries: count,
+            cache_bytes: size,
+            session_requests: count,
+            reopen_delay: time,
         }),
         rows!(SessionLimits {
             total: count,
@@ -233,14 +236,14 @@ fn every_default_is_in_the_document_of_limits() {
         }),
         rows!(EventLimits { events: count, bytes: size, age: time, total_bytes: size }),
         rows!(StateLimits { total: count, per_principal: count, bytes: size, idle: time, absolute: time }),
-        rows!(Grace { input: time, term: time }),
+        rows!(GracePeriods { after_stdin_close: time, after_sigterm: time }),
         rows!(RunLimits {
             stdout_bytes: size,
             stderr_bytes: size,
             line_bytes: size,
-            within: perhaps,
-            term: time,
-            stragglers: time
+            timeout: perhaps,
+            kill_after: time,
+            drain_timeout: time
         }),
     ]
     .concat();
@@ -254,7 +257,7 @@ fn perhaps(duration: Option<Duration>) -> String {
     duration.map_or_else(|| "none".to_owned(), time)
 }
 
-fn both(_: Bounds) -> &'static str {
+fn both(_: MessageLimits) -> &'static str {
     "as below"
 }
 

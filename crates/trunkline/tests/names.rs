@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline::client::{Client, Error};
 use trunkline::prelude::*;
-use trunkline::server::http::{BearerTokens, HttpOptions};
+use trunkline::server::http::{BearerTokens, HttpServerOptions};
 use trunkline::transport::Command;
 use trunkline::transport::process::{RunLimits, run};
 
@@ -122,11 +122,11 @@ async fn what_a_program_says_wins_over_the_file() {
 #[tokio::test]
 async fn an_address_is_shown_the_headers_of_its_file() {
     let tokens = BearerTokens::new([("ann", "open-sesame-0123456789-abcdef")]);
-    let options = HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() };
+    let options = HttpServerOptions { authenticator: Arc::new(tokens), ..HttpServerOptions::default() };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let host = trunkline::Host::new(server().handle().unwrap(), trunkline::HostOptions::default()).unwrap();
-    let endpoint = host.http(options);
+    let endpoint = host.http_service(options);
     tokio::spawn(
         async move { http::serve(listener, &endpoint, endpoint.clone(), Duration::from_secs(1)).await },
     );

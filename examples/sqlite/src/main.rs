@@ -18,7 +18,7 @@ use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
 use trunkline::HostOptions;
 use trunkline::prelude::*;
-use trunkline::server::http::{self, HttpOptions};
+use trunkline::server::http::{self, HttpServerOptions};
 use trunkline::session::SessionLimits;
 
 use crate::sessions::SqliteSessions;
@@ -69,7 +69,7 @@ async fn query(cx: Context, Query { sql, handle }: Query) -> Result<Json<Rows>, 
     let rows = tokio::task::spawn_blocking(move || {
         state.update(|database| match &database.0 {
             Some(connection) => rows(connection, &sql),
-            None => Err(ToolError::said("no database is open; call sqlite_open first")),
+            None => Err(ToolError::new("no database is open; call sqlite_open first")),
         })
     });
     Ok(Json(Rows { rows: rows.await?? }))
@@ -82,7 +82,7 @@ fn rows(connection: &Connection, sql: &str) -> Result<Vec<Value>, ToolError> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         if found.len() >= MOST_ROWS {
-            return Err(ToolError::said(format!("there are more than {MOST_ROWS} rows; ask for fewer")));
+            return Err(ToolError::new(format!("there are more than {MOST_ROWS} rows; ask for fewer")));
         }
         let mut object = serde_json::Map::new();
         for (at, name) in names.iter().enumerate() {
@@ -113,9 +113,12 @@ fn server() -> Server {
 async fn serve_http(address: &str, file: &Path) -> trunkline::Result<()> {
     let limits = SessionLimits::default();
     let sessions = SqliteSessions::open(file, limits.clone())?;
-    let options =
-        HttpOptions { sessions: Some(Arc::new(sessions)), session_limits: limits, ..HttpOptions::default() };
-    let endpoint = server().host(HostOptions::default())?.http(options);
+    let options = HttpServerOptions {
+        sessions: Some(Arc::new(sessions)),
+        session_limits: limits,
+        ..HttpServerOptions::default()
+    };
+    let endpoint = server().host(HostOptions::default())?.http_service(options);
     let listener = tokio::net::TcpListener::bind(address).await?;
     eprintln!("listening on {}", listener.local_addr()?);
     http::serve(listener, &endpoint, endpoint.clone(), Duration::from_secs(5)).await?;

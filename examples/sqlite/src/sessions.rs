@@ -8,7 +8,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, named_params, params};
 use tokio::sync::oneshot;
-use trunkline::protocol::{Level, Raw, Revision};
+use trunkline::protocol::{LoggingLevel, RawJson, Revision};
 use trunkline::session::{
     BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
@@ -153,12 +153,12 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Option<SessionRecord>> {
     let (Some(id), Some(revision), Ok(capabilities)) = (
         SessionId::parse(text("id")?.as_bytes()),
         Revision::parse(&text("revision")?),
-        Raw::parse(text("capabilities")?),
+        RawJson::parse(text("capabilities")?),
     ) else {
         return Ok(None);
     };
-    let client = optional("client")?.and_then(|client| Raw::parse(client).ok());
-    let log_level = optional("log_level")?.and_then(|level| Level::parse(&level));
+    let client = optional("client")?.and_then(|client| RawJson::parse(client).ok());
+    let log_level = optional("log_level")?.and_then(|level| LoggingLevel::parse(&level));
     let created = Timestamp(u64::try_from(row.get::<_, i64>("created")?).unwrap_or_default());
     Ok(Some(SessionRecord { id, principal, revision, capabilities, client, log_level, created }))
 }
@@ -188,7 +188,7 @@ impl SessionStore for SqliteSessions {
             }
             let own = "select count(*) from sessions where kind = ? and name = ?";
             if kind == 2 && count_of(own, &[&kind, &name])? >= limits.per_principal {
-                return Err(Failure::Refused(StoreError::TooManyOfPrincipal));
+                return Err(Failure::Refused(StoreError::PrincipalQuotaExceeded));
             }
             let (now, created) = (number(now), number(record.created));
             let ends = now.saturating_add(length(limits.idle));
@@ -200,8 +200,8 @@ impl SessionStore for SqliteSessions {
                     name,
                     record.revision.as_str(),
                     record.capabilities.as_str(),
-                    record.client.as_ref().map(Raw::as_str),
-                    record.log_level.map(Level::as_str),
+                    record.client.as_ref().map(RawJson::as_str),
+                    record.log_level.map(LoggingLevel::as_str),
                     created,
                     now,
                     ends.min(created.saturating_add(length(limits.absolute))),
@@ -249,8 +249,8 @@ impl SessionStore for SqliteSessions {
                 ":idle": length(limits.idle), ":absolute": length(limits.absolute),
                 ":revision": record.revision.as_str(),
                 ":capabilities": record.capabilities.as_str(),
-                ":client": record.client.as_ref().map(Raw::as_str),
-                ":level": record.log_level.map(Level::as_str),
+                ":client": record.client.as_ref().map(RawJson::as_str),
+                ":level": record.log_level.map(LoggingLevel::as_str),
             })?;
             Ok(changed > 0)
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trunkline_client::protocol::{Era, Revision};
 use trunkline_client::transport::Command;
-use trunkline_client::transport::process::{Exit, Finished, RunLimits, run};
+use trunkline_client::transport::process::{ProcessExit, RunLimits, RunOutput, run};
 
 use super::runs::Run;
 use crate::leftovers::{MARK, mark};
@@ -69,7 +69,7 @@ impl<'o> Driver<'o> {
         Ok(command)
     }
 
-    pub(super) async fn run(&self, words: &[&str]) -> Checked<Finished> {
+    pub(super) async fn run(&self, words: &[&str]) -> Checked<RunOutput> {
         Ok(run(&self.command(words)?, &limits()).await?)
     }
 
@@ -83,7 +83,7 @@ impl<'o> Driver<'o> {
     /// Makes a run, and looks at what came of it.
     pub(super) async fn expect(&self, expected: &Run) -> Checked {
         let finished = self.run(expected.words).await?;
-        require(finished.exit == Exit::Code(expected.exit), said(&finished))?;
+        require(finished.exit == ProcessExit::Code(expected.exit), said(&finished))?;
         for part in expected.out {
             has(&finished.stdout.text(), part)?;
         }
@@ -96,10 +96,10 @@ impl<'o> Driver<'o> {
 
 /// A check has a deadline of its own, which is shorter.
 pub(super) fn limits() -> RunLimits {
-    RunLimits { within: Some(Duration::from_secs(60)), ..RunLimits::default() }
+    RunLimits { timeout: Some(Duration::from_secs(60)), ..RunLimits::default() }
 }
 
 /// Says how a run ended.
-pub(super) fn said(finished: &Finished) -> String {
+pub(super) fn said(finished: &RunOutput) -> String {
     format!("it ended with {:?}: {} {}", finished.exit, finished.stdout.text(), finished.stderr.text())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use trunkline_client::transport::Command;
-use trunkline_client::transport::process::{Exit, Finished, Source, run, run_observed};
+use trunkline_client::transport::process::{OutputStream, ProcessExit, RunOutput, run, run_with_lines};
 
 use super::driver::{Driver, limits, said};
 use crate::leftovers::MARK;
@@ -36,7 +36,7 @@ async fn observe(
     driver: &Driver<'_>,
     words: &[&str],
     mut seen: impl FnMut(&str) + Send,
-) -> Checked<Finished> {
+) -> Checked<RunOutput> {
     let file = driver.options.scratch.join("process-id");
     let inner = driver.command(words)?;
     let command = Command::new("sh")
@@ -46,8 +46,8 @@ async fn observe(
         .args(inner.arguments().iter().cloned())
         .env(MARK, &driver.mark);
     let limits = limits();
-    let finished = run_observed(&command, &limits, |line| {
-        if line.source == Source::Stderr {
+    let finished = run_with_lines(&command, &limits, |line| {
+        if line.stream == OutputStream::Stderr {
             seen(&line.text);
         }
     });
@@ -74,7 +74,7 @@ pub(super) async fn interrupted(driver: &Driver<'_>) -> Checked {
     let (held, interrupted) = tokio::join!(holding, interrupting);
     interrupted?;
     let held = held?;
-    require(held.exit == Exit::Code(130), said(&held))?;
+    require(held.exit == ProcessExit::Code(130), said(&held))?;
     if driver.is_fast() {
         // Over pipes the server is gone with the command.
         let finished = driver.run(&["call", "released", &key]).await?;
@@ -111,6 +111,6 @@ pub(super) async fn repository(driver: &Driver<'_>) -> Checked {
     let status = driver.run(&["call", "git_status", "repo_path={scratch}/repository"]).await?;
     has(&status.stdout.text(), "note.txt")?;
     let elsewhere = driver.run(&["call", "git_status", "repo_path={scratch}/empty"]).await?;
-    require(elsewhere.exit == Exit::Code(1), said(&elsewhere))?;
+    require(elsewhere.exit == ProcessExit::Code(1), said(&elsewhere))?;
     has(&elsewhere.stderr.text(), "tool `git_status` failed")
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use trunkline_client::Completion;
+use trunkline_client::CompletionRequest;
 
 use super::{BOTH, Server, changes, checks, offers, questions, work};
 use crate::peer::Peer;
@@ -54,7 +54,7 @@ const TOOLS: &[&str] =
 
 async fn lists(peer: &Peer<'_>) -> Checked {
     let tools = peer.client.tools().await?;
-    require(tools.left_out.is_empty(), format_args!("left out: {:?}", tools.left_out))?;
+    require(tools.skipped.is_empty(), format_args!("left out: {:?}", tools.skipped))?;
     for name in TOOLS {
         require(tools.iter().any(|tool| tool.name == *name), format_args!("there is no tool `{name}`"))?;
     }
@@ -66,8 +66,8 @@ async fn lists(peer: &Peer<'_>) -> Checked {
 /// Completions know no context.
 async fn completion(peer: &Peer<'_>) -> Checked {
     for (completion, expected) in [
-        (Completion::prompt("greet", "style", "fr"), &["friendly"][..]),
-        (Completion::template("note://numbered/{number}", "number", "1"), &["1", "10"]),
+        (CompletionRequest::prompt("greet", "style", "fr"), &["friendly"][..]),
+        (CompletionRequest::template("note://numbered/{number}", "number", "1"), &["1", "10"]),
     ] {
         same(&peer.client.complete(completion).await?.values, expected)?;
     }

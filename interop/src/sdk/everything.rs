@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 use serde_json::{Value, json};
-use trunkline_client::protocol::Level;
-use trunkline_client::protocol::model::{Action, Content, Question, ResourceBody};
-use trunkline_client::{Change, Completion, Error, Origin, Watch};
+use trunkline_client::protocol::LoggingLevel;
+use trunkline_client::protocol::model::{Content, ElicitAction, InputRequest, ResourceBody};
+use trunkline_client::{ChangeEvent, ChangeFilter, CompletionRequest, Error, InputOrigin};
 
 use super::{LEGACY, Server, checks};
 use crate::answers::{Answers, MODEL_SAYS};
@@ -57,13 +57,13 @@ fn prepare(_: &Options, answers: &Answers) -> Checked {
 
 /// It asks for the roots as soon as it knows who is there, outside of any call.
 async fn asked_for_roots(peer: &Peer<'_>) -> Checked {
-    let (origin, _) = peer.answers.asked().wait_for(|(_, question)| *question == Question::Roots).await;
-    same(origin, Origin::Session)
+    let (origin, _) = peer.answers.asked().wait_for(|(_, question)| *question == InputRequest::Roots).await;
+    same(origin, InputOrigin::Session)
 }
 
 async fn lists(peer: &Peer<'_>) -> Checked {
     let tools = peer.client.tools().await?;
-    require(tools.left_out.is_empty(), format_args!("left out: {:?}", tools.left_out))?;
+    require(tools.skipped.is_empty(), format_args!("left out: {:?}", tools.skipped))?;
     // The last three are there only for clients that can answer.
     for name in
         ["echo", "get-sum", "get-roots-list", "trigger-elicitation-request", "trigger-sampling-request"]
@@ -83,7 +83,7 @@ async fn call(peer: &Peer<'_>) -> Checked {
     same(at(&weather.decode::<Value>()?, "/humidity").as_i64(), Some(82))?;
     let wrong = peer.client.call("get-sum", json!({ "a": "two" })).await;
     let refused =
-        matches!(&wrong, Err(Error::Refused(_))) || wrong.as_ref().is_ok_and(|result| result.is_error);
+        matches!(&wrong, Err(Error::ErrorResponse(_))) || wrong.as_ref().is_ok_and(|result| result.is_error);
     require(refused, format_args!("{wrong:?}"))
 }
 
@@ -143,11 +143,11 @@ async fn form(peer: &Peer<'_>) -> Checked {
     {
         has(&said, part)?;
     }
-    for action in [Action::Decline, Action::Cancel] {
+    for action in [ElicitAction::Decline, ElicitAction::Cancel] {
         peer.answers.will(action);
         let said = peer.say("trigger-elicitation-request").await;
-        peer.answers.will(Action::Accept);
-        has(&said?, if action == Action::Decline { "declined" } else { "cancelled" })?;
+        peer.answers.will(ElicitAction::Accept);
+        has(&said?, if action == ElicitAction::Decline { "declined" } else { "cancelled" })?;
     }
     Ok(())
 }
@@ -157,7 +157,7 @@ async fn page(peer: &Peer<'_>) -> Checked {
     let said = peer.tell("trigger-url-elicitation", json!({ "url": "https://example.com/x" })).await?;
     has(&said, "completed the URL elicitation flow")?;
     let asked = peer.answers.asked().take();
-    let [(_, Question::Url(page))] = &*asked else { return Err(format!("{asked:?}").into()) };
+    let [(_, InputRequest::Url(page))] = &*asked else { return Err(format!("{asked:?}").into()) };
     same(page.url.as_str(), "https://example.com/x")
 }
 
@@ -168,7 +168,7 @@ async fn page_first(peer: &Peer<'_>) -> Checked {
     let said = peer.tell("trigger-url-elicitation", json!({ "url": url, "errorPath": true })).await?;
     has(&said, "completed the URL elicitation flow")?;
     let asked = peer.answers.asked().take();
-    let [(_, Question::Url(first)), (_, Question::Url(second))] = &*asked else {
+    let [(_, InputRequest::Url(first)), (_, InputRequest::Url(second))] = &*asked else {
         return Err(format!("{asked:?}").into());
     };
     same((first.url.as_str(), second.url.as_str()), ("https://modelcontextprotocol.io", url.as_str()))
@@ -184,14 +184,14 @@ async fn roots_follow(peer: &Peer<'_>) -> Checked {
     peer.answers.asked().take();
     peer.answers.have_roots([SECOND_ROOT.to_owned()]);
     peer.client.roots_changed().await?;
-    peer.answers.asked().wait_for(|(_, question)| *question == Question::Roots).await;
+    peer.answers.asked().wait_for(|(_, question)| *question == InputRequest::Roots).await;
     // It was answered, and takes a moment to look at the answer.
     while !peer.say("get-roots-list").await?.contains(SECOND_ROOT) {}
     Ok(())
 }
 
 async fn log(peer: &Peer<'_>) -> Checked {
-    peer.hear(Level::Debug).await?;
+    peer.hear(LoggingLevel::Debug).await?;
     has(&peer.say("toggle-simulated-logging").await?, "Started")?;
     peer.logs.wait_for(|message| message.data.as_str().contains("message")).await;
     has(&peer.say("toggle-simulated-logging").await?, "Stopped")
@@ -212,26 +212,26 @@ async fn resources(peer: &Peer<'_>) -> Checked {
         require(matches!(body, Some(ResourceBody::Text(_))) == is_text, format_args!("{body:?}"))?;
     }
     match peer.client.read("demo://resource/dynamic/text/none").await {
-        Err(Error::Refused(_)) => Ok(()),
+        Err(Error::ErrorResponse(_)) => Ok(()),
         other => Err(format!("{other:?}").into()),
     }
 }
 
 async fn watched_resource(peer: &Peer<'_>) -> Checked {
     let uri = "demo://resource/dynamic/text/5";
-    let mut changes = peer.client.subscribe(Watch::default().and(uri)).await?;
+    let mut changes = peer.client.subscribe(ChangeFilter::default().with_uri(uri)).await?;
     has(&peer.say("toggle-subscriber-updates").await?, "Started")?;
-    same(changes.next().await, Some(Change::Resource(uri.to_owned())))?;
+    same(changes.next().await, Some(ChangeEvent::Resource(uri.to_owned())))?;
     has(&peer.say("toggle-subscriber-updates").await?, "Stopped")
 }
 
 async fn list_changes(peer: &Peer<'_>) -> Checked {
     let name = format!("{}.gz", peer.mark);
-    let mut changes = peer.client.subscribe(Watch::lists()).await?;
+    let mut changes = peer.client.subscribe(ChangeFilter::all_lists()).await?;
     let arguments = json!({ "name": name, "data": "data:text/plain,hello", "outputType": "resourceLink" });
     let result = peer.client.call("gzip-file-as-resource", arguments).await?;
     let [Content::ResourceLink(link)] = &*result.content else { return Err(format!("{result:?}").into()) };
-    while changes.next().await.ok_or("the stream ended")? != Change::Resources {}
+    while changes.next().await.ok_or("the stream ended")? != ChangeEvent::Resources {}
     let listed = peer.client.resources().await?;
     require(listed.iter().any(|resource| resource.uri == link.uri), "the new resource is not listed")?;
     let read = peer.client.read(&link.uri).await?;
@@ -253,12 +253,12 @@ async fn prompts(peer: &Peer<'_>) -> Checked {
 }
 
 async fn completion(peer: &Peer<'_>) -> Checked {
-    let name = Completion::prompt("completable-prompt", "name", "");
+    let name = CompletionRequest::prompt("completable-prompt", "name", "");
     for (completion, expected) in [
-        (Completion::prompt("completable-prompt", "department", "S"), &["Sales", "Support"][..]),
+        (CompletionRequest::prompt("completable-prompt", "department", "S"), &["Sales", "Support"][..]),
         (name.clone().context(json!({ "department": "Sales" })), &["David", "Eve", "Frank"]),
         (name, &[]),
-        (Completion::template("demo://resource/dynamic/text/{resourceId}", "resourceId", "7"), &["7"]),
+        (CompletionRequest::template("demo://resource/dynamic/text/{resourceId}", "resourceId", "7"), &["7"]),
     ] {
         same(&peer.client.complete(completion).await?.values, expected)?;
     }

@@ -49,7 +49,7 @@ async fn prompt(peer: &Peer<'_>) -> Checked {
 
 async fn wrong_arguments(peer: &Peer<'_>) -> Checked {
     match peer.client.get_prompt("fetch", json!({})).await {
-        Err(Error::Refused(_)) => Ok(()),
+        Err(Error::ErrorResponse(_)) => Ok(()),
         other => Err(format!("{other:?}").into()),
     }
 }

@@ -1,7 +1,7 @@
 //! `@modelcontextprotocol/server-filesystem`, which is started without a folder and asks for the roots.
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::model::{Content, Question};
+use trunkline_client::protocol::model::{Content, InputRequest};
 
 use super::{LEGACY, Server, checks};
 use crate::answers::Answers;
@@ -38,7 +38,7 @@ pub(crate) fn prepare(options: &Options, answers: &Answers) -> Checked {
 
 /// Waits until a folder is what is allowed: the server asks for the roots after it was connected or told of a change.
 async fn allowed(peer: &Peer<'_>, folder: &str) -> Checked {
-    peer.answers.asked().wait_for(|(_, question)| *question == Question::Roots).await;
+    peer.answers.asked().wait_for(|(_, question)| *question == InputRequest::Roots).await;
     let wanted = format!("Allowed directories:\n{}", peer.folder(folder)?.0.display());
     while peer.say("list_allowed_directories").await? != wanted {}
     Ok(())

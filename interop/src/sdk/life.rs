@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use trunkline_client::protocol::{Era, Revision};
-use trunkline_client::{Error, Watch};
+use trunkline_client::{ChangeFilter, Error};
 
 use super::Server;
 use crate::answers::Answers;
@@ -40,7 +40,7 @@ pub(super) async fn connect<'o>(
 
 /// Ends the connection: in time, for all clones, with nothing left behind.
 pub(super) async fn end(peer: Peer<'_>) -> Checked {
-    let watched = peer.client.subscribe(Watch::lists()).await;
+    let watched = peer.client.subscribe(ChangeFilter::all_lists()).await;
     let began = std::time::Instant::now();
     peer.client.clone().close().await;
     let took = began.elapsed();
@@ -82,7 +82,7 @@ pub(super) async fn older_revisions(options: &Options, answers: &Answers) -> Che
         let peer = Peer::connect_at(options, answers.clone(), Some(revision)).await?;
         same(peer.client.server().revision, revision)?;
         let tools = peer.client.tools().await?;
-        require(!tools.is_empty() && tools.left_out.is_empty(), format_args!("{revision}: {tools:?}"))?;
+        require(!tools.is_empty() && tools.skipped.is_empty(), format_args!("{revision}: {tools:?}"))?;
         if tools.iter().any(|tool| tool.name == "add") {
             let result = peer.client.call("add", json!({ "a": 2, "b": 3 })).await?;
             require(result.text().contains('5'), format_args!("{revision}: {result:?}"))?;

@@ -3,7 +3,7 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::model::ResourceBody;
-use trunkline_client::{Change, Watch};
+use trunkline_client::{ChangeEvent, ChangeFilter};
 
 use super::{LEGACY, Server, checks};
 use crate::answers::Answers;
@@ -33,7 +33,7 @@ pub(crate) fn prepare(options: &Options, _: &Answers) -> Checked {
 
 async fn lists(peer: &Peer<'_>) -> Checked {
     let tools = peer.client.tools().await?;
-    require(tools.len() >= 9 && tools.left_out.is_empty(), format_args!("{tools:?}"))?;
+    require(tools.len() >= 9 && tools.skipped.is_empty(), format_args!("{tools:?}"))?;
     same(peer.client.resources().await?.len(), 1)
 }
 
@@ -58,10 +58,10 @@ async fn find(peer: &Peer<'_>) -> Checked {
 async fn changes_of_the_graph(peer: &Peer<'_>) -> Checked {
     let resources = peer.client.resources().await?;
     let uri = resources.first().map(|resource| resource.uri.clone()).ok_or("there is no resource")?;
-    let mut changes = peer.client.subscribe(Watch::default().and(uri.as_str())).await?;
+    let mut changes = peer.client.subscribe(ChangeFilter::default().with_uri(uri.as_str())).await?;
     let observations = json!([{ "entityName": "Ada", "contents": ["lived in London"] }]);
     peer.tell("add_observations", json!({ "observations": observations })).await?;
-    same(changes.next().await, Some(Change::Resource(uri.clone())))?;
+    same(changes.next().await, Some(ChangeEvent::Resource(uri.clone())))?;
     match peer.client.read(uri).await?.contents.first().map(|contents| &contents.body) {
         Some(ResourceBody::Text(text)) => has(text, "lived in London"),
         other => Err(format!("{other:?}").into()),

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use trunkline_client::protocol::model::{ResourceBody, Role};
-use trunkline_client::{Completion, Error};
+use trunkline_client::{CompletionRequest, Error};
 
 use crate::peer::Peer;
 use crate::report::{Checked, require, same};
@@ -37,7 +37,7 @@ pub(super) async fn about(peer: &Peer<'_>) -> Checked {
 
 pub(super) async fn lists(peer: &Peer<'_>) -> Checked {
     let tools = peer.client.tools().await?;
-    require(tools.left_out.is_empty(), format_args!("left out: {:?}", tools.left_out))?;
+    require(tools.skipped.is_empty(), format_args!("left out: {:?}", tools.skipped))?;
     for name in TOOLS {
         require(tools.iter().any(|tool| tool.name == *name), format_args!("there is no tool `{name}`"))?;
     }
@@ -85,7 +85,9 @@ pub(super) async fn read(peer: &Peer<'_>) -> Checked {
 
 pub(super) async fn read_unknown(peer: &Peer<'_>) -> Checked {
     match peer.client.read("note://nothing/at/all").await {
-        Err(Error::Refused(refused)) => require(!refused.message.is_empty(), "the refusal has no words"),
+        Err(Error::ErrorResponse(refused)) => {
+            require(!refused.message.is_empty(), "the refusal has no words")
+        }
         other => Err(format!("{other:?}").into()),
     }
 }
@@ -101,17 +103,19 @@ pub(super) async fn prompt(peer: &Peer<'_>) -> Checked {
         same(message.content.as_text(), Some(expected))?;
     }
     match peer.client.get_prompt("nothing", json!({})).await {
-        Err(Error::Refused(refused)) => require(!refused.message.is_empty(), "the refusal has no words"),
+        Err(Error::ErrorResponse(refused)) => {
+            require(!refused.message.is_empty(), "the refusal has no words")
+        }
         other => Err(format!("{other:?}").into()),
     }
 }
 
 pub(super) async fn completion(peer: &Peer<'_>) -> Checked {
     for (completion, expected) in [
-        (Completion::prompt("greet", "style", "f"), &["formal", "friendly"][..]),
-        (Completion::prompt("greet", "style", "fr"), &["friendly"]),
-        (Completion::prompt("greet", "style", "f").context(json!({ "name": "king" })), &["formal"]),
-        (Completion::template("note://numbered/{number}", "number", "1"), &["1", "10"]),
+        (CompletionRequest::prompt("greet", "style", "f"), &["formal", "friendly"][..]),
+        (CompletionRequest::prompt("greet", "style", "fr"), &["friendly"]),
+        (CompletionRequest::prompt("greet", "style", "f").context(json!({ "name": "king" })), &["formal"]),
+        (CompletionRequest::template("note://numbered/{number}", "number", "1"), &["1", "10"]),
     ] {
         same(&peer.client.complete(completion).await?.values, expected)?;
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use trunkline_client::protocol::Method;
-use trunkline_client::protocol::model::{Action, Question};
-use trunkline_client::{Call, Origin, Outcome};
+use trunkline_client::protocol::model::{ElicitAction, InputRequest};
+use trunkline_client::{ClientCall, InputOrigin, StepOutcome};
 
 use crate::answers::{Answers, MODEL_SAYS};
 use crate::options::Options;
@@ -18,41 +18,45 @@ pub(super) fn prepare(_: &Options, answers: &Answers) -> Checked {
 }
 
 /// Calls a tool that asks, and returns what it says and what was asked.
-async fn ask(peer: &Peer<'_>, tool: &str, action: Action) -> Checked<(String, Vec<(Origin, Question)>)> {
+async fn ask(
+    peer: &Peer<'_>,
+    tool: &str,
+    action: ElicitAction,
+) -> Checked<(String, Vec<(InputOrigin, InputRequest)>)> {
     peer.answers.asked().take();
     peer.answers.will(action);
     let said = peer.tell(tool, json!({ "question": "How much?" })).await;
-    peer.answers.will(Action::Accept);
+    peer.answers.will(ElicitAction::Accept);
     Ok((said?, peer.answers.asked().take()))
 }
 
 /// Questions that came with the call are told with its name.
-fn came_with(origin: &Origin, tool: &str) -> Checked {
-    same(origin, &Origin::Call { method: Method::ToolsCall, name: Some(tool.to_owned()) })
+fn came_with(origin: &InputOrigin, tool: &str) -> Checked {
+    same(origin, &InputOrigin::Call { method: Method::ToolsCall, name: Some(tool.to_owned()) })
 }
 
 pub(super) async fn form_accept(peer: &Peer<'_>) -> Checked {
-    let (said, asked) = ask(peer, "ask_name", Action::Accept).await?;
+    let (said, asked) = ask(peer, "ask_name", ElicitAction::Accept).await?;
     same(said.as_str(), "accept age=7 colour=red name=ada news=true")?;
-    let [(origin, Question::Form(form))] = &*asked else { return Err(format!("{asked:?}").into()) };
+    let [(origin, InputRequest::Form(form))] = &*asked else { return Err(format!("{asked:?}").into()) };
     came_with(origin, "ask_name")?;
     same(form.message.as_str(), "Who are you?")?;
     has(form.schema.as_str(), r#""colour""#)
 }
 
 pub(super) async fn form_decline(peer: &Peer<'_>) -> Checked {
-    same(ask(peer, "ask_name", Action::Decline).await?.0.as_str(), "decline")
+    same(ask(peer, "ask_name", ElicitAction::Decline).await?.0.as_str(), "decline")
 }
 
 pub(super) async fn form_cancel(peer: &Peer<'_>) -> Checked {
-    same(ask(peer, "ask_name", Action::Cancel).await?.0.as_str(), "cancel")
+    same(ask(peer, "ask_name", ElicitAction::Cancel).await?.0.as_str(), "cancel")
 }
 
 pub(super) async fn page(peer: &Peer<'_>) -> Checked {
-    for (action, expected) in [(Action::Accept, "accept"), (Action::Decline, "decline")] {
+    for (action, expected) in [(ElicitAction::Accept, "accept"), (ElicitAction::Decline, "decline")] {
         let (said, asked) = ask(peer, "ask_page", action).await?;
         same(said.as_str(), expected)?;
-        let [(_, Question::Url(page))] = &*asked else { return Err(format!("{asked:?}").into()) };
+        let [(_, InputRequest::Url(page))] = &*asked else { return Err(format!("{asked:?}").into()) };
         same(page.url.as_str(), "https://example.com/login")?;
         same(page.message.as_str(), "Please log in.")?;
     }
@@ -60,39 +64,41 @@ pub(super) async fn page(peer: &Peer<'_>) -> Checked {
 }
 
 pub(super) async fn one_after_the_other(peer: &Peer<'_>) -> Checked {
-    let (said, asked) = ask(peer, "ask_twice", Action::Accept).await?;
+    let (said, asked) = ask(peer, "ask_twice", ElicitAction::Accept).await?;
     same(said.as_str(), "ada is 7")?;
-    let [(_, Question::Form(_)), (_, Question::Form(second))] = &*asked else {
+    let [(_, InputRequest::Form(_)), (_, InputRequest::Form(second))] = &*asked else {
         return Err(format!("{asked:?}").into());
     };
     same(second.message.as_str(), "How old is ada?")
 }
 
 pub(super) async fn model(peer: &Peer<'_>) -> Checked {
-    let (said, asked) = ask(peer, "ask_model", Action::Accept).await?;
+    let (said, asked) = ask(peer, "ask_model", ElicitAction::Accept).await?;
     same(said.as_str(), format!("oracle says {MODEL_SAYS}"))?;
-    let [(_, Question::Sample(sample))] = &*asked else { return Err(format!("{asked:?}").into()) };
+    let [(_, InputRequest::Sampling(sample))] = &*asked else { return Err(format!("{asked:?}").into()) };
     has(sample.params.get("messages").ok_or("no messages")?.as_str(), "How much?")?;
     same(sample.params.text("systemPrompt").as_deref(), Some("Be brief."))
 }
 
 pub(super) async fn roots(peer: &Peer<'_>) -> Checked {
-    let (said, asked) = ask(peer, "ask_roots", Action::Accept).await?;
+    let (said, asked) = ask(peer, "ask_roots", ElicitAction::Accept).await?;
     same(said.as_str(), ROOT)?;
     // A session may have been asked before.
-    let is_asked = matches!(&*asked, [(_, Question::Roots)]) || (asked.is_empty() && !peer.is_modern());
+    let is_asked = matches!(&*asked, [(_, InputRequest::Roots)]) || (asked.is_empty() && !peer.is_modern());
     require(is_asked, format_args!("{asked:?}"))
 }
 
 /// A program can answer by itself, step by step.
 pub(super) async fn by_steps(peer: &Peer<'_>) -> Checked {
-    let step = peer.client.step(Call::tool("ask_name", json!({}))).await?;
-    let Outcome::Ask(round) = step else { return Err(format!("nothing was asked: {step:?}").into()) };
-    let answer = |(key, question): &(String, Question)| (key.clone(), Ok(peer.answers.reply(question)));
-    let answers: Vec<_> = round.questions.iter().map(answer).collect();
+    let step = peer.client.step(ClientCall::tool("ask_name", json!({}))).await?;
+    let StepOutcome::InputRequired(round) = step else {
+        return Err(format!("nothing was asked: {step:?}").into());
+    };
+    let answer = |(key, question): &(String, InputRequest)| (key.clone(), Ok(peer.answers.reply(question)));
+    let answers: Vec<_> = round.requests.iter().map(answer).collect();
     same(answers.len(), 1)?;
-    match round.answer(answers).await? {
-        Outcome::Done(result) => has(result.as_str(), "accept age=7 colour=red"),
+    match round.respond(answers).await? {
+        StepOutcome::Done(result) => has(result.as_str(), "accept age=7 colour=red"),
         other => Err(format!("{other:?}").into()),
     }
 }

@@ -1,7 +1,7 @@
 //! `mcp-server-time`.
 
 use serde_json::{Value, json};
-use trunkline_client::{Error, Watch};
+use trunkline_client::{ChangeFilter, Error};
 
 use super::{BOTH, Server, checks};
 use crate::peer::Peer;
@@ -52,14 +52,14 @@ async fn wrong_zone(peer: &Peer<'_>) -> Checked {
 
 async fn unknown_tool(peer: &Peer<'_>) -> Checked {
     match peer.client.call("get_weather", json!({})).await {
-        Err(Error::Refused(refused)) => same(refused.code, -32602),
+        Err(Error::ErrorResponse(refused)) => same(refused.code, -32602),
         other => Err(format!("{other:?}").into()),
     }
 }
 
 /// Its tools never change, and it says so.
 async fn no_changes(peer: &Peer<'_>) -> Checked {
-    match peer.client.subscribe(Watch::lists()).await {
+    match peer.client.subscribe(ChangeFilter::all_lists()).await {
         Err(Error::Unsupported(_)) => Ok(()),
         other => Err(format!("{other:?}").into()),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, join_all, select};
 use serde_json::{Value, json};
-use trunkline_client::{Error, Progress};
+use trunkline_client::{Error, ProgressUpdate};
 
 use crate::peer::Peer;
 use crate::report::{Checked, has, require, same};
@@ -26,7 +26,7 @@ pub(super) async fn call_fails(peer: &Peer<'_>) -> Checked {
 pub(super) async fn call_unknown_tool(peer: &Peer<'_>) -> Checked {
     // Some generations refuse, others answer that the tool failed.
     match peer.client.call("nothing", json!({})).await {
-        Err(Error::Refused(refused)) => has(&refused.message, "nothing"),
+        Err(Error::ErrorResponse(refused)) => has(&refused.message, "nothing"),
         Ok(result) if result.is_error => has(&result.text(), "nothing"),
         other => Err(format!("{other:?}").into()),
     }
@@ -34,7 +34,7 @@ pub(super) async fn call_unknown_tool(peer: &Peer<'_>) -> Checked {
 
 pub(super) async fn call_wrong_arguments(peer: &Peer<'_>) -> Checked {
     match peer.client.call("add", json!({ "a": "two", "b": 3 })).await {
-        Err(Error::Refused(_)) => Ok(()),
+        Err(Error::ErrorResponse(_)) => Ok(()),
         Ok(result) if result.is_error => Ok(()),
         other => Err(format!("{other:?}").into()),
     }
@@ -59,8 +59,8 @@ pub(super) async fn progress(peer: &Peer<'_>) -> Checked {
     same(steps.last().map(String::as_str), Some("5 of 5: at 5"))
 }
 
-fn words(step: &Progress) -> String {
-    let Progress { progress, total, message, .. } = step;
+fn words(step: &ProgressUpdate) -> String {
+    let ProgressUpdate { progress, total, message, .. } = step;
     format!("{progress} of {}: {}", total.unwrap_or_default(), message.as_deref().unwrap_or_default())
 }
 

@@ -3,29 +3,29 @@
 
 use std::path::Path;
 
-use super::{Run, Subject, row, run_suite};
-use crate::fixture::{self, Server};
-use crate::table::Table;
-use crate::tools::Tools;
-use crate::verdict::{Check, Verdict};
-use crate::{Outcome, interop, run};
+use super::{SuiteRun, TestSubject, row, run_suite};
+use crate::fixture::{self, FixtureServer};
+use crate::suite_results::{SuiteCheck, SuiteResults};
+use crate::table::TextTable;
+use crate::tools::InstalledTools;
+use crate::{TaskResult, interop, run};
 
 /// One server, and what the suite requires of the bridge in front of it.
-struct Setting {
+struct BridgeSetting {
     name: &'static str,
-    start: fn(&Programs<'_>) -> Outcome<Server>,
+    start: fn(&BridgePrograms<'_>) -> TaskResult<FixtureServer>,
     /// The scheme and the path at which the bridge reaches it.
     reached_at: (&'static str, &'static str),
     requires: &'static str,
     /// The checks that fail because of what the server's era has no words for.
-    beyond: &'static [Beyond],
+    expected_failures: &'static [ExpectedFailure],
 }
 
 /// A check that no bridge can pass in front of a server of the other era, and why.
-struct Beyond {
+struct ExpectedFailure {
     scenario: &'static str,
     check: &'static str,
-    why: &'static str,
+    reason: &'static str,
 }
 
 const LEGACY: &str = "2025-11-25";
@@ -36,86 +36,86 @@ const HTTP_SSE: (&str, &str) = ("http", "/sse");
 const WEBSOCKET: (&str, &str) = ("ws", "/ws");
 
 /// In the legacy era a question has no key: whoever stands between has to make one up.
-const BEYOND_LEGACY: &[Beyond] = &[
-    Beyond {
+const EXPECTED_LEGACY_FAILURES: &[ExpectedFailure] = &[
+    ExpectedFailure {
         scenario: "input-required-result-basic-elicitation",
         check: "sep-2322-elicitation-incomplete",
-        why: "the scenario requires a key that the server chose for its input request, and a legacy server chooses none",
+        reason: "the scenario requires a key that the server chose for its input request, and a legacy server chooses none",
     },
-    Beyond {
+    ExpectedFailure {
         scenario: "input-required-result-ignore-extra-params",
         check: "sep-2322-ignore-unexpected-params",
-        why: "the scenario responds before any request, and a legacy server accepts only responses to its own requests",
+        reason: "the scenario responds before any request, and a legacy server accepts only responses to its own requests",
     },
 ];
 
-const SETTINGS: &[Setting] = &[
-    Setting {
+const SETTINGS: &[BridgeSetting] = &[
+    BridgeSetting {
         name: "our server of 2025-11-25",
         start: |programs| programs.ours(LEGACY),
         reached_at: STREAMABLE_HTTP,
         requires: MODERN,
-        beyond: BEYOND_LEGACY,
+        expected_failures: EXPECTED_LEGACY_FAILURES,
     },
-    Setting {
+    BridgeSetting {
         name: "a server on npm sdk 1.x",
         start: |programs| programs.npm_v1(),
         reached_at: STREAMABLE_HTTP,
         requires: MODERN,
-        beyond: BEYOND_LEGACY,
+        expected_failures: EXPECTED_LEGACY_FAILURES,
     },
-    Setting {
+    BridgeSetting {
         name: "our server of 2026-07-28",
         start: |programs| programs.ours(MODERN),
         reached_at: STREAMABLE_HTTP,
         requires: LEGACY,
-        beyond: &[],
+        expected_failures: &[],
     },
     // The suite itself speaks Streamable HTTP alone. What a server does over the other transports it sees through a bridge
     // that has nothing to translate.
-    Setting {
+    BridgeSetting {
         name: "our server of 2025-11-25 over HTTP+SSE",
         start: |programs| programs.ours(LEGACY),
         reached_at: HTTP_SSE,
         requires: LEGACY,
-        beyond: &[],
+        expected_failures: &[],
     },
-    Setting {
+    BridgeSetting {
         name: "our server of 2025-11-25 over WebSocket",
         start: |programs| programs.ours(LEGACY),
         reached_at: WEBSOCKET,
         requires: LEGACY,
-        beyond: &[],
+        expected_failures: &[],
     },
-    Setting {
+    BridgeSetting {
         name: "our server of 2026-07-28 over WebSocket",
         start: |programs| programs.ours(MODERN),
         reached_at: WEBSOCKET,
         requires: MODERN,
-        beyond: &[],
+        expected_failures: &[],
     },
 ];
 
 /// Where everything is that is started.
-struct Programs<'t> {
-    tools: &'t Tools,
+struct BridgePrograms<'t> {
+    tools: &'t InstalledTools,
     fixture: std::path::PathBuf,
     bridge: std::path::PathBuf,
 }
 
-impl Programs<'_> {
+impl BridgePrograms<'_> {
     /// Our server asks every legacy session for its roots when it begins, unless told otherwise. A modern caller has no
     /// session in which it could have answered, and would be asked at the beginning of every call.
-    fn ours(&self, revision: &str) -> Outcome<Server> {
-        Server::start_by(|address| {
+    fn ours(&self, revision: &str) -> TaskResult<FixtureServer> {
+        FixtureServer::start_by(|address| {
             let mut command = run::command(&self.fixture);
             command.args(["--http", &address.to_string(), "--revisions", revision, "--roots-on-demand"]);
             command
         })
     }
 
-    fn npm_v1(&self) -> Outcome<Server> {
-        Server::start_by(|address| {
+    fn npm_v1(&self) -> TaskResult<FixtureServer> {
+        FixtureServer::start_by(|address| {
             let mut command = run::command(&self.tools.node);
             let script = self.tools.node_folder.join("everything-v1.mjs");
             command.arg(script).args(["--http", &address.port().to_string()]);
@@ -125,11 +125,11 @@ impl Programs<'_> {
 }
 
 /// Says for people in front of what the suite is run, and what no bridge can pass there.
-pub(crate) fn words() -> String {
-    let mut beyond: Vec<&Beyond> = Vec::new();
+pub(crate) fn settings_text() -> String {
+    let mut beyond: Vec<&ExpectedFailure> = Vec::new();
     let mut text =
         "| server behind the bridge | passes the suite of | except |\n| --- | --- | --- |\n".to_owned();
-    for Setting { name, requires, beyond: listed, .. } in SETTINGS {
+    for BridgeSetting { name, requires, expected_failures: listed, .. } in SETTINGS {
         let mut numbers = Vec::new();
         for one in *listed {
             let known =
@@ -143,22 +143,22 @@ pub(crate) fn words() -> String {
         let but = if numbers.is_empty() { "nothing".to_owned() } else { numbers.join(", ") };
         text.push_str(&format!("| {name} | {requires} | {but} |\n"));
     }
-    for (at, Beyond { scenario, check, why }) in beyond.iter().enumerate() {
+    for (at, ExpectedFailure { scenario, check, reason: why }) in beyond.iter().enumerate() {
         text.push_str(&format!("\n{}. `{check}` of `{scenario}`: {why}.", at + 1));
     }
     text
 }
 
 /// Runs the suite in every setting, and counts what fails it.
-pub(super) fn judge(tools: &Tools, verbose: bool) -> Outcome<usize> {
+pub(super) fn judge(tools: &InstalledTools, verbose: bool) -> TaskResult<usize> {
     interop::copy_scripts(tools)?;
-    let programs = Programs {
+    let programs = BridgePrograms {
         tools,
         fixture: fixture::build("everything-server")?,
         bridge: fixture::build_of("trunkline-cli", "trunkline")?,
     };
     let results = fixture::results_folder("conformance-bridge")?;
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "in front of",
         "scenarios",
         "success",
@@ -179,36 +179,41 @@ pub(super) fn judge(tools: &Tools, verbose: bool) -> Outcome<usize> {
     Ok(bad)
 }
 
-fn run_setting(programs: &Programs<'_>, setting: &Setting, results: &Path) -> Outcome<Verdict> {
+fn run_setting(
+    programs: &BridgePrograms<'_>,
+    setting: &BridgeSetting,
+    results: &Path,
+) -> TaskResult<SuiteResults> {
     let server = (setting.start)(programs)?;
     let (scheme, path) = setting.reached_at;
-    let bridge = Server::start_bridge(&programs.bridge, &server.url(scheme, path))?;
-    let run = Run {
+    let bridge = FixtureServer::start_bridge(&programs.bridge, &server.url(scheme, path))?;
+    let run = SuiteRun {
         name: setting.name.replace(' ', "-"),
         arguments: vec!["--requirements".to_owned(), setting.requires.to_owned()],
     };
     println!("in front of {}:", setting.name);
-    run_suite(programs.tools, &Subject::Server(bridge.url("http", "/mcp")), &run, results)
+    run_suite(programs.tools, &TestSubject::Server(bridge.url("http", "/mcp")), &run, results)
 }
 
 /// Prints what needs to be seen and counts what fails the run: a bad check that is not listed, and a listed one that is
 /// not bad.
-fn show(setting: &Setting, verdict: &Verdict, verbose: bool) -> usize {
+fn show(setting: &BridgeSetting, verdict: &SuiteResults, verbose: bool) -> usize {
     let skipped = verdict.skipped().filter(|_| verbose);
     let (listed, bad): (Vec<_>, Vec<_>) =
-        verdict.bad().partition(|check| setting.beyond.iter().any(|beyond| beyond.is(check)));
+        verdict.bad().partition(|check| setting.expected_failures.iter().any(|beyond| beyond.matches(check)));
     for check in bad.iter().copied().chain(skipped) {
         println!("  {} {} {}: {}", check.status, check.scenario, check.id, check.message);
     }
-    let needless = setting.beyond.iter().filter(|beyond| !listed.iter().any(|check| beyond.is(check)));
+    let needless =
+        setting.expected_failures.iter().filter(|beyond| !listed.iter().any(|check| beyond.matches(check)));
     let needless = needless.inspect(|beyond| {
         println!("  {} {} passes, and should not be listed any more", beyond.scenario, beyond.check);
     });
     bad.len() + needless.count()
 }
 
-impl Beyond {
-    fn is(&self, check: &Check) -> bool {
+impl ExpectedFailure {
+    fn matches(&self, check: &SuiteCheck) -> bool {
         self.scenario == check.scenario && self.check == check.id
     }
 }
@@ -217,22 +222,27 @@ impl Beyond {
 mod tests {
     use super::*;
 
-    fn verdict(checks: &[(&str, &str, &str)]) -> Verdict {
-        let check = |(scenario, id, status): &(&str, &str, &str)| Check {
+    fn verdict(checks: &[(&str, &str, &str)]) -> SuiteResults {
+        let check = |(scenario, id, status): &(&str, &str, &str)| SuiteCheck {
             scenario: (*scenario).to_owned(),
             id: (*id).to_owned(),
             status: (*status).to_owned(),
             message: String::new(),
         };
-        Verdict { scenarios: 1, checks: checks.iter().map(check).collect() }
+        SuiteResults { scenarios: 1, checks: checks.iter().map(check).collect() }
     }
 
     #[test]
     fn what_is_listed_has_to_fail_and_nothing_else_may() {
-        const BEYOND: &[Beyond] = &[Beyond { scenario: "s", check: "c", why: "w" }];
-        let start = |_: &Programs<'_>| Err("never".into());
-        let setting =
-            Setting { name: "n", start, reached_at: STREAMABLE_HTTP, requires: MODERN, beyond: BEYOND };
+        const BEYOND: &[ExpectedFailure] = &[ExpectedFailure { scenario: "s", check: "c", reason: "w" }];
+        let start = |_: &BridgePrograms<'_>| Err("never".into());
+        let setting = BridgeSetting {
+            name: "n",
+            start,
+            reached_at: STREAMABLE_HTTP,
+            requires: MODERN,
+            expected_failures: BEYOND,
+        };
         for (checks, bad) in [
             (&[("s", "c", "FAILURE"), ("s", "d", "SUCCESS")][..], 0),
             (&[("s", "c", "FAILURE"), ("s", "d", "WARNING")], 1),
@@ -245,8 +255,8 @@ mod tests {
 
     #[test]
     fn everything_that_is_listed_has_its_reason() {
-        for beyond in SETTINGS.iter().flat_map(|setting| setting.beyond) {
-            assert!(beyond.why.len() > 20, "{} {}", beyond.scenario, beyond.check);
+        for beyond in SETTINGS.iter().flat_map(|setting| setting.expected_failures) {
+            assert!(beyond.reason.len() > 20, "{} {}", beyond.scenario, beyond.check);
         }
     }
 }

@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::row::{Row, Rows};
-use super::script::{self, Skips};
-use crate::tools::Tools;
-use crate::{Outcome, root, run};
+use super::row::{ResultRow, RunSelection};
+use super::script::{self, SkipPolicy};
+use crate::tools::InstalledTools;
+use crate::{TaskResult, root, run};
 
 /// Every client script with the interpreter that runs it and the modes that it has.
-const CLIENTS: &[Client] = &[
-    Client { name: "python-v1", script: "client_v1.py", modes: &["legacy"] },
-    Client { name: "python-v2", script: "client_v2.py", modes: &["auto", "legacy", "2026-07-28"] },
-    Client { name: "node-v1", script: "client-v1.mjs", modes: &["legacy"] },
-    Client { name: "node-v2", script: "client-v2.mjs", modes: &["auto", "legacy", "2026-07-28"] },
-    Client { name: "pydantic-ai", script: "agent_pydantic_ai.py", modes: &["auto"] },
+const CLIENTS: &[ScriptClient] = &[
+    ScriptClient { name: "python-v1", script: "client_v1.py", modes: &["legacy"] },
+    ScriptClient { name: "python-v2", script: "client_v2.py", modes: &["auto", "legacy", "2026-07-28"] },
+    ScriptClient { name: "node-v1", script: "client-v1.mjs", modes: &["legacy"] },
+    ScriptClient { name: "node-v2", script: "client-v2.mjs", modes: &["auto", "legacy", "2026-07-28"] },
+    ScriptClient { name: "pydantic-ai", script: "agent_pydantic_ai.py", modes: &["auto"] },
 ];
 
 #[derive(Debug)]
-struct Client {
+struct ScriptClient {
     name: &'static str,
     script: &'static str,
     modes: &'static [&'static str],
@@ -26,7 +26,7 @@ struct Client {
 
 /// How a script reaches the server.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum ClientTarget {
     Http(String),
     /// HTTP+SSE; a script knows it by the path.
     Sse(String),
@@ -35,7 +35,7 @@ pub(super) enum Target {
     Stdio(Vec<String>),
 }
 
-impl Target {
+impl ClientTarget {
     fn name(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -46,7 +46,7 @@ impl Target {
     }
 
     /// Reports whether a client knows the transport: the second generation, on which the agents stand, dropped two.
-    fn suits(&self, client: &Client) -> bool {
+    fn suits(&self, client: &ScriptClient) -> bool {
         !matches!(self, Self::Sse(_) | Self::WebSocket(_)) || client.name.ends_with("-v1")
     }
 
@@ -63,7 +63,12 @@ impl Target {
 }
 
 /// Runs every client against every target, one after the other.
-pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows, skips: Skips) -> Outcome<Vec<Row>> {
+pub(super) fn run_all(
+    tools: &InstalledTools,
+    targets: &[ClientTarget],
+    rows: &RunSelection,
+    skips: SkipPolicy,
+) -> TaskResult<Vec<ResultRow>> {
     let mut ran = Vec::new();
     for client in CLIENTS {
         for target in targets.iter().filter(|target| target.suits(client)) {
@@ -73,12 +78,12 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows, skips: Ski
                 let mut command = interpreter(tools, client);
                 command.args(["--mode", mode]);
                 match target {
-                    Target::Http(url) | Target::Sse(url) | Target::WebSocket(url) => {
+                    ClientTarget::Http(url) | ClientTarget::Sse(url) | ClientTarget::WebSocket(url) => {
                         command.args(["--url", url])
                     }
-                    Target::Stdio(line) => command.arg("--").args(line),
+                    ClientTarget::Stdio(line) => command.arg("--").args(line),
                 };
-                ran.push(Row::new(&place, &script::run(&mut command, &log, skips)?));
+                ran.push(ResultRow::new(&place, &script::run(&mut command, &log, skips)?));
             }
         }
     }
@@ -86,14 +91,19 @@ pub(super) fn run_all(tools: &Tools, targets: &[Target], rows: &Rows, skips: Ski
 }
 
 /// Prepares a client that does what it is told.
-pub(super) fn told(tools: &Tools, name: &str, mode: &str, url: &str) -> Outcome<Command> {
+pub(super) fn controlled_client(
+    tools: &InstalledTools,
+    name: &str,
+    mode: &str,
+    url: &str,
+) -> TaskResult<Command> {
     let client = CLIENTS.iter().find(|client| client.name == name).ok_or("there is no such client")?;
     let mut command = interpreter(tools, client);
     command.args(["--told", "--mode", mode, "--url", url]);
     Ok(command)
 }
 
-fn interpreter(tools: &Tools, client: &Client) -> Command {
+fn interpreter(tools: &InstalledTools, client: &ScriptClient) -> Command {
     let python = root().join("interop/python").join(client.script);
     let (program, script): (&Path, PathBuf) = match client.name {
         "python-v1" => (&tools.python_v1, python),
@@ -117,7 +127,7 @@ mod tests {
             ("https://example.com/sse", "sse"),
             ("ws://127.0.0.1:1/ws", "websocket"),
         ] {
-            let target = Target::at(url.to_owned());
+            let target = ClientTarget::at(url.to_owned());
             assert_eq!(target.name(), name, "{url}");
             let suited = CLIENTS.iter().filter(|client| target.suits(client)).count();
             assert_eq!(suited, if name == "http" { 5 } else { 2 }, "{url}");

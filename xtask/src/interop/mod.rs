@@ -2,38 +2,38 @@
 
 mod clients;
 mod hub;
-pub(crate) mod morning;
 mod row;
 mod script;
 mod servers;
+pub(crate) mod smoke;
 
 use std::fs;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use self::clients::Target;
-use self::row::{Rows, print_table};
-use self::script::Skips;
+use self::clients::ClientTarget;
+use self::row::{RunSelection, print_table};
+use self::script::SkipPolicy;
 use crate::args::Args;
-use crate::fixture::{self, Server};
-use crate::tools::{self, Tools};
-use crate::{Outcome, root};
+use crate::fixture::{self, FixtureServer};
+use crate::tools::{self, InstalledTools};
+use crate::{TaskResult, root};
 
 /// What a row about a server says before its counts.
 const SERVER_COLUMNS: &[&str] = &["server", "transport", "by", "mode"];
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let only = args.value("--only")?;
     let url = args.value("--url")?;
     let command = args.after_dashes();
     args.finish()?;
     let tools = tools::install()?;
     copy_scripts(&tools)?;
-    let rows = Rows { only: only.unwrap_or_default(), results: fixture::results_folder("interop")? };
+    let rows = RunSelection { only: only.unwrap_or_default(), results: fixture::results_folder("interop")? };
 
     let given = url.is_some() || !command.is_empty();
     let ran = if given {
-        clients::run_all(&tools, &at(url, command), &rows, Skips::Allowed)?
+        clients::run_all(&tools, &at(url, command), &rows, SkipPolicy::Allowed)?
     } else {
         ours(&tools, &rows)?
     };
@@ -51,18 +51,18 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 }
 
 /// `cargo xtask servers`: the second half alone.
-pub(crate) fn servers(mut args: Args) -> Outcome {
+pub(crate) fn servers(mut args: Args) -> TaskResult {
     let only = args.value("--only")?.unwrap_or_default();
     args.finish()?;
     let tools = tools::install()?;
     copy_scripts(&tools)?;
-    let rows = Rows { only, results: fixture::results_folder("interop")? };
+    let rows = RunSelection { only, results: fixture::results_folder("interop")? };
     let ran = servers::run_all(&tools, &rows)?;
     conclude(&rows, ran.len(), &print_table(SERVER_COLUMNS, ran))
 }
 
 /// Says where everything is, and whether all are content; that nothing was run is never that.
-fn conclude(rows: &Rows, count: usize, bad: &[String]) -> Outcome {
+fn conclude(rows: &RunSelection, count: usize, bad: &[String]) -> TaskResult {
     if count == 0 {
         return Err(format!("nothing has `{}` in its name", rows.only).into());
     }
@@ -71,21 +71,22 @@ fn conclude(rows: &Rows, count: usize, bad: &[String]) -> Outcome {
 }
 
 /// Runs the clients against our own server, over every transport that it has.
-fn ours(tools: &Tools, rows: &Rows) -> Outcome<Vec<row::Row>> {
+fn ours(tools: &InstalledTools, rows: &RunSelection) -> TaskResult<Vec<row::ResultRow>> {
     let binary = fixture::build("everything-server")?;
-    let server = Server::start(&binary)?;
-    let mut targets = vec![Target::Stdio(vec![binary.display().to_string(), "--stdio".to_owned()])];
+    let server = FixtureServer::start(&binary)?;
+    let mut targets = vec![ClientTarget::Stdio(vec![binary.display().to_string(), "--stdio".to_owned()])];
     targets.extend(
-        [server.url("http", "/mcp"), server.url("http", "/sse"), server.url("ws", "/ws")].map(Target::at),
+        [server.url("http", "/mcp"), server.url("http", "/sse"), server.url("ws", "/ws")]
+            .map(ClientTarget::at),
     );
-    clients::run_all(tools, &targets, rows, Skips::Refused)
+    clients::run_all(tools, &targets, rows, SkipPolicy::Refused)
 }
 
 /// Returns the targets that were named on the command line.
-fn at(url: Option<String>, command: Vec<String>) -> Vec<Target> {
-    let mut targets: Vec<Target> = url.map(Target::at).into_iter().collect();
+fn at(url: Option<String>, command: Vec<String>) -> Vec<ClientTarget> {
+    let mut targets: Vec<ClientTarget> = url.map(ClientTarget::at).into_iter().collect();
     if !command.is_empty() {
-        targets.push(Target::Stdio(command));
+        targets.push(ClientTarget::Stdio(command));
     }
     targets
 }
@@ -95,7 +96,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Copies the Node scripts, and what they show, to where Node finds their packages: it looks only in folders above a script.
-pub(crate) fn copy_scripts(tools: &Tools) -> Outcome {
+pub(crate) fn copy_scripts(tools: &InstalledTools) -> TaskResult {
     for (folder, end) in
         [("interop/node", "mjs"), ("conformance/assets", "png"), ("conformance/assets", "wav")]
     {

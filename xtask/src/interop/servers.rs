@@ -10,92 +10,92 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::lock;
-use super::row::{Row, Rows};
-use super::script::{self, Ran, Skips};
-use crate::fixture::{self, START_LIMIT};
-use crate::run::{self, Running};
-use crate::tools::{self, Tools};
-use crate::{Outcome, root};
+use super::row::{ResultRow, RunSelection};
+use super::script::{self, ScriptRun, SkipPolicy};
+use crate::fixture::{self, START_TIMEOUT};
+use crate::run::{self, BackgroundProcess};
+use crate::tools::{self, InstalledTools};
+use crate::{TaskResult, root};
 
 /// One server, how it is started, and in which ways it is driven.
-struct Server {
+struct ForeignServer {
     name: &'static str,
-    start: fn(&Installed<'_>) -> Vec<PathBuf>,
-    transports: &'static [Transport],
+    start: fn(&InstalledServers<'_>) -> Vec<PathBuf>,
+    transports: &'static [ServerTransport],
     /// The modes in which the client SDK drives it; the command drives it in the first and, over HTTP, in all.
     modes: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
+enum ServerTransport {
     Stdio,
     Http,
     Sse,
 }
 
-use Transport::{Http, Sse, Stdio};
+use ServerTransport::{Http, Sse, Stdio};
 
 /// The modes of a server that speaks one era: as it is found, and pinned, older revisions included.
 const LEGACY: &[&str] = &["auto", "legacy"];
 const BOTH: &[&str] = &["auto", "legacy", "modern"];
 
 /// The slow ones come first, so that two at a time end at about the same time.
-const SERVERS: &[Server] = &[
-    Server {
+const SERVERS: &[ForeignServer] = &[
+    ForeignServer {
         name: "pypi-mcp-v2",
         start: |at| python(&at.tools.python_v2, 2),
         transports: &[Stdio, Http],
         modes: BOTH,
     },
-    Server {
+    ForeignServer {
         name: "pypi-mcp-v1",
         start: |at| python(&at.tools.python_v1, 1),
         transports: &[Stdio, Http],
         modes: LEGACY,
     },
-    Server {
+    ForeignServer {
         name: "npm-server-v2",
         start: |at| node(at.tools, "server-v2.mjs"),
         transports: &[Stdio, Http],
         modes: BOTH,
     },
-    Server {
+    ForeignServer {
         name: "npm-sdk-v1",
         start: |at| node(at.tools, "server-v1.mjs"),
         transports: &[Stdio, Http],
         modes: LEGACY,
     },
-    Server {
+    ForeignServer {
         name: "everything",
         start: |at| npm(at.tools, "server-everything"),
         transports: &[Stdio, Sse, Http],
         modes: LEGACY,
     },
-    Server {
+    ForeignServer {
         name: "filesystem",
         start: |at| npm(at.tools, "server-filesystem"),
         transports: &[Stdio],
         modes: LEGACY,
     },
-    Server {
+    ForeignServer {
         name: "memory",
         start: |at| npm(at.tools, "server-memory"),
         transports: &[Stdio],
         modes: LEGACY,
     },
-    Server {
+    ForeignServer {
         name: "time",
         start: |at| vec![at.pypi.join("mcp-server-time")],
         transports: &[Stdio],
         modes: BOTH,
     },
-    Server {
+    ForeignServer {
         name: "git",
         start: |at| vec![at.pypi.join("mcp-server-git")],
         transports: &[Stdio],
         modes: BOTH,
     },
-    Server {
+    ForeignServer {
         name: "fetch",
         // The page that it fetches is on this machine.
         start: |at| vec![at.pypi.join("mcp-server-fetch"), "--allow-private-ips".into()],
@@ -104,11 +104,11 @@ const SERVERS: &[Server] = &[
     },
 ];
 
-pub(super) fn node(tools: &Tools, script: &str) -> Vec<PathBuf> {
+pub(super) fn node(tools: &InstalledTools, script: &str) -> Vec<PathBuf> {
     vec![tools.node.clone(), tools.node_folder.join(script)]
 }
 
-pub(super) fn npm(tools: &Tools, package: &str) -> Vec<PathBuf> {
+pub(super) fn npm(tools: &InstalledTools, package: &str) -> Vec<PathBuf> {
     let folder = tools.node_folder.join("node_modules/@modelcontextprotocol").join(package);
     vec![tools.node.clone(), folder.join("dist/index.js")]
 }
@@ -120,22 +120,22 @@ fn python(interpreter: &Path, generation: u8) -> Vec<PathBuf> {
 }
 
 /// Where everything is installed.
-struct Installed<'t> {
-    tools: &'t Tools,
+struct InstalledServers<'t> {
+    tools: &'t InstalledTools,
     /// The folder of the programs from PyPI.
     pypi: PathBuf,
 }
 
 /// What drives a server.
 #[derive(Debug)]
-struct Drivers {
+struct TestDrivers {
     checks: PathBuf,
     command: PathBuf,
 }
 
 /// Runs everything against every server, two servers at a time.
-pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
-    let wanted = |server: &Server, transport: Transport| {
+pub(super) fn run_all(tools: &InstalledTools, rows: &RunSelection) -> TaskResult<Vec<ResultRow>> {
+    let wanted = |server: &ForeignServer, transport: ServerTransport| {
         plan(server, transport)
             .iter()
             .any(|(by, mode)| rows.log_of(&[server.name, transport.name(), by, mode]).is_some())
@@ -145,8 +145,8 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     if groups.is_empty() {
         return Ok(Vec::new());
     }
-    let installed = Installed { tools, pypi: tools::install_servers()? };
-    let drivers = Drivers {
+    let installed = InstalledServers { tools, pypi: tools::install_servers()? };
+    let drivers = TestDrivers {
         checks: fixture::build_of("trunkline-interop", "real-servers")?,
         command: fixture::build_of("trunkline-cli", "trunkline")?,
     };
@@ -155,7 +155,7 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some((place, (server, transport))) = take(&queue) {
+                while let Some((place, (server, transport))) = next_item(&queue) {
                     let rows = run_group(&installed, &drivers, server, transport, rows);
                     lock(&ran).push((place, rows));
                 }
@@ -167,12 +167,12 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
 }
 
-pub(super) fn take<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
+pub(super) fn next_item<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
     lock(queue).pop_front()
 }
 
 /// Lists by what, and in which modes, a server is driven over a transport.
-fn plan(server: &Server, transport: Transport) -> Vec<(&'static str, &'static str)> {
+fn plan(server: &ForeignServer, transport: ServerTransport) -> Vec<(&'static str, &'static str)> {
     let sdk = server.modes.iter().map(|mode| ("sdk", *mode));
     // Over pipes every run of the command starts the server anew.
     let count = if transport == Http { server.modes.len() } else { 1 };
@@ -181,14 +181,14 @@ fn plan(server: &Server, transport: Transport) -> Vec<(&'static str, &'static st
 
 /// Runs everything against one server over one transport; over HTTP it is one process for all.
 fn run_group(
-    installed: &Installed<'_>,
-    drivers: &Drivers,
-    server: &Server,
-    transport: Transport,
-    rows: &Rows,
-) -> Vec<Row> {
+    installed: &InstalledServers<'_>,
+    drivers: &TestDrivers,
+    server: &ForeignServer,
+    transport: ServerTransport,
+    rows: &RunSelection,
+) -> Vec<ResultRow> {
     let mut ran = Vec::new();
-    let mut listening: Option<Outcome<(Running, String)>> = None;
+    let mut listening: Option<TaskResult<(BackgroundProcess, String)>> = None;
     for (by, mode) in plan(server, transport) {
         let place = [server.name, transport.name(), by, mode];
         let Some(log) = rows.log_of(&place) else { continue };
@@ -206,25 +206,25 @@ fn run_group(
                 let (_, url) = listening.as_ref().map_err(ToString::to_string)?;
                 command.arg("--url").arg(url);
             }
-            script::run(&mut command, &log, Skips::Refused)
+            script::run(&mut command, &log, SkipPolicy::Refused)
         });
         // A server that cannot be driven at all is a row that is not content, and not the end of the others.
-        let outcome = outcome.unwrap_or_else(|error| Ran::broken(error.to_string()));
-        ran.push(Row::new(&place, &outcome));
+        let outcome = outcome.unwrap_or_else(|error| ScriptRun::not_run(error.to_string()));
+        ran.push(ResultRow::new(&place, &outcome));
     }
     ran
 }
 
 /// A server that listens still does so after this.
-const STAYS: Duration = Duration::from_millis(300);
+const STABLE_AFTER: Duration = Duration::from_millis(300);
 
 /// Starts a server that listens, and waits until it does.
 fn listen(
-    installed: &Installed<'_>,
-    server: &Server,
-    transport: Transport,
-    rows: &Rows,
-) -> Outcome<(Running, String)> {
+    installed: &InstalledServers<'_>,
+    server: &ForeignServer,
+    transport: ServerTransport,
+    rows: &RunSelection,
+) -> TaskResult<(BackgroundProcess, String)> {
     let address = fixture::free_address()?;
     let words = (server.start)(installed);
     let (program, arguments) = words.split_first().ok_or("a server without a program")?;
@@ -241,23 +241,23 @@ fn listen(
         ("everything", _) => command.arg("streamableHttp"),
         _ => command.args(["--http", &address.port().to_string()]),
     };
-    let mut running = Running::start(&mut command)?;
+    let mut running = BackgroundProcess::start(&mut command)?;
     wait_until_listening(&mut running, address)?;
     let path = if transport == Sse { "/sse" } else { "/mcp" };
     Ok((running, format!("http://{address}{path}")))
 }
 
 /// Waits until a program that was started listens at its address.
-pub(super) fn wait_until_listening(running: &mut Running, address: SocketAddr) -> Outcome {
+pub(super) fn wait_until_listening(running: &mut BackgroundProcess, address: SocketAddr) -> TaskResult {
     // Several servers start at a time, slowly, and until then the port is anybody's: whoever has it for a moment is not meant.
-    running.wait_until(START_LIMIT, || {
+    running.wait_until(START_TIMEOUT, || {
         let is_there = run::is_listening(address);
-        std::thread::sleep(STAYS);
+        std::thread::sleep(STABLE_AFTER);
         is_there && run::is_listening(address)
     })
 }
 
-impl Transport {
+impl ServerTransport {
     fn name(self) -> &'static str {
         match self {
             Stdio => "stdio",

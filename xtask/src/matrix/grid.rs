@@ -1,20 +1,20 @@
 //! A table of features by peers, each cell of it a row of marks: one for each peer at the other end.
 
-use super::cell::Cell;
-use crate::Outcome;
+use super::cell::FeatureCell;
+use crate::TaskResult;
 
 /// Everything that was measured of one heading.
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(super) struct FeatureGrid {
     /// What is said above it, if it is one of several.
     pub(super) heading: String,
     features: Vec<String>,
     columns: Vec<String>,
     marks: Vec<String>,
-    cells: Vec<((usize, usize, usize), Cell)>,
+    cells: Vec<((usize, usize, usize), FeatureCell)>,
 }
 
-impl Grid {
+impl FeatureGrid {
     /// Makes an empty grid.
     pub(super) fn new(heading: impl Into<String>) -> Self {
         let (features, columns, marks) = (Vec::new(), Vec::new(), Vec::new());
@@ -22,7 +22,7 @@ impl Grid {
     }
 
     /// Adds a cell; places are in the order in which they first come.
-    pub(super) fn put(&mut self, feature: &str, column: &str, mark: &str, cell: Cell) {
+    pub(super) fn put(&mut self, feature: &str, column: &str, mark: &str, cell: FeatureCell) {
         let place = (
             place_of(&mut self.features, feature),
             place_of(&mut self.columns, column),
@@ -35,7 +35,7 @@ impl Grid {
     ///
     /// # Errors
     /// A cell is missing, or there are two for one place.
-    pub(super) fn write(&self, sentences: &mut Vec<String>) -> Outcome<String> {
+    pub(super) fn write(&self, sentences: &mut Vec<String>) -> TaskResult<String> {
         let mut text = String::new();
         text.push_str(&line(std::iter::once("feature".to_owned()).chain(self.columns.iter().cloned())));
         text.push_str(&line(std::iter::repeat_n("---".to_owned(), self.columns.len() + 1)));
@@ -43,18 +43,20 @@ impl Grid {
             let mut cells = vec![feature.clone()];
             for column in 0..self.columns.len() {
                 let marks = (0..self.marks.len()).map(|mark| self.mark((row, column, mark), sentences));
-                cells.push(marks.collect::<Outcome<Vec<_>>>()?.join(" "));
+                cells.push(marks.collect::<TaskResult<Vec<_>>>()?.join(" "));
             }
             text.push_str(&line(cells.into_iter()));
         }
         Ok(text)
     }
 
-    fn mark(&self, place: (usize, usize, usize), sentences: &mut Vec<String>) -> Outcome<String> {
+    fn mark(&self, place: (usize, usize, usize), sentences: &mut Vec<String>) -> TaskResult<String> {
         let mut found = self.cells.iter().filter(|(at, _)| *at == place).map(|(_, cell)| cell);
         match (found.next(), found.next()) {
-            (Some(Cell::Pass), None) => Ok("✓".to_owned()),
-            (Some(Cell::Cannot(sentence)), None) => Ok((place_of(sentences, sentence) + 1).to_string()),
+            (Some(FeatureCell::Pass), None) => Ok("✓".to_owned()),
+            (Some(FeatureCell::Cannot(sentence)), None) => {
+                Ok((place_of(sentences, sentence) + 1).to_string())
+            }
             (found, _) => {
                 let (row, column, mark) = place;
                 let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
@@ -82,10 +84,10 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::*;
 
-    fn grid(cells: &[(&str, &str, &str)]) -> Grid {
-        let mut grid = Grid::new("");
+    fn grid(cells: &[(&str, &str, &str)]) -> FeatureGrid {
+        let mut grid = FeatureGrid::new("");
         for (column, mark, cell) in cells {
-            grid.put("list", column, mark, Cell::read(cell).unwrap());
+            grid.put("list", column, mark, FeatureCell::read(cell).unwrap());
         }
         grid
     }
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_failed_is_none() {
-        assert_eq!(Cell::read("FAIL"), None);
-        assert_eq!(Cell::read("pass"), Some(Cell::Pass));
+        assert_eq!(FeatureCell::read("FAIL"), None);
+        assert_eq!(FeatureCell::read("pass"), Some(FeatureCell::Pass));
     }
 }

@@ -9,30 +9,30 @@ mod tests;
 
 use std::fs;
 
-use self::grid::Grid;
-use self::page::Page;
+use self::grid::FeatureGrid;
+use self::page::MatrixPage;
 use crate::args::Args;
-use crate::{Outcome, root};
+use crate::{TaskResult, root};
 
 /// Where the tables are written down.
 const PAGE: &str = "docs/matrix.md";
 
-type Measure = fn() -> Outcome<Vec<Grid>>;
+type TableMeasure = fn() -> TaskResult<Vec<FeatureGrid>>;
 
 /// What each table is about, and how it is measured.
-const TABLES: &[(&str, Measure)] = &[
+const TABLES: &[(&str, TableMeasure)] = &[
     ("revisions", || tests::measure("revisions")),
     ("transports", || tests::measure("transports")),
     ("peers", peers::measure),
 ];
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let chosen = choose(args.value("--tables")?.as_deref())?;
     let is_check = args.flag("--check");
     args.finish()?;
     let path = root().join(PAGE);
     let before = fs::read_to_string(&path).unwrap_or_default();
-    let mut page = Page::read(&before);
+    let mut page = MatrixPage::read(&before);
     for (name, measure) in TABLES.iter().filter(|(name, _)| chosen.contains(name)) {
         println!("measuring the {name}");
         page.put(name, &measure()?)?;
@@ -51,7 +51,7 @@ pub(crate) fn command(mut args: Args) -> Outcome {
 }
 
 /// Gives the names of the tables that are meant by their numbers, which count from one; all if none is named.
-fn choose(numbers: Option<&str>) -> Outcome<Vec<&'static str>> {
+fn choose(numbers: Option<&str>) -> TaskResult<Vec<&'static str>> {
     let Some(numbers) = numbers else {
         return Ok(TABLES.iter().map(|(name, _)| *name).collect());
     };

@@ -1,7 +1,7 @@
 //! The page with all tables; one that is not measured stays as it is.
 
-use super::grid::Grid;
-use crate::Outcome;
+use super::grid::FeatureGrid;
+use crate::TaskResult;
 use crate::conformance::bridge;
 
 /// What is said above all tables.
@@ -17,7 +17,7 @@ protocol versions cannot express; such a call fails with an error to that effect
 ";
 
 /// What is said above each table, by its name.
-const WORDS: &[(&str, &str, &str)] = &[
+const INTRODUCTIONS: &[(&str, &str, &str)] = &[
     (
         "revisions",
         "Revision by revision",
@@ -57,18 +57,18 @@ could have answered earlier, and only the client knows its folders.";
 
 /// The tables by name, each as the text below its heading.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct MatrixPage {
     sections: Vec<(&'static str, Option<String>)>,
 }
 
-impl Page {
+impl MatrixPage {
     /// Reads what a page says of each table.
     pub(super) fn read(text: &str) -> Self {
         let section = |heading: &str| {
             let (_, after) = text.split_once(&format!("\n## {heading}\n"))?;
             Some(after.split_once("\n## ").map_or(after, |(section, _)| section).trim().to_owned())
         };
-        let sections = WORDS.iter().map(|(name, heading, words)| {
+        let sections = INTRODUCTIONS.iter().map(|(name, heading, words)| {
             // The words above a table are ours to change at any time.
             let measured = section(heading).and_then(|text| {
                 let at = ["\n| feature ", "\n### "].iter().filter_map(|begin| text.find(begin)).min()?;
@@ -83,8 +83,8 @@ impl Page {
     ///
     /// # Errors
     /// A cell is missing.
-    pub(super) fn put(&mut self, name: &str, grids: &[Grid]) -> Outcome {
-        let words = WORDS.iter().find(|(known, ..)| *known == name).map_or("", |(_, _, words)| words);
+    pub(super) fn put(&mut self, name: &str, grids: &[FeatureGrid]) -> TaskResult {
+        let words = INTRODUCTIONS.iter().find(|(known, ..)| *known == name).map_or("", |(_, _, words)| words);
         for (known, section) in &mut self.sections {
             if *known == name {
                 *section = Some(join(words, &measured(grids)?));
@@ -99,10 +99,10 @@ impl Page {
         for (name, section) in self.sections {
             let Some(section) = section else { continue };
             let heading =
-                WORDS.iter().find(|(known, ..)| *known == name).map_or("", |(_, heading, _)| heading);
+                INTRODUCTIONS.iter().find(|(known, ..)| *known == name).map_or("", |(_, heading, _)| heading);
             text.push_str(&format!("\n## {heading}\n\n{}\n", section));
         }
-        text.push_str(&format!("\n## The official suite\n\n{SUITE}\n\n{}\n", bridge::words()));
+        text.push_str(&format!("\n## The official suite\n\n{SUITE}\n\n{}\n", bridge::settings_text()));
         text
     }
 }
@@ -112,7 +112,7 @@ fn join(words: &str, measured: &str) -> String {
 }
 
 /// Writes the grids of one table, and the sentences that they refer to.
-fn measured(grids: &[Grid]) -> Outcome<String> {
+fn measured(grids: &[FeatureGrid]) -> TaskResult<String> {
     let (mut parts, mut sentences) = (Vec::new(), Vec::new());
     for grid in grids {
         if !grid.heading.is_empty() {
@@ -129,18 +129,18 @@ fn measured(grids: &[Grid]) -> Outcome<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cell::Cell;
+    use super::super::cell::FeatureCell;
     use super::*;
 
-    fn grid(heading: &str, cell: &str) -> Grid {
-        let mut grid = Grid::new(heading);
-        grid.put("list", "a", "x", Cell::read(cell).unwrap());
+    fn grid(heading: &str, cell: &str) -> FeatureGrid {
+        let mut grid = FeatureGrid::new(heading);
+        grid.put("list", "a", "x", FeatureCell::read(cell).unwrap());
         grid
     }
 
     fn whole() -> String {
-        let mut page = Page::read("");
-        for (name, ..) in WORDS {
+        let mut page = MatrixPage::read("");
+        for (name, ..) in INTRODUCTIONS {
             page.put(name, &[grid("One", "pass"), grid("Two", "neither can")]).unwrap();
         }
         page.write()
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_table_that_is_not_measured_again_stays_as_it_is() {
         let before = whole();
-        assert_eq!(Page::read(&before).write(), before);
-        let mut page = Page::read(&before);
+        assert_eq!(MatrixPage::read(&before).write(), before);
+        let mut page = MatrixPage::read(&before);
         page.put("revisions", &[grid("", "pass")]).unwrap();
         let after = page.write();
         assert_ne!(after, before);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_table_that_was_never_measured_is_not_on_the_page() {
-        assert!(!Page::read("").write().contains("## Revision by revision"));
+        assert!(!MatrixPage::read("").write().contains("## Revision by revision"));
         assert!(whole().contains("## Revision by revision"));
     }
 }

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::cell::Cell;
-use super::grid::Grid;
-use super::log::Log;
-use crate::fixture::{self, Server};
-use crate::tools::{self, Tools};
-use crate::{Outcome, interop, root, run};
+use super::cell::FeatureCell;
+use super::grid::FeatureGrid;
+use super::log::CheckLog;
+use crate::fixture::{self, FixtureServer};
+use crate::tools::{self, InstalledTools};
+use crate::{TaskResult, interop, root, run};
 
 /// Each check inside a run has its own limit, so this one only catches a run that will not end.
-const RUN_LIMIT: Duration = Duration::from_secs(300);
+const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What is looked at, and by which checks: of each group one is made, whichever the era has.
-struct Feature {
+struct MatrixFeature {
     name: &'static str,
     by_clients: &'static [&'static [&'static str]],
     by_servers: &'static [&'static [&'static str]],
@@ -27,19 +27,19 @@ const fn feature(
     name: &'static str,
     by_clients: &'static [&'static [&'static str]],
     by_servers: &'static [&'static [&'static str]],
-) -> Feature {
-    Feature { name, by_clients, by_servers, forms: false }
+) -> MatrixFeature {
+    MatrixFeature { name, by_clients, by_servers, forms: false }
 }
 
 const fn with_forms(
     name: &'static str,
     by_clients: &'static [&'static [&'static str]],
     by_servers: &'static [&'static [&'static str]],
-) -> Feature {
-    Feature { name, by_clients, by_servers, forms: true }
+) -> MatrixFeature {
+    MatrixFeature { name, by_clients, by_servers, forms: true }
 }
 
-const FEATURES: &[Feature] = &[
+const FEATURES: &[MatrixFeature] = &[
     feature("description", &[&["about"]], &[&["connect"], &["about"]]),
     feature(
         "list",
@@ -85,11 +85,11 @@ const FEATURES: &[Feature] = &[
 const ERAS: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("modern", "2026-07-28")];
 
 /// An official package, and how it is run as a client.
-struct Client {
+struct PeerClient {
     package: &'static str,
     lock: &'static str,
     speaks: &'static str,
-    run: fn(&Tools) -> (PathBuf, PathBuf),
+    run: fn(&InstalledTools) -> (PathBuf, PathBuf),
     options: &'static [&'static str],
     /// Whether it reaches the bridge over HTTP, and not over pipes.
     over_http: bool,
@@ -97,8 +97,8 @@ struct Client {
 
 const NODE: &str = "package-lock.json";
 
-const CLIENTS: &[Client] = &[
-    Client {
+const CLIENTS: &[PeerClient] = &[
+    PeerClient {
         package: "mcp",
         lock: "2024-11-05.txt",
         speaks: "2024-11-05",
@@ -106,7 +106,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy"],
         over_http: false,
     },
-    Client {
+    PeerClient {
         package: "sdk-of-2025-03-26",
         lock: NODE,
         speaks: "2025-03-26",
@@ -114,7 +114,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy", "--sdk", "sdk-of-2025-03-26"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "mcp",
         lock: "v1.txt",
         speaks: "2025-11-25",
@@ -122,7 +122,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "@modelcontextprotocol/sdk",
         lock: NODE,
         speaks: "2025-11-25",
@@ -130,7 +130,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "mcp",
         lock: "v2.txt",
         speaks: "2025-11-25",
@@ -138,7 +138,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "@modelcontextprotocol/client",
         lock: NODE,
         speaks: "2025-11-25",
@@ -146,7 +146,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "legacy"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "mcp",
         lock: "v2.txt",
         speaks: "2026-07-28",
@@ -154,7 +154,7 @@ const CLIENTS: &[Client] = &[
         options: &["--mode", "auto"],
         over_http: true,
     },
-    Client {
+    PeerClient {
         package: "@modelcontextprotocol/client",
         lock: NODE,
         speaks: "2026-07-28",
@@ -165,52 +165,52 @@ const CLIENTS: &[Client] = &[
 ];
 
 /// An official package, and how it is run as a server over pipes.
-struct Upstream {
+struct PeerServer {
     package: &'static str,
     lock: &'static str,
     speaks: &'static str,
-    run: fn(&Tools) -> (PathBuf, PathBuf),
+    run: fn(&InstalledTools) -> (PathBuf, PathBuf),
     /// The name under which its checks are known.
     checks: &'static str,
 }
 
-const SERVERS: &[Upstream] = &[
-    Upstream {
+const SERVERS: &[PeerServer] = &[
+    PeerServer {
         package: "mcp",
         lock: "2024-11-05.txt",
         speaks: "2024-11-05",
         run: |tools| (tools.python_2024.clone(), python("server_2024.py")),
         checks: "pypi-mcp-2024-11-05",
     },
-    Upstream {
+    PeerServer {
         package: "sdk-of-2025-03-26",
         lock: NODE,
         speaks: "2025-03-26",
         run: |tools| node(tools, "server-2025.mjs"),
         checks: "npm-sdk-2025-03-26",
     },
-    Upstream {
+    PeerServer {
         package: "mcp",
         lock: "v1.txt",
         speaks: "2025-11-25",
         run: |tools| (tools.python_v1.clone(), python("server_v1.py")),
         checks: "pypi-mcp-v1",
     },
-    Upstream {
+    PeerServer {
         package: "@modelcontextprotocol/sdk",
         lock: NODE,
         speaks: "2025-11-25",
         run: |tools| node(tools, "server-v1.mjs"),
         checks: "npm-sdk-v1",
     },
-    Upstream {
+    PeerServer {
         package: "mcp",
         lock: "v2.txt",
         speaks: "2026-07-28",
         run: |tools| (tools.python_v2.clone(), python("server_v2.py")),
         checks: "pypi-mcp-v2",
     },
-    Upstream {
+    PeerServer {
         package: "@modelcontextprotocol/server",
         lock: NODE,
         speaks: "2026-07-28",
@@ -223,12 +223,12 @@ fn python(script: &str) -> PathBuf {
     root().join("interop/python").join(script)
 }
 
-fn node(tools: &Tools, script: &str) -> (PathBuf, PathBuf) {
+fn node(tools: &InstalledTools, script: &str) -> (PathBuf, PathBuf) {
     (tools.node.clone(), tools.node_folder.join(script))
 }
 
 /// Names a package for people, with its version and what it speaks.
-fn heading(package: &str, lock: &str, speaks: &str) -> Outcome<String> {
+fn heading(package: &str, lock: &str, speaks: &str) -> TaskResult<String> {
     let version = tools::pins().find(|(name, _, file)| *name == package && file.ends_with(lock));
     let (_, version, _) = version.ok_or_else(|| format!("{package} has no pin"))?;
     let name = match package {
@@ -240,8 +240,8 @@ fn heading(package: &str, lock: &str, speaks: &str) -> Outcome<String> {
 }
 
 /// What is built and installed for the table.
-struct Programs {
-    tools: Tools,
+struct PeerPrograms {
+    tools: InstalledTools,
     fixture: PathBuf,
     bridge: PathBuf,
     checks: PathBuf,
@@ -249,10 +249,10 @@ struct Programs {
 }
 
 /// Measures the table: the clients and the servers at the same time.
-pub(super) fn measure() -> Outcome<Vec<Grid>> {
+pub(super) fn measure() -> TaskResult<Vec<FeatureGrid>> {
     let tools = tools::install()?;
     interop::copy_scripts(&tools)?;
-    let programs = Programs {
+    let programs = PeerPrograms {
         tools,
         fixture: fixture::build("everything-server")?,
         bridge: fixture::build_of("trunkline-cli", "trunkline")?,
@@ -270,13 +270,13 @@ pub(super) fn measure() -> Outcome<Vec<Grid>> {
     Ok(vec![clients?, servers?])
 }
 
-impl Programs {
-    fn clients(&self) -> Outcome<Grid> {
-        let mut grid = Grid::new("Clients of the bridge");
+impl PeerPrograms {
+    fn clients(&self) -> TaskResult<FeatureGrid> {
+        let mut grid = FeatureGrid::new("Clients of the bridge");
         for client in CLIENTS {
             let column = heading(client.package, client.lock, client.speaks)?;
             for (era, revision) in ERAS {
-                let server = Server::start_by(|address| {
+                let server = FixtureServer::start_by(|address| {
                     let mut command = run::command(&self.fixture);
                     // A modern client has no session in which it could be asked for its roots beforehand.
                     let options = ["--revisions", revision, "--roots-on-demand"];
@@ -285,7 +285,7 @@ impl Programs {
                 })?;
                 let url = server.url("http", "/mcp");
                 let bridge =
-                    client.over_http.then(|| Server::start_bridge(&self.bridge, &url)).transpose()?;
+                    client.over_http.then(|| FixtureServer::start_bridge(&self.bridge, &url)).transpose()?;
                 let (program, script) = (client.run)(&self.tools);
                 let mut command = run::command(program);
                 command.arg(script).args(client.options).env("PYTHONDONTWRITEBYTECODE", "1");
@@ -294,7 +294,7 @@ impl Programs {
                     None => command.arg("--").arg(&self.bridge).args(["bridge", &url]),
                 };
                 let text = self.log_of(&mut command, &format!("{column} and {era}"))?;
-                let log = Log::read(&text).map_err(|problem| format!("{column}, {era}: {problem}"))?;
+                let log = CheckLog::read(&text).map_err(|problem| format!("{column}, {era}: {problem}"))?;
                 for feature in FEATURES {
                     grid.put(feature.name, &column, era, log.cell(feature.by_clients)?);
                 }
@@ -303,8 +303,8 @@ impl Programs {
         Ok(grid)
     }
 
-    fn servers(&self) -> Outcome<Grid> {
-        let mut grid = Grid::new("Servers behind the bridge");
+    fn servers(&self) -> TaskResult<FeatureGrid> {
+        let mut grid = FeatureGrid::new("Servers behind the bridge");
         let scratch = self.results.join("scratch");
         std::fs::create_dir_all(&scratch)?;
         for server in SERVERS {
@@ -316,10 +316,10 @@ impl Programs {
                 command.arg("--").arg(&self.bridge).args(["bridge", "--log-level", "warn", "--"]);
                 command.arg(program).arg(script).env("PYTHONDONTWRITEBYTECODE", "1");
                 let text = self.log_of(&mut command, &format!("{column} and {era}, server"))?;
-                let log = Log::read(&text).map_err(|problem| format!("{column}, {era}: {problem}"))?;
+                let log = CheckLog::read(&text).map_err(|problem| format!("{column}, {era}: {problem}"))?;
                 for feature in FEATURES {
                     let cell = match feature.forms && server.speaks < "2025-06-18" {
-                        true => Cell::Cannot(format!("{} has no elicitation", server.speaks)),
+                        true => FeatureCell::Cannot(format!("{} has no elicitation", server.speaks)),
                         false => log.cell(feature.by_servers)?,
                     };
                     grid.put(feature.name, &column, era, cell);
@@ -330,15 +330,15 @@ impl Programs {
     }
 
     /// Runs something to its end and returns what it said.
-    fn log_of(&self, command: &mut Command, name: &str) -> Outcome<String> {
+    fn log_of(&self, command: &mut Command, name: &str) -> TaskResult<String> {
         println!("  {name}");
         let log = self.results.join(format!("{}.log", name.replace(['/', ' ', '`', ','], "-")));
-        run::run_logged(command, &log, RUN_LIMIT)?;
+        run::run_logged(command, &log, RUN_TIMEOUT)?;
         read(&log)
     }
 }
 
-fn read(log: &Path) -> Outcome<String> {
+fn read(log: &Path) -> TaskResult<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(log)?).into_owned())
 }
 

@@ -4,12 +4,12 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::cell::Cell;
-use super::grid::Grid;
-use crate::{Outcome, fixture, run};
+use super::cell::FeatureCell;
+use super::grid::FeatureGrid;
+use crate::{TaskResult, fixture, run};
 
 /// Runs the test that measures a table, and reads the rows that it wrote.
-pub(super) fn measure(table: &str) -> Outcome<Vec<Grid>> {
+pub(super) fn measure(table: &str) -> TaskResult<Vec<FeatureGrid>> {
     let folder = fixture::results_folder(&format!("matrix-{table}"))?;
     let arguments = ["test", "--quiet", "--package", "trunkline-hub", "--test", "matrix", table];
     run::run(run::cargo().args(arguments).env("MATRIX_ROWS", &folder))?;
@@ -17,8 +17,8 @@ pub(super) fn measure(table: &str) -> Outcome<Vec<Grid>> {
 }
 
 /// Reads rows, each of which says between whom it was measured.
-fn read(rows: &str) -> Outcome<Vec<Grid>> {
-    let mut grids: Vec<Grid> = Vec::new();
+fn read(rows: &str) -> TaskResult<Vec<FeatureGrid>> {
+    let mut grids: Vec<FeatureGrid> = Vec::new();
     for line in rows.lines() {
         let row: Value = serde_json::from_str(line)?;
         let member = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -27,9 +27,9 @@ fn read(rows: &str) -> Outcome<Vec<Grid>> {
             (client, server) => format!("A {client} client and a {server} server"),
         };
         if !grids.iter().any(|grid| grid.heading == heading) {
-            grids.push(Grid::new(heading.clone()));
+            grids.push(FeatureGrid::new(heading.clone()));
         }
-        let cell = Cell::read(member("cell")).ok_or_else(|| format!("this cell failed: {line}"))?;
+        let cell = FeatureCell::read(member("cell")).ok_or_else(|| format!("this cell failed: {line}"))?;
         if let Some(grid) = grids.iter_mut().find(|grid| grid.heading == heading) {
             grid.put(member("feature"), member("client"), member("server"), cell);
         }

@@ -5,21 +5,21 @@ use std::collections::HashMap;
 use super::source::SourceFile;
 
 /// One number.
-pub(super) struct Measure {
+pub(super) struct CodeMeasure {
     pub(super) name: &'static str,
     pub(super) count: fn(&[SourceFile]) -> f64,
     pub(super) is_better_high: bool,
     /// Where it should get to.
-    pub(super) wanted: Option<&'static str>,
+    pub(super) goal: Option<&'static str>,
 }
 
-impl Measure {
+impl CodeMeasure {
     const fn low(name: &'static str, wanted: Option<&'static str>, count: fn(&[SourceFile]) -> f64) -> Self {
-        Self { name, count, is_better_high: false, wanted }
+        Self { name, count, is_better_high: false, goal: wanted }
     }
 
     const fn high(name: &'static str, count: fn(&[SourceFile]) -> f64) -> Self {
-        Self { name, count, is_better_high: true, wanted: None }
+        Self { name, count, is_better_high: true, goal: None }
     }
 
     pub(super) fn is_worse(&self, before: f64, now: f64) -> bool {
@@ -28,23 +28,23 @@ impl Measure {
 }
 
 /// All numbers, in the order of the table.
-pub(super) const ALL: &[Measure] = &[
-    Measure::low("lines of the longest file", Some("under 500"), longest_file),
-    Measure::low("lines of a file, 90th percentile", None, |files| percentile(files, 90)),
-    Measure::low("functions over 60 lines", None, long_functions),
-    Measure::low("lines of the longest function", None, longest_function),
-    Measure::low("type names used twice in one crate", Some("0"), repeated_in_a_crate),
-    Measure::low("types that share their name, in percent", Some("under 10"), shared_percent),
-    Measure::low("type names of one word, in percent", None, one_word_percent),
-    Measure::low("whoever, nobody, … per 1,000 words of comments", Some("under 0.5"), |files| {
+pub(super) const ALL: &[CodeMeasure] = &[
+    CodeMeasure::low("lines of the longest file", Some("under 500"), longest_file),
+    CodeMeasure::low("lines of a file, 90th percentile", None, |files| percentile(files, 90)),
+    CodeMeasure::low("functions over 60 lines", None, long_functions),
+    CodeMeasure::low("lines of the longest function", None, longest_function),
+    CodeMeasure::low("type names used twice in one crate", Some("0"), repeated_in_a_crate),
+    CodeMeasure::low("types that share their name, in percent", Some("under 10"), shared_percent),
+    CodeMeasure::low("type names of one word, in percent", None, one_word_percent),
+    CodeMeasure::low("whoever, nobody, … per 1,000 words of comments", Some("under 0.5"), |files| {
         per_thousand(files, PRONOUNS)
     }),
-    Measure::low("says, told, asked, … per 1,000 words of comments", Some("under 1.5"), |files| {
+    CodeMeasure::low("says, told, asked, … per 1,000 words of comments", Some("under 1.5"), |files| {
         per_thousand(files, SPEECH)
     }),
-    Measure::low("types that a result passes through", Some("at most 4"), result_types),
-    Measure::low("public items of the facade's crates", None, facade_items),
-    Measure::high("examples in the documentation", doc_examples),
+    CodeMeasure::low("types that a result passes through", Some("at most 4"), result_types),
+    CodeMeasure::low("public items of the facade's crates", None, facade_items),
+    CodeMeasure::high("examples in the documentation", doc_examples),
 ];
 
 /// Words that leave open who does something.
@@ -70,15 +70,15 @@ const SPEECH: &[&str] = &[
 /// The types that the result of a relayed call is wrapped in, one after the other, by their crates. When one of them is
 /// renamed, its name changes here too; when it is removed, so is the row.
 const RESULT_TYPES: &[(&str, &str)] = &[
-    ("client", "Arrived"),
-    ("client", "Waited"),
-    ("client", "Settled"),
-    ("client", "Step"),
-    ("client", "Outcome"),
-    ("server", "Outcome"),
-    ("server", "Step"),
-    ("server", "Event"),
-    ("server", "Taken"),
+    ("client", "ExchangeEvent"),
+    ("client", "WaitOutcome"),
+    ("client", "ParsedResponse"),
+    ("client", "CallStep"),
+    ("client", "StepOutcome"),
+    ("server", "HandlerOutcome"),
+    ("server", "HandlerStep"),
+    ("server", "CallEvent"),
+    ("server", "PostOutcome"),
 ];
 
 /// The crates of which the facade makes items public.

@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use self::measure::Measure;
+use self::measure::CodeMeasure;
 use self::source::SourceFile;
 use crate::args::Args;
-use crate::table::Table;
-use crate::{Outcome, root};
+use crate::table::TextTable;
+use crate::{TaskResult, root};
 
 /// The numbers that hold, by the names of their measures.
-type Numbers = BTreeMap<String, f64>;
+type MeasuredNumbers = BTreeMap<String, f64>;
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let is_saved = args.flag("--save");
     args.finish()?;
     let files = source::production(&root())?;
@@ -28,11 +28,11 @@ pub(crate) fn command(mut args: Args) -> Outcome {
         fs::write(path(), serde_json::to_string_pretty(&now)? + "\n")?;
     }
     let before = recorded()?;
-    let mut table = Table::new(&["measure", "recorded", "now", "wanted"]);
+    let mut table = TextTable::new(&["measure", "recorded", "now", "wanted"]);
     for measure in measure::ALL {
         let number =
-            |numbers: &Numbers| numbers.get(measure.name).map_or("–".to_owned(), ToString::to_string);
-        let wanted = measure.wanted.unwrap_or_default().to_owned();
+            |numbers: &MeasuredNumbers| numbers.get(measure.name).map_or("–".to_owned(), ToString::to_string);
+        let wanted = measure.goal.unwrap_or_default().to_owned();
         table.row(vec![measure.name.to_owned(), number(&before), number(&now), wanted]);
     }
     print!("{}", table.render());
@@ -46,18 +46,18 @@ fn path() -> PathBuf {
     root().join("xtask").join("ratchet.json")
 }
 
-fn recorded() -> Outcome<Numbers> {
+fn recorded() -> TaskResult<MeasuredNumbers> {
     Ok(serde_json::from_str(&fs::read_to_string(path())?)?)
 }
 
-fn measured(files: &[SourceFile]) -> Numbers {
+fn measured(files: &[SourceFile]) -> MeasuredNumbers {
     measure::ALL.iter().map(|measure| (measure.name.to_owned(), (measure.count)(files))).collect()
 }
 
 /// Returns a sentence for each number that is worse than the recorded one.
-fn worse(before: &Numbers, now: &Numbers) -> Vec<String> {
-    let of = |numbers: &Numbers, measure: &Measure| numbers.get(measure.name).copied();
-    let compare = |measure: &Measure| match (of(before, measure), of(now, measure)) {
+fn worse(before: &MeasuredNumbers, now: &MeasuredNumbers) -> Vec<String> {
+    let of = |numbers: &MeasuredNumbers, measure: &CodeMeasure| numbers.get(measure.name).copied();
+    let compare = |measure: &CodeMeasure| match (of(before, measure), of(now, measure)) {
         (Some(before), Some(now)) if measure.is_worse(before, now) => {
             Some(format!("{}: {now}, and it was {before}", measure.name))
         }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_number_that_got_worse_or_is_missing_is_named() {
         let measures = measure::ALL;
-        let same: Numbers = measures.iter().map(|measure| (measure.name.to_owned(), 5.0)).collect();
+        let same: MeasuredNumbers = measures.iter().map(|measure| (measure.name.to_owned(), 5.0)).collect();
         assert!(worse(&same, &same).is_empty());
         for measure in measures {
             for (number, is_worse) in [(4.0, measure.is_better_high), (6.0, !measure.is_better_high)] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::Outcome;
+use crate::TaskResult;
 
 /// One source file.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn visible_item(line: &str) -> &str {
 }
 
 /// Reads the source files of all crates.
-pub(super) fn production(root: &Path) -> Outcome<Vec<SourceFile>> {
+pub(super) fn production(root: &Path) -> TaskResult<Vec<SourceFile>> {
     let mut found = Vec::new();
     for krate in fs::read_dir(root.join("crates"))? {
         let krate = krate?;
@@ -93,7 +93,7 @@ pub(super) fn production(root: &Path) -> Outcome<Vec<SourceFile>> {
     Ok(found)
 }
 
-fn read_folder(folder: &Path, krate: &str, found: &mut Vec<SourceFile>) -> Outcome {
+fn read_folder(folder: &Path, krate: &str, found: &mut Vec<SourceFile>) -> TaskResult {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
 use std::time::Instant;
 
-use super::mutate::{Dice, mutate};
-use super::target::{Piped, Target, mib};
-use super::wire::{self, Client};
-use crate::Outcome;
-use crate::table::Table;
+use super::mutate::{RandomSource, mutate};
+use super::target::{HttpTarget, PipedTarget, mib};
+use super::wire::{self, RawHttpClient};
+use crate::TaskResult;
+use crate::table::TextTable;
 
 const SEED: u64 = 0x7472_756e_6b6c_696e;
 
-pub(crate) fn campaign(number: usize) -> Outcome {
-    let mut table = Table::new(&["over", "messages", "seconds", "before", "after", "answers"]);
+pub(crate) fn campaign(number: usize) -> TaskResult {
+    let mut table = TextTable::new(&["over", "messages", "seconds", "before", "after", "answers"]);
     table.row(over_http(number)?);
     table.row(over_pipes(number)?);
     print!("{}", table.render());
@@ -39,47 +39,47 @@ fn seeds() -> Vec<Vec<u8>> {
     legacy.iter().map(|text| text.as_bytes().to_vec()).chain(modern).collect()
 }
 
-fn next(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
+fn next(seeds: &[Vec<u8>], dice: &mut RandomSource) -> Vec<u8> {
     let seed = seeds.get(dice.below(seeds.len())).map(Vec::as_slice).unwrap_or_default();
     mutate(seed, dice)
 }
 
-fn over_http(number: usize) -> Outcome<Vec<String>> {
-    let mut target = Target::echo(&[])?;
-    let mut client = Client::connect(target.address)?;
-    let session = client.ask(&wire::initialize())?;
+fn over_http(number: usize) -> TaskResult<Vec<String>> {
+    let mut target = HttpTarget::echo(&[])?;
+    let mut client = RawHttpClient::connect(target.address)?;
+    let session = client.request(&wire::initialize())?;
     let session = session.header("mcp-session-id").ok_or("no session")?;
     let forms = [wire::call_headers("echo"), format!("Mcp-Session-Id: {session}\r\n"), String::new()];
-    let (mut dice, seeds, mut answers) = (Dice::new(SEED), seeds(), BTreeMap::new());
-    let mut before = target.held()?;
+    let (mut dice, seeds, mut answers) = (RandomSource::new(SEED), seeds(), BTreeMap::new());
+    let mut before = target.usage()?;
     let started = Instant::now();
     for n in 0..number {
         if n == number / 10 {
             // The allocator has seen by now what it will see.
-            before = target.held()?;
+            before = target.usage()?;
         }
         let headers = forms.get(dice.below(forms.len())).map(String::as_str).unwrap_or_default();
-        let reply = client.ask(&wire::post(headers, &next(&seeds, &mut dice)))?;
+        let reply = client.request(&wire::post(headers, &next(&seeds, &mut dice)))?;
         *answers.entry(reply.status.to_string()).or_default() += 1;
         if reply.header("connection") == Some("close") {
-            client = Client::connect(target.address)?;
+            client = RawHttpClient::connect(target.address)?;
         }
     }
     let seconds = started.elapsed().as_secs_f64();
     wire::assert_served(target.address)?;
-    Ok(row("HTTP", number, seconds, before.memory, target.held()?.memory, &answers))
+    Ok(row("HTTP", number, seconds, before.memory, target.usage()?.memory, &answers))
 }
 
-fn over_pipes(number: usize) -> Outcome<Vec<String>> {
+fn over_pipes(number: usize) -> TaskResult<Vec<String>> {
     const TURN: usize = 50;
-    let mut target = Piped::echo()?;
-    let (mut dice, seeds, mut answers) = (Dice::new(SEED), seeds(), BTreeMap::new());
-    let mut before = target.held()?;
+    let mut target = PipedTarget::echo()?;
+    let (mut dice, seeds, mut answers) = (RandomSource::new(SEED), seeds(), BTreeMap::new());
+    let mut before = target.usage()?;
     let started = Instant::now();
     let mut sent = 0;
     while sent < number {
         if sent <= number / 10 {
-            before = target.held()?;
+            before = target.usage()?;
         }
         let mut lines = Vec::new();
         for _ in 0..TURN.min(number - sent) {
@@ -104,7 +104,7 @@ fn over_pipes(number: usize) -> Outcome<Vec<String>> {
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    Ok(row("pipes", number, seconds, before.memory, target.held()?.memory, &answers))
+    Ok(row("pipes", number, seconds, before.memory, target.usage()?.memory, &answers))
 }
 
 fn code_of(line: &str) -> Option<String> {

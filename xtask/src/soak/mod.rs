@@ -12,13 +12,13 @@ mod streams;
 mod target;
 mod wire;
 
-use crate::Outcome;
+use crate::TaskResult;
 use crate::args::Args;
 
-type Campaign = fn(usize) -> Outcome;
+type SoakCampaign = fn(usize) -> TaskResult;
 
 /// The campaigns by name, each with the number that it runs with unless told otherwise.
-const CAMPAIGNS: &[(&str, usize, Campaign)] = &[
+const CAMPAIGNS: &[(&str, usize, SoakCampaign)] = &[
     ("sessions", 10_000, sessions::campaign),
     ("streams", 1_000, streams::campaign),
     ("slow-readers", 200, slow_readers::campaign),
@@ -26,7 +26,7 @@ const CAMPAIGNS: &[(&str, usize, Campaign)] = &[
     ("cancel", 10_000, cancel::campaign),
 ];
 
-pub(crate) fn command(mut args: Args) -> Outcome {
+pub(crate) fn command(mut args: Args) -> TaskResult {
     let names: Vec<&str> = CAMPAIGNS.iter().map(|(name, _, _)| *name).collect();
     let chosen = args.choice(&names).ok_or_else(|| format!("name a campaign: {}", names.join(", ")))?;
     let number = args.number();

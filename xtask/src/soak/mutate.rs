@@ -2,9 +2,9 @@
 
 /// A generator of numbers that is small, quick and good enough to choose where to break a message.
 #[derive(Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct RandomSource(u64);
 
-impl Dice {
+impl RandomSource {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
@@ -49,7 +49,7 @@ const TOKENS: &[&[u8]] = &[
 ];
 
 /// Changes a message in one to four places.
-pub(crate) fn mutate(message: &[u8], dice: &mut Dice) -> Vec<u8> {
+pub(crate) fn mutate(message: &[u8], dice: &mut RandomSource) -> Vec<u8> {
     let mut bytes = message.to_vec();
     for _ in 0..=dice.below(4) {
         let at = dice.below(bytes.len() + 1);
@@ -81,8 +81,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_breaks_the_same_message_the_same_way_and_others_differ() {
-        let broken =
-            |seed| mutate(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", &mut Dice::new(seed));
+        let broken = |seed| {
+            mutate(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", &mut RandomSource::new(seed))
+        };
         assert_eq!(broken(7), broken(7));
         let distinct: std::collections::BTreeSet<_> = (0..200).map(broken).collect();
         assert!(distinct.len() > 80, "{}", distinct.len());

@@ -2,46 +2,48 @@
 
 use std::time::{Duration, Instant};
 
-use super::target::{Target, mib};
-use super::wire::{self, Client};
-use crate::Outcome;
-use crate::table::Table;
+use super::target::{HttpTarget, mib};
+use super::wire::{self, RawHttpClient};
+use crate::TaskResult;
+use crate::table::TextTable;
 
 /// How long a session lives that nobody uses.
 const TTL: u64 = 2;
 
-type Way = fn(&mut Client, &Target) -> Outcome;
+type AbandonMethod = fn(&mut RawHttpClient, &HttpTarget) -> TaskResult;
 
-const WAYS: &[(&str, Way)] = &[
+const ABANDON_METHODS: &[(&str, AbandonMethod)] = &[
     ("never used again", |client, _| open(client).map(drop)),
     ("used once, connection dropped", |_, target| {
-        let mut own = Client::connect(target.address)?;
+        let mut own = RawHttpClient::connect(target.address)?;
         let session = open(&mut own)?;
-        own.ask(&wire::legacy_call(&session)).map(drop)
+        own.request(&wire::legacy_call(&session)).map(drop)
     }),
-    ("dropped before the answer", |_, target| Client::connect(target.address)?.send(&wire::initialize())),
+    ("dropped before the answer", |_, target| {
+        RawHttpClient::connect(target.address)?.send(&wire::initialize())
+    }),
     ("dropped with a stream open", |client, target| {
         let session = open(client)?;
-        let mut own = Client::connect(target.address)?;
+        let mut own = RawHttpClient::connect(target.address)?;
         own.send(&wire::bare("GET", &session))?;
-        own.hear()
+        own.wait_for_bytes()
     }),
     ("ended by its client", |client, _| {
         let session = open(client)?;
-        client.ask(&wire::bare("DELETE", &session)).map(drop)
+        client.request(&wire::bare("DELETE", &session)).map(drop)
     }),
 ];
 
-fn open(client: &mut Client) -> Outcome<String> {
-    let reply = client.ask(&wire::initialize())?;
+fn open(client: &mut RawHttpClient) -> TaskResult<String> {
+    let reply = client.request(&wire::initialize())?;
     let session = reply.header("mcp-session-id").map(str::to_owned);
     session.ok_or_else(|| format!("no session: {} {}", reply.status, reply.body).into())
 }
 
-pub(crate) fn campaign(number: usize) -> Outcome {
+pub(crate) fn campaign(number: usize) -> TaskResult {
     let most = (number + 1).to_string();
-    let mut target = Target::echo(&["--max-sessions", &most, "--session-ttl", &TTL.to_string()])?;
-    let mut table = Table::new(&[
+    let mut target = HttpTarget::echo(&["--max-sessions", &most, "--session-ttl", &TTL.to_string()])?;
+    let mut table = TextTable::new(&[
         "way",
         "sessions",
         "seconds",
@@ -51,13 +53,13 @@ pub(crate) fn campaign(number: usize) -> Outcome {
         "descriptors",
     ]);
     // Once for the allocator, which keeps what it once had.
-    round(&mut target, WAYS.first().ok_or("no way")?.1, number)?;
-    for (name, way) in WAYS {
-        let before = target.held()?;
+    round(&mut target, ABANDON_METHODS.first().ok_or("no way")?.1, number)?;
+    for (name, way) in ABANDON_METHODS {
+        let before = target.usage()?;
         let started = Instant::now();
         let opened = round(&mut target, *way, number)?;
         let seconds = format!("{:.1}", started.elapsed().as_secs_f64());
-        let after = target.held()?;
+        let after = target.usage()?;
         let descriptors = format!("{} -> {}", before.descriptors, after.descriptors);
         let cells = [mib(before.memory), mib(opened), mib(after.memory)];
         table.row(
@@ -70,14 +72,14 @@ pub(crate) fn campaign(number: usize) -> Outcome {
 }
 
 /// Abandons sessions in one way and waits until their time is over; returns the memory when all were open.
-fn round(target: &mut Target, way: Way, number: usize) -> Outcome<usize> {
-    let idle = target.held()?.descriptors;
-    let mut client = Client::connect(target.address)?;
+fn round(target: &mut HttpTarget, way: AbandonMethod, number: usize) -> TaskResult<usize> {
+    let idle = target.usage()?.descriptors;
+    let mut client = RawHttpClient::connect(target.address)?;
     for _ in 0..number {
         way(&mut client, target)?;
     }
     drop(client);
-    let opened = target.held()?.memory;
+    let opened = target.usage()?.memory;
     target.settle(idle, Duration::from_secs(30))?;
     std::thread::sleep(Duration::from_secs(TTL * 2));
     Ok(opened)

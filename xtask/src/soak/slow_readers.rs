@@ -2,36 +2,36 @@
 
 use std::time::{Duration, Instant};
 
-use super::target::{Target, mib};
-use super::wire::{self, Client};
-use crate::Outcome;
-use crate::table::Table;
+use super::target::{HttpTarget, mib};
+use super::wire::{self, RawHttpClient};
+use crate::TaskResult;
+use crate::table::TextTable;
 
 /// More than the kernel keeps for a reader that does not read, so that the rest stays with the server.
 const ANSWER: usize = 4_000_000;
 
 /// The server's own limit is 30 s; this is more.
-const CUT_WITHIN: Duration = Duration::from_secs(45);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(45);
 
-pub(crate) fn campaign(number: usize) -> Outcome {
-    let mut target = Target::echo(&[])?;
-    let before = target.held()?;
+pub(crate) fn campaign(number: usize) -> TaskResult {
+    let mut target = HttpTarget::echo(&[])?;
+    let before = target.usage()?;
     let arguments = format!(r#""name":"echo","arguments":{{"message":"{}"}},"#, "s".repeat(ANSWER));
     let request = wire::post(&wire::call_headers("echo"), &wire::modern("tools/call", &arguments));
     let mut readers = Vec::with_capacity(number);
     let mut peak = before.memory;
     for _ in 0..number {
-        let mut client = Client::connect(target.address)?;
+        let mut client = RawHttpClient::connect(target.address)?;
         client.send(&request)?;
         readers.push(client);
-        peak = peak.max(target.held()?.memory);
+        peak = peak.max(target.usage()?.memory);
     }
     let slowest = slowest_answer(&target, 200)?;
     let started = Instant::now();
-    let after = target.settle(before.descriptors, CUT_WITHIN)?;
+    let after = target.settle(before.descriptors, EVICTION_TIMEOUT)?;
     let cut = started.elapsed();
     drop(readers);
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "readers",
         "answer",
         "before",
@@ -59,14 +59,14 @@ pub(crate) fn campaign(number: usize) -> Outcome {
 }
 
 /// Returns the slowest of some calls of a client that reads.
-fn slowest_answer(target: &Target, calls: usize) -> Outcome<Duration> {
+fn slowest_answer(target: &HttpTarget, calls: usize) -> TaskResult<Duration> {
     let arguments = r#""name":"echo","arguments":{"message":"quick"},"#;
     let request = wire::post(&wire::call_headers("echo"), &wire::modern("tools/call", arguments));
-    let mut client = Client::connect(target.address)?;
+    let mut client = RawHttpClient::connect(target.address)?;
     let mut slowest = Duration::ZERO;
     for _ in 0..calls {
         let started = Instant::now();
-        client.ask(&request)?;
+        client.request(&request)?;
         slowest = slowest.max(started.elapsed());
     }
     Ok(slowest)

@@ -3,34 +3,41 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::target::{Target, mib};
-use super::wire::{self, Client};
-use crate::Outcome;
-use crate::table::Table;
+use super::target::{HttpTarget, mib};
+use super::wire::{self, RawHttpClient};
+use crate::TaskResult;
+use crate::table::TextTable;
 
-const HELD_FOR: Duration = Duration::from_secs(35);
+const HOLD_DURATION: Duration = Duration::from_secs(35);
 
-pub(crate) fn campaign(number: usize) -> Outcome {
-    let mut target = Target::echo(&[])?;
-    let before = target.held()?;
+pub(crate) fn campaign(number: usize) -> TaskResult {
+    let mut target = HttpTarget::echo(&[])?;
+    let before = target.usage()?;
     let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen\r\n";
     let body = wire::modern("subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
     let request = wire::post(headers, &body);
     let mut streams = Vec::with_capacity(number);
     for _ in 0..number {
-        let mut client = Client::connect(target.address)?;
+        let mut client = RawHttpClient::connect(target.address)?;
         client.send(&request)?;
-        client.hear()?;
+        client.wait_for_bytes()?;
         streams.push(client);
     }
-    let opened = target.held()?;
-    sleep(HELD_FOR);
-    let held = target.held()?;
+    let opened = target.usage()?;
+    sleep(HOLD_DURATION);
+    let held = target.usage()?;
     let each = held.memory.saturating_sub(before.memory) * 1024 / number.max(1);
     drop(streams);
     let after = target.settle(before.descriptors, Duration::from_secs(30))?;
-    let mut table =
-        Table::new(&["streams", "before", "opened", "after 35 s", "bytes each", "dropped", "descriptors"]);
+    let mut table = TextTable::new(&[
+        "streams",
+        "before",
+        "opened",
+        "after 35 s",
+        "bytes each",
+        "dropped",
+        "descriptors",
+    ]);
     table.row(vec![
         number.to_string(),
         mib(before.memory),

@@ -4,26 +4,26 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::Outcome;
+use crate::TaskResult;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One connection that is kept open between requests.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct RawHttpClient {
     stream: TcpStream,
-    held: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct RawHttpReply {
     pub(crate) status: u16,
     head: String,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl RawHttpReply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -32,43 +32,43 @@ impl Reply {
     }
 }
 
-impl Client {
-    pub(crate) fn connect(address: SocketAddr) -> Outcome<Self> {
+impl RawHttpClient {
+    pub(crate) fn connect(address: SocketAddr) -> TaskResult<Self> {
         let stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        stream.set_write_timeout(Some(READ_TIMEOUT))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, held: Vec::new() })
+        Ok(Self { stream, buffer: Vec::new() })
     }
 
-    pub(crate) fn send(&mut self, request: &[u8]) -> Outcome {
+    pub(crate) fn send(&mut self, request: &[u8]) -> TaskResult {
         Ok(self.stream.write_all(request)?)
     }
 
     /// Sends a request and reads its answer, which must have a known length.
-    pub(crate) fn ask(&mut self, request: &[u8]) -> Outcome<Reply> {
+    pub(crate) fn request(&mut self, request: &[u8]) -> TaskResult<RawHttpReply> {
         self.send(request)?;
         let head_end = self
             .read_until(|held| held.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4))?;
-        let head = String::from_utf8(self.held.drain(..head_end).collect())?;
+        let head = String::from_utf8(self.buffer.drain(..head_end).collect())?;
         let status = head.split(' ').nth(1).ok_or("no status")?.parse()?;
-        let mut reply = Reply { status, head, body: String::new() };
+        let mut reply = RawHttpReply { status, head, body: String::new() };
         if let Some(length) = reply.header("content-length") {
             let length: usize = length.parse()?;
             self.read_until(|held| (held.len() >= length).then_some(length))?;
-            reply.body = String::from_utf8(self.held.drain(..length).collect())?;
+            reply.body = String::from_utf8(self.buffer.drain(..length).collect())?;
         }
         Ok(reply)
     }
 
     /// Waits until the server has said something, such as the beginning of a stream.
-    pub(crate) fn hear(&mut self) -> Outcome {
+    pub(crate) fn wait_for_bytes(&mut self) -> TaskResult {
         self.read_until(|held| (!held.is_empty()).then_some(0)).map(drop)
     }
 
-    fn read_until(&mut self, found: impl Fn(&[u8]) -> Option<usize>) -> Outcome<usize> {
+    fn read_until(&mut self, found: impl Fn(&[u8]) -> Option<usize>) -> TaskResult<usize> {
         loop {
-            if let Some(at) = found(&self.held) {
+            if let Some(at) = found(&self.buffer) {
                 return Ok(at);
             }
             let mut buffer = [0; 16 * 1024];
@@ -76,15 +76,15 @@ impl Client {
             if count == 0 {
                 return Err("the server closed the connection".into());
             }
-            self.held.extend(buffer.iter().take(count));
+            self.buffer.extend(buffer.iter().take(count));
         }
     }
 }
 
 /// Asserts that a well-behaved client is served.
-pub(crate) fn assert_served(address: SocketAddr) -> Outcome {
+pub(crate) fn assert_served(address: SocketAddr) -> TaskResult {
     let body = modern("server/discover", "");
-    let reply = Client::connect(address)?.ask(&post(MODERN_DISCOVER, &body))?;
+    let reply = RawHttpClient::connect(address)?.request(&post(MODERN_DISCOVER, &body))?;
     if reply.status == 200 { Ok(()) } else { Err(format!("the server answers {}", reply.status).into()) }
 }
 

@@ -4,13 +4,15 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::place;
-use super::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request, ServerState};
-use crate::exit::{Exit, Failure};
+use super::protocol::{
+    AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ReloadSummary, ServerState,
+};
+use super::socket_path;
+use crate::exit::{CliFailure, ExitReason};
 
 /// A hub that runs. Each request is a connection of its own.
 #[derive(Clone, Debug)]
-pub(crate) struct Hub {
+pub(crate) struct AdminClient {
     socket: PathBuf,
 }
 
@@ -18,19 +20,19 @@ pub(crate) struct Hub {
 #[derive(Debug)]
 pub(crate) enum AdminError {
     /// It is not there, or does not speak as it should.
-    Gone(PathBuf, io::Error),
+    Unreachable(PathBuf, io::Error),
     /// It says why.
-    Refused(Problem),
+    Refused(AdminFailure),
 }
 
-impl Hub {
+impl AdminClient {
     /// Finds the hub of a configuration file, if one runs.
     ///
     /// # Errors
     /// Something is there, and does not answer as a hub does.
     pub(crate) fn find(config: &Path) -> Result<Option<Self>, AdminError> {
-        match place::of_config(config).filter(|_| cfg!(unix)) {
-            Some(socket) => Self::at(&socket),
+        match socket_path::admin_socket_path(config).filter(|_| cfg!(unix)) {
+            Some(socket) => Self::find_at(&socket),
             None => Ok(None),
         }
     }
@@ -39,19 +41,19 @@ impl Hub {
     ///
     /// # Errors
     /// Something is there, and does not answer as a hub does.
-    pub(crate) fn at(socket: &Path) -> Result<Option<Self>, AdminError> {
+    pub(crate) fn find_at(socket: &Path) -> Result<Option<Self>, AdminError> {
         let hub = Self { socket: socket.to_owned() };
         match hub.report() {
             Ok(_) => Ok(Some(hub)),
-            Err(AdminError::Gone(_, error)) if is_nobody(&error) => Ok(None),
+            Err(AdminError::Unreachable(_, error)) if is_not_listening(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
     /// Tells about the hub and its servers.
-    pub(crate) fn report(&self) -> Result<Report, AdminError> {
-        match self.ask(&Request::Status)? {
-            Answer::Status(report) => Ok(report),
+    pub(crate) fn report(&self) -> Result<HubReport, AdminError> {
+        match self.request(&AdminRequest::Status)? {
+            AdminResponse::Status(report) => Ok(report),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -62,63 +64,63 @@ impl Hub {
     }
 
     /// Switches what a server has on or off, and reports whether it was the other way before.
-    pub(crate) fn toggle(&self, server: &str, on: bool) -> Result<bool, AdminError> {
+    pub(crate) fn set_enabled(&self, server: &str, on: bool) -> Result<bool, AdminError> {
         let server = server.to_owned();
-        let request = if on { Request::Enable { server } } else { Request::Disable { server } };
-        match self.ask(&request)? {
-            Answer::Switched(changed) => Ok(changed),
+        let request = if on { AdminRequest::Enable { server } } else { AdminRequest::Disable { server } };
+        match self.request(&request)? {
+            AdminResponse::Switched(changed) => Ok(changed),
             other => Err(self.unexpected(&other)),
         }
     }
 
     /// Ends every connection to a server and connects anew.
     pub(crate) fn reconnect(&self, server: &str) -> Result<(), AdminError> {
-        self.done(&Request::Reconnect { server: server.to_owned() })
+        self.expect_done(&AdminRequest::Reconnect { server: server.to_owned() })
     }
 
     /// Reads the configuration again.
-    pub(crate) fn reload(&self) -> Result<Applied, AdminError> {
-        match self.ask(&Request::Reload)? {
-            Answer::Applied(applied) => Ok(applied),
+    pub(crate) fn reload(&self) -> Result<ReloadSummary, AdminError> {
+        match self.request(&AdminRequest::Reload)? {
+            AdminResponse::Applied(applied) => Ok(applied),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    fn done(&self, request: &Request) -> Result<(), AdminError> {
-        match self.ask(request)? {
-            Answer::Done => Ok(()),
+    fn expect_done(&self, request: &AdminRequest) -> Result<(), AdminError> {
+        match self.request(request)? {
+            AdminResponse::Done => Ok(()),
             other => Err(self.unexpected(&other)),
         }
     }
 
-    fn ask(&self, request: &Request) -> Result<Answer, AdminError> {
-        match self.exchange(request).map_err(|error| self.gone(error))? {
-            Answer::Failed(problem) => Err(AdminError::Refused(problem)),
+    fn request(&self, request: &AdminRequest) -> Result<AdminResponse, AdminError> {
+        match self.exchange(request).map_err(|error| self.unreachable(error))? {
+            AdminResponse::Failed(problem) => Err(AdminError::Refused(problem)),
             answer => Ok(answer),
         }
     }
 
-    fn gone(&self, error: io::Error) -> AdminError {
-        AdminError::Gone(self.socket.clone(), error)
+    fn unreachable(&self, error: io::Error) -> AdminError {
+        AdminError::Unreachable(self.socket.clone(), error)
     }
 
-    fn unexpected(&self, answer: &Answer) -> AdminError {
-        self.gone(io::Error::other(format!("it answered something else: {answer:?}")))
+    fn unexpected(&self, answer: &AdminResponse) -> AdminError {
+        self.unreachable(io::Error::other(format!("it answered something else: {answer:?}")))
     }
 
     #[cfg(unix)]
-    fn exchange(&self, request: &Request) -> io::Result<Answer> {
+    fn exchange(&self, request: &AdminRequest) -> io::Result<AdminResponse> {
         use std::io::{BufRead as _, BufReader, Read as _, Write as _};
         use std::os::unix::net::UnixStream;
         use std::time::Duration;
 
-        use super::protocol::LONGEST_ANSWER;
+        use super::protocol::MAX_RESPONSE_BYTES;
 
         // Starting a server may take minutes; nobody waits longer than this for one that never says anything.
-        const LONGEST_WAIT: Duration = Duration::from_secs(300);
+        const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
         // How things stand is known at once.
-        const LONGEST_WAIT_FOR_STATUS: Duration = Duration::from_secs(10);
-        let wait = if matches!(request, Request::Status) { LONGEST_WAIT_FOR_STATUS } else { LONGEST_WAIT };
+        const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
+        let wait = if matches!(request, AdminRequest::Status) { STATUS_TIMEOUT } else { RESPONSE_TIMEOUT };
         check_owner(&self.socket)?;
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(wait))?;
@@ -126,7 +128,7 @@ impl Hub {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line)?;
-        let most = u64::try_from(LONGEST_ANSWER).unwrap_or(u64::MAX);
+        let most = u64::try_from(MAX_RESPONSE_BYTES).unwrap_or(u64::MAX);
         let mut answer = Vec::new();
         let read = BufReader::new(stream).take(most).read_until(b'\n', &mut answer);
         read.map_err(|error| match error.kind() {
@@ -146,7 +148,7 @@ impl Hub {
 
     #[cfg(not(unix))]
     #[expect(clippy::unused_self, reason = "on Unix it asks at a socket of its own")]
-    fn exchange(&self, _: &Request) -> io::Result<Answer> {
+    fn exchange(&self, _: &AdminRequest) -> io::Result<AdminResponse> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "a running hub can be reached only on Unix; edit its file, which it reads again",
@@ -155,7 +157,7 @@ impl Hub {
 }
 
 /// Reports whether an error means that nobody listens.
-fn is_nobody(error: &io::Error) -> bool {
+fn is_not_listening(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
@@ -173,7 +175,7 @@ fn check_owner(socket: &Path) -> io::Result<()> {
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone(socket, error) => {
+            Self::Unreachable(socket, error) => {
                 write!(f, "the hub at {} cannot be asked: {error}", socket.display())
             }
             Self::Refused(problem) => f.write_str(&problem.what),
@@ -183,14 +185,14 @@ impl fmt::Display for AdminError {
 
 impl std::error::Error for AdminError {}
 
-impl From<AdminError> for Failure {
+impl From<AdminError> for CliFailure {
     fn from(error: AdminError) -> Self {
         let exit = match &error {
-            AdminError::Gone(..) => Exit::Unreachable,
+            AdminError::Unreachable(..) => ExitReason::Unreachable,
             AdminError::Refused(problem) => match problem.kind {
-                ProblemKind::NoSuchServer | ProblemKind::Configuration => Exit::Configuration,
-                ProblemKind::Unavailable => Exit::Unreachable,
-                ProblemKind::Request => Exit::Failed,
+                AdminFailureKind::NoSuchServer | AdminFailureKind::Configuration => ExitReason::Configuration,
+                AdminFailureKind::Unavailable => ExitReason::Unreachable,
+                AdminFailureKind::Request => ExitReason::Failed,
             },
         };
         Self::new(exit, error)
@@ -210,7 +212,7 @@ mod tests {
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
         let socket = folder.join("hub.sock");
-        assert!(matches!(Hub::at(&socket), Ok(None)), "there is nothing");
+        assert!(matches!(AdminClient::find_at(&socket), Ok(None)), "there is nothing");
         let listener = UnixListener::bind(&socket).unwrap();
         let answering = std::thread::spawn(move || {
             for answer in ["", "nonsense\n"] {
@@ -219,11 +221,14 @@ mod tests {
                 stream.write_all(answer.as_bytes()).unwrap();
             }
         });
-        let silent = Hub::at(&socket).unwrap_err().to_string();
+        let silent = AdminClient::find_at(&socket).unwrap_err().to_string();
         assert!(silent.contains("closed the connection without an answer"), "{silent}");
-        assert!(matches!(Hub::at(&socket), Err(AdminError::Gone(..))), "it says nonsense");
+        assert!(
+            matches!(AdminClient::find_at(&socket), Err(AdminError::Unreachable(..))),
+            "it says nonsense"
+        );
         answering.join().unwrap();
-        assert!(matches!(Hub::at(&socket), Ok(None)), "it was left behind");
+        assert!(matches!(AdminClient::find_at(&socket), Ok(None)), "it was left behind");
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -3,16 +3,18 @@
 //! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
 
 mod client;
-mod place;
 mod protocol;
 #[cfg(unix)]
 mod socket;
+mod socket_path;
 
-pub(crate) use self::client::{AdminError, Hub};
-#[cfg(unix)]
-pub(crate) use self::place::of_config;
+pub(crate) use self::client::{AdminClient, AdminError};
 pub(crate) use self::protocol::ServerState;
 #[cfg(unix)]
-pub(crate) use self::protocol::{Answer, Applied, Problem, ProblemKind, Report, Request};
+pub(crate) use self::protocol::{
+    AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ReloadSummary,
+};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;
+#[cfg(unix)]
+pub(crate) use self::socket_path::admin_socket_path;

@@ -4,16 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// The most bytes of a request.
 #[cfg(unix)]
-pub(crate) const LONGEST_REQUEST: usize = 64 * 1024;
+pub(crate) const MAX_REQUEST_BYTES: usize = 64 * 1024;
 
 /// The most bytes of an answer: a thousand servers with long reasons fit into it.
 #[cfg(unix)]
-pub(crate) const LONGEST_ANSWER: usize = 16 << 20;
+pub(crate) const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// What the hub is asked to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
-pub(crate) enum Request {
+pub(crate) enum AdminRequest {
     /// Tell how the servers stand.
     Status,
     /// Offer what a server has.
@@ -35,9 +35,9 @@ pub(crate) enum Request {
 /// What the hub answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Answer {
+pub(crate) enum AdminResponse {
     /// How the servers stand.
-    Status(Report),
+    Status(HubReport),
     /// Whether a switch was the other way before.
     Switched(bool),
     /// It is done.
@@ -45,15 +45,15 @@ pub(crate) enum Answer {
     /// How many seconds a server took to answer.
     Pinged(f64),
     /// What came of reading the configuration again.
-    Applied(Applied),
+    Applied(ReloadSummary),
     /// It is not done.
-    Failed(Problem),
+    Failed(AdminFailure),
 }
 
 /// A hub and its servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Report {
+pub(crate) struct HubReport {
     /// The version of the hub's program.
     pub(crate) version: String,
     /// The hub's process.
@@ -105,7 +105,7 @@ pub(crate) struct ServerState {
 /// What came of a new configuration, by the names of servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Applied {
+pub(crate) struct ReloadSummary {
     pub(crate) added: Vec<String>,
     pub(crate) removed: Vec<String>,
     pub(crate) updated: Vec<String>,
@@ -116,15 +116,15 @@ pub(crate) struct Applied {
 
 /// Why something is not done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Problem {
-    pub(crate) kind: ProblemKind,
+pub(crate) struct AdminFailure {
+    pub(crate) kind: AdminFailureKind,
     pub(crate) what: String,
 }
 
 /// What kind of problem it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ProblemKind {
+pub(crate) enum AdminFailureKind {
     /// There is no such server.
     NoSuchServer,
     /// The server cannot be reached.
@@ -144,26 +144,28 @@ mod tests {
     #[test]
     fn requests_and_answers_are_written_as_they_are_documented() {
         for (request, written) in [
-            (Request::Status, json!({ "do": "status" })),
-            (Request::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
-            (Request::Reload, json!({ "do": "reload" })),
+            (AdminRequest::Status, json!({ "do": "status" })),
+            (AdminRequest::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
+            (AdminRequest::Reload, json!({ "do": "reload" })),
         ] {
             assert_eq!(serde_json::to_value(&request).unwrap(), written);
-            assert_eq!(serde_json::from_value::<Request>(written).unwrap(), request);
+            assert_eq!(serde_json::from_value::<AdminRequest>(written).unwrap(), request);
         }
-        let problem = Problem { kind: ProblemKind::NoSuchServer, what: "no".into() };
+        let problem = AdminFailure { kind: AdminFailureKind::NoSuchServer, what: "no".into() };
         assert_eq!(
-            serde_json::to_value(Answer::Failed(problem)).unwrap(),
+            serde_json::to_value(AdminResponse::Failed(problem)).unwrap(),
             json!({ "failed": { "kind": "no-such-server", "what": "no" } })
         );
-        assert_eq!(serde_json::to_value(Answer::Switched(true)).unwrap(), json!({ "switched": true }));
-        assert_eq!(serde_json::to_value(Answer::Done).unwrap(), json!("done"));
+        assert_eq!(serde_json::to_value(AdminResponse::Switched(true)).unwrap(), json!({ "switched": true }));
+        assert_eq!(serde_json::to_value(AdminResponse::Done).unwrap(), json!("done"));
     }
 
     #[test]
     fn a_hub_of_another_age_is_understood_as_far_as_it_goes() {
         let report = json!({ "status": { "servers": [{ "name": "a", "mood": "good" }], "weather": "fine" } });
-        let Answer::Status(report) = serde_json::from_value(report).unwrap() else { panic!("a status") };
+        let AdminResponse::Status(report) = serde_json::from_value(report).unwrap() else {
+            panic!("a status")
+        };
         assert_eq!(report.servers, [ServerState { name: "a".into(), ..ServerState::default() }]);
     }
 }

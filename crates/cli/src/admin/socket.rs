@@ -15,20 +15,20 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::protocol::{Answer, LONGEST_REQUEST, Problem, ProblemKind, Request};
+use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, MAX_REQUEST_BYTES};
 
 /// The most connections at one time; others wait until one of these is closed.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 
 /// How long a connection may stay without saying anything.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long is waited after a connection that could not be accepted.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// How long is waited at most until others that start have taken their names, and how often is looked.
-const LONGEST_LOCK: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A socket that somebody listens on. It is taken away when this is dropped.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct AdminSocket {
     listener: UnixListener,
     path: PathBuf,
     /// Which file it is, since another hub may have put its own there.
-    identity: (u64, u64),
+    file_id: (u64, u64),
 }
 
 impl AdminSocket {
@@ -44,7 +44,7 @@ impl AdminSocket {
     ///
     /// # Errors
     /// The folder is somebody else's, another hub listens there, or the operating system refuses.
-    pub(crate) fn in_own_folder(path: &Path) -> io::Result<Self> {
+    pub(crate) fn bind_in_own_folder(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let found = std::fs::symlink_metadata(folder)?;
@@ -54,14 +54,14 @@ impl AdminSocket {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
             }
         }
-        Self::at(path)
+        Self::bind(path)
     }
 
     /// Listens at a path.
     ///
     /// # Errors
     /// Another hub listens there, something else is there, or the operating system refuses.
-    pub(crate) fn at(path: &Path) -> io::Result<Self> {
+    pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         // It gets its mode before it gets its name, so that nobody else can ever connect to it.
         let fresh = path.with_extension(std::process::id().to_string());
         if is_socket(&fresh)? {
@@ -71,12 +71,12 @@ impl AdminSocket {
         let placed = || -> io::Result<(u64, u64)> {
             std::fs::set_permissions(&fresh, Permissions::from_mode(0o600))?;
             let found = std::fs::symlink_metadata(&fresh)?;
-            take_name(&fresh, path)?;
+            claim_path(&fresh, path)?;
             Ok((found.dev(), found.ino()))
         };
         let placed = placed();
         let _ = std::fs::remove_file(&fresh);
-        placed.map(|identity| Self { listener, path: path.to_owned(), identity })
+        placed.map(|identity| Self { listener, path: path.to_owned(), file_id: identity })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -84,24 +84,27 @@ impl AdminSocket {
     }
 
     /// Answers whoever asks. It never returns.
-    pub(crate) async fn serve<F>(&self, answer: impl Fn(Request) -> F + Clone + Send + 'static) -> Infallible
+    pub(crate) async fn serve<F>(
+        &self,
+        answer: impl Fn(AdminRequest) -> F + Clone + Send + 'static,
+    ) -> Infallible
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = AdminResponse> + Send + 'static,
     {
         let mut connections = JoinSet::new();
         loop {
-            while connections.len() >= MOST_CONNECTIONS {
+            while connections.len() >= MAX_CONNECTIONS {
                 connections.join_next().await;
             }
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) if is_own(&stream) => {
-                        connections.spawn(converse(stream, answer.clone()));
+                    Ok((stream, _)) if is_same_user(&stream) => {
+                        connections.spawn(serve_connection(stream, answer.clone()));
                     }
                     Ok(_) => tracing::warn!("another user tried to manage this hub, and was refused"),
                     Err(error) => {
                         tracing::warn!(%error, "a connection to the admin socket failed");
-                        tokio::time::sleep(AFTER_FAILURE).await;
+                        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
                 Some(_) = connections.join_next() => {}
@@ -112,15 +115,15 @@ impl AdminSocket {
 
 impl Drop for AdminSocket {
     fn drop(&mut self) {
-        self.take_away();
+        self.unlink();
     }
 }
 
 impl AdminSocket {
     /// Takes its name away, unless that is another's by now. Nobody finds it from then on.
-    pub(crate) fn take_away(&self) {
+    pub(crate) fn unlink(&self) {
         let found = std::fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.file_id) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -129,7 +132,7 @@ impl AdminSocket {
 /// Gives a socket a name that nobody has. A socket that nobody listens at any more makes room, and nothing else does.
 ///
 /// Hubs that start together agree by a lock on the folder: between looking at a name and taking it, no other does.
-fn take_name(fresh: &Path, name: &Path) -> io::Result<()> {
+fn claim_path(fresh: &Path, name: &Path) -> io::Result<()> {
     let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = File::open(folder)?;
     lock(&folder)?;
@@ -146,11 +149,11 @@ fn take_name(fresh: &Path, name: &Path) -> io::Result<()> {
 
 /// Locks a folder, and does not wait for ever: others may be able to lock it too.
 fn lock(folder: &File) -> io::Result<()> {
-    let latest = Instant::now() + LONGEST_LOCK;
+    let latest = Instant::now() + LOCK_TIMEOUT;
     loop {
         match flock(folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if Instant::now() < latest => std::thread::sleep(LOOK_EVERY),
+            Err(Errno::WOULDBLOCK) if Instant::now() < latest => std::thread::sleep(LOCK_POLL_INTERVAL),
             Err(Errno::WOULDBLOCK) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WouldBlock,
@@ -179,36 +182,36 @@ fn is_socket(path: &Path) -> io::Result<bool> {
 }
 
 /// Reports whether whoever connected is the user whose hub this is, or the superuser.
-fn is_own(stream: &UnixStream) -> bool {
+fn is_same_user(stream: &UnixStream) -> bool {
     let ours = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)
 }
 
 /// Answers one request after the other until there is no other.
-async fn converse<F>(stream: UnixStream, answer: impl Fn(Request) -> F)
+async fn serve_connection<F>(stream: UnixStream, answer: impl Fn(AdminRequest) -> F)
 where
-    F: Future<Output = Answer>,
+    F: Future<Output = AdminResponse>,
 {
     let (reading, mut writing) = stream.into_split();
     let mut reader = BufReader::new(reading);
     loop {
         let mut line = Vec::new();
-        let most = u64::try_from(LONGEST_REQUEST).unwrap_or(u64::MAX);
+        let most = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
         let mut limited = (&mut reader).take(most);
-        let read = timeout(LONGEST_SILENCE, limited.read_until(b'\n', &mut line)).await;
+        let read = timeout(IDLE_TIMEOUT, limited.read_until(b'\n', &mut line)).await;
         let Ok(Ok(1..)) = read else { return };
         let is_whole = line.ends_with(b"\n");
         let answered = match serde_json::from_slice(&line) {
             Ok(request) if is_whole => answer(request).await,
             Ok(_) | Err(_) => {
                 let what = "the request is not one that this hub knows".to_owned();
-                Answer::Failed(Problem { kind: ProblemKind::Request, what })
+                AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
             }
         };
         let Ok(mut written) = serde_json::to_vec(&answered) else { return };
         written.push(b'\n');
         // What is left of a line that is too long would be taken for the next one.
-        let wrote = timeout(LONGEST_SILENCE, writing.write_all(&written)).await;
+        let wrote = timeout(IDLE_TIMEOUT, writing.write_all(&written)).await;
         if !is_whole || !matches!(wrote, Ok(Ok(()))) {
             return;
         }
@@ -234,7 +237,7 @@ mod tests {
         std::fs::write(&file, "precious").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         for path in [&file, &link, &folder] {
-            assert_eq!(AdminSocket::at(path).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{path:?}");
+            assert_eq!(AdminSocket::bind(path).unwrap_err().kind(), io::ErrorKind::AlreadyExists, "{path:?}");
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
         assert_eq!(std::fs::read_link(&link).unwrap(), file);
@@ -254,7 +257,7 @@ mod tests {
             let take = |fresh| {
                 scope.spawn({
                     let path = &path;
-                    move || take_name(fresh, path).is_ok()
+                    move || claim_path(fresh, path).is_ok()
                 })
             };
             [take(&first), take(&second)].map(|thread| thread.join().unwrap()).into()

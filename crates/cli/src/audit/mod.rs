@@ -9,51 +9,51 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_server::protocol::{Method, Refusal};
-use trunkline_server::{BoxFuture, Call, Interceptor, Next, Outcome};
+use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall, Interceptor, Next};
 
-use self::record::Record;
-use self::writer::Writer;
+use self::record::AuditRecord;
+use self::writer::AuditWriter;
 
 /// What is written of a call's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arguments {
+pub(crate) enum ArgumentLogging {
     /// How many bytes they have.
-    Counted,
+    SizeOnly,
     /// All of them, up to a length.
-    Written,
+    Full,
 }
 
 /// A file with a line for each call. Clones write to the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Audit {
-    writer: Arc<Writer>,
-    arguments: Arguments,
+pub(crate) struct AuditLog {
+    writer: Arc<AuditWriter>,
+    arguments: ArgumentLogging,
     /// Where there is more than one server.
-    index: Option<Arc<dyn Index>>,
+    owners: Option<Arc<dyn ItemOwnerLookup>>,
 }
 
 /// Knows whose each thing is, and why something is not there.
-pub(crate) trait Index: Send + Sync + fmt::Debug {
+pub(crate) trait ItemOwnerLookup: Send + Sync + fmt::Debug {
     /// Returns the server that has a thing, and what it is called there.
     fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)>;
 
     /// Returns the rule by which a tool is not there.
-    fn rule_against(&self, tool: &str) -> Option<String>;
+    fn denying_rule(&self, tool: &str) -> Option<String>;
 }
 
-impl Audit {
+impl AuditLog {
     /// Appends to a file, which only its owner can read if it is new.
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub(crate) fn open(file: &Path, arguments: Arguments) -> io::Result<Self> {
-        Ok(Self { writer: Arc::new(Writer::begin(file)?), arguments, index: None })
+    pub(crate) fn open(file: &Path, arguments: ArgumentLogging) -> io::Result<Self> {
+        Ok(Self { writer: Arc::new(AuditWriter::spawn(file)?), arguments, owners: None })
     }
 
     /// Says whose each thing is in what is written from here on.
     #[must_use]
-    pub(crate) fn with_index(self, index: impl Index + 'static) -> Self {
-        Self { index: Some(Arc::new(index)), ..self }
+    pub(crate) fn with_owner_lookup(self, index: impl ItemOwnerLookup + 'static) -> Self {
+        Self { owners: Some(Arc::new(index)), ..self }
     }
 
     /// Opens the file anew, since somebody may have given its name to another.
@@ -67,10 +67,14 @@ impl Audit {
     }
 }
 
-impl Interceptor for Audit {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+impl Interceptor for AuditLog {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         // It is dropped with the call, and then tells that nobody waited for the end.
-        let record = Record::begin(self, &call, &next);
+        let record = AuditRecord::begin(self, &call, &next);
         let answering = next.run(call);
         Box::pin(async move {
             let answer = answering.await;

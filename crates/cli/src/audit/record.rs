@@ -3,27 +3,27 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use trunkline_server::protocol::codec::{Dialect, Reply, write_reply};
-use trunkline_server::protocol::{Method, Raw, Refusal, Revision, Writer as JsonWriter, shorten};
-use trunkline_server::{Call, Next, Outcome};
+use trunkline_server::protocol::codec::{Dialect, ServerResult, write_result};
+use trunkline_server::protocol::{JsonWriter, Method, RawJson, Refusal, Revision, shorten};
+use trunkline_server::{HandlerOutcome, IncomingCall, Next};
 
-use super::{Arguments, Audit, Index};
+use super::{ArgumentLogging, AuditLog, ItemOwnerLookup};
 
 /// The most bytes of arguments that are written; longer ones are only counted.
-const LONGEST_ARGUMENTS: usize = 8 * 1024;
+const MAX_ARGUMENT_BYTES: usize = 8 * 1024;
 
 /// One call, of which a line is written when it ends, in whatever way.
-pub(super) struct Record {
-    audit: Audit,
-    began: Instant,
-    line: Line,
-    named: Option<Named>,
-    is_open: bool,
+pub(super) struct AuditRecord {
+    audit: AuditLog,
+    started_at: Instant,
+    line: AuditLine,
+    item: Option<AuditedItem>,
+    is_unwritten: bool,
 }
 
 /// What a call names. If nobody has it, that is whatever the caller wrote there, and may be a secret that it put in the
 /// wrong place; but a server may have to be started before it is known whose it is.
-struct Named {
+struct AuditedItem {
     method: Method,
     name: String,
     is_tool: bool,
@@ -31,7 +31,7 @@ struct Named {
 
 /// A line, in the order in which it is written.
 #[derive(Debug, Serialize)]
-struct Line {
+struct AuditLine {
     time: String,
     principal: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,12 +59,12 @@ struct Line {
     arguments: Option<Box<RawValue>>,
 }
 
-impl Record {
-    pub(super) fn begin(audit: &Audit, call: &Call, next: &Next) -> Self {
+impl AuditRecord {
+    pub(super) fn begin(audit: &AuditLog, call: &IncomingCall, next: &Next) -> Self {
         let client = call.context.client();
-        let arguments = call.params().get("arguments").filter(|_| audit.arguments == Arguments::Written);
-        let line = Line {
-            time: now(),
+        let arguments = call.params().get("arguments").filter(|_| audit.arguments == ArgumentLogging::Full);
+        let line = AuditLine {
+            time: timestamp(),
             principal: shorten(&call.context.principal().to_string()),
             client: client.map(|client| format!("{} {}", shorten(&client.name), shorten(&client.version))),
             revision: call.context.revision().as_str(),
@@ -79,18 +79,18 @@ impl Record {
             bytes_out: 0,
             trace: call.context.trace().map(|trace| trace.trace.to_string()),
             arguments: arguments
-                .filter(|raw| raw.as_str().len() <= LONGEST_ARGUMENTS)
+                .filter(|raw| raw.as_str().len() <= MAX_ARGUMENT_BYTES)
                 .and_then(|raw| RawValue::from_string(raw.as_str().to_owned()).ok()),
         };
-        let named = Named::of(call, next);
-        Self { audit: audit.clone(), began: Instant::now(), line, named, is_open: true }
+        let named = AuditedItem::new(call, next);
+        Self { audit: audit.clone(), started_at: Instant::now(), line, item: named, is_unwritten: true }
     }
 
     /// Writes how the call ended.
-    pub(super) fn end(mut self, answer: &Result<Outcome, Refusal>) {
+    pub(super) fn end(mut self, answer: &Result<HandlerOutcome, Refusal>) {
         self.line.outcome = match answer {
-            Ok(Outcome::Done(reply)) => {
-                self.line.bytes_out = length(reply);
+            Ok(HandlerOutcome::Done(reply)) => {
+                self.line.bytes_out = reply_bytes(reply);
                 if reply.is_tool_error() { "tool_error" } else { "ok" }
             }
             Ok(_) => "asked",
@@ -100,11 +100,11 @@ impl Record {
     }
 
     fn write(&mut self) {
-        self.is_open = false;
-        if let Some(named) = self.named.take() {
-            named.tell(self.audit.index.as_deref(), &mut self.line);
+        self.is_unwritten = false;
+        if let Some(named) = self.item.take() {
+            named.write_into(self.audit.owners.as_deref(), &mut self.line);
         }
-        self.line.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.line.ms = u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Ok(mut line) = serde_json::to_vec(&self.line) {
             line.push(b'\n');
             self.audit.writer.write(line);
@@ -112,28 +112,28 @@ impl Record {
     }
 }
 
-impl Drop for Record {
+impl Drop for AuditRecord {
     fn drop(&mut self) {
-        if self.is_open {
+        if self.is_unwritten {
             self.write();
         }
     }
 }
 
-impl Named {
-    fn of(call: &Call, next: &Next) -> Option<Self> {
+impl AuditedItem {
+    fn new(call: &IncomingCall, next: &Next) -> Option<Self> {
         let name = call.name()?.into_owned();
         let is_tool = call.method == Method::ToolsCall && next.has_tool(&name);
         Some(Self { method: call.method, name, is_tool })
     }
 
     /// Says in a line what the call named and whose that is.
-    fn tell(self, index: Option<&dyn Index>, line: &mut Line) {
+    fn write_into(self, index: Option<&dyn ItemOwnerLookup>, line: &mut AuditLine) {
         let owner = index.and_then(|index| index.owner_of(self.method, &self.name));
         if owner.is_none() && !self.is_tool {
             line.rule = index
                 .filter(|_| self.method == Method::ToolsCall)
-                .and_then(|index| index.rule_against(&self.name));
+                .and_then(|index| index.denying_rule(&self.name));
             line.name = line.rule.is_some().then_some(self.name);
             return;
         }
@@ -149,18 +149,18 @@ impl Named {
 }
 
 /// Returns how many bytes a reply has.
-fn length(reply: &Reply) -> usize {
+fn reply_bytes(reply: &ServerResult) -> usize {
     match reply {
-        Reply::Carried(carried) => carried.raw().as_str().len(),
-        Reply::List(list) => list.items.iter().map(|item| item.as_str().len() + 1).sum(),
+        ServerResult::Relayed(carried) => carried.raw().as_str().len(),
+        ServerResult::List(list) => list.items.iter().map(|item| item.as_str().len() + 1).sum(),
         other => {
             let mut writer = JsonWriter::with_capacity(other.length_hint());
-            write_reply(other, Dialect::of(Revision::NEWEST), &Raw::EMPTY_OBJECT, &mut writer);
+            write_result(other, Dialect::of(Revision::NEWEST), &RawJson::EMPTY_OBJECT, &mut writer);
             writer.len()
         }
     }
 }
 
-pub(super) fn now() -> String {
+pub(super) fn timestamp() -> String {
     format!("{:.3}", Timestamp::now())
 }

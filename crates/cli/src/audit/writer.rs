@@ -9,132 +9,134 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::record::now;
+use super::record::timestamp;
 
 /// The lines that wait for a slow disk. Further ones are lost, and how many were is written.
-const MOST_WAITING: usize = 4096;
+const MAX_QUEUED_LINES: usize = 4096;
 
 /// How long is waited at the end for what is left.
-const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A thread that writes lines, so that no call waits for a disk.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct AuditWriter {
     /// Nothing once it is closed.
-    lines: Mutex<Option<SyncSender<Order>>>,
-    lost: Arc<AtomicU64>,
+    commands: Mutex<Option<SyncSender<AuditWriterCommand>>>,
+    dropped: Arc<AtomicU64>,
     ended: Mutex<Receiver<()>>,
 }
 
-enum Order {
+enum AuditWriterCommand {
     Line(Vec<u8>),
     Reopen,
 }
 
-impl Writer {
+impl AuditWriter {
     /// # Errors
     /// The file cannot be opened, or there is no thread to be had.
-    pub(super) fn begin(path: &Path) -> io::Result<Self> {
+    pub(super) fn spawn(path: &Path) -> io::Result<Self> {
         // Whatever folder is the current one later, the file stays the same.
         let path = std::path::absolute(path)?;
-        let file = open(&path)?;
-        let (lines, orders) = sync_channel(MOST_WAITING);
+        let file = open_append(&path)?;
+        let (lines, orders) = sync_channel(MAX_QUEUED_LINES);
         let (end, ended) = channel();
         let lost = Arc::new(AtomicU64::new(0));
-        let scribe = Scribe { path, file: BufWriter::new(file), lost: lost.clone(), is_well: true };
+        let scribe =
+            AuditWriterThread { path, file: BufWriter::new(file), dropped: lost.clone(), is_healthy: true };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
-            scribe.write_all(&orders);
+            scribe.run(&orders);
             // Nobody may be there any more to hear of it.
             let _ = end.send(());
         })?;
-        Ok(Self { lines: Mutex::new(Some(lines)), lost, ended: Mutex::new(ended) })
+        Ok(Self { commands: Mutex::new(Some(lines)), dropped: lost, ended: Mutex::new(ended) })
     }
 
     /// Writes a line some time soon; if too many wait already, it is lost and counted.
     pub(super) fn write(&self, line: Vec<u8>) {
-        let lines = self.lines.lock().clone();
+        let lines = self.commands.lock().clone();
         let Some(lines) = lines else { return };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = lines.try_send(Order::Line(line))
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+            lines.try_send(AuditWriterCommand::Line(line))
         {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     pub(super) fn reopen(&self) {
-        let lines = self.lines.lock().clone();
+        let lines = self.commands.lock().clone();
         if let Some(lines) = lines {
             // One that is too busy to reopen now is asked again by the next signal.
-            let _ = lines.try_send(Order::Reopen);
+            let _ = lines.try_send(AuditWriterCommand::Reopen);
         }
     }
 
     pub(super) fn close(&self) {
-        drop(self.lines.lock().take());
+        drop(self.commands.lock().take());
         let ended = self.ended.lock();
-        if ended.recv_timeout(LEAVE_WITHIN) == Err(RecvTimeoutError::Timeout) {
+        if ended.recv_timeout(CLOSE_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             tracing::error!("the audit log could not be written to its end");
         }
     }
 }
 
-struct Scribe {
+struct AuditWriterThread {
     path: PathBuf,
     file: BufWriter<File>,
-    lost: Arc<AtomicU64>,
-    is_well: bool,
+    dropped: Arc<AtomicU64>,
+    is_healthy: bool,
 }
 
-impl Scribe {
-    fn write_all(mut self, orders: &Receiver<Order>) {
+impl AuditWriterThread {
+    fn run(mut self, orders: &Receiver<AuditWriterCommand>) {
         while let Ok(order) = orders.recv() {
-            self.follow(order);
+            self.execute(order);
             while let Ok(order) = orders.try_recv() {
-                self.follow(order);
+                self.execute(order);
             }
             let flushed = self.file.flush();
-            self.note(flushed);
+            self.log_health_change(flushed);
         }
     }
 
-    fn follow(&mut self, order: Order) {
+    fn execute(&mut self, order: AuditWriterCommand) {
         match order {
-            Order::Line(line) => {
-                let lost = self.lost.swap(0, Ordering::Relaxed);
+            AuditWriterCommand::Line(line) => {
+                let lost = self.dropped.swap(0, Ordering::Relaxed);
                 if lost > 0 {
-                    let told = json!({ "time": now(), "lost": lost });
+                    let told = json!({ "time": timestamp(), "lost": lost });
                     let written = writeln!(self.file, "{told}");
-                    self.note(written);
+                    self.log_health_change(written);
                 }
                 let written = self.file.write_all(&line);
                 if written.is_err() {
-                    self.lost.fetch_add(1, Ordering::Relaxed);
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
                 }
-                self.note(written);
+                self.log_health_change(written);
             }
-            Order::Reopen => match self.file.flush().and_then(|()| open(&self.path)) {
+            AuditWriterCommand::Reopen => match self.file.flush().and_then(|()| open_append(&self.path)) {
                 Ok(file) => self.file = BufWriter::new(file),
-                failed => self.note(failed.map(drop)),
+                failed => self.log_health_change(failed.map(drop)),
             },
         }
     }
 
     /// Tells once that the file cannot be written, and once that it can again.
-    fn note(&mut self, written: io::Result<()>) {
+    fn log_health_change(&mut self, written: io::Result<()>) {
         match written {
-            Err(error) if self.is_well => {
+            Err(error) if self.is_healthy => {
                 tracing::error!(%error, "the audit log {} cannot be written", self.path.display());
-                self.is_well = false;
+                self.is_healthy = false;
             }
-            Ok(()) if !self.is_well => {
+            Ok(()) if !self.is_healthy => {
                 tracing::warn!("the audit log {} is written again", self.path.display());
-                self.is_well = true;
+                self.is_healthy = true;
             }
             _ => {}
         }
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_append(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -153,13 +155,13 @@ mod tests {
         let path = folder.join("log");
         let lost = Arc::new(AtomicU64::new(3));
         let (lines, orders) = sync_channel(4);
-        let file = BufWriter::new(open(&path).unwrap());
-        let scribe = Scribe { path: path.clone(), file, lost, is_well: true };
-        lines.send(Order::Line(b"first\n".to_vec())).unwrap();
-        lines.send(Order::Reopen).unwrap();
-        lines.send(Order::Line(b"second\n".to_vec())).unwrap();
+        let file = BufWriter::new(open_append(&path).unwrap());
+        let scribe = AuditWriterThread { path: path.clone(), file, dropped: lost, is_healthy: true };
+        lines.send(AuditWriterCommand::Line(b"first\n".to_vec())).unwrap();
+        lines.send(AuditWriterCommand::Reopen).unwrap();
+        lines.send(AuditWriterCommand::Line(b"second\n".to_vec())).unwrap();
         drop(lines);
-        scribe.write_all(&orders);
+        scribe.run(&orders);
         let written = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = written.lines().collect();
         assert_eq!((lines.len(), lines[1], lines[2]), (3, "first", "second"), "{written}");
@@ -172,10 +174,13 @@ mod tests {
     fn a_line_that_nobody_takes_away_is_lost_and_not_waited_for() {
         let (lines, orders) = sync_channel(1);
         let (_end, ended) = channel();
-        let writer =
-            Writer { lines: Mutex::new(Some(lines)), lost: Arc::default(), ended: Mutex::new(ended) };
+        let writer = AuditWriter {
+            commands: Mutex::new(Some(lines)),
+            dropped: Arc::default(),
+            ended: Mutex::new(ended),
+        };
         (0..5).for_each(|_| writer.write(Vec::new()));
-        assert_eq!(writer.lost.load(Ordering::Relaxed), 4);
+        assert_eq!(writer.dropped.load(Ordering::Relaxed), 4);
         drop(orders);
     }
 }

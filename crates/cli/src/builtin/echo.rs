@@ -3,7 +3,7 @@ use serde::Deserialize;
 use trunkline_server::Tool;
 
 #[derive(Deserialize, JsonSchema)]
-struct Echo {
+struct EchoInput {
     /// What to say.
     message: String,
 }
@@ -14,5 +14,5 @@ pub(super) fn parts() -> Tool {
         .description("Says what it is told.")
         .read_only()
         .open_world(false)
-        .run(|echo: Echo| async move { echo.message })
+        .run(|echo: EchoInput| async move { echo.message })
 }

@@ -8,12 +8,12 @@ use trunkline_server::Server;
 
 /// A built-in server, by the name that `--builtin` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Builtin {
+pub(crate) enum BuiltinServer {
     Echo,
     Time,
 }
 
-impl Builtin {
+impl BuiltinServer {
     /// All of them.
     pub(crate) const ALL: [Self; 2] = [Self::Echo, Self::Time];
 
@@ -33,18 +33,18 @@ impl Builtin {
 }
 
 /// Puts built-in servers together into one; a name that is given twice counts once.
-pub(crate) fn server(chosen: &[Builtin]) -> Server {
+pub(crate) fn server(chosen: &[BuiltinServer]) -> Server {
     let server = Server::new("trunkline").version(env!("CARGO_PKG_VERSION"));
     distinct(chosen).into_iter().fold(server, |server, builtin| builtin.add_to(server))
 }
 
 /// Lists the names of built-in servers for a person to read.
-pub(crate) fn names(chosen: &[Builtin]) -> String {
-    distinct(chosen).into_iter().map(Builtin::name).collect::<Vec<_>>().join(", ")
+pub(crate) fn names(chosen: &[BuiltinServer]) -> String {
+    distinct(chosen).into_iter().map(BuiltinServer::name).collect::<Vec<_>>().join(", ")
 }
 
-fn distinct(chosen: &[Builtin]) -> Vec<Builtin> {
-    let all = Builtin::value_variants().iter().copied();
+fn distinct(chosen: &[BuiltinServer]) -> Vec<BuiltinServer> {
+    let all = BuiltinServer::value_variants().iter().copied();
     all.filter(|builtin| chosen.contains(builtin)).collect()
 }
 
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn every_built_in_server_builds_alone_and_with_the_others() {
-        for builtin in Builtin::value_variants() {
+        for builtin in BuiltinServer::value_variants() {
             server(&[*builtin]).handle().unwrap();
             assert_eq!(builtin.to_possible_value().unwrap().get_name(), builtin.name());
         }
-        server(Builtin::value_variants()).handle().unwrap();
-        server(&[Builtin::Echo, Builtin::Echo]).handle().unwrap();
+        server(BuiltinServer::value_variants()).handle().unwrap();
+        server(&[BuiltinServer::Echo, BuiltinServer::Echo]).handle().unwrap();
     }
 }

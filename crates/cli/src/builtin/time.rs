@@ -12,7 +12,7 @@ pub(super) fn parts() -> (Tool, Tool, Resource) {
         .description("Tells the current date and time, in UTC unless a time zone is given.")
         .read_only()
         .open_world(false)
-        .run(|asked: Now| async move { asked.answer(Timestamp::now()).map(Json) });
+        .run(|asked: TimeNowInput| async move { asked.respond(Timestamp::now()).map(Json) });
     let convert = Tool::new("convert")
         .title("Convert a time")
         .description(
@@ -22,30 +22,30 @@ pub(super) fn parts() -> (Tool, Tool, Resource) {
         .read_only()
         .idempotent()
         .open_world(false)
-        .run(|asked: Convert| async move { asked.answer(Timestamp::now()).map(Json) });
+        .run(|asked: TimeConvertInput| async move { asked.respond(Timestamp::now()).map(Json) });
     let resource = Resource::new("time://now", "now")
         .title("Current time")
         .description("The current date and time in UTC, as in RFC 3339.")
         .mime("text/plain")
-        .read(|| async { stamp(&Timestamp::now().to_zoned(TimeZone::UTC)) });
+        .read(|| async { rfc3339(&Timestamp::now().to_zoned(TimeZone::UTC)) });
     (now, convert, resource)
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Now {
+struct TimeNowInput {
     /// An IANA name such as Europe/Berlin, or an offset such as +02:00.
     timezone: Option<String>,
 }
 
-impl Now {
-    fn answer(&self, now: Timestamp) -> Result<Moment, ToolError> {
+impl TimeNowInput {
+    fn respond(&self, now: Timestamp) -> Result<Moment, ToolError> {
         let name = self.timezone.as_deref().unwrap_or("UTC");
         Ok(Moment::new(&now.to_zoned(zone(name)?), name))
     }
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Convert {
+struct TimeConvertInput {
     /// A time of today such as 14:30, or a date and time such as 2026-07-28T14:30.
     time: String,
     /// The zone that the time is in: an IANA name or an offset.
@@ -54,12 +54,12 @@ struct Convert {
     to: String,
 }
 
-impl Convert {
-    fn answer(&self, now: Timestamp) -> Result<Converted, ToolError> {
+impl TimeConvertInput {
+    fn respond(&self, now: Timestamp) -> Result<ConvertedTime, ToolError> {
         let (from, to) = (zone(&self.from)?, zone(&self.to)?);
         let today = now.to_zoned(from.clone()).date();
         let there = self.local(|time| today.to_datetime(time))?.to_zoned(from)?;
-        Ok(Converted {
+        Ok(ConvertedTime {
             to: Moment::new(&there.with_time_zone(to), &self.to),
             from: Moment::new(&there, &self.from),
         })
@@ -70,12 +70,12 @@ impl Convert {
         if text.parse::<Timestamp>().is_ok() {
             let sentence =
                 format!("`{text}` has an offset of its own, which may not be that of `from`; leave it out");
-            return Err(ToolError::said(sentence));
+            return Err(ToolError::new(sentence));
         }
         // A date and time first: it would be read as a time too, with its date ignored.
         let read = text.parse::<DateTime>().or_else(|_| text.parse().map(on_this_day));
         read.map_err(|_| {
-            ToolError::said(format!("`{text}` is not a time; write it as 14:30 or 2026-07-28T14:30"))
+            ToolError::new(format!("`{text}` is not a time; write it as 14:30 or 2026-07-28T14:30"))
         })
     }
 }
@@ -94,12 +94,12 @@ struct Moment {
 impl Moment {
     fn new(zoned: &Zoned, timezone: &str) -> Self {
         let weekday = zoned.strftime("%A").to_string();
-        Self { time: stamp(zoned), timezone: timezone.to_owned(), weekday }
+        Self { time: rfc3339(zoned), timezone: timezone.to_owned(), weekday }
     }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Converted {
+struct ConvertedTime {
     /// The moment in the zone that it was given in.
     from: Moment,
     /// The same moment in the other zone.
@@ -109,13 +109,13 @@ struct Converted {
 fn zone(name: &str) -> Result<TimeZone, ToolError> {
     static PARSER: DateTimeParser = DateTimeParser::new();
     PARSER.parse_time_zone(name).map_err(|_| {
-        ToolError::said(format!(
+        ToolError::new(format!(
             "`{name}` is not a time zone; give an IANA name such as Europe/Berlin or an offset such as +02:00"
         ))
     })
 }
 
-fn stamp(zoned: &Zoned) -> String {
+fn rfc3339(zoned: &Zoned) -> String {
     zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
@@ -127,14 +127,14 @@ mod tests {
     const NOW: &str = "2026-01-15T23:30:00Z";
 
     fn now(timezone: Option<&str>) -> String {
-        let asked = Now { timezone: timezone.map(str::to_owned) };
-        asked.answer(NOW.parse().unwrap()).map_or_else(|error| error.to_string(), |moment| moment.time)
+        let asked = TimeNowInput { timezone: timezone.map(str::to_owned) };
+        asked.respond(NOW.parse().unwrap()).map_or_else(|error| error.to_string(), |moment| moment.time)
     }
 
     fn convert(time: &str, from: &str, to: &str) -> String {
-        let asked = Convert { time: time.into(), from: from.into(), to: to.into() };
+        let asked = TimeConvertInput { time: time.into(), from: from.into(), to: to.into() };
         asked
-            .answer(NOW.parse().unwrap())
+            .respond(NOW.parse().unwrap())
             .map_or_else(|error| error.to_string(), |converted| converted.to.time)
     }
 
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_moment_has_its_weekday_and_the_name_of_its_zone() {
-        let asked = Now { timezone: Some("Asia/Tokyo".into()) };
-        let moment = asked.answer(NOW.parse().unwrap()).unwrap();
+        let asked = TimeNowInput { timezone: Some("Asia/Tokyo".into()) };
+        let moment = asked.respond(NOW.parse().unwrap()).unwrap();
         assert_eq!((moment.weekday.as_str(), moment.timezone.as_str()), ("Friday", "Asia/Tokyo"));
     }
 

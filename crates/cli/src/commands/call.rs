@@ -1,15 +1,16 @@
 use std::sync::Arc;
 
 use clap::Args;
-use trunkline_client::Progress;
+use trunkline_client::ProgressUpdate;
 
 use crate::connect::{
-    AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, read_input, run as attend,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, read_input, target_help,
+    with_session as attend,
 };
-use crate::exit::{Exit, Failure};
-use crate::render::{Out, Piece, Saved, one_line, pieces_of_call, save};
-use crate::schema::{Shape, read_arguments, tool_signature};
-use crate::terminal::{Screen, Stage};
+use crate::exit::{CliFailure, ExitReason};
+use crate::render::{ContentPiece, SaveSelection, SaveTarget, one_line, pieces_of_call, save};
+use crate::schema::{ValueShape, read_arguments, tool_signature};
+use crate::terminal::{CallProgress, StderrScreen};
 
 use super::tools::unknown_tool;
 
@@ -17,7 +18,7 @@ use super::tools::unknown_tool;
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline call [OPTIONS] TARGET TOOL [ARGUMENT]...\n       trunkline call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND [ARG]...",
-    after_help = help(
+    after_help = target_help(
         "An argument is name=value, name:=json, name=@file or @file, by the schema of the\n\
 tool; `trunkline help arguments` says more.\n\n\
 Examples:\n  \
@@ -35,10 +36,10 @@ pub(crate) struct CallArgs {
     json_args: Option<String>,
     /// Save media, else the text, byte for byte: in a file,
     /// in a folder (ends in /), or - for standard output
-    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
-    out: Option<Out>,
+    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = SaveTarget::parse)]
+    out: Option<SaveTarget>,
     #[command(flatten)]
-    ask: AskArgs,
+    ask: AnswerArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -47,36 +48,45 @@ pub(crate) struct CallArgs {
 ///
 /// # Errors
 /// The server cannot be reached, the arguments do not fit, or the tool failed.
-pub(crate) fn run(args: &CallArgs) -> Result<(), Failure> {
-    let mut words = args.target.words()?;
-    let name = words.take("tool")?;
+pub(crate) fn run(args: &CallArgs) -> Result<(), CliFailure> {
+    let mut words = args.target.parse()?;
+    let name = words.next_word("tool")?;
     attend(&args.connect, &args.ask, words.target, async |session| {
         call(args, &name, &words.rest, session).await
     })
 }
 
-async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) -> Result<(), Failure> {
-    let tools = session.client.tools().await.map_err(failed)?;
+async fn call(
+    args: &CallArgs,
+    name: &str,
+    words: &[String],
+    session: &CommandSession,
+) -> Result<(), CliFailure> {
+    let tools = session.client.tools().await.map_err(call_failure)?;
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
-        let left_out = tools.left_out.iter().find(|left_out| left_out.name == name);
+        let left_out = tools.skipped.iter().find(|left_out| left_out.name == name);
         return Err(left_out.map_or_else(
             || unknown_tool(name, &tools),
             |left_out| {
-                Failure::new(Exit::Failed, format!("tool `{name}` cannot be called: {}", left_out.reason))
+                CliFailure::new(
+                    ExitReason::Failed,
+                    format!("tool `{name}` cannot be called: {}", left_out.reason),
+                )
             },
         ));
     };
-    let shape = Shape::read(&tool.input_schema);
+    let shape = ValueShape::from_schema(&tool.input_schema);
     let arguments = read_arguments(words, args.json_args.as_deref(), &shape, &mut read_input)
         .map_err(|failure| failure.or_hint(tool_signature(tool)))?;
     let screen = Arc::clone(&session.screen);
-    let result = session.client.call(name, arguments).progress(move |progress| show(&screen, progress)).await;
-    session.screen.clear();
-    let result = result.map_err(failed)?;
+    let result =
+        session.client.call(name, arguments).progress(move |progress| show_progress(&screen, progress)).await;
+    session.screen.clear_bar();
+    let result = result.map_err(call_failure)?;
     if session.args.json {
-        print(&format!("{}\n", one_line(result.raw())))?;
+        print_stdout(&format!("{}\n", one_line(result.raw())))?;
         return if result.is_error {
-            Err(Failure::new(Exit::Failed, format!("tool `{name}` failed")))
+            Err(CliFailure::new(ExitReason::Failed, format!("tool `{name}` failed")))
         } else {
             Ok(())
         };
@@ -85,34 +95,37 @@ async fn call(args: &CallArgs, name: &str, words: &[String], session: &Session) 
     if result.is_error {
         let said: String = pieces
             .iter()
-            .map(|piece| piece.show(session.sheet.columns, crate::terminal::Style::PLAIN))
+            .map(|piece| piece.show(session.layout.columns, crate::terminal::TextStyle::PLAIN))
             .collect();
-        return Err(Failure::new(Exit::Failed, format!("tool `{name}` failed: {}", said.trim_end())));
+        return Err(CliFailure::new(
+            ExitReason::Failed,
+            format!("tool `{name}` failed: {}", said.trim_end()),
+        ));
     }
-    show_pieces(pieces, args.out.as_ref(), Saved::MediaFirst, name, session)
+    show_pieces(pieces, args.out.as_ref(), SaveSelection::MediaFirst, name, session)
 }
 
 /// Shows how far a call is.
-pub(crate) fn show(screen: &Screen, progress: &Progress) {
-    let Progress { progress, total, message, .. } = progress;
-    screen.progress(&Stage { progress: *progress, total: *total, message: message.clone() });
+pub(crate) fn show_progress(screen: &StderrScreen, progress: &ProgressUpdate) {
+    let ProgressUpdate { progress, total, message, .. } = progress;
+    screen.show_progress(&CallProgress { progress: *progress, total: *total, message: message.clone() });
 }
 
 /// Saves what is to be saved, and prints the rest.
 pub(crate) fn show_pieces(
-    mut pieces: Vec<Piece>,
-    out: Option<&Out>,
-    which: Saved,
+    mut pieces: Vec<ContentPiece>,
+    out: Option<&SaveTarget>,
+    which: SaveSelection,
     stem: &str,
-    session: &Session,
-) -> Result<(), Failure> {
+    session: &CommandSession,
+) -> Result<(), CliFailure> {
     if let Some(out) = out {
         let (rest, told) = save(pieces, out, which, stem)?;
         for line in told {
-            session.screen.say(&format!("{line}\n"));
+            session.screen.print(&format!("{line}\n"));
         }
         pieces = rest;
     }
-    let sheet = session.sheet;
-    print(&pieces.iter().map(|piece| piece.show(sheet.columns, sheet.style)).collect::<String>())
+    let sheet = session.layout;
+    print_stdout(&pieces.iter().map(|piece| piece.show(sheet.columns, sheet.style)).collect::<String>())
 }

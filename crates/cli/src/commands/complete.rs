@@ -1,17 +1,20 @@
 use clap::Args;
 use serde_json::{Map, Value};
-use trunkline_client::Completion;
+use trunkline_client::CompletionRequest;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
-use crate::exit::{Exit, Failure};
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
+    with_session as attend,
+};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
-use crate::terminal::visible_line;
+use crate::terminal::escape_line;
 
 /// Complete an argument of a prompt or of a template
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START -- COMMAND",
-    after_help = help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
+    after_help = target_help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
 )]
 pub(crate) struct CompleteArgs {
     #[command(flatten)]
@@ -24,47 +27,48 @@ pub(crate) struct CompleteArgs {
 ///
 /// # Errors
 /// The server cannot be reached, or completes nothing.
-pub(crate) fn run(args: &CompleteArgs) -> Result<(), Failure> {
-    let mut words = args.target.words()?;
-    let reference = words.take("prompt or template")?;
+pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliFailure> {
+    let mut words = args.target.parse()?;
+    let reference = words.next_word("prompt or template")?;
     let completion = completion(&reference, &words.rest)?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         complete(completion, session).await
     })
 }
 
-async fn complete(completion: Completion, session: &Session) -> Result<(), Failure> {
-    let result = session.client.complete(completion).await.map_err(failed)?;
+async fn complete(completion: CompletionRequest, session: &CommandSession) -> Result<(), CliFailure> {
+    let result = session.client.complete(completion).await.map_err(call_failure)?;
     if session.args.json {
-        return print(&format!("{}\n", one_line(result.raw())));
+        return print_stdout(&format!("{}\n", one_line(result.raw())));
     }
     if result.values.is_empty() {
-        session.screen.say("the server knows nothing that begins like this\n");
+        session.screen.print("the server knows nothing that begins like this\n");
     }
     if result.has_more == Some(true) {
         let total = result.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        session.screen.say(&format!("only the first {}{total}\n", result.values.len()));
+        session.screen.print(&format!("only the first {}{total}\n", result.values.len()));
     }
-    print(&result.values.iter().map(|value| format!("{}\n", visible_line(value))).collect::<String>())
+    print_stdout(&result.values.iter().map(|value| format!("{}\n", escape_line(value))).collect::<String>())
 }
 
 /// Reads what to complete: a template has a scheme, and anything else is the name of a prompt.
-fn completion(reference: &str, words: &[String]) -> Result<Completion, Failure> {
+fn completion(reference: &str, words: &[String]) -> Result<CompletionRequest, CliFailure> {
     let mut pairs = Vec::new();
     for word in words {
         let pair = word.split_once('=').ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("`{word}` is not an argument")).hint("write NAME=START")
+            CliFailure::new(ExitReason::Usage, format!("`{word}` is not an argument"))
+                .hint("write NAME=START")
         })?;
         pairs.push(pair);
     }
     let Some(((name, start), known)) = pairs.split_first() else {
-        let failure = Failure::new(Exit::Usage, "there is no argument to complete");
+        let failure = CliFailure::new(ExitReason::Usage, "there is no argument to complete");
         return Err(failure.hint("write NAME=START; the start may be empty"));
     };
     let completion = if reference.contains(':') {
-        Completion::template(reference, *name, *start)
+        CompletionRequest::template(reference, *name, *start)
     } else {
-        Completion::prompt(reference, *name, *start)
+        CompletionRequest::prompt(reference, *name, *start)
     };
     if known.is_empty() {
         return Ok(completion);

@@ -4,7 +4,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliFailure, ExitReason};
 
 /// Print a script that completes this command in a shell
 #[derive(Debug, Args)]
@@ -18,9 +18,11 @@ pub(crate) struct CompletionsArgs {
 ///
 /// # Errors
 /// Standard output cannot be written to.
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), CliFailure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "trunkline", &mut script);
     let written = io::stdout().write_all(&script);
-    written.map_err(|error| Failure::new(Exit::Failed, format!("the script cannot be printed: {error}")))
+    written.map_err(|error| {
+        CliFailure::new(ExitReason::Failed, format!("the script cannot be printed: {error}"))
+    })
 }

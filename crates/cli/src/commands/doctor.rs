@@ -3,24 +3,25 @@ use std::time::Instant;
 
 use clap::Args;
 use trunkline_client::transport::Target;
-use trunkline_client::{Attempt, Client, Error};
+use trunkline_client::{Client, ConnectAttempt, Error};
 
-use super::info::{capability_words, era};
+use super::info::{capability_summary, era_name};
 use crate::connect::{
-    AskArgs, ConnectArgs, Person, Resolved, TargetArgs, builder, failed_to_connect, help, in_runtime,
-    interrupted, leave, output_line, print, resolve, shows_credentials,
+    AnswerArgs, ConnectArgs, ResolvedTarget, TargetArgs, TerminalInputHandler, client_builder, close_client,
+    connect_failure, has_credentials, in_runtime, interrupted, output_line, print_stdout, resolve,
+    target_help,
 };
-use crate::doctor::{Report, Strays, look_at_offers, look_at_speed, look_at_way};
-use crate::exit::{Exit, Failure};
+use crate::doctor::{DoctorReport, StrayOutput, check_lists, check_reachability, measure_latency};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
 use crate::signals::Signals;
-use crate::terminal::{Screen, Sheet, visible_line};
+use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 
 /// Look at each step of the way to a server, and at what it offers
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline doctor [OPTIONS] TARGET\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
-    after_help = help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
+    after_help = target_help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -36,110 +37,110 @@ pub(crate) struct DoctorArgs {
 ///
 /// # Errors
 /// It cannot be reached, or something is wrong with it.
-pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let words = args.target.words()?;
-    words.end()?;
+pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliFailure> {
+    let words = args.target.parse()?;
+    words.expect_end()?;
     in_runtime(args.connect.json, async |signals| examine(args, words.target, signals).await)
 }
 
-async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), Failure> {
+async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), CliFailure> {
     let resolved = resolve(&args.connect.reach, target)?;
-    let screen = Arc::new(Screen::new(args.connect.quiet, args.connect.verbose));
+    let screen = Arc::new(StderrScreen::new(args.connect.quiet, args.connect.verbose));
     if let Some(announcement) = &resolved.announcement {
-        screen.say(&format!("{}\n", visible_line(announcement)));
+        screen.print(&format!("{}\n", escape_line(announcement)));
     }
-    let mut report = Report::default();
+    let mut report = DoctorReport::default();
     let examined = tokio::select! {
-        examined = look(args, &resolved, &screen, &mut report) => examined,
+        examined = run_checks(args, &resolved, &screen, &mut report) => examined,
         _ = signals.next() => return Err(interrupted()),
     };
     let text = if args.connect.json {
         format!("{}\n", one_line(&report.to_json().into()))
     } else {
-        report.to_text(Sheet::stdout())
+        report.to_text(OutputLayout::stdout())
     };
-    print(&text)?;
+    print_stdout(&text)?;
     let client = examined?;
-    leave(client, &screen, signals).await?;
+    close_client(client, &screen, signals).await?;
     if report.has_problems() || (args.strict && report.has_warnings()) {
-        return Err(Failure::new(Exit::Failed, report.summary()));
+        return Err(CliFailure::new(ExitReason::Failed, report.summary()));
     }
-    screen.say(&format!("{}\n", report.summary()));
+    screen.print(&format!("{}\n", report.summary()));
     Ok(())
 }
 
 /// Goes the whole way; what is found on it is in the report, however far it leads.
-async fn look(
+async fn run_checks(
     args: &DoctorArgs,
-    resolved: &Resolved,
-    screen: &Arc<Screen>,
-    report: &mut Report,
-) -> Result<Client, Failure> {
-    look_at_way(resolved, args.connect.reach.timeout, report).await?;
-    let person = Person::new(&args.connect, &AskArgs::default(), Arc::clone(screen))?;
-    let strays = Strays::default();
+    resolved: &ResolvedTarget,
+    screen: &Arc<StderrScreen>,
+    report: &mut DoctorReport,
+) -> Result<Client, CliFailure> {
+    check_reachability(resolved, args.connect.reach.timeout, report).await?;
+    let person = TerminalInputHandler::new(&args.connect, &AnswerArgs::default(), Arc::clone(screen))?;
+    let strays = StrayOutput::default();
     let builder = {
         let (strays, screen, verbose) = (strays.clone(), Arc::clone(screen), args.connect.verbose);
-        builder(&args.connect, resolved, &person, &screen)?.on_line(move |line| {
-            strays.note(line);
+        client_builder(&args.connect, resolved, &person, &screen)?.on_line(move |line| {
+            strays.record(line);
             if verbose {
-                screen.say(&output_line(line));
+                screen.print(&output_line(line));
             }
         })
     };
-    let shown = shows_credentials(&args.connect.reach, resolved);
+    let shown = has_credentials(&args.connect.reach, resolved);
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,
         Err(error) => {
-            tell_of_failure(&error, shown, report);
-            strays.tell(report);
-            return Err(failed_to_connect(error, &resolved.label).in_short());
+            report_failure(&error, shown, report);
+            strays.add_to_report(report);
+            return Err(connect_failure(error, &resolved.label).first_line_only());
         }
     };
     let took = begun.elapsed();
     let server = client.server();
-    tell_of_attempts(&server.attempts, report);
+    report_attempts(&server.attempts, report);
     match &resolved.target {
-        Target::Url(url) => report.timed(
+        Target::Url(url) => report.passed_in(
             if url.scheme().is_websocket() { "websocket" } else { "http" },
             server.transport,
             took,
         ),
-        _ => report.timed("pipes", server.transport, took),
+        _ => report.passed_in("pipes", server.transport, took),
     }
     match &resolved.target {
-        Target::Url(_) if shown => report.good("authorization", "the credentials were accepted"),
-        Target::Url(_) => report.good("authorization", "none was asked for"),
-        _ => report.absent("authorization", "none between programs of one person"),
+        Target::Url(_) if shown => report.passed("authorization", "the credentials were accepted"),
+        Target::Url(_) => report.passed("authorization", "none was asked for"),
+        _ => report.not_applicable("authorization", "none between programs of one person"),
     }
-    report.good("era", era(&server));
-    report.good("revision", server.revision.as_str());
+    report.passed("era", era_name(&server));
+    report.passed("revision", server.revision.as_str());
     match &server.identity {
-        Some(identity) => report.good("server", &format!("{} {}", identity.name, identity.version)),
-        None => report.absent("server", "it does not say what it is"),
+        Some(identity) => report.passed("server", &format!("{} {}", identity.name, identity.version)),
+        None => report.not_applicable("server", "it does not say what it is"),
     }
-    report.good("capabilities", &capability_words(&server.capabilities));
-    look_at_speed(&client, report).await;
-    look_at_offers(&client, report).await;
-    strays.tell(report);
+    report.passed("capabilities", &capability_summary(&server.capabilities));
+    measure_latency(&client, report).await;
+    check_lists(&client, report).await;
+    strays.add_to_report(report);
     Ok(client)
 }
 
-fn tell_of_attempts(attempts: &[Attempt], report: &mut Report) {
+fn report_attempts(attempts: &[ConnectAttempt], report: &mut DoctorReport) {
     for attempt in attempts {
-        report.absent("tried", &attempt.to_string());
+        report.not_applicable("tried", &attempt.to_string());
     }
 }
 
 /// Says how far it came, and what was wrong there.
-fn tell_of_failure(error: &Error, shown: bool, report: &mut Report) {
+fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
     match error {
         Error::Unreachable(unreachable) => {
-            tell_of_attempts(&unreachable.attempts, report);
+            report_attempts(&unreachable.attempts, report);
             let mut lines = unreachable.cause.lines();
             report.problem("protocol", lines.next().unwrap_or_default());
-            lines.for_each(|line| report.absent("", line));
+            lines.for_each(|line| report.not_applicable("", line));
         }
         Error::Unauthorized { status, challenge } => {
             let what = if shown { "the credentials were refused" } else { "credentials are asked for" };

@@ -2,15 +2,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde_json::{Map, Value, json};
-use trunkline_commands::{Described, Policy, Prepared};
-use trunkline_protocol::Raw;
+use trunkline_commands::{DescribedCommand, Policy, PreparedCommand};
+use trunkline_protocol::RawJson;
 
-use crate::connect::{print, read_input};
-use crate::described::FromFile;
-use crate::exit::{Exit, Failure};
+use crate::configured_commands::ConfiguredCommands;
+use crate::connect::{print_stdout, read_input};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::{one_line, pretty};
-use crate::schema::{Shape, read_arguments};
-use crate::terminal::visible_line;
+use crate::schema::{ValueShape, read_arguments};
+use crate::terminal::escape_line;
 
 /// Show what a described command takes, runs and may do
 #[derive(Debug, Args)]
@@ -36,8 +36,8 @@ pub(crate) struct ExplainArgs {
 ///
 /// # Errors
 /// There is no such command, or the arguments do not fit.
-pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
-    let file = FromFile::read(args.config.as_deref())?;
+pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
+    let file = ConfiguredCommands::read(args.config.as_deref())?;
     let command = file.command(&args.name)?;
     let arguments = match args.words.as_slice() {
         [] => Map::new(),
@@ -45,26 +45,26 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     };
     let prepared = command.prepare(&arguments);
     if !args.words.is_empty() {
-        prepared.map_err(|error| Failure::new(Exit::Usage, error))?;
+        prepared.map_err(|error| CliFailure::new(ExitReason::Usage, error))?;
     }
-    let shown = FromFile::read_shown(args.config.as_deref())?;
+    let shown = ConfiguredCommands::read_unexpanded(args.config.as_deref())?;
     let command = shown.command(&args.name)?;
     // Without arguments it is shown as it would run without any, if it would.
     let prepared = command.prepare(&arguments).ok();
     if args.json {
         let told = as_json(command, prepared.as_ref(), file.commands.policy());
-        return print(&format!("{}\n", one_line(&Raw::from(&told))));
+        return print_stdout(&format!("{}\n", one_line(&RawJson::from(&told))));
     }
-    print(&as_text(command, prepared.as_ref(), file.commands.policy()))
+    print_stdout(&as_text(command, prepared.as_ref(), file.commands.policy()))
 }
 
-fn arguments(command: &Described, words: &[String]) -> Result<Map<String, Value>, Failure> {
-    let shape = Shape::read(&Raw::from(&command.schema()));
+fn arguments(command: &DescribedCommand, words: &[String]) -> Result<Map<String, Value>, CliFailure> {
+    let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
     let arguments = read_arguments(words, None, &shape, &mut read_input)?;
-    arguments.decode().map_err(|error| Failure::new(Exit::Usage, format!("the arguments: {error}")))
+    arguments.decode().map_err(|error| CliFailure::new(ExitReason::Usage, format!("the arguments: {error}")))
 }
 
-fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) -> Value {
+fn as_json(command: &DescribedCommand, prepared: Option<&PreparedCommand>, policy: &Policy) -> Value {
     let decision = policy.decide(&[command.name()]);
     let limits = command.limits();
     json!({
@@ -72,12 +72,12 @@ fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
         "description": command.description(),
         "inputSchema": command.schema(),
         "template": command.template(),
-        "argv": prepared.map(Prepared::words),
+        "argv": prepared.map(PreparedCommand::words),
         "variables": prepared.map(|prepared| prepared.variables().iter().map(|(name, _)| name).collect::<Vec<_>>()),
         "folder": command.folder().display().to_string(),
         "environment": command.environment(),
         "annotations": annotations(command),
-        "timeoutMs": limits.within.map(|within| within.as_millis()),
+        "timeoutMs": limits.timeout.map(|within| within.as_millis()),
         "outputBytes": limits.stdout_bytes,
         "asks": prepared.and_then(|prepared| command.question(prepared)),
         "allowed": decision.is_allowed(),
@@ -85,19 +85,19 @@ fn as_json(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
     })
 }
 
-fn as_text(command: &Described, prepared: Option<&Prepared>, policy: &Policy) -> String {
+fn as_text(command: &DescribedCommand, prepared: Option<&PreparedCommand>, policy: &Policy) -> String {
     let decision = policy.decide(&[command.name()]);
     let limits = command.limits();
     let mut lines = vec![
-        visible_line(command.name()).into_owned(),
-        format!("  {}", visible_line(&command.description())),
+        escape_line(command.name()).into_owned(),
+        format!("  {}", escape_line(&command.description())),
         String::new(),
         format!("runs     {}", quoted(&command.template())),
         format!("in       {}", command.folder().display()),
-        format!("with     {}", listed(&command.environment())),
+        format!("with     {}", joined_names(&command.environment())),
         format!(
             "within   {:?}, at most {} bytes of output",
-            limits.within.unwrap_or_default(),
+            limits.timeout.unwrap_or_default(),
             limits.stdout_bytes
         ),
         format!("policy   {decision}"),
@@ -110,24 +110,24 @@ fn as_text(command: &Described, prepared: Option<&Prepared>, policy: &Policy) ->
             lines.push(format!("with        {name}"));
         }
         lines.extend(
-            command.question(prepared).map(|question| format!("would ask   {}", visible_line(&question))),
+            command.question(prepared).map(|question| format!("would ask   {}", escape_line(&question))),
         );
     }
     lines.push(String::new());
     lines.push("arguments:".to_owned());
-    lines.push(pretty(&Raw::from(&command.schema())));
+    lines.push(pretty(&RawJson::from(&command.schema())));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Lists names; those of variables, since their values may be secrets.
-fn listed(names: &[&str]) -> String {
+fn joined_names(names: &[&str]) -> String {
     match names {
         [] => "a minimal environment".to_owned(),
-        names => format!("a minimal environment and {}", visible_line(&names.join(", "))),
+        names => format!("a minimal environment and {}", escape_line(&names.join(", "))),
     }
 }
 
-fn annotations(command: &Described) -> Value {
+fn annotations(command: &DescribedCommand) -> Value {
     let hints = command.annotations();
     json!({
         "readOnlyHint": hints.read_only, "destructiveHint": hints.destructive,
@@ -135,7 +135,7 @@ fn annotations(command: &Described) -> Value {
     })
 }
 
-fn hints(command: &Described) -> String {
+fn hints(command: &DescribedCommand) -> String {
     let hints = command.annotations();
     let each = [
         ("read-only", hints.read_only),
@@ -157,7 +157,7 @@ fn quoted(words: &[String]) -> String {
         !word.is_empty() && word.chars().all(|c| c.is_ascii_graphic() && !"'\"\\$`*?".contains(c))
     };
     let each = words.iter().map(|word| {
-        if plain(word) { word.clone() } else { format!("'{}'", visible_line(word).replace('\'', "'\\''")) }
+        if plain(word) { word.clone() } else { format!("'{}'", escape_line(word).replace('\'', "'\\''")) }
     });
     each.collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,8 @@
 use clap::{Args, CommandFactory as _};
 
 use crate::args::Cli;
-use crate::connect::print;
-use crate::exit::{self, Exit, Failure};
+use crate::connect::print_stdout;
+use crate::exit::{self, CliFailure, ExitReason};
 use crate::schema::did_you_mean;
 
 /// Print the help of a command, or a page about a topic
@@ -14,32 +14,32 @@ pub(crate) struct HelpArgs {
 }
 
 /// The pages, by their topics.
-const TOPICS: &[(&str, &str)] = &[
+const HELP_TOPICS: &[(&str, &str)] = &[
     ("hub", include_str!("help/hub.txt")),
     ("targets", include_str!("help/targets.txt")),
     ("arguments", include_str!("help/arguments.txt")),
     ("answers", include_str!("help/answers.txt")),
     ("hub", include_str!("help/hub.txt")),
-    ("exit-codes", exit::TABLE),
+    ("exit-codes", exit::EXIT_CODES),
 ];
 
 /// Prints help.
 ///
 /// # Errors
 /// There is neither a command nor a topic of that name.
-pub(crate) fn run(args: &HelpArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &HelpArgs) -> Result<(), CliFailure> {
     let mut cli = Cli::command();
     cli.build();
-    let Some(topic) = args.topic.as_deref() else { return print(&cli.render_help().to_string()) };
-    if let Some((_, page)) = TOPICS.iter().find(|(name, _)| *name == topic) {
-        return print(&format!("{}\n", page.trim_end()));
+    let Some(topic) = args.topic.as_deref() else { return print_stdout(&cli.render_help().to_string()) };
+    if let Some((_, page)) = HELP_TOPICS.iter().find(|(name, _)| *name == topic) {
+        return print_stdout(&format!("{}\n", page.trim_end()));
     }
     match cli.find_subcommand_mut(topic) {
-        Some(command) => print(&command.render_help().to_string()),
+        Some(command) => print_stdout(&command.render_help().to_string()),
         None => {
             let commands = cli.get_subcommands().map(clap::Command::get_name);
-            let names = commands.chain(TOPICS.iter().map(|(name, _)| *name));
-            let failure = Failure::new(Exit::Usage, format!("there is no help on `{topic}`"));
+            let names = commands.chain(HELP_TOPICS.iter().map(|(name, _)| *name));
+            let failure = CliFailure::new(ExitReason::Usage, format!("there is no help on `{topic}`"));
             Err(failure.hint(
                 did_you_mean(topic, names)
                     .unwrap_or_else(|| "`trunkline help` lists the commands".to_owned()),
@@ -56,7 +56,7 @@ mod tests {
     fn pages_fit_a_terminal_of_80_columns_and_are_all_named() {
         let mut named = HelpArgs::augment_args(clap::Command::new("help")).render_help().to_string();
         named.retain(|c| c != '\n');
-        for (name, page) in TOPICS {
+        for (name, page) in HELP_TOPICS {
             assert!(named.contains(name), "{name}: {named}");
             for line in page.lines() {
                 assert!(line.chars().count() <= 80, "{name}: {line}");

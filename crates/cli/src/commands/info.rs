@@ -4,16 +4,18 @@ use trunkline_client::ServerInfo;
 use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
-use crate::exit::Failure;
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+};
+use crate::exit::CliFailure;
 use crate::render::one_line;
-use crate::terminal::{Sheet, pad, visible, visible_line};
+use crate::terminal::{OutputLayout, escape_line, escape_text, pad};
 
 /// Tell what a server is and can do
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
-    after_help = help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
+    after_help = target_help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
 )]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
@@ -26,21 +28,21 @@ pub(crate) struct InfoArgs {
 ///
 /// # Errors
 /// The server cannot be reached.
-pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
-    let words = args.target.words()?;
-    words.end()?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| tell(session))
+pub(crate) fn run(args: &InfoArgs) -> Result<(), CliFailure> {
+    let words = args.target.parse()?;
+    words.expect_end()?;
+    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| print_info(session))
 }
 
-fn tell(session: &Session) -> Result<(), Failure> {
+fn print_info(session: &CommandSession) -> Result<(), CliFailure> {
     let server = session.client.server();
     if session.args.json {
-        return print(&format!("{}\n", one_line(&as_json(&server).into())));
+        return print_stdout(&format!("{}\n", one_line(&as_json(&server).into())));
     }
-    print(&as_text(&server, session.sheet))
+    print_stdout(&as_text(&server, session.layout))
 }
 
-fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
+fn as_text(server: &ServerInfo, sheet: OutputLayout) -> String {
     let mut text = String::new();
     let mut line = |what: &str, words: &str| {
         let mut lines = words.lines();
@@ -50,25 +52,22 @@ fn as_text(server: &ServerInfo, sheet: Sheet) -> String {
     };
     if let Some(identity) = &server.identity {
         let title = identity.title.as_deref().filter(|title| *title != identity.name);
-        let title = title.map(|title| format!(" ({})", visible_line(title))).unwrap_or_default();
-        line(
-            "server",
-            &format!("{} {}{title}", visible_line(&identity.name), visible_line(&identity.version)),
-        );
+        let title = title.map(|title| format!(" ({})", escape_line(title))).unwrap_or_default();
+        line("server", &format!("{} {}{title}", escape_line(&identity.name), escape_line(&identity.version)));
         for (what, words) in [("description", &identity.description), ("website", &identity.website_url)] {
             if let Some(words) = words {
-                line(what, &visible(words));
+                line(what, &escape_text(words));
             }
         }
     }
-    line("revision", &format!("{} ({})", server.revision, era(server)));
+    line("revision", &format!("{} ({})", server.revision, era_name(server)));
     line("transport", server.transport);
-    line("capabilities", &capability_words(&server.capabilities));
+    line("capabilities", &capability_summary(&server.capabilities));
     for attempt in &server.attempts {
-        line("tried", &format!("{}: {}", visible_line(&attempt.what), visible_line(&attempt.outcome)));
+        line("tried", &format!("{}: {}", escape_line(&attempt.action), escape_line(&attempt.outcome)));
     }
     if let Some(instructions) = &server.instructions {
-        line("instructions", &visible(instructions));
+        line("instructions", &escape_text(instructions));
     }
     text
 }
@@ -82,18 +81,18 @@ fn as_json(server: &ServerInfo) -> serde_json::Value {
         "description": identity.map(|identity| &identity.description),
         "websiteUrl": identity.map(|identity| &identity.website_url),
         "protocolVersion": server.revision.as_str(),
-        "era": era(server),
+        "era": era_name(server),
         "transport": server.transport,
         "capabilities": capabilities(&server.capabilities),
         "instructions": server.instructions,
         "attempts": server.attempts.iter()
-            .map(|attempt| json!({ "what": attempt.what, "outcome": attempt.outcome }))
+            .map(|attempt| json!({ "what": attempt.action, "outcome": attempt.outcome }))
             .collect::<Vec<_>>(),
     })
 }
 
 /// Names the era that is spoken.
-pub(crate) fn era(server: &ServerInfo) -> &'static str {
+pub(crate) fn era_name(server: &ServerInfo) -> &'static str {
     match server.revision.era() {
         Era::Legacy => "legacy",
         Era::Modern => "modern",
@@ -102,13 +101,13 @@ pub(crate) fn era(server: &ServerInfo) -> &'static str {
 
 /// Writes the capabilities as the newest revision does.
 fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
-    let mut writer = trunkline_protocol::Writer::with_capacity(128);
+    let mut writer = trunkline_protocol::JsonWriter::with_capacity(128);
     capabilities.write(trunkline_protocol::codec::Dialect::NEWEST, &mut writer);
     writer.into_raw().get().unwrap_or_default()
 }
 
 /// Says what a server can do.
-pub(crate) fn capability_words(capabilities: &ServerCapabilities) -> String {
+pub(crate) fn capability_summary(capabilities: &ServerCapabilities) -> String {
     let words_of = |name: &str, changes: bool, content: bool| {
         let told = [(changes, "tells of changes"), (content, "can be watched")];
         let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
@@ -129,6 +128,6 @@ pub(crate) fn capability_words(capabilities: &ServerCapabilities) -> String {
         words.push("logging".to_owned());
     }
     let extensions = capabilities.extensions.as_ref().and_then(|raw| raw.members().ok()).unwrap_or_default();
-    words.extend(extensions.iter().map(|(name, _)| visible_line(name).into_owned()));
+    words.extend(extensions.iter().map(|(name, _)| escape_line(name).into_owned()));
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

@@ -2,7 +2,6 @@
 
 pub(crate) mod bridge;
 pub(crate) mod call;
-mod changed;
 pub(crate) mod clients;
 pub(crate) mod complete;
 pub(crate) mod completions;
@@ -10,8 +9,9 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod info;
-mod listed;
+mod list_snapshots;
 pub(crate) mod manage;
+mod optional_list;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
 pub(crate) mod read;
@@ -21,38 +21,38 @@ pub(crate) mod serve;
 pub(crate) mod tools;
 pub(crate) mod watch;
 
-use crate::args::Command;
-use crate::exit::Failure;
+use crate::args::CliCommand;
+use crate::exit::CliFailure;
 
 /// Runs a command to its end.
 ///
 /// # Errors
 /// What the person at the terminal is told, and the exit code.
-pub(crate) fn run(command: Command) -> Result<(), Failure> {
+pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
     match command {
-        Command::Serve(args) => serve::run(&args),
-        Command::Bridge(args) => bridge::run(&args),
-        Command::Servers(args) => manage::list::run(&args),
-        Command::Add(args) => manage::add::run(&args),
-        Command::Remove(args) => manage::remove::run(&args),
-        Command::Enable(args) => manage::switch::enable(&args),
-        Command::Disable(args) => manage::switch::disable(&args),
-        Command::Reconnect(args) => manage::reconnect::run(&args),
-        Command::Import(args) => clients::import::run(&args),
-        Command::Install(args) => clients::install::run(&args),
-        Command::Tools(args) => tools::run(&args),
-        Command::Prompts(args) => prompts::run(&args),
-        Command::Resources(args) => resources::run(&args),
-        Command::Call(args) => call::run(&args),
-        Command::Read(args) => read::run(&args),
-        Command::Prompt(args) => prompt::run(&args),
-        Command::Complete(args) => complete::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Watch(args) => watch::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
-        Command::Run(args) => run::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Completions(args) => completions::run(&args),
-        Command::Help(args) => help::run(&args),
+        CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Bridge(args) => bridge::run(&args),
+        CliCommand::Servers(args) => manage::list::run(&args),
+        CliCommand::Add(args) => manage::add::run(&args),
+        CliCommand::Remove(args) => manage::remove::run(&args),
+        CliCommand::Enable(args) => manage::switch::enable(&args),
+        CliCommand::Disable(args) => manage::switch::disable(&args),
+        CliCommand::Reconnect(args) => manage::reconnect::run(&args),
+        CliCommand::Import(args) => clients::import::run(&args),
+        CliCommand::Install(args) => clients::install::run(&args),
+        CliCommand::Tools(args) => tools::run(&args),
+        CliCommand::Prompts(args) => prompts::run(&args),
+        CliCommand::Resources(args) => resources::run(&args),
+        CliCommand::Call(args) => call::run(&args),
+        CliCommand::Read(args) => read::run(&args),
+        CliCommand::Prompt(args) => prompt::run(&args),
+        CliCommand::Complete(args) => complete::run(&args),
+        CliCommand::Info(args) => info::run(&args),
+        CliCommand::Watch(args) => watch::run(&args),
+        CliCommand::Doctor(args) => doctor::run(&args),
+        CliCommand::Run(args) => run::run(&args),
+        CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Completions(args) => completions::run(&args),
+        CliCommand::Help(args) => help::run(&args),
     }
 }

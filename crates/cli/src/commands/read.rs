@@ -4,28 +4,31 @@ use std::sync::Arc;
 use clap::Args;
 use trunkline_protocol::template::UriTemplate;
 
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
-use crate::exit::{Exit, Failure};
-use crate::render::{Out, Saved, one_line, pieces_of_contents};
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
+    with_session as attend,
+};
+use crate::exit::{CliFailure, ExitReason};
+use crate::render::{SaveSelection, SaveTarget, one_line, pieces_of_contents};
 use crate::schema::did_you_mean;
 
-use super::call::{show, show_pieces};
+use super::call::{show_pieces, show_progress};
 
 /// Read a resource
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline read [OPTIONS] TARGET URI [NAME=VALUE]...\n       trunkline read [OPTIONS] URI [NAME=VALUE]... -- COMMAND [ARG]...",
-    after_help = help("Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg")
+    after_help = target_help("Examples:\n  trunkline read http://127.0.0.1:7411/mcp time://now\n  trunkline read notes 'note://{id}' id=7\n  trunkline read notes note://7/photo --out photo.jpg")
 )]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     target: TargetArgs,
     /// Save the content byte for byte: in a file, in a
     /// folder (ends in /), or - for standard output
-    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = Out::parse)]
-    out: Option<Out>,
+    #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = SaveTarget::parse)]
+    out: Option<SaveTarget>,
     #[command(flatten)]
-    ask: AskArgs,
+    ask: AnswerArgs,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -34,27 +37,27 @@ pub(crate) struct ReadArgs {
 ///
 /// # Errors
 /// The server cannot be reached, or does not have the resource.
-pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
-    let mut words = args.target.words()?;
-    let uri = words.take("URI")?;
+pub(crate) fn run(args: &ReadArgs) -> Result<(), CliFailure> {
+    let mut words = args.target.parse()?;
+    let uri = words.next_word("URI")?;
     let uri = expand(&uri, &words.rest)?;
     attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)
 }
 
-async fn read(args: &ReadArgs, uri: &str, session: &Session) -> Result<(), Failure> {
+async fn read(args: &ReadArgs, uri: &str, session: &CommandSession) -> Result<(), CliFailure> {
     let screen = Arc::clone(&session.screen);
-    let result = session.client.read(uri).progress(move |progress| show(&screen, progress)).await;
-    session.screen.clear();
-    let result = result.map_err(failed)?;
+    let result = session.client.read(uri).progress(move |progress| show_progress(&screen, progress)).await;
+    session.screen.clear_bar();
+    let result = result.map_err(call_failure)?;
     if session.args.json {
-        return print(&format!("{}\n", one_line(result.raw())));
+        return print_stdout(&format!("{}\n", one_line(result.raw())));
     }
-    show_pieces(pieces_of_contents(&result.contents), args.out.as_ref(), Saved::All, uri, session)
+    show_pieces(pieces_of_contents(&result.contents), args.out.as_ref(), SaveSelection::All, uri, session)
 }
 
 /// Fills a template in; a URI without braces is one without variables.
-fn expand(uri: &str, words: &[String]) -> Result<String, Failure> {
-    let usage = |what: String| Failure::new(Exit::Usage, what);
+fn expand(uri: &str, words: &[String]) -> Result<String, CliFailure> {
+    let usage = |what: String| CliFailure::new(ExitReason::Usage, what);
     if !uri.contains('{') && words.is_empty() {
         return Ok(uri.to_owned());
     }

@@ -1,17 +1,19 @@
 use clap::Args;
 use trunkline_protocol::model::{Resource, ResourceTemplate};
 
-use super::listed::Listed;
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
-use crate::exit::Failure;
+use super::optional_list::OptionalList;
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+};
+use crate::exit::CliFailure;
 use crate::render::array;
-use crate::terminal::{first_line, table_by_first, visible_line};
+use crate::terminal::{escape_line, first_line, table_keeping_first_column};
 
 /// List the resources of a server, and the templates of their URIs
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline resources [OPTIONS] TARGET\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
-    after_help = help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
+    after_help = target_help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
 )]
 pub(crate) struct ResourcesArgs {
     #[command(flatten)]
@@ -24,45 +26,45 @@ pub(crate) struct ResourcesArgs {
 ///
 /// # Errors
 /// The server cannot be reached, or has none.
-pub(crate) fn run(args: &ResourcesArgs) -> Result<(), Failure> {
-    let words = args.target.words()?;
-    words.end()?;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| list(session).await)
+pub(crate) fn run(args: &ResourcesArgs) -> Result<(), CliFailure> {
+    let words = args.target.parse()?;
+    words.expect_end()?;
+    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
 }
 
-async fn list(session: &Session) -> Result<(), Failure> {
+async fn list(session: &CommandSession) -> Result<(), CliFailure> {
     let declared = session.client.server().capabilities.resources.is_some();
-    let resources = Listed::new(session.client.resources().await, declared)?;
+    let resources = OptionalList::new(session.client.resources().await, declared)?;
     // A server need not have templates in order to have resources.
-    let templates = Listed::optional(session.client.templates().await)?;
-    resources.tell_of_left_out("resource", session);
-    templates.tell_of_left_out("template", session);
+    let templates = OptionalList::optional(session.client.templates().await)?;
+    resources.print_left_out("resource", session);
+    templates.print_left_out("template", session);
     let (resources, templates) = (resources.items(), templates.items());
     if session.args.json {
-        let resources = array(resources.iter().map(trunkline_client::Received::raw));
-        let templates = array(templates.iter().map(trunkline_client::Received::raw));
-        return print(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
+        let resources = array(resources.iter().map(trunkline_client::WithRaw::raw));
+        let templates = array(templates.iter().map(trunkline_client::WithRaw::raw));
+        return print_stdout(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
     }
     if resources.is_empty() && templates.is_empty() {
-        session.screen.say("the server lists no resources\n");
+        session.screen.print("the server lists no resources\n");
     }
-    let sheet = session.sheet;
+    let sheet = session.layout;
     let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();
     let mut text = String::new();
     if !rows.is_empty() {
-        text.push_str(&table_by_first(&head("URI"), &rows, sheet.columns));
+        text.push_str(&table_keeping_first_column(&table_header("URI"), &rows, sheet.columns));
     }
     let rows: Vec<_> = templates.iter().map(|template| template_row(template)).collect();
     if !rows.is_empty() {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&table_by_first(&head("TEMPLATE"), &rows, sheet.columns));
+        text.push_str(&table_keeping_first_column(&table_header("TEMPLATE"), &rows, sheet.columns));
     }
-    print(&text)
+    print_stdout(&text)
 }
 
-fn head(uri: &str) -> Vec<String> {
+fn table_header(uri: &str) -> Vec<String> {
     [uri, "NAME", "TYPE", "DESCRIPTION"].map(str::to_owned).into()
 }
 
@@ -78,9 +80,9 @@ fn template_row(template: &ResourceTemplate) -> Vec<String> {
 
 fn row(uri: &str, name: &str, mime_type: Option<&str>, description: Option<&str>) -> Vec<String> {
     vec![
-        visible_line(uri).into_owned(),
-        visible_line(name).into_owned(),
-        visible_line(mime_type.unwrap_or_default()).into_owned(),
+        escape_line(uri).into_owned(),
+        escape_line(name).into_owned(),
+        escape_line(mime_type.unwrap_or_default()).into_owned(),
         first_line(description.unwrap_or_default()),
     ]
 }

@@ -3,17 +3,19 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use trunkline_client::transport::Target;
-use trunkline_commands::Described;
-use trunkline_protocol::Raw;
+use trunkline_commands::DescribedCommand;
+use trunkline_protocol::RawJson;
 use trunkline_server::Server;
 
-use super::call::show;
-use crate::connect::{AskArgs, ConnectArgs, Session, failed, print, read_input, run as attend};
-use crate::described::FromFile;
-use crate::exit::{Exit, Failure};
+use super::call::show_progress;
+use crate::configured_commands::ConfiguredCommands;
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, call_failure, print_stdout, read_input, with_session as attend,
+};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::{one_line, pieces_of_call};
-use crate::schema::{Shape, read_arguments};
-use crate::terminal::{Style, visible};
+use crate::schema::{ValueShape, read_arguments};
+use crate::terminal::{TextStyle, escape_text};
 
 /// Run a command that is described in trunkline.toml
 #[derive(Debug, Args)]
@@ -39,17 +41,17 @@ pub(crate) struct RunArgs {
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
-    ask: AskArgs,
+    ask: AnswerArgs,
 }
 
 /// Runs a described command as a client would, and prints what comes of it.
 ///
 /// # Errors
 /// There is no such command, its arguments do not fit, or it failed.
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let file = FromFile::read(args.config.as_deref())?;
+pub(crate) fn run(args: &RunArgs) -> Result<(), CliFailure> {
+    let file = ConfiguredCommands::read(args.config.as_deref())?;
     let command = file.command(&args.name)?.clone();
-    let shape = Shape::read(&Raw::from(&command.schema()));
+    let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
     let arguments = read_arguments(&args.words, None, &shape, &mut read_input).map_err(|failure| {
         failure.or_hint(format!("`trunkline explain {}` shows what it takes", args.name))
     })?;
@@ -59,38 +61,38 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Makes a server of the one command, within this process.
-fn target(command: Described) -> Target {
-    Server::new("trunkline").with(command.tool()).into()
+fn target(command: DescribedCommand) -> Target {
+    Server::new("trunkline").with(command.into_tool()).into()
 }
 
-async fn call(args: &RunArgs, arguments: Raw, session: &Session) -> Result<(), Failure> {
+async fn call(args: &RunArgs, arguments: RawJson, session: &CommandSession) -> Result<(), CliFailure> {
     let screen = Arc::clone(&session.screen);
     let calling =
-        session.client.call(&args.name, arguments).progress(move |progress| show(&screen, progress));
+        session.client.call(&args.name, arguments).progress(move |progress| show_progress(&screen, progress));
     let result = calling.await;
-    session.screen.clear();
-    let result = result.map_err(failed)?;
+    session.screen.clear_bar();
+    let result = result.map_err(call_failure)?;
     if args.json {
-        print(&format!("{}\n", one_line(result.raw())))?;
+        print_stdout(&format!("{}\n", one_line(result.raw())))?;
     }
     let said = || {
         pieces_of_call(&result)
             .iter()
-            .map(|piece| piece.show(session.sheet.columns, Style::PLAIN))
+            .map(|piece| piece.show(session.layout.columns, TextStyle::PLAIN))
             .collect::<String>()
     };
     if !result.is_error
         && let Some(stderr) = result.meta.as_ref().and_then(|meta| meta.get("trunkline/stderr"))
     {
         // What a command says beside its result is for the person at the terminal, not for whoever reads on.
-        session.screen.say(&visible(&stderr.decode::<String>().unwrap_or_default()));
+        session.screen.print(&escape_text(&stderr.decode::<String>().unwrap_or_default()));
     }
     match (result.is_error, args.json) {
         (true, _) => {
-            Err(Failure::new(Exit::Failed, format!("`{}` failed: {}", args.name, said().trim_end())))
+            Err(CliFailure::new(ExitReason::Failed, format!("`{}` failed: {}", args.name, said().trim_end())))
         }
         (false, true) => Ok(()),
         // What a command prints is data, and goes on as it is.
-        (false, false) => print(&result.text()),
+        (false, false) => print_stdout(&result.text()),
     }
 }

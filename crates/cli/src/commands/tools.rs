@@ -1,19 +1,21 @@
 use clap::Args;
-use trunkline_client::Received;
+use trunkline_client::WithRaw;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
-use super::listed::Listed;
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, help, print, run as attend};
-use crate::exit::{Exit, Failure};
+use super::optional_list::OptionalList;
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
-use crate::terminal::{Sheet, first_line, fit, visible, visible_line, wrap};
+use crate::terminal::{OutputLayout, escape_line, escape_text, first_line, truncate_to_width, wrap};
 
 /// List the tools of a server as signatures
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline tools [OPTIONS] TARGET [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
-    after_help = help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
+    after_help = target_help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
 )]
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
@@ -32,39 +34,42 @@ pub(crate) struct ToolsArgs {
 ///
 /// # Errors
 /// The server cannot be reached, or does not have the tools.
-pub(crate) fn run(args: &ToolsArgs) -> Result<(), Failure> {
-    let words = args.target.words()?;
+pub(crate) fn run(args: &ToolsArgs) -> Result<(), CliFailure> {
+    let words = args.target.parse()?;
     let names = words.rest;
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
+    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         list(args, &names, session).await
     })
 }
 
-async fn list(args: &ToolsArgs, names: &[String], session: &Session) -> Result<(), Failure> {
+async fn list(args: &ToolsArgs, names: &[String], session: &CommandSession) -> Result<(), CliFailure> {
     let declared = session.client.server().capabilities.tools.is_some();
-    let all = Listed::new(session.client.tools().await, declared)?;
-    all.tell_of_left_out("tool", session);
-    let chosen = choose(all.items(), names)?;
+    let all = OptionalList::new(session.client.tools().await, declared)?;
+    all.print_left_out("tool", session);
+    let chosen = select_tools(all.items(), names)?;
     if let Some(vendor) = args.format {
         let tools: Vec<&Tool> = chosen.iter().map(|tool| &***tool).collect();
         let (value, renamed) = export(&tools, vendor);
         for line in renamed {
-            session.screen.say(&format!("{}\n", visible_line(&line)));
+            session.screen.print(&format!("{}\n", escape_line(&line)));
         }
-        return print(&format!("{}\n", one_line(&value.into())));
+        return print_stdout(&format!("{}\n", one_line(&value.into())));
     }
     if session.args.json {
-        return print(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
+        return print_stdout(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
     }
     if chosen.is_empty() {
-        session.screen.say("the server lists no tools\n");
+        session.screen.print("the server lists no tools\n");
     }
-    let show = if args.schema { show_whole } else { show_short };
-    print(&chosen.iter().map(|tool| show(tool, session.sheet)).collect::<String>())
+    let show = if args.schema { show_full } else { show_short };
+    print_stdout(&chosen.iter().map(|tool| show(tool, session.layout)).collect::<String>())
 }
 
 /// Takes the tools by their names; no names are all tools.
-fn choose<'t>(all: &'t [Received<Tool>], names: &[String]) -> Result<Vec<&'t Received<Tool>>, Failure> {
+fn select_tools<'t>(
+    all: &'t [WithRaw<Tool>],
+    names: &[String],
+) -> Result<Vec<&'t WithRaw<Tool>>, CliFailure> {
     if names.is_empty() {
         return Ok(all.iter().collect());
     }
@@ -74,33 +79,33 @@ fn choose<'t>(all: &'t [Received<Tool>], names: &[String]) -> Result<Vec<&'t Rec
 }
 
 /// Says that there is no such tool, and which one was probably meant.
-pub(crate) fn unknown_tool(name: &str, all: &[Received<Tool>]) -> Failure {
+pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
     let names = all.iter().map(|tool| tool.name.as_str());
-    let failure = Failure::new(Exit::Usage, format!("there is no tool `{name}`"));
+    let failure = CliFailure::new(ExitReason::Usage, format!("there is no tool `{name}`"));
     failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
 }
 
-fn show_short(tool: &Received<Tool>, sheet: Sheet) -> String {
+fn show_short(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
     let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
-    let description =
-        description.map(|line| format!("    {}\n", fit(&line, sheet.columns.saturating_sub(4))));
-    format!("{}\n{}", head(tool, sheet), description.unwrap_or_default())
+    let description = description
+        .map(|line| format!("    {}\n", truncate_to_width(&line, sheet.columns.saturating_sub(4))));
+    format!("{}\n{}", signature_lines(tool, sheet), description.unwrap_or_default())
 }
 
 /// Writes the signature; what does not fit on its line stands farther in than what is said about it.
-fn head(tool: &Tool, sheet: Sheet) -> String {
+fn signature_lines(tool: &Tool, sheet: OutputLayout) -> String {
     sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
 }
 
-fn show_whole(tool: &Received<Tool>, sheet: Sheet) -> String {
-    let mut text = format!("{}\n", head(tool, sheet));
+fn show_full(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
+    let mut text = format!("{}\n", signature_lines(tool, sheet));
     for (what, words) in [("title", &tool.title), ("description", &tool.description)] {
         if let Some(words) = words {
-            text.push_str(&section(what, visible(words).trim_end()));
+            text.push_str(&section(what, escape_text(words).trim_end()));
         }
     }
     if let Some(hints) = &tool.annotations {
-        text.push_str(&section("hints", &hint_words(hints)));
+        text.push_str(&section("hints", &hint_text(hints)));
     }
     text.push_str(&section("input schema", &pretty(&tool.input_schema)));
     if let Some(schema) = &tool.output_schema {
@@ -122,8 +127,8 @@ fn section(what: &str, words: &str) -> String {
     format!("  {what}:\n{lines}")
 }
 
-fn hint_words(hints: &ToolAnnotations) -> String {
-    let hints = hints.as_meant();
+fn hint_text(hints: &ToolAnnotations) -> String {
+    let hints = hints.with_fallback_hints();
     let said = [
         (hints.read_only, "read-only", "not read-only"),
         (hints.destructive, "destructive", "not destructive"),

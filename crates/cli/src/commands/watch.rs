@@ -1,19 +1,22 @@
 use clap::Args;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use trunkline_client::{Change, Watch};
+use trunkline_client::{ChangeEvent, ChangeFilter};
 
-use super::changed::{Catalogue, Difference};
-use crate::connect::{AskArgs, ConnectArgs, Session, TargetArgs, failed, help, print, run as attend};
-use crate::exit::{Exit, Failure};
+use super::list_snapshots::{ListDifference, ListSnapshots};
+use crate::connect::{
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
+    with_session as attend,
+};
+use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
-use crate::terminal::visible_line;
+use crate::terminal::escape_line;
 
 /// Tell of changes as they come
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline watch [OPTIONS] TARGET [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
-    after_help = help("Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
+    after_help = target_help("Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
 Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
 trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
@@ -40,49 +43,58 @@ pub(crate) struct WatchArgs {
 ///
 /// # Errors
 /// The server cannot be reached, tells of nothing, or goes away.
-pub(crate) fn run(args: &WatchArgs) -> Result<(), Failure> {
-    let words = args.target.words()?;
-    let watch = wanted(args, words.rest);
-    attend(&args.connect, &AskArgs::default(), words.target, async |session| {
-        follow(watch, args.count, session).await
+pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
+    let words = args.target.parse()?;
+    let watch = requested_watch(args, words.rest);
+    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
+        watch_changes(watch, args.count, session).await
     })
 }
 
-fn wanted(args: &WatchArgs, uris: Vec<String>) -> Watch {
+fn requested_watch(args: &WatchArgs, uris: Vec<String>) -> ChangeFilter {
     let named = args.tools || args.prompts || args.resources || !uris.is_empty();
     let lists = if named {
-        Watch { tools: args.tools, prompts: args.prompts, resources: args.resources, ..Watch::default() }
+        ChangeFilter {
+            tools: args.tools,
+            prompts: args.prompts,
+            resources: args.resources,
+            ..ChangeFilter::default()
+        }
     } else {
-        Watch::lists()
+        ChangeFilter::all_lists()
     };
-    Watch { uris, ..lists }
+    ChangeFilter { uris, ..lists }
 }
 
-async fn follow(watch: Watch, count: Option<u64>, session: &Session) -> Result<(), Failure> {
-    let mut changes = session.client.subscribe(watch.clone()).await.map_err(failed)?;
+async fn watch_changes(
+    watch: ChangeFilter,
+    count: Option<u64>,
+    session: &CommandSession,
+) -> Result<(), CliFailure> {
+    let mut changes = session.client.subscribe(watch.clone()).await.map_err(call_failure)?;
     // What is there has to be known before anything can be said to have changed, and nothing may change unseen meanwhile.
-    let mut catalogue = Catalogue::default();
-    catalogue.take_up(&watch, session).await?;
-    session.screen.say(&begun(&watch, changes.honoured()));
+    let mut catalogue = ListSnapshots::default();
+    catalogue.refresh(&watch, session).await?;
+    session.screen.print(&watching_message(&watch, changes.accepted_filter()));
     let mut told = 0;
     while count.is_none_or(|count| told < count) {
         let Some(change) = changes.next().await else {
-            return Err(Failure::new(Exit::Unreachable, "the server has ended the connection"));
+            return Err(CliFailure::new(ExitReason::Unreachable, "the server has ended the connection"));
         };
-        let lines = tell(&change, &watch, &mut catalogue, session).await?;
-        print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
+        let lines = describe_change(&change, &watch, &mut catalogue, session).await?;
+        print_stdout(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
         told += 1;
     }
     Ok(())
 }
 
 /// Says what is watched, and what the server would not tell of.
-fn begun(wanted: &Watch, honoured: &Watch) -> String {
-    let parts = |watch: &Watch| {
+fn watching_message(wanted: &ChangeFilter, honoured: &ChangeFilter) -> String {
+    let parts = |watch: &ChangeFilter| {
         let lists = [(watch.tools, "tools"), (watch.prompts, "prompts"), (watch.resources, "resources")];
         let mut parts: Vec<_> =
             lists.iter().filter(|(on, _)| *on).map(|(_, name)| (*name).to_owned()).collect();
-        parts.extend(watch.uris.iter().map(|uri| visible_line(uri).into_owned()));
+        parts.extend(watch.uris.iter().map(|uri| escape_line(uri).into_owned()));
         parts
     };
     let (agreed, wanted) = (parts(honoured), parts(wanted));
@@ -94,22 +106,22 @@ fn begun(wanted: &Watch, honoured: &Watch) -> String {
     format!("watching {}{missing}\n", agreed.join(", "))
 }
 
-async fn tell(
-    change: &Change,
-    watch: &Watch,
-    catalogue: &mut Catalogue,
-    session: &Session,
-) -> Result<Vec<String>, Failure> {
+async fn describe_change(
+    change: &ChangeEvent,
+    watch: &ChangeFilter,
+    catalogue: &mut ListSnapshots,
+    session: &CommandSession,
+) -> Result<Vec<String>, CliFailure> {
     let json = session.args.json;
-    let list = |name: &str, difference: &Difference| {
+    let list = |name: &str, difference: &ListDifference| {
         if json { line(&difference.to_json(name)) } else { format!("{name}: {difference}") }
     };
     Ok(match change {
-        Change::Tools => vec![list("tools", &catalogue.tools(session).await?)],
-        Change::Prompts => vec![list("prompts", &catalogue.prompts(session).await?)],
-        Change::Resources => vec![list("resources", &catalogue.resources(session).await?)],
-        Change::Resource(uri) if json => vec![line(&json!({ "change": "resource", "uri": uri }))],
-        Change::Resource(uri) => vec![format!("resource: {}", visible_line(uri))],
+        ChangeEvent::Tools => vec![list("tools", &catalogue.tools(session).await?)],
+        ChangeEvent::Prompts => vec![list("prompts", &catalogue.prompts(session).await?)],
+        ChangeEvent::Resources => vec![list("resources", &catalogue.resources(session).await?)],
+        ChangeEvent::Resource(uri) if json => vec![line(&json!({ "change": "resource", "uri": uri }))],
+        ChangeEvent::Resource(uri) => vec![format!("resource: {}", escape_line(uri))],
         _ => {
             let missed = if json {
                 line(&json!({ "change": "missed" }))
@@ -117,7 +129,7 @@ async fn tell(
                 "missed: the server could not be heard for a while; anything may have changed".to_owned()
             };
             // What has become of the lists can be found out; what was read of a resource is with whoever read it.
-            let changed = catalogue.take_up(watch, session).await?;
+            let changed = catalogue.refresh(watch, session).await?;
             let changed = changed.iter().filter(|(_, difference)| !difference.is_empty());
             let lists = changed.map(|(name, difference)| list(name, difference));
             std::iter::once(missed).chain(lists).collect()

@@ -1,9 +1,9 @@
 use std::path::Path;
 
-use trunkline_config::find::{self, Found, LookupError};
+use trunkline_config::find::{self, FoundServer, LookupError};
 
-use crate::exit::Failure;
-use crate::misconfigured::misconfigured;
+use crate::config_failure::config_failure;
+use crate::exit::CliFailure;
 use crate::schema::did_you_mean;
 
 /// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
@@ -11,16 +11,16 @@ use crate::schema::did_you_mean;
 ///
 /// # Errors
 /// No file has it, or what the file says of it makes no sense.
-pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<Found, Failure> {
+pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, CliFailure> {
     find::look_up(name, file).map_err(|error| match &error {
-        LookupError::Config(error) => misconfigured(error.problems()),
-        LookupError::Unknown { name, known } => unknown(name, known),
-        _ => Failure::configuration(error),
+        LookupError::Config(error) => config_failure(error.problems()),
+        LookupError::Unknown { name, known } => unknown_server(name, known),
+        _ => CliFailure::configuration(error),
     })
 }
 
-fn unknown(name: &str, known: &[String]) -> Failure {
-    let failure = Failure::configuration(format!("no server is configured by the name `{name}`"));
+fn unknown_server(name: &str, known: &[String]) -> CliFailure {
+    let failure = CliFailure::configuration(format!("no server is configured by the name `{name}`"));
     if let Some(suggestion) = did_you_mean(name, known.iter().map(String::as_str)) {
         return failure.hint(suggestion);
     }
@@ -44,7 +44,7 @@ mod tests {
             ("zzz", &known, "there are github, files; `-- zzz` starts"),
             ("zzz", &[], "no file with servers was found here"),
         ] {
-            let failure = unknown(name, known).to_string();
+            let failure = unknown_server(name, known).to_string();
             assert!(failure.contains(part), "{failure}");
         }
     }

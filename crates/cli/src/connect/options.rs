@@ -2,9 +2,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use trunkline_protocol::{Era, Level, Revision};
+use trunkline_protocol::{Era, LoggingLevel, Revision};
 
-use crate::ask::GivenAnswer;
+use crate::user_input::PresetAnswer;
 use crate::values::{
     EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration, parse_level, parse_revision,
     parse_size,
@@ -12,7 +12,7 @@ use crate::values::{
 
 /// How a server is reached: the same for every command.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct ReachArgs {
+pub(crate) struct TargetOptionArgs {
     /// A header to send; VALUE may be env:NAME or @FILE;
     /// repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME:VALUE", help_heading = "Target")]
@@ -46,7 +46,7 @@ pub(crate) struct ReachArgs {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
-    pub(crate) reach: ReachArgs,
+    pub(crate) reach: TargetOptionArgs,
     /// A folder that the server may ask for; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) roots: Vec<PathBuf>,
@@ -66,11 +66,11 @@ pub(crate) struct ConnectArgs {
     pub(crate) verbose: bool,
     /// Print the server's log messages from this level on
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Output")]
-    pub(crate) log_level: Option<Level>,
+    pub(crate) log_level: Option<LoggingLevel>,
 }
 
 /// Puts what every command says of its target before its own examples.
-pub(crate) fn help(rest: &str) -> String {
+pub(crate) fn target_help(rest: &str) -> String {
     format!(
         "TARGET is a URL, a configured name, or a command line in quotes; a command after\n-- is one too. `trunkline help targets` says more.\n\n{rest}"
     )
@@ -79,11 +79,11 @@ pub(crate) fn help(rest: &str) -> String {
 /// Who answers what the server asks.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Questions")]
-pub(crate) struct AskArgs {
+pub(crate) struct AnswerArgs {
     /// Answer in advance: NAME=VALUE, NAME:=JSON, accept,
     /// decline or cancel; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "ANSWER")]
-    pub(crate) answer: Vec<GivenAnswer>,
+    pub(crate) answer: Vec<PresetAnswer>,
     /// Let the server ask a model, for which you answer, or
     /// TEXT or @FILE does
     #[arg(verbatim_doc_comment, long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]

@@ -2,15 +2,15 @@ use std::time::Duration;
 
 use trunkline_client::config;
 use trunkline_client::transport::{Command, Target};
-use trunkline_config::{Endpoint, Reach, ServerConfig};
+use trunkline_config::{RemoteEndpoint, ServerConfig, ServerLocation};
 
+use super::command_words::target_failure;
 use super::lookup::look_up;
-use super::options::ReachArgs;
-use super::words::target_failure;
-use crate::exit::Failure;
+use super::options::TargetOptionArgs;
+use crate::exit::CliFailure;
 
 /// What a target stands for, with what its configuration says beside.
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedTarget {
     pub(crate) target: Target,
     /// What the target is called where people read it: with variables by name and not by value.
     pub(crate) label: String,
@@ -22,7 +22,7 @@ pub(crate) struct Resolved {
     pub(crate) announcement: Option<String>,
 }
 
-impl Resolved {
+impl ResolvedTarget {
     /// Returns how long the server may be silent, if its configuration says so.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.configured.as_ref().and_then(|server| server.timeout)
@@ -33,48 +33,48 @@ impl Resolved {
 ///
 /// # Errors
 /// The name is configured nowhere, or a variable is not where it should be.
-pub(crate) fn resolve(args: &ReachArgs, target: Target) -> Result<Resolved, Failure> {
+pub(crate) fn resolve(args: &TargetOptionArgs, target: Target) -> Result<ResolvedTarget, CliFailure> {
     let plain = |target: Target| {
         let label = target.to_string();
-        Resolved { target, label, headers: Vec::new(), configured: None, announcement: None }
+        ResolvedTarget { target, label, headers: Vec::new(), configured: None, announcement: None }
     };
     match target {
-        Target::Command(command) => Ok(plain(surround(args, command)?.into())),
-        Target::Name { name, .. } => by_name(args, &name),
+        Target::Command(command) => Ok(plain(with_environment(args, command)?.into())),
+        Target::Name { name, .. } => resolve_name(args, &name),
         other => Ok(plain(other)),
     }
 }
 
-fn by_name(args: &ReachArgs, name: &str) -> Result<Resolved, Failure> {
+fn resolve_name(args: &TargetOptionArgs, name: &str) -> Result<ResolvedTarget, CliFailure> {
     let found = look_up(name, args.config.as_deref())?;
-    let reach = &found.server.reach;
+    let reach = &found.server.location;
     let (label, headers) = match reach {
-        Reach::Program(program) => (program.command_line(), Vec::new()),
-        Reach::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
+        ServerLocation::Program(program) => (program.command_line(), Vec::new()),
+        ServerLocation::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
     };
     let (target, announcement) = match config::target(reach) {
         Ok(Target::Command(command)) => {
             let announcement = format!("starting {label} ({})", found.file.display());
-            (surround(args, command)?.into(), Some(announcement))
+            (with_environment(args, command)?.into(), Some(announcement))
         }
         Ok(other) => (other, None),
         Err(error) => return Err(target_failure(&label, &error)),
     };
-    Ok(Resolved { target, label, headers, configured: Some(found.server), announcement })
+    Ok(ResolvedTarget { target, label, headers, configured: Some(found.server), announcement })
 }
 
-fn headers(endpoint: &Endpoint) -> Vec<(String, String)> {
+fn headers(endpoint: &RemoteEndpoint) -> Vec<(String, String)> {
     endpoint.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
 /// Gives a program the folder and the variables of the command line.
-fn surround(args: &ReachArgs, mut command: Command) -> Result<Command, Failure> {
+fn with_environment(args: &TargetOptionArgs, mut command: Command) -> Result<Command, CliFailure> {
     if let Some(folder) = &args.cwd {
         command = command.current_dir(folder);
     }
     for variable in &args.env {
         let value = variable.value.fetch().map_err(|problem| {
-            Failure::configuration(format!("`--env {}`: {problem}", variable.name))
+            CliFailure::configuration(format!("`--env {}`: {problem}", variable.name))
                 .hint("write NAME=VALUE, NAME=env:OTHER, NAME=@FILE, or NAME alone to pass on yours")
         })?;
         command = command.env(&variable.name, value);

@@ -1,31 +1,32 @@
 use tokio::runtime::Builder;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliFailure, ExitReason};
 use crate::signals::Signals;
 
 /// Does some work that listens to signals, and leaves whatever still waits for a person behind.
 ///
 /// # Errors
 /// What the work says, or what stood in its way.
-pub(crate) fn in_runtime<W>(json: bool, work: W) -> Result<(), Failure>
+pub(crate) fn in_runtime<W>(json: bool, work: W) -> Result<(), CliFailure>
 where
-    W: AsyncFnOnce(&mut Signals) -> Result<(), Failure>,
+    W: AsyncFnOnce(&mut Signals) -> Result<(), CliFailure>,
 {
     let begun = Builder::new_current_thread().enable_all().build();
-    let runtime =
-        begun.map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
+    let runtime = begun
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
     let done = runtime.block_on(async {
         let signals = Signals::install();
-        let mut signals = signals
-            .map_err(|error| Failure::new(Exit::Failed, format!("signals cannot be heard: {error}")))?;
+        let mut signals = signals.map_err(|error| {
+            CliFailure::new(ExitReason::Failed, format!("signals cannot be heard: {error}"))
+        })?;
         work(&mut signals).await
     });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
-    done.map_err(|failure| failure.in_form(json))
+    done.map_err(|failure| failure.with_json(json))
 }
 
 /// Says that somebody has had enough.
-pub(crate) fn interrupted() -> Failure {
-    Failure::new(Exit::Interrupted, "interrupted")
+pub(crate) fn interrupted() -> CliFailure {
+    CliFailure::new(ExitReason::Interrupted, "interrupted")
 }

@@ -1,4 +1,4 @@
-use crate::terminal::{steers, visible_line};
+use crate::terminal::{escape_line, is_unsafe_char};
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub(crate) enum Severity {
 }
 
 impl Severity {
-    pub(crate) const fn word(self) -> &'static str {
+    pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Note => "note",
             Self::Warning => "warning",
@@ -28,21 +28,21 @@ pub(crate) struct Finding {
     /// What it is about, such as ``tool `add` ``; a visible line.
     pub(crate) subject: String,
     /// What is wrong, and for whom; a visible line.
-    pub(crate) what: String,
+    pub(crate) message: String,
 }
 
 /// Findings on their way, all about one subject at a time.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) found: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
     subject: String,
 }
 
 impl Findings {
     /// Goes on to another subject.
-    pub(super) fn about(&mut self, kind: &str, name: &str) {
-        let name = visible_line(name);
-        let short: String = name.chars().take(MOST_NAME).collect();
+    pub(super) fn set_subject(&mut self, kind: &str, name: &str) {
+        let name = escape_line(name);
+        let short: String = name.chars().take(MAX_NAME_COLUMNS).collect();
         let more = if short.len() < name.len() { "…" } else { "" };
         self.subject = if name.is_empty() { kind.to_owned() } else { format!("{kind} `{short}{more}`") };
     }
@@ -60,16 +60,16 @@ impl Findings {
     }
 
     fn add(&mut self, severity: Severity, what: &str) {
-        self.found.push(Finding {
+        self.findings.push(Finding {
             severity,
             subject: self.subject.clone(),
-            what: visible_line(what).into_owned(),
+            message: escape_line(what).into_owned(),
         });
     }
 
     /// Finds characters that nobody sees, which a model reads all the same.
     pub(super) fn check_hidden(&mut self, what: &str, text: &str) {
-        let hidden = text.chars().filter(|c| steers(*c) && !matches!(c, '\n' | '\t' | '\r')).count();
+        let hidden = text.chars().filter(|c| is_unsafe_char(*c) && !matches!(c, '\n' | '\t' | '\r')).count();
         if hidden > 0 {
             self.problem(format!("{what} has {hidden} characters that people do not see and models do"));
         }
@@ -84,11 +84,11 @@ impl Findings {
         let mut repeated: Vec<_> = seen.into_iter().filter(|(_, count)| *count > 1).collect();
         repeated.sort_unstable();
         for (name, count) in repeated {
-            self.about(kind, name);
+            self.set_subject(kind, name);
             self.problem(format!("is listed {count} times"));
         }
     }
 }
 
 /// Names longer than this are cut where they are named.
-const MOST_NAME: usize = 80;
+const MAX_NAME_COLUMNS: usize = 80;

@@ -1,14 +1,14 @@
 //! What is wrong with a server, and what only could be better.
 
 mod finding;
-mod offers;
-mod parts;
+mod item_checks;
+mod lists;
+mod reachability;
 mod report;
-mod schemas;
-mod strays;
-mod way;
+mod schema_checks;
+mod stray_output;
 
-pub(crate) use self::offers::{look_at_offers, look_at_speed};
-pub(crate) use self::report::Report;
-pub(crate) use self::strays::Strays;
-pub(crate) use self::way::look_at_way;
+pub(crate) use self::lists::{check_lists, measure_latency};
+pub(crate) use self::reachability::check_reachability;
+pub(crate) use self::report::DoctorReport;
+pub(crate) use self::stray_output::StrayOutput;

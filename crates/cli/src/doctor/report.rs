@@ -3,81 +3,86 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Severity};
-use crate::terminal::{Sheet, columns_of, pad, visible_line};
+use crate::terminal::{OutputLayout, display_width, escape_line, pad};
 
 /// How something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum CheckStatus {
     /// As it should be.
-    Good,
+    Passed,
     /// Not looked at, since there is nothing to look at.
-    Absent,
+    NotApplicable,
     /// Not as it should be.
-    Poor(Severity),
+    Flagged(Severity),
 }
 
-impl State {
-    const fn word(self) -> &'static str {
+impl CheckStatus {
+    const fn label(self) -> &'static str {
         match self {
-            Self::Good => "ok",
-            Self::Absent => "-",
-            Self::Poor(severity) => severity.word(),
+            Self::Passed => "ok",
+            Self::NotApplicable => "-",
+            Self::Flagged(severity) => severity.label(),
         }
     }
 }
 
 /// One line of what the doctor says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
-    pub(crate) state: State,
+pub(crate) struct ReportLine {
+    pub(crate) status: CheckStatus,
     /// What it is about; a visible line.
     pub(crate) subject: String,
     /// What there is to say; a visible line.
-    pub(crate) words: String,
-    pub(crate) took: Option<Duration>,
+    pub(crate) detail: String,
+    pub(crate) elapsed: Option<Duration>,
 }
 
 /// All that the doctor says.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    lines: Vec<Line>,
+pub(crate) struct DoctorReport {
+    lines: Vec<ReportLine>,
 }
 
-impl Report {
+impl DoctorReport {
     /// Says that something is as it should be.
-    pub(crate) fn good(&mut self, subject: &str, words: &str) {
-        self.add(State::Good, subject, words, None);
+    pub(crate) fn passed(&mut self, subject: &str, words: &str) {
+        self.add(CheckStatus::Passed, subject, words, None);
     }
 
     /// Says that something is as it should be, and how long it took.
-    pub(crate) fn timed(&mut self, subject: &str, words: &str, took: Duration) {
-        self.add(State::Good, subject, words, Some(took));
+    pub(crate) fn passed_in(&mut self, subject: &str, words: &str, took: Duration) {
+        self.add(CheckStatus::Passed, subject, words, Some(took));
     }
 
     /// Says that there is nothing to look at.
-    pub(crate) fn absent(&mut self, subject: &str, words: &str) {
-        self.add(State::Absent, subject, words, None);
+    pub(crate) fn not_applicable(&mut self, subject: &str, words: &str) {
+        self.add(CheckStatus::NotApplicable, subject, words, None);
     }
 
     /// Says that something is wrong.
     pub(crate) fn problem(&mut self, subject: &str, words: &str) {
-        self.add(State::Poor(Severity::Problem), subject, words, None);
+        self.add(CheckStatus::Flagged(Severity::Problem), subject, words, None);
     }
 
     /// Takes up what was found.
-    pub(crate) fn take_up(&mut self, findings: Vec<Finding>) {
-        for Finding { severity, subject, what } in findings {
-            self.lines.push(Line { state: State::Poor(severity), subject, words: what, took: None });
+    pub(crate) fn add_findings(&mut self, findings: Vec<Finding>) {
+        for Finding { severity, subject, message: what } in findings {
+            self.lines.push(ReportLine {
+                status: CheckStatus::Flagged(severity),
+                subject,
+                detail: what,
+                elapsed: None,
+            });
         }
     }
 
-    fn add(&mut self, state: State, subject: &str, words: &str, took: Option<Duration>) {
-        let (subject, words) = (visible_line(subject).into_owned(), visible_line(words).into_owned());
-        self.lines.push(Line { state, subject, words, took });
+    fn add(&mut self, state: CheckStatus, subject: &str, words: &str, took: Option<Duration>) {
+        let (subject, words) = (escape_line(subject).into_owned(), escape_line(words).into_owned());
+        self.lines.push(ReportLine { status: state, subject, detail: words, elapsed: took });
     }
 
     fn count(&self, severity: Severity) -> usize {
-        self.lines.iter().filter(|line| line.state == State::Poor(severity)).count()
+        self.lines.iter().filter(|line| line.status == CheckStatus::Flagged(severity)).count()
     }
 
     /// Reports whether anything is a problem.
@@ -95,27 +100,30 @@ impl Report {
         let counted = [Severity::Problem, Severity::Warning, Severity::Note].map(|severity| {
             let count = self.count(severity);
             let ending = if count == 1 { "" } else { "s" };
-            (count > 0).then(|| format!("{count} {}{ending}", severity.word()))
+            (count > 0).then(|| format!("{count} {}{ending}", severity.label()))
         });
         let counted: Vec<_> = counted.into_iter().flatten().collect();
         if counted.is_empty() { "nothing is wrong".to_owned() } else { counted.join(", ") }
     }
 
     /// Writes the report for a person, a line each.
-    pub(crate) fn to_text(&self, sheet: Sheet) -> String {
-        let subjects =
-            self.lines.iter().map(|line| columns_of(&line.subject)).filter(|width| *width <= WIDEST);
+    pub(crate) fn to_text(&self, sheet: OutputLayout) -> String {
+        let subjects = self
+            .lines
+            .iter()
+            .map(|line| display_width(&line.subject))
+            .filter(|width| *width <= MAX_SUBJECT_COLUMNS);
         let width = subjects.max().unwrap_or(0);
-        let write = |line: &Line| {
-            let took = line.took.map(|took| format!(" ({})", duration_words(took))).unwrap_or_default();
-            let state = pad(line.state.word(), 7);
-            let state = match line.state {
-                State::Good => sheet.style.good(&state),
-                State::Absent | State::Poor(Severity::Note) => sheet.style.dim(&state),
-                State::Poor(Severity::Warning) => sheet.style.warning(&state),
-                State::Poor(Severity::Problem) => sheet.style.bad(&state),
+        let write = |line: &ReportLine| {
+            let took = line.elapsed.map(|took| format!(" ({})", format_duration(took))).unwrap_or_default();
+            let state = pad(line.status.label(), 7);
+            let state = match line.status {
+                CheckStatus::Passed => sheet.style.success(&state),
+                CheckStatus::NotApplicable | CheckStatus::Flagged(Severity::Note) => sheet.style.dim(&state),
+                CheckStatus::Flagged(Severity::Warning) => sheet.style.warning(&state),
+                CheckStatus::Flagged(Severity::Problem) => sheet.style.error(&state),
             };
-            format!("{state}  {}  {}{took}\n", pad(&line.subject, width), line.words)
+            format!("{state}  {}  {}{took}\n", pad(&line.subject, width), line.detail)
         };
         self.lines.iter().map(write).collect()
     }
@@ -126,11 +134,11 @@ impl Report {
             .lines
             .iter()
             .map(|line| {
-                let milliseconds = line.took.map(|took| took.as_secs_f64() * 1_000.0);
+                let milliseconds = line.elapsed.map(|took| took.as_secs_f64() * 1_000.0);
                 json!({
-                    "state": if line.state == State::Absent { "absent" } else { line.state.word() },
+                    "state": if line.status == CheckStatus::NotApplicable { "absent" } else { line.status.label() },
                     "subject": line.subject,
-                    "words": line.words,
+                    "words": line.detail,
                     "milliseconds": milliseconds,
                 })
             })
@@ -145,10 +153,10 @@ impl Report {
 }
 
 /// A subject that is wider pushes its own words to the right, and not those of all others.
-const WIDEST: usize = 24;
+const MAX_SUBJECT_COLUMNS: usize = 24;
 
 /// Says how long something took, in a unit that one can picture.
-pub(super) fn duration_words(took: Duration) -> String {
+pub(super) fn format_duration(took: Duration) -> String {
     let milliseconds = took.as_secs_f64() * 1_000.0;
     match milliseconds {
         ..10.0 => format!("{milliseconds:.1} ms"),
@@ -160,19 +168,19 @@ pub(super) fn duration_words(took: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::Style;
+    use crate::terminal::TextStyle;
 
-    fn report() -> Report {
-        let mut report = Report::default();
-        report.timed("dns", "127.0.0.1", Duration::from_micros(1_234));
-        report.absent("tls", "not used");
+    fn report() -> DoctorReport {
+        let mut report = DoctorReport::default();
+        report.passed_in("dns", "127.0.0.1", Duration::from_micros(1_234));
+        report.not_applicable("tls", "not used");
         report.problem("tool `a`", "bad\nname");
         report
     }
 
     #[test]
     fn every_line_says_how_something_stands() {
-        let sheet = Sheet { columns: 80, style: Style::PLAIN };
+        let sheet = OutputLayout { columns: 80, style: TextStyle::PLAIN };
         assert_eq!(
             report().to_text(sheet),
             "ok       dns       127.0.0.1 (1.2 ms)\n\
@@ -180,7 +188,7 @@ mod tests {
              problem  tool `a`  bad\\nname\n"
         );
         assert_eq!(report().summary(), "1 problem");
-        assert_eq!(Report::default().summary(), "nothing is wrong");
+        assert_eq!(DoctorReport::default().summary(), "nothing is wrong");
     }
 
     #[test]
@@ -193,7 +201,7 @@ mod tests {
 
     #[test]
     fn durations_are_said_in_units_that_one_can_picture() {
-        let words = [900, 12_345, 2_500_000].map(|us| duration_words(Duration::from_micros(us)));
+        let words = [900, 12_345, 2_500_000].map(|us| format_duration(Duration::from_micros(us)));
         assert_eq!(words, ["0.9 ms", "12 ms", "2.5 s"]);
     }
 }

@@ -1,13 +1,13 @@
 use std::fmt::Write as _;
 
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 
-use crate::terminal::steers;
+use crate::terminal::is_unsafe_char;
 
 /// Writes a value on one line, every digit and the order of members kept, with nothing in it that steers a terminal.
 ///
 /// It is the same value: what is written differently is space between tokens, and characters of strings as escapes.
-pub(crate) fn one_line(value: &Raw) -> String {
+pub(crate) fn one_line(value: &RawJson) -> String {
     let text = value.as_str();
     let mut line = String::with_capacity(text.len());
     let mut in_string = false;
@@ -15,7 +15,7 @@ pub(crate) fn one_line(value: &Raw) -> String {
     for c in text.chars() {
         match (in_string, c) {
             (false, ' ' | '\t' | '\r' | '\n') => {}
-            (_, c) if steers(c) => push_escape(&mut line, c),
+            (_, c) if is_unsafe_char(c) => push_escape(&mut line, c),
             (_, c) => line.push(c),
         }
         if c == '"' && !escaped {
@@ -27,12 +27,12 @@ pub(crate) fn one_line(value: &Raw) -> String {
 }
 
 /// Writes values as one array on one line.
-pub(crate) fn array<'v>(values: impl Iterator<Item = &'v Raw>) -> String {
+pub(crate) fn array<'v>(values: impl Iterator<Item = &'v RawJson>) -> String {
     format!("[{}]", values.map(one_line).collect::<Vec<_>>().join(","))
 }
 
 /// Writes a value over several lines, every digit and the order of members kept.
-pub(crate) fn pretty(value: &Raw) -> String {
+pub(crate) fn pretty(value: &RawJson) -> String {
     let mut text = String::new();
     let mut depth = 0_usize;
     let (mut in_string, mut escaped) = (false, false);
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn line(json: &str) -> String {
-        one_line(&Raw::parse(json.to_owned()).unwrap())
+        one_line(&RawJson::parse(json.to_owned()).unwrap())
     }
 
     #[test]
@@ -114,9 +114,9 @@ mod tests {
         for json in ["7", "\"a\\\\\"", "{}", "[]", r#"{"a":[],"b":{"c":[1,"x:{,}\"y",{}]},"d":null}"#] {
             let value: Value = serde_json::from_str(json).unwrap();
             let expected = serde_json::to_string_pretty(&value).unwrap();
-            assert_eq!(pretty(&Raw::parse(json).unwrap()), expected, "{json}");
+            assert_eq!(pretty(&RawJson::parse(json).unwrap()), expected, "{json}");
         }
-        assert_eq!(array([Raw::NULL, Raw::TRUE].iter()), "[null,true]");
+        assert_eq!(array([RawJson::NULL, RawJson::TRUE].iter()), "[null,true]");
     }
 
     proptest! {
@@ -125,7 +125,7 @@ mod tests {
             let value = serde_json::json!({ key: [format!("{text}{hazards}"), { "n": 1 }] });
             let pretty = serde_json::to_string_pretty(&value).unwrap();
             let line = line(&pretty);
-            prop_assert!(!line.chars().any(steers), "{line:?}");
+            prop_assert!(!line.chars().any(is_unsafe_char), "{line:?}");
             prop_assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), value);
         }
     }

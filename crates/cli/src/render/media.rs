@@ -65,7 +65,7 @@ pub(crate) fn file_stem(name: &str) -> String {
 }
 
 /// Says how large something is.
-pub(crate) fn size_words(bytes: usize) -> String {
+pub(crate) fn format_size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),
         0..=9_999 => format!("{bytes} bytes"),
@@ -114,6 +114,6 @@ mod tests {
 
     #[test]
     fn sizes_are_said_in_units_that_one_can_picture() {
-        assert_eq!([1, 70, 20_000, 50_000_000].map(size_words), ["1 byte", "70 bytes", "20 KiB", "48 MiB"]);
+        assert_eq!([1, 70, 20_000, 50_000_000].map(format_size), ["1 byte", "70 bytes", "20 KiB", "48 MiB"]);
     }
 }

@@ -1,11 +1,11 @@
 //! What servers answer, for people to read and for programs to take apart.
 
+mod content;
 mod json;
 mod media;
-mod piece;
 mod save;
 mod value;
 
+pub(crate) use self::content::{ContentPiece, pieces_of_call, pieces_of_contents, pieces_of_messages};
 pub(crate) use self::json::{array, one_line, pretty};
-pub(crate) use self::piece::{Piece, pieces_of_call, pieces_of_contents, pieces_of_messages};
-pub(crate) use self::save::{Out, Saved, save};
+pub(crate) use self::save::{SaveSelection, SaveTarget, save};

@@ -1,39 +1,39 @@
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
 
 use super::json::one_line;
-use crate::terminal::{columns_of, table, visible, visible_line};
+use crate::terminal::{display_width, escape_line, escape_text, table};
 
 /// How deep values are laid out; what is deeper is written as JSON.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// A table of fewer rows says less than the members one below the other.
-const FEWEST_ROWS: usize = 2;
+const MIN_TABLE_ROWS: usize = 2;
 
 /// A table with more columns can be read by nobody.
-const MOST_COLUMNS: usize = 12;
+const MAX_TABLE_COLUMNS: usize = 12;
 
 /// Lays a value out for a person: members one below the other, lists as items, lists of alike flat objects as tables.
 ///
 /// Every line is visible and ends in a line end.
-pub(crate) fn readable(value: &Raw, columns: usize) -> String {
+pub(crate) fn format_value(value: &RawJson, columns: usize) -> String {
     let mut text = String::new();
     lay_out(value, 0, columns, &mut text);
     text
 }
 
-fn lay_out(value: &Raw, depth: usize, columns: usize, text: &mut String) {
+fn lay_out(value: &RawJson, depth: usize, columns: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     match value.kind() {
-        JsonKind::Object if depth < DEEPEST => match value.members() {
+        JsonKind::Object if depth < MAX_DEPTH => match value.members() {
             Ok(members) if !members.is_empty() => {
                 for (name, member) in members.iter() {
-                    lay_out_named(&format!("{indent}{}:", visible_line(name)), member, depth, columns, text);
+                    lay_out_named(&format!("{indent}{}:", escape_line(name)), member, depth, columns, text);
                 }
             }
             _ => push_line(text, &indent, &one_line(value)),
         },
-        JsonKind::Array if depth < DEEPEST => {
+        JsonKind::Array if depth < MAX_DEPTH => {
             let elements = value.elements().unwrap_or_default();
             if let Some(rows) = as_table(&elements, columns.saturating_sub(indent.len())) {
                 rows.lines().for_each(|row| push_line(text, &indent, row));
@@ -52,7 +52,7 @@ fn lay_out(value: &Raw, depth: usize, columns: usize, text: &mut String) {
 }
 
 /// Lays out one of several: what has members has the first beside the dash.
-fn lay_out_item(value: &Raw, depth: usize, columns: usize, text: &mut String) {
+fn lay_out_item(value: &RawJson, depth: usize, columns: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     if value.members().is_ok_and(|members| !members.is_empty()) {
         let mut item = String::new();
@@ -65,7 +65,7 @@ fn lay_out_item(value: &Raw, depth: usize, columns: usize, text: &mut String) {
 }
 
 /// Lays out what has a name or a dash before it: on the same line if it is short enough.
-fn lay_out_named(head: &str, value: &Raw, depth: usize, columns: usize, text: &mut String) {
+fn lay_out_named(head: &str, value: &RawJson, depth: usize, columns: usize, text: &mut String) {
     let nested = match value.kind() {
         JsonKind::Object => value.members().is_ok_and(|members| !members.is_empty()),
         JsonKind::Array => value.elements().is_ok_and(|elements| !elements.is_empty()),
@@ -77,7 +77,7 @@ fn lay_out_named(head: &str, value: &Raw, depth: usize, columns: usize, text: &m
             push_line(text, head, &format!(" {words}"));
             return;
         }
-    } else if let Some(list) = short_list(value, columns.saturating_sub(columns_of(head) + 1)) {
+    } else if let Some(list) = short_list(value, columns.saturating_sub(display_width(head) + 1)) {
         push_line(text, head, &format!(" {list}"));
         return;
     }
@@ -86,29 +86,29 @@ fn lay_out_named(head: &str, value: &Raw, depth: usize, columns: usize, text: &m
 }
 
 /// Writes a list of plain values on one line, if it fits.
-fn short_list(value: &Raw, columns: usize) -> Option<String> {
+fn short_list(value: &RawJson, columns: usize) -> Option<String> {
     let elements = value.elements().ok()?;
     let plain =
         elements.iter().all(is_flat) && elements.iter().all(|element| !scalar(element).contains(['\n', ',']));
     let line = elements.iter().map(scalar).collect::<Vec<_>>().join(", ");
-    (plain && columns_of(&line) <= columns).then_some(line)
+    (plain && display_width(&line) <= columns).then_some(line)
 }
 
 /// Writes a value without structure: text as it is, everything else as JSON.
-fn scalar(value: &Raw) -> String {
+fn scalar(value: &RawJson) -> String {
     match value.as_text() {
-        Some(text) => visible(text.trim_end_matches('\n')).into_owned(),
+        Some(text) => escape_text(text.trim_end_matches('\n')).into_owned(),
         None => one_line(value),
     }
 }
 
-fn is_flat(value: &Raw) -> bool {
+fn is_flat(value: &RawJson) -> bool {
     !matches!(value.kind(), JsonKind::Object | JsonKind::Array)
 }
 
 /// Makes a table of objects that are flat and have the same members, as far as they have them.
-fn as_table(elements: &[Raw], columns: usize) -> Option<String> {
-    if elements.len() < FEWEST_ROWS {
+fn as_table(elements: &[RawJson], columns: usize) -> Option<String> {
+    if elements.len() < MIN_TABLE_ROWS {
         return None;
     }
     let mut head: Vec<String> = Vec::new();
@@ -125,7 +125,7 @@ fn as_table(elements: &[Raw], columns: usize) -> Option<String> {
         }
         objects.push(members);
     }
-    if head.len() > MOST_COLUMNS {
+    if head.len() > MAX_TABLE_COLUMNS {
         return None;
     }
     let rows: Vec<Vec<String>> = objects
@@ -135,13 +135,13 @@ fn as_table(elements: &[Raw], columns: usize) -> Option<String> {
             head.iter().map(cell).collect()
         })
         .collect();
-    let head: Vec<String> = head.iter().map(|name| visible_line(name).into_owned()).collect();
+    let head: Vec<String> = head.iter().map(|name| escape_line(name).into_owned()).collect();
     Some(table(&head, &rows, columns))
 }
 
-fn cell(value: &Raw) -> String {
+fn cell(value: &RawJson) -> String {
     match value.as_text() {
-        Some(text) => visible_line(&text).into_owned(),
+        Some(text) => escape_line(&text).into_owned(),
         None if value.is_null() => String::new(),
         None => one_line(value),
     }
@@ -158,11 +158,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::terminal::steers;
+    use crate::terminal::is_unsafe_char;
 
     #[track_caller]
     fn check(json: &str, expected: &str) {
-        assert_eq!(readable(&Raw::parse(json.to_owned()).unwrap(), 60), expected, "{json}");
+        assert_eq!(format_value(&RawJson::parse(json.to_owned()).unwrap(), 60), expected, "{json}");
     }
 
     #[test]
@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn what_is_too_deep_is_written_as_json() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(10), "}".repeat(10));
-        let text = readable(&Raw::parse(deep).unwrap(), 60);
-        assert_eq!(text.lines().count(), DEEPEST + 1);
+        let text = format_value(&RawJson::parse(deep).unwrap(), 60);
+        assert_eq!(text.lines().count(), MAX_DEPTH + 1);
         assert!(text.ends_with("     a:\n            {\"a\":{\"a\":{\"a\":{\"a\":1}}}}\n"), "{text}");
     }
 
@@ -216,8 +216,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_of_a_peer_steers_the_terminal(value in any_json(), columns in 1_usize..100) {
-            let text = readable(&value.into(), columns);
-            prop_assert!(!text.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{text:?}");
+            let text = format_value(&value.into(), columns);
+            prop_assert!(!text.chars().any(|c| is_unsafe_char(c) && c != '\n' && c != '\t'), "{text:?}");
         }
     }
 }

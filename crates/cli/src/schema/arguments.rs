@@ -1,12 +1,12 @@
 use std::io;
 
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
 use super::coerce::coerce;
-use super::near::did_you_mean;
-use super::shape::{Kind, Shape};
-use crate::exit::{Exit, Failure};
+use super::shape::{JsonType, ValueShape};
+use super::suggest::did_you_mean;
+use crate::exit::{CliFailure, ExitReason};
 
 /// Reads a file by its name, where `-` is standard input.
 pub(crate) type ReadFile<'r> = dyn FnMut(&str) -> io::Result<String> + 'r;
@@ -22,50 +22,51 @@ pub(crate) type ReadFile<'r> = dyn FnMut(&str) -> io::Result<String> + 'r;
 pub(crate) fn read_arguments(
     words: &[String],
     whole: Option<&str>,
-    shape: &Shape,
+    shape: &ValueShape,
     read: &mut ReadFile<'_>,
-) -> Result<Raw, Failure> {
-    let mut arguments = Arguments { members: Members::new(), typed: Vec::new(), shape, read };
+) -> Result<RawJson, CliFailure> {
+    let mut arguments =
+        ArgumentsBuilder { members: JsonObject::new(), assigned_paths: Vec::new(), shape, read };
     if let Some(json) = whole {
-        arguments.take_whole(json)?;
+        arguments.add_object(json)?;
     }
     for word in words {
-        arguments.take(word)?;
+        arguments.add_word(word)?;
     }
     arguments.check_required()?;
     Ok(arguments.members.to_raw())
 }
 
-struct Arguments<'a, 'r> {
-    members: Members,
+struct ArgumentsBuilder<'a, 'r> {
+    members: JsonObject,
     /// The paths that words have set, so that one is not set twice by mistake.
-    typed: Vec<Vec<String>>,
-    shape: &'a Shape,
+    assigned_paths: Vec<Vec<String>>,
+    shape: &'a ValueShape,
     read: &'a mut ReadFile<'r>,
 }
 
-impl Arguments<'_, '_> {
-    fn take(&mut self, word: &str) -> Result<(), Failure> {
+impl ArgumentsBuilder<'_, '_> {
+    fn add_word(&mut self, word: &str) -> Result<(), CliFailure> {
         if word.starts_with('@') {
-            return self.take_whole(word);
+            return self.add_object(word);
         }
         let Some((name, value)) = word.split_once('=') else { return Err(self.not_an_argument(word)) };
         match name.strip_suffix(':') {
-            Some(name) => self.take_json(name, value),
-            None => self.take_text(name, value),
+            Some(name) => self.add_json(name, value),
+            None => self.add_text(name, value),
         }
     }
 
     /// Takes an object of arguments, or the name of a file that has one.
-    fn take_whole(&mut self, json: &str) -> Result<(), Failure> {
+    fn add_object(&mut self, json: &str) -> Result<(), CliFailure> {
         let json = match json.strip_prefix('@') {
-            Some(file) => self.file(file)?,
+            Some(file) => self.read_file(file)?,
             None => json.to_owned(),
         };
-        let members = Raw::parse(json).map_err(|error| error.to_string());
+        let members = RawJson::parse(json).map_err(|error| error.to_string());
         let members = members.and_then(|raw| raw.members().map_err(|error| error.to_string()));
         let members = members.map_err(|problem| {
-            usage(format!("the arguments are not a JSON object: {problem}"))
+            usage_failure(format!("the arguments are not a JSON object: {problem}"))
                 .hint("write an object such as '{\"a\":1}'")
         })?;
         for (name, value) in members.iter() {
@@ -74,48 +75,49 @@ impl Arguments<'_, '_> {
         Ok(())
     }
 
-    fn take_json(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let (path, _) = self.place(name)?;
+    fn add_json(&mut self, name: &str, value: &str) -> Result<(), CliFailure> {
+        let (path, _) = self.resolve_name(name)?;
         let json = match value.strip_prefix('@') {
-            Some(file) => self.file(file)?,
+            Some(file) => self.read_file(file)?,
             None => value.to_owned(),
         };
-        let value = Raw::parse(json).map_err(|error| {
-            usage(format!("argument `{name}` is not JSON: {error}"))
+        let value = RawJson::parse(json).map_err(|error| {
+            usage_failure(format!("argument `{name}` is not JSON: {error}"))
                 .hint(format!("`{name}=…` takes text as it is"))
         })?;
         self.set(name, path, value)
     }
 
-    fn take_text(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let (path, shape) = self.place(name)?;
+    fn add_text(&mut self, name: &str, value: &str) -> Result<(), CliFailure> {
+        let (path, shape) = self.resolve_name(name)?;
         let text = match value.strip_prefix('@') {
             // The line end after the last line is the file's and not the value's, unless the value is text.
             Some(file) => {
-                let text = self.file(file)?;
-                if shape.allows(Kind::String) { text } else { text.trim_end().to_owned() }
+                let text = self.read_file(file)?;
+                if shape.allows(JsonType::String) { text } else { text.trim_end().to_owned() }
             }
             None => value.to_owned(),
         };
-        let value = coerce(&text, &shape)
-            .map_err(|problem| usage(format!("argument `{name}` {problem}")).hint(hint_of(name, &shape)))?;
-        if shape.is_only(Kind::Array) && self.typed.contains(&path) {
+        let value = coerce(&text, &shape).map_err(|problem| {
+            usage_failure(format!("argument `{name}` {problem}")).hint(hint_of(name, &shape))
+        })?;
+        if shape.is_exactly(JsonType::Array) && self.assigned_paths.contains(&path) {
             return self.append(name, &path, &value);
         }
         self.set(name, path, value)
     }
 
-    fn file(&mut self, name: &str) -> Result<String, Failure> {
+    fn read_file(&mut self, name: &str) -> Result<String, CliFailure> {
         (self.read)(name).map_err(|error| {
             let what = if name == "-" { "standard input".to_owned() } else { format!("file {name}") };
-            usage(format!("{what} cannot be read: {error}")).hint(
+            usage_failure(format!("{what} cannot be read: {error}")).hint(
                 "a value that begins with @ is the name of a file; in JSON, as in k:='\"@x\"', it is text",
             )
         })
     }
 
     /// Finds where a name leads to: to a property as it is, or by its dots through objects.
-    fn place(&self, name: &str) -> Result<(Vec<String>, Shape), Failure> {
+    fn resolve_name(&self, name: &str) -> Result<(Vec<String>, ValueShape), CliFailure> {
         if let Some(property) = self.shape.property(name) {
             return Ok((vec![name.to_owned()], property.shape.clone()));
         }
@@ -126,38 +128,38 @@ impl Arguments<'_, '_> {
             match shape.property(step) {
                 Some(property) => shape = &property.shape,
                 // The schema leaves open what is here, and so do we.
-                None if shape.others || (shape.properties.is_empty() && path.len() > 1) => {
+                None if shape.allows_additional || (shape.properties.is_empty() && path.len() > 1) => {
                     let rest = name.split('.').skip(path.len()).map(str::to_owned);
                     let path = path.into_iter().chain(rest).collect();
-                    return Ok((path, Shape::default()));
+                    return Ok((path, ValueShape::default()));
                 }
-                None => return Err(unknown(name, step, shape)),
+                None => return Err(unknown_argument(name, step, shape)),
             }
         }
         Ok((path, shape.clone()))
     }
 
-    fn set(&mut self, name: &str, path: Vec<String>, value: Raw) -> Result<(), Failure> {
-        if self.typed.contains(&path) {
-            return Err(usage(format!("argument `{name}` is given twice")).hint("give it once"));
+    fn set(&mut self, name: &str, path: Vec<String>, value: RawJson) -> Result<(), CliFailure> {
+        if self.assigned_paths.contains(&path) {
+            return Err(usage_failure(format!("argument `{name}` is given twice")).hint("give it once"));
         }
         set_at(&mut self.members, &path, value);
-        self.typed.push(path);
+        self.assigned_paths.push(path);
         Ok(())
     }
 
-    fn append(&mut self, name: &str, path: &[String], value: &Raw) -> Result<(), Failure> {
+    fn append(&mut self, name: &str, path: &[String], value: &RawJson) -> Result<(), CliFailure> {
         let mut elements =
             get_at(&self.members, path).and_then(|list| list.elements().ok()).unwrap_or_default();
         elements.extend(value.elements().unwrap_or_default());
-        let texts: Vec<_> = elements.iter().map(Raw::as_str).collect();
-        let list = Raw::parse(format!("[{}]", texts.join(",")));
-        let list = list.map_err(|error| usage(format!("argument `{name}`: {error}")))?;
+        let texts: Vec<_> = elements.iter().map(RawJson::as_str).collect();
+        let list = RawJson::parse(format!("[{}]", texts.join(",")));
+        let list = list.map_err(|error| usage_failure(format!("argument `{name}`: {error}")))?;
         set_at(&mut self.members, path, list);
         Ok(())
     }
 
-    fn check_required(&self) -> Result<(), Failure> {
+    fn check_required(&self) -> Result<(), CliFailure> {
         let missing: Vec<_> = self
             .shape
             .properties
@@ -167,22 +169,22 @@ impl Arguments<'_, '_> {
             .collect();
         match missing.as_slice() {
             [] => Ok(()),
-            [one] => Err(usage(format!("argument {one} is missing"))),
-            several => Err(usage(format!("arguments {} are missing", several.join(", ")))),
+            [one] => Err(usage_failure(format!("argument {one} is missing"))),
+            several => Err(usage_failure(format!("arguments {} are missing", several.join(", ")))),
         }
     }
 
-    fn not_an_argument(&self, word: &str) -> Failure {
+    fn not_an_argument(&self, word: &str) -> CliFailure {
         let open = self.shape.properties.iter().find(|property| self.members.get(&property.name).is_none());
         let example = open.map_or("NAME", |property| property.name.as_str());
-        usage(format!("`{word}` is not an argument"))
+        usage_failure(format!("`{word}` is not an argument"))
             .hint(format!("write NAME=VALUE, such as {example}={word}"))
     }
 }
 
-fn unknown(name: &str, step: &str, shape: &Shape) -> Failure {
+fn unknown_argument(name: &str, step: &str, shape: &ValueShape) -> CliFailure {
     let names: Vec<_> = shape.properties.iter().map(|property| property.name.as_str()).collect();
-    let failure = usage(format!("there is no argument `{name}`"));
+    let failure = usage_failure(format!("there is no argument `{name}`"));
     if names.is_empty() {
         return failure.hint("it takes none");
     }
@@ -191,13 +193,13 @@ fn unknown(name: &str, step: &str, shape: &Shape) -> Failure {
     failure.hint([suggestion, listed].join(" ").trim_start())
 }
 
-fn hint_of(name: &str, shape: &Shape) -> String {
+fn hint_of(name: &str, shape: &ValueShape) -> String {
     let description =
         shape.description.as_deref().map(crate::terminal::first_line).filter(|line| !line.is_empty());
     description.map_or_else(|| format!("`{name}:=JSON` takes any value"), |line| format!("{name}: {line}"))
 }
 
-fn get_at(members: &Members, path: &[String]) -> Option<Raw> {
+fn get_at(members: &JsonObject, path: &[String]) -> Option<RawJson> {
     match path {
         [] => None,
         [name] => members.get(name).cloned(),
@@ -205,7 +207,7 @@ fn get_at(members: &Members, path: &[String]) -> Option<Raw> {
     }
 }
 
-fn set_at(members: &mut Members, path: &[String], value: Raw) {
+fn set_at(members: &mut JsonObject, path: &[String], value: RawJson) {
     match path {
         [] => {}
         [name] => members.set(name.as_str(), value),
@@ -218,8 +220,8 @@ fn set_at(members: &mut Members, path: &[String], value: Raw) {
     }
 }
 
-fn usage(what: String) -> Failure {
-    Failure::new(Exit::Usage, what)
+fn usage_failure(what: String) -> CliFailure {
+    CliFailure::new(ExitReason::Usage, what)
 }
 
 #[cfg(test)]
@@ -244,7 +246,7 @@ mod tests {
     }
 
     fn read_with(schema: &str, words: &[&str], whole: Option<&str>) -> Result<String, String> {
-        let shape = Shape::read(&Raw::parse(schema.to_owned()).unwrap());
+        let shape = ValueShape::from_schema(&RawJson::parse(schema.to_owned()).unwrap());
         let words: Vec<_> = words.iter().map(ToString::to_string).collect();
         let mut file = |name: &str| match name {
             "-" => Ok("from stdin\n".to_owned()),

@@ -1,40 +1,40 @@
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
 
-use super::shape::{Kind, Shape};
+use super::shape::{JsonType, ValueShape};
 use super::signature::literal;
 
 /// Turns what was typed into the value that a schema wants.
 ///
 /// # Errors
 /// What the value must be, to follow its name.
-pub(crate) fn coerce(typed: &str, shape: &Shape) -> Result<Raw, String> {
+pub(crate) fn coerce(typed: &str, shape: &ValueShape) -> Result<RawJson, String> {
     if !shape.choices.is_empty() {
-        return choose(typed, shape);
+        return coerce_choice(typed, shape);
     }
-    if shape.kinds.is_empty() {
+    if shape.types.is_empty() {
         // Without a type, what looks like JSON is JSON; quotes make a string of anything.
-        return Ok(Raw::parse(typed.to_owned()).unwrap_or_else(|_| Raw::from_text(typed)));
+        return Ok(RawJson::parse(typed.to_owned()).unwrap_or_else(|_| RawJson::from_text(typed)));
     }
     // Everything is a string, so that strings come last.
-    let mut kinds = shape.kinds.iter().filter(|kind| **kind != Kind::String);
-    if let Some(value) = kinds.find_map(|kind| as_kind(typed, *kind, shape)) {
+    let mut kinds = shape.types.iter().filter(|kind| **kind != JsonType::String);
+    if let Some(value) = kinds.find_map(|kind| coerce_to_type(typed, *kind, shape)) {
         return Ok(value);
     }
-    if shape.kinds.contains(&Kind::String) {
-        return Ok(Raw::from_text(typed));
+    if shape.types.contains(&JsonType::String) {
+        return Ok(RawJson::from_text(typed));
     }
     // A list of one element need not be written as a list.
-    if let Some(items) = shape.items.as_ref().filter(|_| shape.kinds.contains(&Kind::Array)) {
+    if let Some(items) = shape.items.as_ref().filter(|_| shape.types.contains(&JsonType::Array)) {
         let item = coerce(typed, items)?;
-        return Ok(Raw::parse(format!("[{item}]")).unwrap_or(item));
+        return Ok(RawJson::parse(format!("[{item}]")).unwrap_or(item));
     }
-    let wanted: Vec<_> = shape.kinds.iter().map(|kind| noun(*kind)).collect();
+    let wanted: Vec<_> = shape.types.iter().map(|kind| type_noun(*kind)).collect();
     Err(format!("must be {}", wanted.join(" or ")))
 }
 
-fn choose(typed: &str, shape: &Shape) -> Result<Raw, String> {
-    let says = |value: &Raw| value.as_text().as_deref() == Some(typed) || value.as_str() == typed;
+fn coerce_choice(typed: &str, shape: &ValueShape) -> Result<RawJson, String> {
+    let says = |value: &RawJson| value.as_text().as_deref() == Some(typed) || value.as_str() == typed;
     let chosen = shape.choices.iter().find(|choice| says(&choice.value)).or_else(|| {
         let titled = |title: &String| title.eq_ignore_ascii_case(typed);
         shape.choices.iter().find(|choice| choice.title.as_ref().is_some_and(titled))
@@ -42,8 +42,8 @@ fn choose(typed: &str, shape: &Shape) -> Result<Raw, String> {
     if let Some(choice) = chosen {
         return Ok(choice.value.clone());
     }
-    if typed == "null" && shape.kinds.contains(&Kind::Null) {
-        return Ok(Raw::NULL);
+    if typed == "null" && shape.types.contains(&JsonType::Null) {
+        return Ok(RawJson::NULL);
     }
     let names: Vec<_> = shape
         .choices
@@ -56,40 +56,42 @@ fn choose(typed: &str, shape: &Shape) -> Result<Raw, String> {
 }
 
 fn literal_text(text: &str) -> String {
-    crate::terminal::visible_line(text).into_owned()
+    crate::terminal::escape_line(text).into_owned()
 }
 
-fn as_kind(typed: &str, kind: Kind, shape: &Shape) -> Option<Raw> {
+fn coerce_to_type(typed: &str, kind: JsonType, shape: &ValueShape) -> Option<RawJson> {
     let json = |wanted: JsonKind| {
-        let value = Raw::parse(typed.trim().to_owned()).ok()?;
+        let value = RawJson::parse(typed.trim().to_owned()).ok()?;
         (value.kind() == wanted).then_some(value)
     };
     match kind {
-        Kind::Integer => json(JsonKind::Number).filter(|number| !number.as_str().contains(['.', 'e', 'E'])),
-        Kind::Number => json(JsonKind::Number),
-        Kind::Boolean => match typed.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(Raw::TRUE),
-            "false" | "no" | "off" => Raw::parse("false").ok(),
+        JsonType::Integer => {
+            json(JsonKind::Number).filter(|number| !number.as_str().contains(['.', 'e', 'E']))
+        }
+        JsonType::Number => json(JsonKind::Number),
+        JsonType::Boolean => match typed.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" => Some(RawJson::TRUE),
+            "false" | "no" | "off" => RawJson::parse("false").ok(),
             _ => None,
         },
         // Where text is welcome, the word is text; `:=` says null.
-        Kind::Null if shape.kinds.contains(&Kind::String) => None,
-        Kind::Null => json(JsonKind::Null),
-        Kind::Array => json(JsonKind::Array),
-        Kind::Object => json(JsonKind::Object),
-        Kind::String => Some(Raw::from_text(typed)),
+        JsonType::Null if shape.types.contains(&JsonType::String) => None,
+        JsonType::Null => json(JsonKind::Null),
+        JsonType::Array => json(JsonKind::Array),
+        JsonType::Object => json(JsonKind::Object),
+        JsonType::String => Some(RawJson::from_text(typed)),
     }
 }
 
-fn noun(kind: Kind) -> &'static str {
+fn type_noun(kind: JsonType) -> &'static str {
     match kind {
-        Kind::String => "text",
-        Kind::Integer => "a whole number",
-        Kind::Number => "a number",
-        Kind::Boolean => "true or false",
-        Kind::Null => "null",
-        Kind::Array => "a list such as [1,2]",
-        Kind::Object => "an object such as {\"a\":1}",
+        JsonType::String => "text",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::Boolean => "true or false",
+        JsonType::Null => "null",
+        JsonType::Array => "a list such as [1,2]",
+        JsonType::Object => "an object such as {\"a\":1}",
     }
 }
 
@@ -99,7 +101,7 @@ mod tests {
 
     #[track_caller]
     fn check(schema: &str, typed: &str, expected: Result<&str, &str>) {
-        let shape = Shape::read(&Raw::parse(schema.to_owned()).unwrap());
+        let shape = ValueShape::from_schema(&RawJson::parse(schema.to_owned()).unwrap());
         match (coerce(typed, &shape), expected) {
             (Ok(value), Ok(expected)) => assert_eq!(value.as_str(), expected, "{schema} {typed}"),
             (Err(problem), Err(part)) => assert!(problem.contains(part), "{schema} {typed}: {problem}"),

@@ -3,10 +3,10 @@ use serde_json::{Map, Value, json};
 use trunkline_protocol::model::Tool;
 
 /// How deep references are followed; deeper ones allow anything.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// The longest name that all of them take.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Whose models the tools are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,7 +28,7 @@ pub(crate) fn export(tools: &[&Tool], vendor: Vendor) -> (Value, Vec<String>) {
         }
         let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
         let root: Value = tool.input_schema.get().unwrap_or_default();
-        let schema = Simplifier { root: &root, vendor, left: 4_096 }.object(&root);
+        let schema = SchemaSimplifier { root: &root, vendor, budget: 4_096 }.arguments_schema(&root);
         written.push(match vendor {
             Vendor::Anthropic => json!({ "name": name, "description": description, "input_schema": schema }),
             Vendor::Openai => json!({
@@ -58,7 +58,7 @@ fn legal_name(name: &str, taken: &[String]) -> String {
     if !legal.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         legal.insert(0, '_');
     }
-    if legal.len() <= LONGEST_NAME && !taken.contains(&legal) {
+    if legal.len() <= MAX_NAME_LENGTH && !taken.contains(&legal) {
         return legal;
     }
     // What is cut off, or equal, is told apart by a short hash of the whole name and its place.
@@ -66,12 +66,12 @@ fn legal_name(name: &str, taken: &[String]) -> String {
         .bytes()
         .chain([u8::try_from(taken.len() % 256).unwrap_or(0)])
         .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let start: String = legal.chars().take(LONGEST_NAME - 9).collect();
+    let start: String = legal.chars().take(MAX_NAME_LENGTH - 9).collect();
     format!("{start}_{hash:08x}")
 }
 
 /// Keywords that every one of them understands.
-const COMMON: &[&str] = &[
+const COMMON_KEYWORDS: &[&str] = &[
     "type",
     "description",
     "enum",
@@ -86,7 +86,7 @@ const COMMON: &[&str] = &[
 ];
 
 /// Keywords that only some of them understand.
-const RICHER: &[&str] = &[
+const EXTENDED_KEYWORDS: &[&str] = &[
     "title",
     "default",
     "format",
@@ -103,17 +103,17 @@ const RICHER: &[&str] = &[
     "multipleOf",
 ];
 
-struct Simplifier<'s> {
+struct SchemaSimplifier<'s> {
     root: &'s Value,
     vendor: Vendor,
     /// How many schemas may still be written, so that references within references come to an end.
-    left: usize,
+    budget: usize,
 }
 
-impl Simplifier<'_> {
+impl SchemaSimplifier<'_> {
     /// Simplifies the schema of the arguments, which is always an object and has no alternatives at its top.
-    fn object(&mut self, schema: &Value) -> Value {
-        let mut simple = self.schema(schema, 0);
+    fn arguments_schema(&mut self, schema: &Value) -> Value {
+        let mut simple = self.simplify(schema, 0);
         if let Some(members) = simple.as_object_mut() {
             for combinator in ["anyOf", "oneOf", "allOf"] {
                 let parts = members.remove(combinator);
@@ -128,67 +128,75 @@ impl Simplifier<'_> {
         simple
     }
 
-    fn schema(&mut self, schema: &Value, depth: usize) -> Value {
-        let Some(members) = schema.as_object().filter(|_| depth < DEEPEST && self.left > 0) else {
+    fn simplify(&mut self, schema: &Value, depth: usize) -> Value {
+        let Some(members) = schema.as_object().filter(|_| depth < MAX_DEPTH && self.budget > 0) else {
             return json!({});
         };
-        self.left -= 1;
+        self.budget -= 1;
         let mut simple = Map::new();
-        if let Some(target) = members.get("$ref").and_then(Value::as_str).and_then(|place| self.find(place))
-            && let Value::Object(target) = self.schema(&target, depth + 1)
+        if let Some(target) =
+            members.get("$ref").and_then(Value::as_str).and_then(|place| self.resolve_reference(place))
+            && let Value::Object(target) = self.simplify(&target, depth + 1)
         {
             simple = target;
         }
         for (keyword, value) in members {
             let rich = self.vendor != Vendor::Gemini;
-            if !(COMMON.contains(&keyword.as_str()) || (rich && RICHER.contains(&keyword.as_str()))) {
+            if !(COMMON_KEYWORDS.contains(&keyword.as_str())
+                || (rich && EXTENDED_KEYWORDS.contains(&keyword.as_str())))
+            {
                 continue;
             }
             let value = match keyword.as_str() {
-                "properties" => self.each(value, depth),
-                "items" | "additionalProperties" if value.is_object() => self.schema(value, depth + 1),
+                "properties" => self.simplify_properties(value, depth),
+                "items" | "additionalProperties" if value.is_object() => self.simplify(value, depth + 1),
                 "anyOf" | "oneOf" | "allOf" => {
                     let parts = value.as_array().into_iter().flatten();
-                    parts.map(|part| self.schema(part, depth + 1)).collect()
+                    parts.map(|part| self.simplify(part, depth + 1)).collect()
                 }
                 _ => value.clone(),
             };
             simple.insert(keyword.clone(), value);
         }
         if self.vendor == Vendor::Gemini {
-            self.narrow(&mut simple, members, depth);
+            self.narrow_for_gemini(&mut simple, members, depth);
         }
         Value::Object(simple)
     }
 
-    fn each(&mut self, properties: &Value, depth: usize) -> Value {
+    fn simplify_properties(&mut self, properties: &Value, depth: usize) -> Value {
         let properties = properties.as_object().into_iter().flatten();
         properties
-            .map(|(name, schema)| (name.clone(), self.schema(schema, depth + 1)))
+            .map(|(name, schema)| (name.clone(), self.simplify(schema, depth + 1)))
             .collect::<Map<_, _>>()
             .into()
     }
 
-    fn find(&self, place: &str) -> Option<Value> {
+    fn resolve_reference(&self, place: &str) -> Option<Value> {
         self.root.pointer(place.strip_prefix('#')?).cloned()
     }
 
     /// Says in the fewest keywords what this vendor has others for: one type, `nullable`, choices of text alone.
-    fn narrow(&mut self, simple: &mut Map<String, Value>, original: &Map<String, Value>, depth: usize) {
+    fn narrow_for_gemini(
+        &mut self,
+        simple: &mut Map<String, Value>,
+        original: &Map<String, Value>,
+        depth: usize,
+    ) {
         if let Some(constant) = original.get("const") {
             simple.insert("enum".to_owned(), json!([constant]));
         }
         for keyword in ["oneOf", "allOf"] {
             let parts = original.get(keyword).and_then(Value::as_array);
             for part in parts.into_iter().flatten() {
-                let part = self.schema(part, depth + 1);
+                let part = self.simplify(part, depth + 1);
                 match keyword {
                     "oneOf" => push(simple, "anyOf", part),
                     _ => merge_properties(simple, &part, true),
                 }
             }
         }
-        one_type(simple);
+        keep_one_type(simple);
         let textual =
             |values: &Value| values.as_array().is_some_and(|values| values.iter().all(Value::is_string));
         match simple.get("enum") {
@@ -206,7 +214,7 @@ impl Simplifier<'_> {
     }
 }
 
-fn one_type(simple: &mut Map<String, Value>) {
+fn keep_one_type(simple: &mut Map<String, Value>) {
     let Some(types) = simple.get("type").and_then(Value::as_array).cloned() else { return };
     let nullable = types.iter().any(|kind| kind == "null");
     let kinds: Vec<_> = types.into_iter().filter(|kind| kind != "null").collect();
@@ -245,12 +253,12 @@ fn merge_properties(into: &mut Map<String, Value>, part: &Value, and_required: b
 
 #[cfg(test)]
 mod tests {
-    use trunkline_protocol::Raw;
+    use trunkline_protocol::RawJson;
 
     use super::*;
 
     fn tool(name: &str, schema: Value) -> Tool {
-        let mut tool = Tool::new(name, Raw::from(schema));
+        let mut tool = Tool::new(name, RawJson::from(schema));
         tool.description = Some("Does it.".to_owned());
         tool
     }

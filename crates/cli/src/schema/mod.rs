@@ -3,13 +3,13 @@
 mod arguments;
 mod coerce;
 mod export;
-mod near;
 mod shape;
 mod signature;
+mod suggest;
 
 pub(crate) use self::arguments::read_arguments;
 pub(crate) use self::coerce::coerce;
 pub(crate) use self::export::{Vendor, export};
-pub(crate) use self::near::did_you_mean;
-pub(crate) use self::shape::{Choice, Kind, Property, Shape};
-pub(crate) use self::signature::{literal, prompt_signature, tool_signature, type_words};
+pub(crate) use self::shape::{EnumChoice, JsonType, Property, ValueShape};
+pub(crate) use self::signature::{literal, prompt_signature, tool_signature, type_text};
+pub(crate) use self::suggest::did_you_mean;

@@ -1,30 +1,30 @@
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
 /// How deep schemas are followed: whatever is typed at a terminal is flatter.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// How many schemas are read of one in all, so that references within references come to an end.
-const MOST_SCHEMAS: usize = 4_096;
+const MAX_SCHEMAS: usize = 4_096;
 
 /// What a JSON Schema says of a value, as far as it matters to a person who types one or reads of it.
 ///
 /// It is read once, keeps the order of properties, and is never wrong: what cannot be read may be anything.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Shape {
+pub(crate) struct ValueShape {
     /// The types that the value may have, in the order of the schema; none means any.
-    pub(crate) kinds: Vec<Kind>,
+    pub(crate) types: Vec<JsonType>,
     /// The values to choose from, if there is such a list.
-    pub(crate) choices: Vec<Choice>,
+    pub(crate) choices: Vec<EnumChoice>,
     /// What the elements of an array are.
-    pub(crate) items: Option<Box<Shape>>,
+    pub(crate) items: Option<Box<ValueShape>>,
     /// The properties of an object, in order.
     pub(crate) properties: Vec<Property>,
     /// Whether the schema invites properties that it does not list.
-    pub(crate) others: bool,
+    pub(crate) allows_additional: bool,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
-    pub(crate) default: Option<Raw>,
+    pub(crate) default: Option<RawJson>,
     pub(crate) format: Option<String>,
 }
 
@@ -32,20 +32,20 @@ pub(crate) struct Shape {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Property {
     pub(crate) name: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueShape,
     pub(crate) required: bool,
 }
 
 /// One of the values to choose from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) value: Raw,
+pub(crate) struct EnumChoice {
+    pub(crate) value: RawJson,
     pub(crate) title: Option<String>,
 }
 
 /// A type of JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum JsonType {
     String,
     Integer,
     Number,
@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     Object,
 }
 
-impl Kind {
+impl JsonType {
     fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "string" => Self::String,
@@ -70,10 +70,10 @@ impl Kind {
     }
 }
 
-impl Shape {
+impl ValueShape {
     /// Reads a schema.
-    pub(crate) fn read(schema: &Raw) -> Self {
-        Reader { root: schema.clone(), left: MOST_SCHEMAS }.shape(schema, 0)
+    pub(crate) fn from_schema(schema: &RawJson) -> Self {
+        ShapeReader { root: schema.clone(), budget: MAX_SCHEMAS }.read_schema(schema, 0)
     }
 
     /// Returns a property by its name.
@@ -82,44 +82,44 @@ impl Shape {
     }
 
     /// Reports whether the value may have a type; a shape that says nothing allows all.
-    pub(crate) fn allows(&self, kind: Kind) -> bool {
-        self.kinds.is_empty() || self.kinds.contains(&kind)
+    pub(crate) fn allows(&self, kind: JsonType) -> bool {
+        self.types.is_empty() || self.types.contains(&kind)
     }
 
     /// Reports whether the value has exactly one type, null aside.
-    pub(crate) fn is_only(&self, kind: Kind) -> bool {
-        let mut kinds = self.kinds.iter().filter(|kind| **kind != Kind::Null);
+    pub(crate) fn is_exactly(&self, kind: JsonType) -> bool {
+        let mut kinds = self.types.iter().filter(|kind| **kind != JsonType::Null);
         kinds.next() == Some(&kind) && kinds.next().is_none()
     }
 
     /// Takes up another schema that is an alternative to what was read so far.
-    fn or(&mut self, other: Self) {
-        for kind in other.kinds {
-            if !self.kinds.contains(&kind) {
-                self.kinds.push(kind);
+    fn merge_alternative(&mut self, other: Self) {
+        for kind in other.types {
+            if !self.types.contains(&kind) {
+                self.types.push(kind);
             }
         }
         self.choices.extend(other.choices);
-        self.take_up(other.items, other.properties);
+        self.merge_parts(other.items, other.properties);
     }
 
     /// Takes up another schema that holds as well.
-    fn and(&mut self, other: Self) {
-        if self.kinds.is_empty() {
-            self.kinds = other.kinds;
+    fn merge_constraint(&mut self, other: Self) {
+        if self.types.is_empty() {
+            self.types = other.types;
         }
         if self.choices.is_empty() {
             self.choices = other.choices;
         }
-        self.others |= other.others;
-        self.take_up(other.items, other.properties);
+        self.allows_additional |= other.allows_additional;
+        self.merge_parts(other.items, other.properties);
         self.title = self.title.take().or(other.title);
         self.description = self.description.take().or(other.description);
         self.default = self.default.take().or(other.default);
         self.format = self.format.take().or(other.format);
     }
 
-    fn take_up(&mut self, items: Option<Box<Self>>, properties: Vec<Property>) {
+    fn merge_parts(&mut self, items: Option<Box<Self>>, properties: Vec<Property>) {
         self.items = self.items.take().or(items);
         for property in properties {
             if self.property(&property.name).is_none() {
@@ -129,24 +129,24 @@ impl Shape {
     }
 }
 
-struct Reader {
-    root: Raw,
-    left: usize,
+struct ShapeReader {
+    root: RawJson,
+    budget: usize,
 }
 
-impl Reader {
-    fn shape(&mut self, schema: &Raw, depth: usize) -> Shape {
+impl ShapeReader {
+    fn read_schema(&mut self, schema: &RawJson, depth: usize) -> ValueShape {
         let members = schema.members().unwrap_or_default();
-        if depth >= DEEPEST || self.left == 0 {
-            return Shape { kinds: kinds(&members), ..Shape::default() };
+        if depth >= MAX_DEPTH || self.budget == 0 {
+            return ValueShape { types: json_types(&members), ..ValueShape::default() };
         }
-        self.left -= 1;
-        let mut shape = Shape {
-            kinds: kinds(&members),
-            choices: choices(&members),
-            items: members.get("items").map(|items| Box::new(self.shape(items, depth + 1))),
+        self.budget -= 1;
+        let mut shape = ValueShape {
+            types: json_types(&members),
+            choices: enum_choices(&members),
+            items: members.get("items").map(|items| Box::new(self.read_schema(items, depth + 1))),
             properties: self.properties(&members, depth),
-            others: invites_others(&members),
+            allows_additional: allows_additional(&members),
             title: text(&members, "title"),
             description: text(&members, "description"),
             default: members.get("default").cloned(),
@@ -154,46 +154,47 @@ impl Reader {
         };
         for keyword in ["anyOf", "oneOf"] {
             if let Some(alternatives) = self.alternatives(&members, keyword, depth) {
-                shape.and(alternatives);
+                shape.merge_constraint(alternatives);
             }
         }
         for part in list(&members, "allOf") {
-            let part = self.shape(&part, depth + 1);
-            shape.and(part);
+            let part = self.read_schema(&part, depth + 1);
+            shape.merge_constraint(part);
         }
-        if let Some(target) = members.text("$ref").and_then(|place| self.find(&place)) {
-            let target = self.shape(&target, depth + 1);
-            shape.and(target);
+        if let Some(target) = members.text("$ref").and_then(|place| self.resolve_reference(&place)) {
+            let target = self.read_schema(&target, depth + 1);
+            shape.merge_constraint(target);
         }
         shape
     }
 
-    fn properties(&mut self, members: &Members, depth: usize) -> Vec<Property> {
+    fn properties(&mut self, members: &JsonObject, depth: usize) -> Vec<Property> {
         let required: Vec<_> =
             list(members, "required").iter().filter_map(|name| Some(name.as_text()?.into_owned())).collect();
         let properties = members.get("properties").and_then(|raw| raw.members().ok()).unwrap_or_default();
         let read = properties.iter().map(|(name, schema)| Property {
             name: name.to_string(),
-            shape: self.shape(schema, depth + 1),
+            shape: self.read_schema(schema, depth + 1),
             required: required.iter().any(|required| *required == **name),
         });
         read.collect()
     }
 
     /// Reads alternatives as one shape that allows them all; values to choose from count only if all have some.
-    fn alternatives(&mut self, members: &Members, keyword: &str, depth: usize) -> Option<Shape> {
-        let mut shapes = list(members, keyword).into_iter().map(|schema| self.shape(&schema, depth + 1));
+    fn alternatives(&mut self, members: &JsonObject, keyword: &str, depth: usize) -> Option<ValueShape> {
+        let mut shapes =
+            list(members, keyword).into_iter().map(|schema| self.read_schema(&schema, depth + 1));
         let mut all = shapes.next()?;
-        let mut anything = all.kinds.is_empty();
+        let mut anything = all.types.is_empty();
         let mut chosen = !all.choices.is_empty();
         for shape in shapes {
-            let only_null = shape.kinds == [Kind::Null];
-            anything |= shape.kinds.is_empty();
+            let only_null = shape.types == [JsonType::Null];
+            anything |= shape.types.is_empty();
             chosen &= !shape.choices.is_empty() || only_null;
-            all.or(shape);
+            all.merge_alternative(shape);
         }
         if anything {
-            all.kinds.clear();
+            all.types.clear();
         }
         if !chosen {
             all.choices.clear();
@@ -203,7 +204,7 @@ impl Reader {
     }
 
     /// Finds what a reference within the schema points to; others are never followed.
-    fn find(&self, place: &str) -> Option<Raw> {
+    fn resolve_reference(&self, place: &str) -> Option<RawJson> {
         let path = place.strip_prefix('#')?;
         let mut found = self.root.clone();
         for step in path.split('/').skip(1) {
@@ -214,36 +215,36 @@ impl Reader {
     }
 }
 
-fn kinds(members: &Members) -> Vec<Kind> {
+fn json_types(members: &JsonObject) -> Vec<JsonType> {
     let Some(kind) = members.get("type") else { return Vec::new() };
     let names = if kind.kind() == JsonKind::Array { list(members, "type") } else { vec![kind.clone()] };
-    names.iter().filter_map(|name| Kind::parse(&name.as_text()?)).collect()
+    names.iter().filter_map(|name| JsonType::parse(&name.as_text()?)).collect()
 }
 
-fn choices(members: &Members) -> Vec<Choice> {
+fn enum_choices(members: &JsonObject) -> Vec<EnumChoice> {
     if let Some(value) = members.get("const") {
-        return vec![Choice { value: value.clone(), title: text(members, "title") }];
+        return vec![EnumChoice { value: value.clone(), title: text(members, "title") }];
     }
     let titles = list(members, "enumNames");
     let values = list(members, "enum").into_iter().enumerate();
     values
         .map(|(at, value)| {
-            let title = titles.get(at).and_then(Raw::as_text).map(std::borrow::Cow::into_owned);
-            Choice { value, title }
+            let title = titles.get(at).and_then(RawJson::as_text).map(std::borrow::Cow::into_owned);
+            EnumChoice { value, title }
         })
         .collect()
 }
 
-fn invites_others(members: &Members) -> bool {
+fn allows_additional(members: &JsonObject) -> bool {
     let invited = members.get("additionalProperties").is_some_and(|raw| raw.as_str() != "false");
     invited || members.get("patternProperties").is_some()
 }
 
-fn list(members: &Members, key: &str) -> Vec<Raw> {
+fn list(members: &JsonObject, key: &str) -> Vec<RawJson> {
     members.get(key).and_then(|raw| raw.elements().ok()).unwrap_or_default()
 }
 
-fn text(members: &Members, key: &str) -> Option<String> {
+fn text(members: &JsonObject, key: &str) -> Option<String> {
     Some(members.get(key)?.as_text()?.into_owned())
 }
 
@@ -253,25 +254,25 @@ mod tests {
 
     use super::*;
 
-    fn shape(schema: Value) -> Shape {
-        Shape::read(&schema.into())
+    fn shape(schema: Value) -> ValueShape {
+        ValueShape::from_schema(&schema.into())
     }
 
     #[test]
     fn properties_keep_the_order_of_the_schema() {
         let schema = r#"{"type":"object","properties":{"b":{},"a":{"type":"integer"}},"required":["a"]}"#;
-        let shape = Shape::read(&Raw::parse(schema).unwrap());
+        let shape = ValueShape::from_schema(&RawJson::parse(schema).unwrap());
         let names: Vec<_> = shape.properties.iter().map(|p| (p.name.as_str(), p.required)).collect();
         assert_eq!(names, [("b", false), ("a", true)]);
-        assert!(shape.property("a").unwrap().shape.is_only(Kind::Integer));
+        assert!(shape.property("a").unwrap().shape.is_exactly(JsonType::Integer));
     }
 
     #[test]
     fn alternatives_allow_what_any_of_them_allows() {
         let nullable = shape(json!({ "anyOf": [{ "type": "integer" }, { "type": "null" }] }));
-        assert_eq!(nullable.kinds, [Kind::Integer, Kind::Null]);
+        assert_eq!(nullable.types, [JsonType::Integer, JsonType::Null]);
         let loose = shape(json!({ "anyOf": [{ "type": "integer" }, {}] }));
-        assert!(loose.kinds.is_empty() && loose.allows(Kind::Object));
+        assert!(loose.types.is_empty() && loose.allows(JsonType::Object));
         let mixed = shape(json!({ "oneOf": [{ "const": "auto" }, { "type": "integer" }] }));
         assert!(mixed.choices.is_empty(), "an integer is none of the choices: {mixed:?}");
     }
@@ -297,28 +298,28 @@ mod tests {
             "properties": { "at": { "$ref": "#/$defs/Place", "description": "where" } },
         }));
         let at = &inner.property("at").unwrap().shape;
-        assert!(at.is_only(Kind::Object) && at.property("city").is_some());
+        assert!(at.is_exactly(JsonType::Object) && at.property("city").is_some());
         assert_eq!(at.description.as_deref(), Some("where"));
-        assert_eq!(shape(json!({ "$ref": "https://example.com/x" })), Shape::default());
+        assert_eq!(shape(json!({ "$ref": "https://example.com/x" })), ValueShape::default());
     }
 
     #[test]
     fn schemas_that_never_end_are_read_up_to_a_bound() {
         let itself = shape(json!({ "$ref": "#" }));
-        assert_eq!(itself.kinds, []);
+        assert_eq!(itself.types, []);
         let tree = json!({ "type": "object", "properties": {
             "left": { "$ref": "#" }, "right": { "$ref": "#" }, "more": { "items": { "$ref": "#" } },
         } });
-        assert!(shape(tree).is_only(Kind::Object));
+        assert!(shape(tree).is_exactly(JsonType::Object));
         let wide: serde_json::Map<String, Value> =
             (0..100).map(|n| (format!("p{n}"), json!({ "$ref": "#" }))).collect();
-        assert!(shape(json!({ "type": "object", "properties": wide })).is_only(Kind::Object));
+        assert!(shape(json!({ "type": "object", "properties": wide })).is_exactly(JsonType::Object));
     }
 
     #[test]
     fn what_is_no_schema_may_be_anything() {
         for schema in [json!(true), json!(7), json!(null), json!({ "type": 7, "properties": [] })] {
-            assert_eq!(shape(schema.clone()), Shape::default(), "{schema}");
+            assert_eq!(shape(schema.clone()), ValueShape::default(), "{schema}");
         }
     }
 }

@@ -1,84 +1,87 @@
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_protocol::model::{Prompt, Tool};
 
-use super::shape::{Kind, Property, Shape};
-use crate::terminal::{fit, visible_line};
+use super::shape::{JsonType, Property, ValueShape};
+use crate::terminal::{escape_line, truncate_to_width};
 
 /// How many choices a signature names before it says that there are more.
-const MOST_CHOICES: usize = 5;
+const MAX_CHOICES: usize = 5;
 
 /// How many columns a default takes at most.
-const LONGEST_DEFAULT: usize = 24;
+const MAX_DEFAULT_COLUMNS: usize = 24;
 
 /// Writes a tool as the head of a function: `add(a: int, [b: int = 1])`.
 pub(crate) fn tool_signature(tool: &Tool) -> String {
-    let result =
-        tool.output_schema.as_ref().map(|schema| format!(" -> {}", result_words(&Shape::read(schema))));
-    let arguments = arguments(&Shape::read(&tool.input_schema));
-    format!("{}({arguments}){}", visible_line(&tool.name), result.unwrap_or_default())
+    let result = tool
+        .output_schema
+        .as_ref()
+        .map(|schema| format!(" -> {}", result_type(&ValueShape::from_schema(schema))));
+    let arguments = arguments(&ValueShape::from_schema(&tool.input_schema));
+    format!("{}({arguments}){}", escape_line(&tool.name), result.unwrap_or_default())
 }
 
 /// Writes a prompt as the head of a function; its arguments are always text.
 pub(crate) fn prompt_signature(prompt: &Prompt) -> String {
     let arguments = prompt.arguments.iter().map(|argument| {
-        let name = visible_line(&argument.name);
+        let name = escape_line(&argument.name);
         if argument.required == Some(true) { name.into_owned() } else { format!("[{name}]") }
     });
-    format!("{}({})", visible_line(&prompt.name), arguments.collect::<Vec<_>>().join(", "))
+    format!("{}({})", escape_line(&prompt.name), arguments.collect::<Vec<_>>().join(", "))
 }
 
 /// Writes the arguments of a function: those that must be given first, the others in brackets.
-fn arguments(shape: &Shape) -> String {
+fn arguments(shape: &ValueShape) -> String {
     let (required, optional): (Vec<_>, Vec<_>) =
         shape.properties.iter().partition(|property| property.required);
     let mut words: Vec<String> = required.into_iter().map(argument).collect();
     words.extend(optional.into_iter().map(|property| format!("[{}]", argument(property))));
-    if shape.others {
+    if shape.allows_additional {
         words.push("…".to_owned());
     }
     words.join(", ")
 }
 
 /// Cuts a default that is long; one in quotes keeps both.
-fn short(literal: &str) -> String {
-    let cut = fit(literal, LONGEST_DEFAULT);
+fn shorten_literal(literal: &str) -> String {
+    let cut = truncate_to_width(literal, MAX_DEFAULT_COLUMNS);
     if cut.len() < literal.len() && cut.starts_with('"') { format!("{cut}\"") } else { cut }
 }
 
 fn argument(property: &Property) -> String {
-    let name = visible_line(&property.name);
+    let name = escape_line(&property.name);
     let default = property.shape.default.as_ref().filter(|default| !default.is_null());
-    let default = default.map(|default| format!(" = {}", short(&literal(default))));
-    match type_words(&property.shape, property.required) {
+    let default = default.map(|default| format!(" = {}", shorten_literal(&literal(default))));
+    match type_text(&property.shape, property.required) {
         Some(words) => format!("{name}: {words}{}", default.unwrap_or_default()),
         None => format!("{name}{}", default.unwrap_or_default()),
     }
 }
 
 /// Names the types of a value; nothing if it may be anything. What may be left out need not say that it may be null.
-pub(crate) fn type_words(shape: &Shape, with_null: bool) -> Option<String> {
+pub(crate) fn type_text(shape: &ValueShape, with_null: bool) -> Option<String> {
     if !shape.choices.is_empty() {
         let mut words: Vec<_> =
-            shape.choices.iter().take(MOST_CHOICES).map(|choice| literal(&choice.value)).collect();
-        if shape.choices.len() > MOST_CHOICES {
+            shape.choices.iter().take(MAX_CHOICES).map(|choice| literal(&choice.value)).collect();
+        if shape.choices.len() > MAX_CHOICES {
             words.push("…".to_owned());
         }
         return Some(words.join(" | "));
     }
-    let kinds = shape.kinds.iter().filter(|kind| with_null || **kind != Kind::Null || shape.kinds.len() == 1);
-    let words: Vec<_> = kinds.map(|kind| kind_words(*kind, shape)).collect();
+    let kinds =
+        shape.types.iter().filter(|kind| with_null || **kind != JsonType::Null || shape.types.len() == 1);
+    let words: Vec<_> = kinds.map(|kind| type_name(*kind, shape)).collect();
     (!words.is_empty()).then(|| words.join(" | "))
 }
 
-fn kind_words(kind: Kind, shape: &Shape) -> String {
+fn type_name(kind: JsonType, shape: &ValueShape) -> String {
     match kind {
-        Kind::String => "str".to_owned(),
-        Kind::Integer => "int".to_owned(),
-        Kind::Number => "float".to_owned(),
-        Kind::Boolean => "bool".to_owned(),
-        Kind::Null => "null".to_owned(),
-        Kind::Object => "object".to_owned(),
-        Kind::Array => match shape.items.as_ref().and_then(|items| type_words(items, true)) {
+        JsonType::String => "str".to_owned(),
+        JsonType::Integer => "int".to_owned(),
+        JsonType::Number => "float".to_owned(),
+        JsonType::Boolean => "bool".to_owned(),
+        JsonType::Null => "null".to_owned(),
+        JsonType::Object => "object".to_owned(),
+        JsonType::Array => match shape.items.as_ref().and_then(|items| type_text(items, true)) {
             Some(words) if words.contains(' ') => format!("({words})[]"),
             Some(words) => format!("{words}[]"),
             None => "list".to_owned(),
@@ -87,22 +90,22 @@ fn kind_words(kind: Kind, shape: &Shape) -> String {
 }
 
 /// Names what a tool returns, one level deep.
-fn result_words(shape: &Shape) -> String {
-    if !shape.is_only(Kind::Object) || shape.properties.is_empty() {
-        return type_words(shape, true).unwrap_or_else(|| "any".to_owned());
+fn result_type(shape: &ValueShape) -> String {
+    if !shape.is_exactly(JsonType::Object) || shape.properties.is_empty() {
+        return type_text(shape, true).unwrap_or_else(|| "any".to_owned());
     }
     let members = shape.properties.iter().map(|property| {
         let optional = if property.required { "" } else { "?" };
-        let words = type_words(&property.shape, property.required);
+        let words = type_text(&property.shape, property.required);
         let words = words.map(|words| format!(": {words}")).unwrap_or_default();
-        format!("{}{optional}{words}", visible_line(&property.name))
+        format!("{}{optional}{words}", escape_line(&property.name))
     });
     format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
 }
 
 /// Writes a value as one would type it in a program.
-pub(crate) fn literal(value: &Raw) -> String {
-    visible_line(value.as_str()).into_owned()
+pub(crate) fn literal(value: &RawJson) -> String {
+    escape_line(value.as_str()).into_owned()
 }
 
 #[cfg(test)]
@@ -113,7 +116,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, schema: &str, expected: &str) {
-        let tool = Tool::new(name, Raw::parse(schema.to_owned()).unwrap());
+        let tool = Tool::new(name, RawJson::parse(schema.to_owned()).unwrap());
         assert_eq!(tool_signature(&tool), expected, "{schema}");
     }
 
@@ -155,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_result_with_a_schema_is_part_of_the_signature() {
-        let mut tool = Tool::new("f", Raw::EMPTY_OBJECT);
+        let mut tool = Tool::new("f", RawJson::EMPTY_OBJECT);
         for (schema, words) in [
             (
                 r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{}},"required":["a"]}"#,
@@ -164,7 +167,7 @@ mod tests {
             (r#"{"type":"array","items":{"type":"object"}}"#, "object[]"),
             ("{}", "any"),
         ] {
-            tool.output_schema = Some(Raw::parse(schema).unwrap());
+            tool.output_schema = Some(RawJson::parse(schema).unwrap());
             assert_eq!(tool_signature(&tool), format!("f() -> {words}"));
         }
     }

@@ -1,17 +1,17 @@
 //! The terminal: what a person sees, and what a peer can never make of it.
 
+mod escape;
+mod output_layout;
 mod progress;
 mod screen;
-mod sheet;
 mod style;
 mod table;
-mod visible;
 mod width;
 
-pub(crate) use self::progress::Stage;
-pub(crate) use self::screen::Screen;
-pub(crate) use self::sheet::Sheet;
-pub(crate) use self::style::Style;
-pub(crate) use self::table::{table, table_by_first};
-pub(crate) use self::visible::{first_line, steers, visible, visible_line};
-pub(crate) use self::width::{columns_of, fit, pad, terminal_columns, wrap};
+pub(crate) use self::escape::{escape_line, escape_text, first_line, is_unsafe_char};
+pub(crate) use self::output_layout::OutputLayout;
+pub(crate) use self::progress::CallProgress;
+pub(crate) use self::screen::StderrScreen;
+pub(crate) use self::style::TextStyle;
+pub(crate) use self::table::{table, table_keeping_first_column};
+pub(crate) use self::width::{display_width, pad, terminal_columns, truncate_to_width, wrap};

@@ -1,60 +1,60 @@
-use super::visible::first_line;
-use super::width::{columns_of, fit};
+use super::escape::first_line;
+use super::width::{display_width, truncate_to_width};
 
 /// How wide the bar itself is.
-const BAR: usize = 20;
+const BAR_COLUMNS: usize = 20;
 
 /// How far a call is, as its server says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Stage {
+pub(crate) struct CallProgress {
     pub(crate) progress: f64,
     pub(crate) total: Option<f64>,
     pub(crate) message: Option<String>,
 }
 
-impl Stage {
+impl CallProgress {
     /// Draws a bar with what there is to say, on one line of at most so many columns.
-    pub(crate) fn bar(&self, columns: usize) -> String {
-        let line = match self.share() {
+    pub(crate) fn render_bar(&self, columns: usize) -> String {
+        let line = match self.fraction() {
             Some(share) => {
                 // The share is between 0 and 1, so that the count is between 0 and the width.
-                let filled = (share * BAR as f64) as usize;
-                let (full, empty) = ("#".repeat(filled), "-".repeat(BAR - filled));
-                format!("[{full}{empty}] {:3.0}% {}", share * 100.0, self.words())
+                let filled = (share * BAR_COLUMNS as f64) as usize;
+                let (full, empty) = ("#".repeat(filled), "-".repeat(BAR_COLUMNS - filled));
+                format!("[{full}{empty}] {:3.0}% {}", share * 100.0, self.to_text())
             }
-            None => self.words(),
+            None => self.to_text(),
         };
         // The last column stays free: some terminals begin a new line when it is filled.
-        fit(line.trim_end(), columns.saturating_sub(1))
+        truncate_to_width(line.trim_end(), columns.saturating_sub(1))
     }
 
     /// Says the same in words, for those who read a log.
-    pub(crate) fn words(&self) -> String {
-        let total = self.total.map(|total| format!("/{}", number(total))).unwrap_or_default();
+    pub(crate) fn to_text(&self) -> String {
+        let total = self.total.map(|total| format!("/{}", format_number(total))).unwrap_or_default();
         let message = self.message.as_deref().map(first_line).filter(|line| !line.is_empty());
         let message = message.map(|message| format!(" {message}")).unwrap_or_default();
-        format!("{}{total}{message}", number(self.progress))
+        format!("{}{total}{message}", format_number(self.progress))
     }
 
-    fn share(&self) -> Option<f64> {
+    fn fraction(&self) -> Option<f64> {
         let total = self.total.filter(|total| *total > 0.0)?;
         Some((self.progress / total).clamp(0.0, 1.0)).filter(|share| share.is_finite())
     }
 }
 
 /// Writes a number with no more digits than it needs.
-fn number(number: f64) -> String {
+fn format_number(number: f64) -> String {
     let text = format!("{number:.2}");
     let short = text.trim_end_matches('0').trim_end_matches('.');
-    if columns_of(short) > 20 { format!("{number:e}") } else { short.to_owned() }
+    if display_width(short) > 20 { format!("{number:e}") } else { short.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn stage(progress: f64, total: Option<f64>, message: Option<&str>) -> Stage {
-        Stage { progress, total, message: message.map(str::to_owned) }
+    fn stage(progress: f64, total: Option<f64>, message: Option<&str>) -> CallProgress {
+        CallProgress { progress, total, message: message.map(str::to_owned) }
     }
 
     #[test]
@@ -69,9 +69,9 @@ mod tests {
             (stage(7.0, Some(0.0), None), "7/0"),
             (stage(1e300, Some(2e300), None), "[##########----------]  50% 1e300/2e300"),
         ] {
-            assert_eq!(stage.bar(80), bar, "{stage:?}");
+            assert_eq!(stage.render_bar(80), bar, "{stage:?}");
         }
         let long = stage(1.0, Some(2.0), Some(&"word ".repeat(50)));
-        assert_eq!(columns_of(&long.bar(60)), 59);
+        assert_eq!(display_width(&long.render_bar(60)), 59);
     }
 }

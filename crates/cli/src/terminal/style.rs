@@ -2,17 +2,17 @@ use std::io::IsTerminal;
 
 /// Whether words may be emphasised, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Style {
-    coloured: bool,
+pub(crate) struct TextStyle {
+    colored: bool,
 }
 
-impl Style {
+impl TextStyle {
     /// Words as they are.
-    pub(crate) const PLAIN: Self = Self { coloured: false };
+    pub(crate) const PLAIN: Self = Self { colored: false };
 
     /// Emphasis where a person looks at a stream that can show it, and did not ask for none.
-    pub(crate) fn of(stream: &impl IsTerminal) -> Self {
-        Self { coloured: stream.is_terminal() && wants_colour(|name| std::env::var(name).ok()) }
+    pub(crate) fn for_stream(stream: &impl IsTerminal) -> Self {
+        Self { colored: stream.is_terminal() && wants_color(|name| std::env::var(name).ok()) }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -23,7 +23,7 @@ impl Style {
         self.sgr("2", text)
     }
 
-    pub(crate) fn good(self, text: &str) -> String {
+    pub(crate) fn success(self, text: &str) -> String {
         self.sgr("32", text)
     }
 
@@ -31,17 +31,17 @@ impl Style {
         self.sgr("33", text)
     }
 
-    pub(crate) fn bad(self, text: &str) -> String {
+    pub(crate) fn error(self, text: &str) -> String {
         self.sgr("31", text)
     }
 
     fn sgr(self, code: &str, text: &str) -> String {
-        if self.coloured && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colored && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
 /// Asks the environment: `NO_COLOR` by the convention of that name, and a terminal that can do nothing.
-fn wants_colour(variable: impl Fn(&str) -> Option<String>) -> bool {
+fn wants_color(variable: impl Fn(&str) -> Option<String>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && variable("TERM").as_deref() != Some("dumb")
 }
@@ -60,9 +60,9 @@ mod tests {
             ("LANG", "C", true),
         ] {
             let asked = |asked: &str| (asked == name).then(|| value.to_owned());
-            assert_eq!(wants_colour(asked), wanted, "{name}={value}");
+            assert_eq!(wants_color(asked), wanted, "{name}={value}");
         }
-        assert_eq!(Style::PLAIN.bold("x"), "x");
-        assert_eq!(Style { coloured: true }.bold("x"), "\x1b[1mx\x1b[0m");
+        assert_eq!(TextStyle::PLAIN.bold("x"), "x");
+        assert_eq!(TextStyle { colored: true }.bold("x"), "\x1b[1mx\x1b[0m");
     }
 }

@@ -1,20 +1,20 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// What is taken for the width of a terminal that does not tell.
-pub(crate) const USUAL_COLUMNS: usize = 80;
+pub(crate) const DEFAULT_COLUMNS: usize = 80;
 
 /// Below this nothing is readable, so that nothing is fitted into less.
-const FEWEST_COLUMNS: usize = 20;
+const MIN_COLUMNS: usize = 20;
 
 /// Returns how many columns a line takes.
-pub(crate) fn columns_of(line: &str) -> usize {
+pub(crate) fn display_width(line: &str) -> usize {
     line.width()
 }
 
 /// Returns how many columns the terminal has that standard output or standard error is, or the usual number.
 pub(crate) fn terminal_columns() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    asked_columns().or(told).filter(|columns| *columns > 0).unwrap_or(USUAL_COLUMNS).max(FEWEST_COLUMNS)
+    asked_columns().or(told).filter(|columns| *columns > 0).unwrap_or(DEFAULT_COLUMNS).max(MIN_COLUMNS)
 }
 
 #[cfg(unix)]
@@ -30,8 +30,8 @@ fn asked_columns() -> Option<usize> {
 }
 
 /// Cuts a line to a number of columns, marking that it was cut.
-pub(crate) fn fit(line: &str, columns: usize) -> String {
-    if columns_of(line) <= columns {
+pub(crate) fn truncate_to_width(line: &str, columns: usize) -> String {
+    if display_width(line) <= columns {
         return line.to_owned();
     }
     let mut kept = String::new();
@@ -52,7 +52,7 @@ pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut width = 0;
     for word in line.split(' ') {
-        let wide = columns_of(word);
+        let wide = display_width(word);
         if wrapped.is_empty() {
             width = wide;
         } else if width + 1 + wide > columns {
@@ -70,7 +70,7 @@ pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> String {
 
 /// Adds spaces until a line takes a number of columns.
 pub(crate) fn pad(line: &str, columns: usize) -> String {
-    let missing = columns.saturating_sub(columns_of(line));
+    let missing = columns.saturating_sub(display_width(line));
     format!("{line}{}", " ".repeat(missing))
 }
 
@@ -102,7 +102,7 @@ mod tests {
             ("", 0, ""),
             ("x", 0, "…"),
         ] {
-            assert_eq!(fit(line, columns), fitted, "{line} {columns}");
+            assert_eq!(truncate_to_width(line, columns), fitted, "{line} {columns}");
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         _ => return Err("write a whole number and a unit: 500ms, 5s, 2m or 1h".to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| "the number is missing or too large".to_owned())?;
-    let total = number.checked_mul(millis).filter(|total| *total <= LONGEST_MILLIS);
+    let total = number.checked_mul(millis).filter(|total| *total <= MAX_MILLIS);
     total.map(Duration::from_millis).ok_or_else(|| "at most 8760h, which is a year".to_owned())
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
 }
 
 /// Clocks and timers take what is added to them up to here without complaint.
-const LONGEST_MILLIS: u64 = 8_760 * 3_600_000;
+const MAX_MILLIS: u64 = 8_760 * 3_600_000;
 
 #[cfg(test)]
 mod tests {
@@ -45,7 +45,7 @@ mod tests {
             ("5s", Some(5_000)),
             ("2m", Some(120_000)),
             ("1h", Some(3_600_000)),
-            ("8760h", Some(LONGEST_MILLIS)),
+            ("8760h", Some(MAX_MILLIS)),
             ("8761h", None),
             ("99999999999999999999s", None),
             ("18446744073709551615h", None),

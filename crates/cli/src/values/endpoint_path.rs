@@ -11,7 +11,7 @@ pub(crate) fn parse_endpoint_path(text: &str) -> Result<String, String> {
             "write a path such as /mcp: a slash, then letters, digits and any of / - . _ ~".to_owned()
         );
     }
-    if [health::ALIVE, health::READY, health::METRICS].contains(&text) {
+    if [health::LIVENESS_PATH, health::READINESS_PATH, health::METRICS_PATH].contains(&text) {
         return Err("this path answers whether the server is well".to_owned());
     }
     Ok(text.to_owned())

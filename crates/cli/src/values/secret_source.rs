@@ -3,7 +3,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 /// No secret is longer, so that a wrong file is not read to its end.
-const LONGEST: u64 = 64 << 10;
+const MAX_SECRET_BYTES: u64 = 64 << 10;
 
 /// Where a value comes from that should not stand on the command line, which everybody on the machine can read.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl SecretSource {
             }
             Self::File(path) => {
                 let mut text = String::new();
-                let read =
-                    std::fs::File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+                let read = std::fs::File::open(path)
+                    .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text));
                 read.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
                 let line = text.lines().next().unwrap_or_default().trim();
                 if line.is_empty() {
@@ -56,7 +56,7 @@ impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Literal(_) => f.write_str("Literal(…)"),
-            Self::Variable(name) => f.debug_tuple("Variable").field(name).finish(),
+            Self::Variable(name) => f.debug_tuple("EnvVariable").field(name).finish(),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
         }
     }

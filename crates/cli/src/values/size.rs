@@ -14,16 +14,16 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     };
     let number: usize = number.parse().map_err(|_| "the number is missing or too large".to_owned())?;
     match number.checked_mul(bytes) {
-        Some(size @ SMALLEST..=LARGEST) => Ok(size),
+        Some(size @ MIN_MESSAGE_SIZE..=MAX_MESSAGE_SIZE) => Ok(size),
         _ => Err("at least 1KiB and at most 1GiB".to_owned()),
     }
 }
 
 /// A handshake must fit.
-const SMALLEST: usize = 1 << 10;
+const MIN_MESSAGE_SIZE: usize = 1 << 10;
 
 /// A peer can make us hold this much on each connection.
-const LARGEST: usize = 1 << 30;
+const MAX_MESSAGE_SIZE: usize = 1 << 30;
 
 #[cfg(test)]
 mod tests {

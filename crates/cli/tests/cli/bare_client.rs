@@ -9,13 +9,13 @@ use crate::process::DEADLINE;
 
 /// A response that was read to its end.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl HttpReply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -31,20 +31,20 @@ impl Reply {
 
 /// Sends a request on a connection of its own; headers may replace those that are usual.
 #[track_caller]
-pub(crate) fn send(address: SocketAddr, start: &str, headers: &[(&str, &str)], body: &str) -> Reply {
-    let mut connection = Connection::open(address);
+pub(crate) fn send(address: SocketAddr, start: &str, headers: &[(&str, &str)], body: &str) -> HttpReply {
+    let mut connection = RawConnection::open(address);
     connection.write(&request(address, start, headers, body));
     connection.reply()
 }
 
 #[track_caller]
-pub(crate) fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Reply {
+pub(crate) fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> HttpReply {
     send(address, &format!("GET {path}"), headers, "")
 }
 
 /// Posts a message to the endpoint, with the headers that its revision wants.
 #[track_caller]
-pub(crate) fn post(address: SocketAddr, message: &Value, headers: &[(&str, &str)]) -> Reply {
+pub(crate) fn post(address: SocketAddr, message: &Value, headers: &[(&str, &str)]) -> HttpReply {
     let mut all = mirror_headers(message);
     all.extend_from_slice(headers);
     send(address, "POST /mcp", &all, &message.to_string())
@@ -77,12 +77,12 @@ pub(crate) fn request(address: SocketAddr, start: &str, headers: &[(&str, &str)]
 }
 
 /// A connection that stays open as long as a test wants.
-pub(crate) struct Connection {
+pub(crate) struct RawConnection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Connection {
+impl RawConnection {
     #[track_caller]
     pub(crate) fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
@@ -129,11 +129,11 @@ impl Connection {
     }
 
     #[track_caller]
-    fn reply(&mut self) -> Reply {
+    fn reply(&mut self) -> HttpReply {
         let text = self.read_to_end();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, head: head.to_owned(), body: body.to_owned() }
+        HttpReply { status, head: head.to_owned(), body: body.to_owned() }
     }
 }
 

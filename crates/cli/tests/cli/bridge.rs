@@ -8,20 +8,20 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
 
 use crate::bare_client::{get, post};
-use crate::client::{Peer, WAYS};
+use crate::client::{TRANSPORTS, TestPeer};
 use crate::messages::{call, initialize, initialized, legacy, lines, modern, parse_lines};
-use crate::process::{DEADLINE, Finished, Running, file, folder, run};
+use crate::process::{DEADLINE, FinishedCommand, RunningCommand, file, folder, run};
 
 /// The command, as a program that another one starts.
 const TRUNKLINE: &str = env!("CARGO_BIN_EXE_trunkline");
 
 /// The words by which a bridge reaches a peer.
-fn upstream(peer: &Peer, way: &str) -> Vec<String> {
+fn upstream(peer: &TestPeer, way: &str) -> Vec<String> {
     peer.command(way, &["bridge"])
 }
 
 /// Runs a command of the client against a bridge that it starts.
-fn through_pipes(era: &str, words: &[&str], bridge: &[String]) -> Finished {
+fn through_pipes(era: &str, words: &[&str], bridge: &[String]) -> FinishedCommand {
     let bridge: Vec<&str> = bridge.iter().map(String::as_str).collect();
     run(&[words, &["--era", era, "--", TRUNKLINE], &bridge].concat(), "")
 }
@@ -31,8 +31,8 @@ const BOOKED: &str = "Accept {\"name\":\"Ann\",\"guests\":2,\"seat\":\"w\",\"vip
 
 #[test]
 fn clients_of_both_eras_use_servers_of_both_eras_over_pipes() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let bridge = upstream(&peer, way);
         for era in ["modern", "legacy"] {
             let booked = through_pipes(era, BOOK, &bridge);
@@ -43,8 +43,8 @@ fn clients_of_both_eras_use_servers_of_both_eras_over_pipes() {
 
 #[test]
 fn clients_of_both_eras_use_servers_of_both_eras_over_http() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let bridge = upstream(&peer, way);
         let (running, address) = over_http(&format!("bridge_http_{way}"), &bridge);
         for client in [
@@ -63,12 +63,12 @@ fn clients_of_both_eras_use_servers_of_both_eras_over_http() {
 
 /// Starts a bridge on a free port, and waits until it is ready.
 #[track_caller]
-fn over_http(test: &str, bridge: &[String]) -> (Running, SocketAddr) {
+fn over_http(test: &str, bridge: &[String]) -> (RunningCommand, SocketAddr) {
     let port_file = folder(test).join("address");
     let (name, rest) = bridge.split_first().unwrap();
     let fixed = [&**name, "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let mut running = Running::start(&[&fixed[..], &rest].concat());
+    let mut running = RunningCommand::start(&[&fixed[..], &rest].concat());
     running.wait_for("listens on");
     let address = std::fs::read_to_string(&port_file).unwrap().trim_end().parse().unwrap();
     (running, address)
@@ -111,7 +111,7 @@ fn lines_of_every_revision_go_through_and_what_the_server_says_of_itself_is_unto
 
 /// Reads what a bridge that ended in order has answered, in the order of the requests.
 #[track_caller]
-fn answers(finished: &Finished) -> Vec<serde_json::Value> {
+fn answers(finished: &FinishedCommand) -> Vec<serde_json::Value> {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
     let mut answers = parse_lines(&finished.stdout);
     answers.sort_by_key(|answer| answer["id"].as_u64());
@@ -143,13 +143,13 @@ fn a_client_is_shown_what_the_server_would_show_it_itself() {
 
 #[test]
 fn a_caller_who_gives_up_ends_the_call_at_the_server() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let bridge = upstream(&peer, way);
         let bridge: Vec<&str> = bridge.iter().map(String::as_str).collect();
         for era in ["modern", "legacy"] {
             let words = [&["call", "wait", "-v", "--era", era, "--", TRUNKLINE], &bridge[..]].concat();
-            let mut running = Running::start(&words);
+            let mut running = RunningCommand::start(&words);
             running.wait_for("progress: 1/4 working");
             peer.wait_for("called");
             running.signal(Signal::INT);
@@ -195,7 +195,7 @@ fn credentials_are_shown_to_the_server_and_asked_of_the_callers() {
     let tokens = file(&here, "tokens", "ann upstream-token-of-ann\n", 0o600);
     let mine = file(&here, "mine", "upstream-token-of-ann\n", 0o600);
     let others = file(&here, "others", "bob downstream-token-of-bob\n", 0o600);
-    let (_server, server) = Running::serve("bridge_behind", &["--auth", &format!("bearer:{tokens}")]);
+    let (_server, server) = RunningCommand::serve("bridge_behind", &["--auth", &format!("bearer:{tokens}")]);
     let url = format!("http://{server}/mcp");
     let refused = run(&["bridge", &url], "");
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{refused:?}");
@@ -250,7 +250,7 @@ fn nothing_outlives_a_bridge_however_it_ends() {
             continue;
         }
         let words = ["bridge", "--", &server[0], &server[1], &server[2]];
-        let mut running = Running::start(&words);
+        let mut running = RunningCommand::start(&words);
         running.write(&lines(&[initialize()]));
         assert!(running.read_line().contains("protocolVersion"));
         let finished = match ending {
@@ -272,7 +272,7 @@ fn an_interrupt_ends_a_bridge_that_is_still_connecting() {
         "echo $$ >'{0}.new'; mv '{0}.new' '{0}'; trap '' TERM INT; while true; do sleep 1; done",
         ready.display()
     );
-    let running = Running::start(&["bridge", "--", "sh", "-c", &script]);
+    let running = RunningCommand::start(&["bridge", "--", "sh", "-c", &script]);
     let began = Instant::now();
     while !ready.exists() {
         assert!(began.elapsed() < DEADLINE, "the program was not started");

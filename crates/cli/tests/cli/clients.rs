@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::process::{Finished, file, folder, run_at_home};
+use crate::process::{FinishedCommand, file, folder, run_at_home};
 
 /// The clients that have a file of a person, with a sample of it and the path within a home folder.
 const CLIENTS: &[(&str, &str, &str)] = &[
@@ -137,11 +137,11 @@ fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
     file(&home.join(".cursor"), "mcp.json", "{ broken", 0o600);
     let told = done(&["import", "--all", "--config", "third.toml"], &home);
     assert!(told.contains("Cursor cannot be used: ") && told.contains("taken    memory"), "{told}");
-    let Finished { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
+    let FinishedCommand { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains(".cursor/mcp.json:1:"), "{stderr}");
     std::fs::remove_file(home.join(".cursor/mcp.json")).unwrap();
-    let Finished { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
+    let FinishedCommand { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("no servers of Cursor were found\nhint: it was looked for at "), "{stderr}");
     let wrong = run_at_home(&["import", "emacs"], &home, &[]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::process::{Finished, folder, run, run_with};
+use crate::process::{FinishedCommand, folder, run, run_with};
 
 const FILE: &str = r#"
 [commands.greet]
@@ -47,7 +47,7 @@ fn described(test: &str, text: &str) -> (PathBuf, String) {
 }
 
 #[track_caller]
-fn told(args: &[&str], config: &str) -> Finished {
+fn run_command(args: &[&str], config: &str) -> FinishedCommand {
     run(&[args, &["--config", config]].concat(), "")
 }
 
@@ -68,7 +68,7 @@ fn a_described_command_runs_from_the_terminal() {
         (&["run", "make", "file=made"], 1, "", "the server wants to ask something"),
         (&["run", "make", "file=made", "--answer", "decline"], 1, "", "the user declined"),
     ] {
-        let finished = told(args, &config);
+        let finished = run_command(args, &config);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(code), stdout), "{args:?}: {finished:?}");
         assert!(finished.stderr.contains(stderr), "{args:?}: {finished:?}");
     }
@@ -76,10 +76,10 @@ fn a_described_command_runs_from_the_terminal() {
     let braces = run_with(&["run", "fail", "--config", &config], &[("SECRET", "{name}")], "");
     assert!(braces.code == Some(1) && braces.stderr.contains("no luck {name}"), "{braces:?}");
     assert!(!folder.join("made").exists());
-    let made = told(&["run", "make", "file=made", "--answer", "confirm:=true"], &config);
+    let made = run_command(&["run", "make", "file=made", "--answer", "confirm:=true"], &config);
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(folder.join("made").exists(), "it runs in the folder of the file");
-    let json = told(&["run", "count", "n=2", "--json"], &config);
+    let json = run_command(&["run", "count", "n=2", "--json"], &config);
     let result: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(result["structuredContent"], json!({ "n": 2 }));
     assert_eq!(result["_meta"]["trunkline/stderr"], "2 lines\n");
@@ -88,7 +88,7 @@ fn a_described_command_runs_from_the_terminal() {
 #[test]
 fn a_described_command_is_explained() {
     let (_, config) = described("described-explain", FILE);
-    let plain = told(&["explain", "greet", "name=a b"], &config);
+    let plain = run_command(&["explain", "greet", "name=a b"], &config);
     assert_eq!(plain.code, Some(0), "{plain:?}");
     let secret = [("SECRET", "sentinel{x}")];
     let none = run_with(&["explain", "fail", "--config", &config], &secret, "");
@@ -110,7 +110,7 @@ fn a_described_command_is_explained() {
     ] {
         assert!(plain.stdout.contains(part), "{part}:\n{}", plain.stdout);
     }
-    let json = told(&["explain", "make", "file=x", "--json"], &config);
+    let json = run_command(&["explain", "make", "file=x", "--json"], &config);
     let told_of: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(told_of["argv"], json!(["touch", "x"]));
     assert_eq!(told_of["asks"], "Make x?");
@@ -119,7 +119,7 @@ fn a_described_command_is_explained() {
         (&json!([]), &Value::Null)
     );
     assert_eq!((&told_of["allowed"], &told_of["policy"]), (&json!(false), &json!("denied by `deny make`")));
-    assert_eq!(told(&["explain", "make", "file=-x"], &config).code, Some(2));
+    assert_eq!(run_command(&["explain", "make", "file=-x"], &config).code, Some(2));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn mistakes_in_descriptions_are_told_with_their_place() {
     ] {
         let (_, config) = described("described-mistakes", text);
         for args in [&["run", "a"][..], &["explain", "a"], &["serve", "--stdio"]] {
-            let finished = told(args, &config);
+            let finished = run_command(args, &config);
             assert_eq!(finished.code, Some(3), "{text}: {finished:?}");
             assert!(finished.stderr.contains(expected), "{text}: {}", finished.stderr);
         }
@@ -238,7 +238,7 @@ fn the_files_of_the_guide_are_read_and_its_commands_explained() {
             .collect();
         assert!(!names.is_empty(), "{document} describes commands");
         for name in names {
-            let explained = told(&["explain", name], &config);
+            let explained = run_command(&["explain", name], &config);
             assert_eq!(explained.code, Some(0), "{document}: {name}: {explained:?}");
         }
     }

@@ -3,13 +3,13 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::bare_client::{Connection, get, mirror_headers, post, request, send};
+use crate::bare_client::{RawConnection, get, mirror_headers, post, request, send};
 use crate::messages::{call, initialize, initialized, legacy, modern, parse_lines};
-use crate::process::{Running, file, folder, run};
+use crate::process::{RunningCommand, file, folder, run};
 
 #[test]
 fn a_legacy_session_and_a_modern_call_are_served_on_one_path() {
-    let (running, address) = Running::serve("both_eras", &[]);
+    let (running, address) = RunningCommand::serve("both_eras", &[]);
     let opened = post(address, &initialize(), &[]);
     assert_eq!(opened.status, 200, "{opened:?}");
     let session = [
@@ -38,11 +38,11 @@ fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
         (&["--only-streamable"], [404, 404, 404, 404]),
         (&["--sse-path", "/mcp/sse", "--ws-path", "/other"], [404, 400, 404, 426]),
     ] {
-        let (_running, address) = Running::serve("other_transports", args);
+        let (_running, address) = RunningCommand::serve("other_transports", args);
         let lines = ["GET /sse", "POST /messages", "GET /ws", "GET /other"];
         for (line, expected) in lines.into_iter().zip(expected) {
             // A stream does not end, so that its head is all there is to wait for.
-            let mut connection = Connection::open(address);
+            let mut connection = RawConnection::open(address);
             connection.write(&request(address, line, &[], ""));
             connection.read_until("\r\n");
             assert!(connection.seen().starts_with(&format!("HTTP/1.1 {expected} ")), "{args:?} {line}");
@@ -52,8 +52,8 @@ fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
 
 #[test]
 fn more_callers_are_served_than_a_shell_has_given_descriptors() {
-    let (_running, address) = Running::serve_with_descriptors("few_descriptors", 64);
-    let mut callers: Vec<_> = (0..200).map(|_| Connection::open(address)).collect();
+    let (_running, address) = RunningCommand::serve_with_descriptors("few_descriptors", 64);
+    let mut callers: Vec<_> = (0..200).map(|_| RawConnection::open(address)).collect();
     for caller in &mut callers {
         caller.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
     }
@@ -70,7 +70,7 @@ fn tls_is_spoken_with_a_certificate_and_its_key() {
     let folder = folder("tls_files");
     let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
     let key = file(&folder, "key.pem", &made.signing_key.serialize_pem(), 0o600);
-    let (running, address) = Running::serve("tls", &["--tls", &certificate, &key]);
+    let (running, address) = RunningCommand::serve("tls", &["--tls", &certificate, &key]);
     running.signal(Signal::TERM);
     let finished = running.wait();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -79,7 +79,7 @@ fn tls_is_spoken_with_a_certificate_and_its_key() {
 
 #[test]
 fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server() {
-    let (running, address) = Running::serve("banner", &[]);
+    let (running, address) = RunningCommand::serve("banner", &[]);
     let port_file = running.port_file.clone();
     assert!(port_file.exists());
     running.signal(Signal::INT);
@@ -99,7 +99,7 @@ fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server(
 
 #[test]
 fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
-    let (running, address) = Running::serve("ready_fd", &["--ready-fd", "1"]);
+    let (running, address) = RunningCommand::serve("ready_fd", &["--ready-fd", "1"]);
     assert_eq!(running.read_line().trim_end(), address.to_string());
     assert_eq!(get(address, "/healthz", &[]).status, 200);
     let closed = run(&["serve", "--no-config", "--http", "127.0.0.1:0", "--ready-fd", "99"], "");
@@ -109,7 +109,7 @@ fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
 
 #[test]
 fn a_log_of_json_is_nothing_but_json() {
-    let (running, address) = Running::serve("json_log", &["--log-format", "json"]);
+    let (running, address) = RunningCommand::serve("json_log", &["--log-format", "json"]);
     running.signal(Signal::TERM);
     let log = parse_lines(&running.wait().stderr);
     let ready = log.iter().find(|line| line["message"] == "ready").unwrap();
@@ -118,7 +118,7 @@ fn a_log_of_json_is_nothing_but_json() {
 
 #[test]
 fn probes_answer_while_the_server_is_well() {
-    let (_running, address) = Running::serve("probes", &[]);
+    let (_running, address) = RunningCommand::serve("probes", &[]);
     let alive = get(address, "/healthz", &[]);
     assert_eq!((alive.status, alive.body.as_str()), (200, "ok"));
     let ready = get(address, "/readyz", &[]);
@@ -130,7 +130,7 @@ fn probes_answer_while_the_server_is_well() {
 
 #[test]
 fn pages_and_names_from_elsewhere_reach_nothing() {
-    let (_running, address) = Running::serve("foreign", &[]);
+    let (_running, address) = RunningCommand::serve("foreign", &[]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     for foreign in [
         ("Origin", "http://evil.example"),
@@ -150,7 +150,7 @@ fn pages_and_names_from_elsewhere_reach_nothing() {
 
 #[test]
 fn a_name_and_an_origin_that_are_refused_are_told_once_with_the_reason() {
-    let (running, address) = Running::serve("foreign_warned", &[]);
+    let (running, address) = RunningCommand::serve("foreign_warned", &[]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     for foreign in ["one.example", "two.example"] {
         assert_eq!(post(address, &message, &[("Host", foreign)]).status, 403);
@@ -171,7 +171,7 @@ fn a_name_and_an_origin_that_are_refused_are_told_once_with_the_reason() {
 #[test]
 fn names_and_origins_that_are_allowed_pass() {
     let options = ["--allow-origin", "https://app.example", "--allow-host", "mcp.example"];
-    let (_running, address) = Running::serve("allowed", &options);
+    let (_running, address) = RunningCommand::serve("allowed", &options);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     let by_name = [("Origin", "https://app.example"), ("Host", "mcp.example:443")];
     let answer = post(address, &message, &by_name);
@@ -183,7 +183,7 @@ fn names_and_origins_that_are_allowed_pass() {
 
 #[test]
 fn any_address_of_the_loopback_can_be_reached_by_its_own_name() {
-    let mut running = Running::start(&["serve", "--http", "127.0.0.2:0", "--log-format", "json"]);
+    let mut running = RunningCommand::start(&["serve", "--http", "127.0.0.2:0", "--log-format", "json"]);
     let ready: serde_json::Value = serde_json::from_str(&running.wait_for("127.0.0.2:")).unwrap();
     let address = ready["url"].as_str().and_then(|url| url.strip_prefix("http://")?.strip_suffix("/mcp"));
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
@@ -193,7 +193,7 @@ fn any_address_of_the_loopback_can_be_reached_by_its_own_name() {
 #[test]
 fn a_token_opens_the_endpoint_and_the_probes_need_none() {
     let tokens = file(&folder("tokens-file"), "tokens", "ann 0123456789abcdef\n# bob is gone\n", 0o600);
-    let (running, address) = Running::serve("tokens", &["--auth", &format!("bearer:{tokens}")]);
+    let (running, address) = RunningCommand::serve("tokens", &["--auth", &format!("bearer:{tokens}")]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     let refused = post(address, &message, &[]);
     assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")), "{refused:?}");
@@ -209,7 +209,7 @@ fn a_token_opens_the_endpoint_and_the_probes_need_none() {
 #[test]
 fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
     let (_running, address) =
-        Running::serve("options", &["--always-sse", "--path", "/tools", "--max-sessions", "1"]);
+        RunningCommand::serve("options", &["--always-sse", "--path", "/tools", "--max-sessions", "1"]);
     let message = initialize();
     let open = || send(address, "POST /tools", &mirror_headers(&message), &message.to_string());
     let first = open();
@@ -221,7 +221,7 @@ fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
 
 #[test]
 fn an_idle_session_ends_after_the_time_that_the_option_says() {
-    let (_running, address) = Running::serve("ttl", &["--session-ttl", "1ms"]);
+    let (_running, address) = RunningCommand::serve("ttl", &["--session-ttl", "1ms"]);
     let opened = post(address, &initialize(), &[]);
     let id = opened.header("mcp-session-id").unwrap();
     let ping = || post(address, &legacy(2, "ping", json!({})), &[("Mcp-Session-Id", id)]).status;
@@ -231,8 +231,8 @@ fn an_idle_session_ends_after_the_time_that_the_option_says() {
 
 #[test]
 fn one_connection_carries_several_requests() {
-    let (_running, address) = Running::serve("keep_alive", &[]);
-    let mut connection = Connection::open(address);
+    let (_running, address) = RunningCommand::serve("keep_alive", &[]);
+    let mut connection = RawConnection::open(address);
     for round in 0..3 {
         let message =
             modern(round, "tools/call", call("echo", json!({ "message": format!("round {round}") })));
@@ -251,7 +251,7 @@ fn only_the_variables_that_are_named_are_looked_at_and_no_value_is_logged() {
         ("env_other", &["--env", "OTHER"], 200),
         ("env", &["--env", "TENANT"], 400),
     ] {
-        let (running, address) = Running::serve(test, args);
+        let (running, address) = RunningCommand::serve(test, args);
         // A tab cannot be in a variable, so that the refusal shows that somebody looked.
         let answer = post(address, &message, &[("X-Env-Tenant", "sentinel\tvalue")]);
         assert_eq!(answer.status, status, "{test}: {answer:?}");

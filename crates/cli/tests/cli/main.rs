@@ -29,8 +29,8 @@ mod metrics;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod request_tracing;
+#[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod stdio;
-#[cfg(test)]
-mod trail;

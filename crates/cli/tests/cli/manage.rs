@@ -7,19 +7,19 @@ use serde_json::json;
 
 use crate::bare_client::post;
 use crate::messages::modern;
-use crate::process::{Finished, Running, file, folder, run_at_home};
+use crate::process::{FinishedCommand, RunningCommand, file, folder, run_at_home};
 
 /// Runs a command in a folder, and returns what it said if it succeeded.
 #[track_caller]
-fn done(words: &[&str], here: &Path) -> String {
+fn run_ok(words: &[&str], here: &Path) -> String {
     let finished = run_at_home(words, here, &[]);
     assert_eq!(finished.code, Some(0), "{words:?}: {finished:?}");
     finished.stdout + &finished.stderr
 }
 
 #[track_caller]
-fn refused(words: &[&str], here: &Path, code: i32) -> String {
-    let Finished { code: exit, stdout, stderr } = run_at_home(words, here, &[]);
+fn run_refused(words: &[&str], here: &Path, code: i32) -> String {
+    let FinishedCommand { code: exit, stdout, stderr } = run_at_home(words, here, &[]);
     assert_eq!((exit, stdout.as_str()), (Some(code), ""), "{words:?}: {stderr}");
     stderr
 }
@@ -33,23 +33,26 @@ fn servers_are_added_switched_and_removed_in_a_file_that_is_made() {
     let here = folder("manage_file");
     let config = here.join("trunkline.toml");
     let text = || std::fs::read_to_string(&config).unwrap();
-    let told = done(&["add", "files", "--", "npx", "-y", "files", "${HOME}/x y", "--flag"], &here);
+    let told = run_ok(&["add", "files", "--", "npx", "-y", "files", "${HOME}/x y", "--flag"], &here);
     assert_eq!(told, "added `files` to trunkline.toml; no hub runs from it\n");
     let url = "https://wiki.example.com/mcp";
-    done(&["add", "wiki", url, "--bearer", "env:WIKI", "--timeout", "30s", "--required"], &here);
-    done(&["add", "off", "--disabled", "--env", "A=env:B", "--env", "C", "--cwd", "sub", "--", "x"], &here);
+    run_ok(&["add", "wiki", url, "--bearer", "env:WIKI", "--timeout", "30s", "--required"], &here);
+    run_ok(&["add", "off", "--disabled", "--env", "A=env:B", "--env", "C", "--cwd", "sub", "--", "x"], &here);
     let files =
         "[servers.files]\ncommand = \"npx\"\nargs = [\"-y\", \"files\", \"${HOME}/x y\", \"--flag\"]\n";
     let wiki = "\n[servers.wiki]\nurl = \"https://wiki.example.com/mcp\"\n\
 headers = { authorization = \"Bearer ${WIKI}\" }\nrequired = true\ntimeout = \"30s\"\n";
     let off = "\n[servers.off]\ncommand = \"x\"\nenv = { A = \"${B}\", C = \"${C}\" }\ncwd = \"sub\"\nenabled = false\n";
     assert_eq!(text(), format!("{files}{wiki}{off}"));
-    assert_eq!(done(&["enable", "off"], &here), "`off` is enabled in trunkline.toml; no hub runs from it\n");
-    assert!(done(&["enable", "off"], &here).starts_with("`off` is enabled already"));
+    assert_eq!(
+        run_ok(&["enable", "off"], &here),
+        "`off` is enabled in trunkline.toml; no hub runs from it\n"
+    );
+    assert!(run_ok(&["enable", "off"], &here).starts_with("`off` is enabled already"));
     assert!(text().ends_with("enabled = true\n"));
-    assert_eq!(done(&["remove", "off"], &here), "removed `off` from trunkline.toml; no hub runs from it\n");
+    assert_eq!(run_ok(&["remove", "off"], &here), "removed `off` from trunkline.toml; no hub runs from it\n");
     assert_eq!(text(), format!("{files}{wiki}"));
-    done(&["add", "wiki", "wss://wiki.example.com/ws", "--replace"], &here);
+    run_ok(&["add", "wiki", "wss://wiki.example.com/ws", "--replace"], &here);
     assert_eq!(text(), format!("{files}\n[servers.wiki]\nurl = \"wss://wiki.example.com/ws\"\n"));
 }
 
@@ -59,7 +62,7 @@ fn the_file_that_is_found_or_named_is_changed_and_keeps_the_rest() {
     std::fs::create_dir(here.join(".vscode")).unwrap();
     let theirs = "{\n  // Mine.\n  \"servers\": {\n    \"a\": { \"command\": \"x\", \"odd\": [1] }\n  },\n  \"inputs\": []\n}\n";
     let found = file(&here, ".vscode/mcp.json", theirs, 0o644);
-    let told = done(&["add", "b", "https://h.example/mcp"], &here);
+    let told = run_ok(&["add", "b", "https://h.example/mcp"], &here);
     assert!(told.starts_with("added `b` to .vscode/mcp.json"), "{told}");
     let text = std::fs::read_to_string(&found).unwrap();
     assert!(
@@ -67,12 +70,12 @@ fn the_file_that_is_found_or_named_is_changed_and_keeps_the_rest() {
         "{text}"
     );
     let names: serde_json::Value =
-        serde_json::from_str(&done(&["servers", "--json"], &here).replace("no hub", "")).unwrap();
+        serde_json::from_str(&run_ok(&["servers", "--json"], &here).replace("no hub", "")).unwrap();
     assert_eq!(names["servers"][1]["reach"], "https://h.example/mcp", "{names}");
-    done(&["remove", "b"], &here);
+    run_ok(&["remove", "b"], &here);
     assert_eq!(std::fs::read_to_string(&found).unwrap(), theirs);
     // One that is named comes first, and is made if it is not there.
-    done(&["add", "b", "--config", "sub/other.toml", "--", "y"], &here);
+    run_ok(&["add", "b", "--config", "sub/other.toml", "--", "y"], &here);
     assert_eq!(
         std::fs::read_to_string(here.join("sub/other.toml")).unwrap(),
         "[servers.b]\ncommand = \"y\"\n"
@@ -86,7 +89,7 @@ fn servers_are_listed_without_starting_any() {
     let toml = "[servers.a]\ncommand = \"run\"\nargs = [\"--token\", \"canary-canary\"]\n\
 [servers.b]\nurl = \"https://h.example/mcp?key=${KEY}\"\nenabled = false\n[servers.c]\ncomand = \"x\"\n";
     file(&here, "trunkline.toml", toml, 0o600);
-    let Finished { code, stdout, stderr } = run_at_home(&["servers"], &here, &[]);
+    let FinishedCommand { code, stdout, stderr } = run_at_home(&["servers"], &here, &[]);
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(stderr, "no hub runs from trunkline.toml; `trunkline serve` starts one\n");
     let lines: Vec<&str> = stdout.lines().collect();
@@ -109,9 +112,9 @@ fn servers_are_listed_without_starting_any() {
 #[test]
 fn what_cannot_be_done_is_told_with_what_could() {
     let here = folder("manage_refusals");
-    let nothing = refused(&["servers"], &here, 3);
+    let nothing = run_refused(&["servers"], &here, 3);
     assert!(nothing.contains("no trunkline.toml here") && nothing.contains("`trunkline add`"), "{nothing}");
-    assert!(refused(&["remove", "x"], &here, 3).contains("no trunkline.toml here"));
+    assert!(run_refused(&["remove", "x"], &here, 3).contains("no trunkline.toml here"));
     let toml = "[servers.github]\ncommand = \"x\"\n";
     file(&here, "trunkline.toml", toml, 0o644);
     for (words, code, told) in [
@@ -136,10 +139,10 @@ fn what_cannot_be_done_is_told_with_what_could() {
         (&["add", " x", "--", "y"], 2, "1 to 64 characters"),
         (&["add", "x", "--transport", "carrier-pigeon", "https://h"], 2, "write http, sse or websocket"),
     ] {
-        let stderr = refused(words, &here, code);
+        let stderr = run_refused(words, &here, code);
         assert!(stderr.contains(told), "{words:?}: {stderr}");
     }
-    let json = refused(&["remove", "githab", "--json"], &here, 3);
+    let json = run_refused(&["remove", "githab", "--json"], &here, 3);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["exit"], 3, "{json}");
     assert_eq!(std::fs::read_to_string(here.join("trunkline.toml")).unwrap(), toml, "nothing was changed");
@@ -150,32 +153,32 @@ fn a_secret_is_written_only_where_nobody_else_reads_it() {
     let here = folder("manage_secrets");
     let config = here.join("trunkline.toml");
     let secret = ["add", "a", "https://h.example/mcp", "--header", "X-Api-Key: canary-canary"];
-    let told = done(&secret, &here);
+    let told = run_ok(&secret, &here);
     assert!(!told.contains("canary"), "{told}");
     assert_eq!(mode(&config), 0o600);
     assert!(std::fs::read_to_string(&config).unwrap().contains("canary-canary"));
     std::fs::write(&config, "").unwrap();
     std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let told = refused(&secret, &here, 3);
+    let told = run_refused(&secret, &here, 3);
     assert!(
         told.contains("header x-api-key would be written to trunkline.toml, which others can read"),
         "{told}"
     );
     assert!(told.contains("chmod 600 trunkline.toml") && !told.contains("canary"), "{told}");
-    done(&["add", "a", "https://h.example/mcp", "--header", "X-Api-Key: env:KEY"], &here);
+    run_ok(&["add", "a", "https://h.example/mcp", "--header", "X-Api-Key: env:KEY"], &here);
     assert_eq!(mode(&config), 0o644);
 }
 
 /// Runs a command beside a hub in the same folder, and returns what it said if it succeeded.
 #[track_caller]
-fn beside(words: &[&str], here: &Path) -> String {
+fn run_beside_hub(words: &[&str], here: &Path) -> String {
     let finished = run_at_home(words, here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
     assert_eq!(finished.code, Some(0), "{words:?}: {finished:?}");
     finished.stdout + &finished.stderr
 }
 
 #[track_caller]
-fn refused_beside(words: &[&str], here: &Path) -> (Option<i32>, String) {
+fn run_refused_beside_hub(words: &[&str], here: &Path) -> (Option<i32>, String) {
     let finished = run_at_home(words, here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
     assert_eq!(finished.stdout, "", "{words:?}: {finished:?}");
     (finished.code, finished.stderr)
@@ -183,8 +186,8 @@ fn refused_beside(words: &[&str], here: &Path) -> (Option<i32>, String) {
 
 /// What the hub says of one of its servers.
 #[track_caller]
-fn standing(here: &Path, server: &str) -> serde_json::Value {
-    let told = beside(&["servers", "--json"], here);
+fn server_state(here: &Path, server: &str) -> serde_json::Value {
+    let told = run_beside_hub(&["servers", "--json"], here);
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     let servers = told["servers"].as_array().unwrap();
     servers.iter().find(|known| known["name"] == server).cloned().unwrap_or_default()
@@ -200,7 +203,8 @@ fn a_running_hub_is_told_of_everything() {
     file(&here, "trunkline.toml", &toml, 0o600);
     let address = here.join("address");
     let words = ["serve", "--http", "127.0.0.1:0", "--port-file", address.to_str().unwrap()];
-    let mut running = Running::start_at_home(&words, &here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
+    let mut running =
+        RunningCommand::start_at_home(&words, &here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
     running.wait_for("listens on");
     let address = std::fs::read_to_string(address).unwrap().trim_end().parse().unwrap();
     let tools = || -> Vec<String> {
@@ -213,10 +217,10 @@ fn a_running_hub_is_told_of_everything() {
 
     // Added: it is there at once, since what there is was asked for.
     let clock = ["--", ourselves, "serve", "--stdio", "--no-config", "--builtin", "time"];
-    let told = beside(&[&["add", "clock"], &clock[..]].concat(), &here);
+    let told = run_beside_hub(&[&["add", "clock"], &clock[..]].concat(), &here);
     assert_eq!(told, "added `clock` to trunkline.toml; the running hub has it: ready, 2 tools\n");
     assert!(has("clock__now") && has("say__echo"));
-    let listed = beside(&["servers"], &here);
+    let listed = run_beside_hub(&["servers"], &here);
     assert!(listed.contains(&format!("serves http://{address}/mcp\n")), "{listed}");
     let row = |name: &str| {
         let line = listed.lines().find(|line| line.starts_with(name)).unwrap_or_default();
@@ -224,39 +228,39 @@ fn a_running_hub_is_told_of_everything() {
     };
     assert_eq!(row("say"), ["say", "ready", "1"], "{listed}");
     assert_eq!(row("clock"), ["clock", "ready", "2"], "{listed}");
-    let more = beside(&["servers", "-v"], &here);
+    let more = run_beside_hub(&["servers", "-v"], &here);
     assert!(more.contains("2026-07-28") && more.contains("trunkline 0."), "{more}");
 
     // Switched off and on: the connection is the same.
-    let before = standing(&here, "clock");
-    let told = beside(&["disable", "clock"], &here);
+    let before = server_state(&here, "clock");
+    let told = run_beside_hub(&["disable", "clock"], &here);
     assert_eq!(told, "`clock` is disabled in trunkline.toml; the running hub has it: switched off\n");
     assert!(!has("clock__now") && has("say__echo"));
-    assert_eq!(standing(&here, "clock")["connections"], before["connections"]);
-    let told = beside(&["enable", "clock"], &here);
+    assert_eq!(server_state(&here, "clock")["connections"], before["connections"]);
+    let told = run_beside_hub(&["enable", "clock"], &here);
     assert_eq!(told, "`clock` is enabled in trunkline.toml; the running hub has it: ready, 2 tools\n");
     assert!(has("clock__now"));
-    assert_eq!(standing(&here, "clock")["starts"], before["starts"]);
+    assert_eq!(server_state(&here, "clock")["starts"], before["starts"]);
 
     // Connected anew.
-    assert_eq!(beside(&["reconnect", "clock"], &here), "reconnected `clock`: ready, 2 tools\n");
+    assert_eq!(run_beside_hub(&["reconnect", "clock"], &here), "reconnected `clock`: ready, 2 tools\n");
     assert_eq!(
-        standing(&here, "clock")["starts"].as_u64(),
+        server_state(&here, "clock")["starts"].as_u64(),
         before["starts"].as_u64().map(|starts| starts + 1)
     );
-    let (code, told) = refused_beside(&["reconnect", "clok"], &here);
+    let (code, told) = run_refused_beside_hub(&["reconnect", "clok"], &here);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("the running hub has no server `clok`\nhint: did you mean `clock`?"), "{told}");
 
     // One that cannot be started is told as that, hurts nobody, and goes again.
-    let told = beside(&["add", "gone", "--", "/no/such/program"], &here);
+    let told = run_beside_hub(&["add", "gone", "--", "/no/such/program"], &here);
     assert!(told.contains("the running hub has it: failed: ") && told.contains("/no/such/program"), "{told}");
-    let (code, told) = refused_beside(&["reconnect", "gone"], &here);
+    let (code, told) = run_refused_beside_hub(&["reconnect", "gone"], &here);
     assert_eq!(code, Some(4), "{told}");
-    assert!(beside(&["servers"], &here).contains("was not found"));
-    let told = beside(&["remove", "gone"], &here);
+    assert!(run_beside_hub(&["servers"], &here).contains("was not found"));
+    let told = run_beside_hub(&["remove", "gone"], &here);
     assert_eq!(told, "removed `gone` from trunkline.toml; the running hub no longer has it\n");
-    let json = beside(&["remove", "clock", "--json"], &here);
+    let json = run_beside_hub(&["remove", "clock", "--json"], &here);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["done"], &json["hub"]["state"]), (&json!("removed"), &json!("removed")));
     assert_eq!(tools().iter().filter(|tool| tool.starts_with("clock")).count(), 0);
@@ -264,7 +268,7 @@ fn a_running_hub_is_told_of_everything() {
 
     // A file that is wrong elsewhere is refused whole by the hub, and that is told.
     file(&here, "trunkline.toml", &format!("{toml}[servers.odd]\ncomand = \"x\"\n"), 0o600);
-    let (code, told) = refused_beside(&["disable", "say"], &here);
+    let (code, told) = run_refused_beside_hub(&["disable", "say"], &here);
     assert_eq!(code, Some(3), "{told}");
     assert!(told.contains("did you mean `command`?") && told.contains("the running hub is not"), "{told}");
     assert!(has("say__echo"));
@@ -284,9 +288,9 @@ fn a_hub_with_a_socket_of_its_own_is_found_by_that() {
     assert_eq!(none.code, Some(4), "{none:?}");
     assert!(none.stderr.contains("no hub listens at"), "{none:?}");
     let mut running =
-        Running::start_at_home(&["serve", "--http", ":0", "--admin-socket", socket], &here, &[]);
+        RunningCommand::start_at_home(&["serve", "--http", ":0", "--admin-socket", socket], &here, &[]);
     running.wait_for("listens on");
-    let told = done(&["disable", "say", "--admin-socket", socket], &here);
+    let told = run_ok(&["disable", "say", "--admin-socket", socket], &here);
     assert!(told.contains("the running hub has it: switched off"), "{told}");
-    assert!(done(&["servers", "--admin-socket", socket], &here).contains("hub "));
+    assert!(run_ok(&["servers", "--admin-socket", socket], &here).contains("hub "));
 }

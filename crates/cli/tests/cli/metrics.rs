@@ -5,11 +5,11 @@ use serde_json::json;
 
 use crate::bare_client::{get, post, send};
 use crate::messages::{call, initialize, modern};
-use crate::process::{Running, file, folder};
+use crate::process::{RunningCommand, file, folder};
 
 #[test]
 fn metrics_on_the_loopback_show_what_was_called() {
-    let (_running, address) = Running::serve("metrics", &[]);
+    let (_running, address) = RunningCommand::serve("metrics", &[]);
     let echo = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     assert_eq!(post(address, &echo, &[]).status, 200);
     let unknown = modern(2, "tools/call", call("chosen-by-a-caller", json!({})));
@@ -41,7 +41,7 @@ fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_
     let tokens = file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600);
     let auth = format!("bearer:{tokens}");
     let port_file = folder.join("address");
-    let mut running = Running::start(&[
+    let mut running = RunningCommand::start(&[
         "serve",
         "--http",
         "0.0.0.0:0",
@@ -88,7 +88,7 @@ fn where_others_can_reach_the_metrics_they_say_who_they_are() {
     let folder = folder("admin_elsewhere");
     let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));
     for (args, status) in [(&["--auth", &auth][..], 401), (&["--insecure-no-auth"], 200)] {
-        let mut running = Running::start(
+        let mut running = RunningCommand::start(
             &[&["serve", "--http", ":0", "--admin", "0.0.0.0:0", "--log-format", "json"], args].concat(),
         );
         if status == 200 {
@@ -116,7 +116,8 @@ fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_rea
     for (test, args) in
         [("proxied_host", ["--allow-host", "public.example"]), ("proxied_auth", ["--auth", &auth])]
     {
-        let (mut running, address) = Running::serve(test, &[&args[..], &["--drain-delay", "20s"]].concat());
+        let (mut running, address) =
+            RunningCommand::serve(test, &[&args[..], &["--drain-delay", "20s"]].concat());
         assert_eq!(get(address, "/metrics", &[]).status, 404, "{args:?}");
         assert_eq!(get(address, "/healthz", &[]).status, 200);
         running.signal(Signal::TERM);
@@ -127,8 +128,9 @@ fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_rea
 
 #[test]
 fn an_address_for_metrics_that_is_taken_is_told_with_the_option_that_changes_it() {
-    let (_running, address) = Running::serve("taken", &[]);
-    let second = Running::start(&["serve", "--http", "127.0.0.1:0", "--admin", &address.to_string()]).wait();
+    let (_running, address) = RunningCommand::serve("taken", &[]);
+    let second =
+        RunningCommand::start(&["serve", "--http", "127.0.0.1:0", "--admin", &address.to_string()]).wait();
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains("`--admin :PORT` takes another port"), "{}", second.stderr);
 }

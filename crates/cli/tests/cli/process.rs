@@ -26,7 +26,8 @@ fn command(args: &[&str]) -> Command {
 }
 
 /// Variables that lead to what the person has who runs the tests.
-const HOMES: &[&str] = &["CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
+const HOME_VARIABLES: &[&str] =
+    &["CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
 
 /// A folder of one test.
 pub(crate) fn folder(test: &str) -> PathBuf {
@@ -48,7 +49,7 @@ pub(crate) fn file(folder: &Path, name: &str, content: &str, mode: u32) -> Strin
 
 /// What a process left behind.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedCommand {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -56,39 +57,39 @@ pub(crate) struct Finished {
 
 /// Runs the command with some input to its end.
 #[track_caller]
-pub(crate) fn run(args: &[&str], input: &str) -> Finished {
-    let mut running = Running::start(args);
+pub(crate) fn run(args: &[&str], input: &str) -> FinishedCommand {
+    let mut running = RunningCommand::start(args);
     running.write(input);
     running.finish()
 }
 
 /// Runs the command with variables in its environment and some input to its end.
 #[track_caller]
-pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -> Finished {
-    let mut running = Running::start_with(args, variables);
+pub(crate) fn run_with(args: &[&str], variables: &[(&str, &str)], input: &str) -> FinishedCommand {
+    let mut running = RunningCommand::start_with(args, variables);
     running.write(input);
     running.finish()
 }
 
 /// Runs the command in a folder to its end, without input.
 #[track_caller]
-pub(crate) fn run_in(args: &[&str], folder: &Path) -> Finished {
-    Running::start_in(args, folder).finish()
+pub(crate) fn run_in(args: &[&str], folder: &Path) -> FinishedCommand {
+    RunningCommand::start_in(args, folder).finish()
 }
 
 /// Runs the command in a folder that is also the home folder, with further variables, to its end. It finds nothing of the
 /// person who runs the tests.
 #[track_caller]
-pub(crate) fn run_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Finished {
-    Running::start_at_home(args, folder, variables).finish()
+pub(crate) fn run_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> FinishedCommand {
+    RunningCommand::start_at_home(args, folder, variables).finish()
 }
 
 /// Runs the command with a file as input and another as output.
 #[track_caller]
-pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> Finished {
+pub(crate) fn run_with_files(args: &[&str], input: &Path, output: &Path) -> FinishedCommand {
     let mut command = command(args);
     command.stdin(std::fs::File::open(input).unwrap()).stdout(std::fs::File::create(output).unwrap());
-    let mut finished = Running::spawn(command).finish();
+    let mut finished = RunningCommand::spawn(command).finish();
     finished.stdout = std::fs::read_to_string(output).unwrap();
     finished
 }
@@ -103,7 +104,7 @@ pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path)
     let file = std::fs::File::create(&seen).unwrap();
     let mut command = command(&[]);
     command.args(args).current_dir(folder).env("PATH", path).env("HOME", folder.parent().unwrap());
-    for variable in HOMES {
+    for variable in HOME_VARIABLES {
         command.env_remove(variable);
     }
     command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
@@ -112,18 +113,18 @@ pub(crate) fn run_together<A: AsRef<std::ffi::OsStr>>(args: &[A], folder: &Path)
 }
 
 /// A process that runs until the test lets go of it.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
     /// Lines of standard error that a test has waited past.
-    told: String,
+    stderr_seen: String,
     /// Where a server that is ready says its address.
     pub(crate) port_file: PathBuf,
 }
 
-impl Running {
+impl RunningCommand {
     #[track_caller]
     pub(crate) fn start(args: &[&str]) -> Self {
         Self::start_with(args, &[])
@@ -149,7 +150,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn start_at_home(args: &[&str], folder: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command = command(args);
-        for variable in HOMES {
+        for variable in HOME_VARIABLES {
             command.env_remove(variable);
         }
         command.env("HOME", folder).envs(variables.iter().copied()).current_dir(folder);
@@ -163,7 +164,7 @@ impl Running {
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().map_or_else(|| channel().1, lines_of);
         let stderr = lines_of(child.stderr.take().unwrap());
-        Self { child, stdin, stdout, stderr, told: String::new(), port_file: PathBuf::new() }
+        Self { child, stdin, stdout, stderr, stderr_seen: String::new(), port_file: PathBuf::new() }
     }
 
     /// Starts a server on a free port and waits until it is ready.
@@ -223,12 +224,12 @@ impl Running {
         loop {
             match self.stderr.recv_timeout(DEADLINE) {
                 Ok(line) => {
-                    self.told.push_str(&line);
+                    self.stderr_seen.push_str(&line);
                     if line.contains(text) {
                         return line;
                     }
                 }
-                Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.told),
+                Err(_) => panic!("no `{text}` on standard error, only:\n{}", self.stderr_seen),
             }
         }
     }
@@ -236,7 +237,7 @@ impl Running {
     /// Waits until a text has been on standard error, whenever that was.
     #[track_caller]
     pub(crate) fn wait_for_whole(&mut self, text: &str) {
-        if !self.told.contains(text) {
+        if !self.stderr_seen.contains(text) {
             self.wait_for(text);
         }
     }
@@ -259,22 +260,22 @@ impl Running {
 
     /// Closes the input and waits until the process has ended.
     #[track_caller]
-    pub(crate) fn finish(mut self) -> Finished {
+    pub(crate) fn finish(mut self) -> FinishedCommand {
         drop(self.stdin.take());
         self.wait()
     }
 
     /// Waits until the process has ended by itself, its input still open.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Finished {
+    pub(crate) fn wait(mut self) -> FinishedCommand {
         // Both streams end when the process does, so that its end is an event and not something to poll for.
         let stdout = rest_of(&self.stdout);
-        let stderr = std::mem::take(&mut self.told) + &rest_of(&self.stderr);
-        Finished { code: self.child.wait().unwrap().code(), stdout, stderr }
+        let stderr = std::mem::take(&mut self.stderr_seen) + &rest_of(&self.stderr);
+        FinishedCommand { code: self.child.wait().unwrap().code(), stdout, stderr }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

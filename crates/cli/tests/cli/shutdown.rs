@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::bare_client::{Connection, get, mirror_headers, post, request};
+use crate::bare_client::{RawConnection, get, mirror_headers, post, request};
 use crate::messages::{call, initialize, modern};
-use crate::process::Running;
+use crate::process::RunningCommand;
 
 /// Opens a request whose body never comes whole, and returns when the server has begun to read it.
-fn half_a_request(address: SocketAddr) -> Connection {
-    let mut connection = Connection::open(address);
+fn half_a_request(address: SocketAddr) -> RawConnection {
+    let mut connection = RawConnection::open(address);
     let headers = [("Content-Length", "100"), ("Expect", "100-continue")];
     connection.write(&request(address, "POST /mcp", &headers, ""));
     connection.read_until("100 Continue");
@@ -20,9 +20,9 @@ fn half_a_request(address: SocketAddr) -> Connection {
 
 #[test]
 fn a_standing_stream_is_closed_with_its_result_at_the_first_signal() {
-    let (running, address) = Running::serve("listen", &[]);
+    let (running, address) = RunningCommand::serve("listen", &[]);
     let listen = modern(7, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
-    let mut stream = Connection::open(address);
+    let mut stream = RawConnection::open(address);
     stream.write(&request(address, "POST /mcp", &mirror_headers(&listen), &listen.to_string()));
     stream.read_until("notifications/subscriptions/acknowledged");
     running.signal(Signal::TERM);
@@ -36,9 +36,9 @@ fn a_standing_stream_is_closed_with_its_result_at_the_first_signal() {
 
 #[test]
 fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
-    let (running, address) = Running::serve("legacy_stream", &[]);
+    let (running, address) = RunningCommand::serve("legacy_stream", &[]);
     let opened = post(address, &initialize(), &[]);
-    let mut stream = Connection::open(address);
+    let mut stream = RawConnection::open(address);
     let headers = [
         ("Mcp-Session-Id", opened.header("mcp-session-id").unwrap()),
         ("MCP-Protocol-Version", "2025-11-25"),
@@ -46,8 +46,8 @@ fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
     ];
     stream.write(&request(address, "GET /mcp", &headers, ""));
     stream.read_until("text/event-stream");
-    let mut silent = Connection::open(address);
-    let mut kept = Connection::open(address);
+    let mut silent = RawConnection::open(address);
+    let mut kept = RawConnection::open(address);
     kept.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
     kept.read_until("ok");
     running.signal(Signal::TERM);
@@ -60,7 +60,7 @@ fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
 #[test]
 fn a_second_signal_ends_at_once_what_still_drains() {
     for (second, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
-        let (mut running, address) = Running::serve("second_signal", &["--grace", "1h"]);
+        let (mut running, address) = RunningCommand::serve("second_signal", &["--grace", "1h"]);
         let _half = half_a_request(address);
         running.signal(Signal::TERM);
         running.wait_for("shutting down");
@@ -73,7 +73,7 @@ fn a_second_signal_ends_at_once_what_still_drains() {
 
 #[test]
 fn nobody_is_waited_for_longer_than_the_grace() {
-    let (running, address) = Running::serve("grace", &["--grace", "50ms"]);
+    let (running, address) = RunningCommand::serve("grace", &["--grace", "50ms"]);
     let mut half = half_a_request(address);
     running.signal(Signal::TERM);
     let finished = running.wait();
@@ -84,7 +84,7 @@ fn nobody_is_waited_for_longer_than_the_grace() {
 
 #[test]
 fn it_is_unready_before_it_stops_serving_if_it_is_told_to_wait() {
-    let (mut running, address) = Running::serve("drain_delay", &["--drain-delay", "1h"]);
+    let (mut running, address) = RunningCommand::serve("drain_delay", &["--drain-delay", "1h"]);
     running.signal(Signal::TERM);
     running.wait_for("shutting down");
     let ready = get(address, "/readyz", &[]);

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::messages::{call, initialize, initialized, legacy, lines, modern, parse_lines};
-use crate::process::{Running, file, folder, run, run_with_files};
+use crate::process::{RunningCommand, file, folder, run, run_with_files};
 
 #[test]
 fn legacy_lines_are_answered_and_the_end_of_the_input_is_a_clean_end() {
@@ -96,7 +96,7 @@ fn a_line_that_is_too_long_is_refused_and_the_next_one_answered() {
 #[test]
 fn a_signal_ends_it_while_the_input_stays_open() {
     for signal in [Signal::TERM, Signal::INT] {
-        let mut running = Running::start(&["serve", "--stdio"]);
+        let mut running = RunningCommand::start(&["serve", "--stdio"]);
         running.write(&lines(&[initialize()]));
         assert!(running.read_line().contains("protocolVersion"));
         running.signal(signal);

@@ -1,14 +1,14 @@
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Members, Raw, Writer};
+use trunkline_protocol::{JsonObject, JsonWriter, RawJson};
 
 /// What is to be completed: an argument of a prompt, or a variable of a resource template.
 #[derive(Clone, Debug)]
-pub struct Completion {
-    pub(super) params: Members,
-    pub(super) fault: Option<Box<str>>,
+pub struct CompletionRequest {
+    pub(super) params: JsonObject,
+    pub(super) invalid_reason: Option<Box<str>>,
 }
 
-impl Completion {
+impl CompletionRequest {
     /// Completes the beginning of a value for an argument of a prompt.
     pub fn prompt(name: impl Into<String>, argument: impl Into<String>, value: impl Into<String>) -> Self {
         Self::new("ref/prompt", "name", &name.into(), &argument.into(), &value.into())
@@ -21,26 +21,26 @@ impl Completion {
 
     /// Says what other arguments are already, a JSON object of strings; servers before 2025-06-18 do not look at it.
     #[must_use]
-    pub fn context(mut self, arguments: impl Into<Raw>) -> Self {
+    pub fn context(mut self, arguments: impl Into<RawJson>) -> Self {
         let arguments = arguments.into();
         if arguments.kind() != JsonKind::Object {
-            self.fault = Some("the context of a completion must be a JSON object".into());
+            self.invalid_reason = Some("the context of a completion must be a JSON object".into());
         }
         self.params.set("context", object(&[("arguments", arguments)]));
         self
     }
 
     fn new(kind: &str, member: &'static str, name: &str, argument: &str, value: &str) -> Self {
-        let mut params = Members::new();
-        params.set("ref", object(&[("type", Raw::from_text(kind)), (member, Raw::from_text(name))]));
-        let argument = [("name", Raw::from_text(argument)), ("value", Raw::from_text(value))];
+        let mut params = JsonObject::new();
+        params.set("ref", object(&[("type", RawJson::from_text(kind)), (member, RawJson::from_text(name))]));
+        let argument = [("name", RawJson::from_text(argument)), ("value", RawJson::from_text(value))];
         params.set("argument", object(&argument));
-        Self { params, fault: None }
+        Self { params, invalid_reason: None }
     }
 }
 
-fn object(members: &[(&'static str, Raw)]) -> Raw {
-    let mut writer = Writer::with_capacity(64);
+fn object(members: &[(&'static str, RawJson)]) -> RawJson {
+    let mut writer = JsonWriter::with_capacity(64);
     writer.open_object();
     for (key, value) in members {
         writer.member(key, value);

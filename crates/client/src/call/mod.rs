@@ -1,23 +1,23 @@
 //! Calls: what is asked of a server, step by step.
 
-mod alarms;
-mod calling;
+mod call_builder;
 mod completion;
-mod note;
+mod deadline_timer;
+mod in_flight;
+mod notifications;
 mod observer;
 mod outcome;
 mod request;
-mod running;
 mod step;
 
-pub(crate) use self::alarms::Alarms;
-pub use self::calling::Calling;
-pub use self::completion::Completion;
-pub use self::note::{LogMessage, Progress};
+pub use self::call_builder::CallBuilder;
+pub use self::completion::CompletionRequest;
+pub(crate) use self::deadline_timer::DeadlineTimer;
+pub use self::in_flight::{InputRoundEvent, LiveContinuation};
+pub use self::notifications::{LogMessage, ProgressUpdate};
+pub use self::observer::CallObserver;
 pub(crate) use self::observer::LogSinks;
-pub use self::observer::Observer;
-pub use self::outcome::{Answers, Continuation, Outcome, Round};
-pub use self::request::Call;
-pub(crate) use self::request::{CarriedAnswers, Given};
-pub use self::running::{Meanwhile, Suspended};
-pub(crate) use self::step::{AnswerFuture, Brought, Said, Step};
+pub use self::outcome::{ClientContinuation, ClientInputRound, InputResponses, StepOutcome};
+pub use self::request::ClientCall;
+pub(crate) use self::request::{RawInputResponses, SuppliedInput};
+pub(crate) use self::step::{AnswerFuture, AttachedInput, CallStep, InputPayload};

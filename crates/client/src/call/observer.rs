@@ -1,37 +1,37 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_protocol::model::Question;
+use trunkline_protocol::model::InputRequest;
 
-use super::{LogMessage, Progress};
+use super::{LogMessage, ProgressUpdate};
 
 /// Who is told what a server says while it works on a call.
-pub trait Observer: Send + Sync {
+pub trait CallObserver: Send + Sync {
     /// The server says how far it is.
-    fn progress(&self, _: &Progress) {}
+    fn progress(&self, _: &ProgressUpdate) {}
 
     /// The server writes a log message that can be told apart from those of other calls.
     fn log(&self, _: &LogMessage) {}
 
     /// The server asked something although nobody had declared that it can be answered.
-    fn undeclared(&self, _: &Question) {}
+    fn undeclared(&self, _: &InputRequest) {}
 }
 
 /// All who are told of a call.
 #[derive(Default)]
-pub(crate) struct Observers {
-    functions: Option<Box<Functions>>,
-    other: Option<Arc<dyn Observer>>,
+pub(crate) struct CallObservers {
+    functions: Option<Box<ObserverFunctions>>,
+    other: Option<Arc<dyn CallObserver>>,
 }
 
 /// Functions that are told of one thing each.
 #[derive(Default)]
-struct Functions {
+struct ObserverFunctions {
     progress: Option<Box<ProgressFn>>,
     log: Option<Box<LogFn>>,
 }
 
-type ProgressFn = dyn Fn(&Progress) + Send + Sync;
+type ProgressFn = dyn Fn(&ProgressUpdate) + Send + Sync;
 type LogFn = dyn Fn(&LogMessage) + Send + Sync;
 type SessionLogFn = dyn Fn(&LogMessage, bool) + Send + Sync;
 
@@ -44,8 +44,8 @@ pub(crate) struct LogSinks {
     pub(crate) session: Option<Arc<SessionLogFn>>,
 }
 
-impl Observers {
-    pub(crate) fn on_progress(&mut self, tell: impl Fn(&Progress) + Send + Sync + 'static) {
+impl CallObservers {
+    pub(crate) fn on_progress(&mut self, tell: impl Fn(&ProgressUpdate) + Send + Sync + 'static) {
         self.functions.get_or_insert_default().progress = Some(Box::new(tell));
     }
 
@@ -53,17 +53,17 @@ impl Observers {
         self.functions.get_or_insert_default().log = Some(Box::new(tell));
     }
 
-    pub(crate) fn set(&mut self, observer: Arc<dyn Observer>) {
+    pub(crate) fn set(&mut self, observer: Arc<dyn CallObserver>) {
         self.other = Some(observer);
     }
 
     /// Reports whether anybody wants to know how far the server is.
-    pub(crate) fn want_progress(&self) -> bool {
+    pub(crate) fn wants_progress(&self) -> bool {
         self.other.is_some() || self.functions.as_ref().is_some_and(|functions| functions.progress.is_some())
     }
 
     /// Tells everybody.
-    pub(crate) fn tell(&self, tell: impl Fn(&dyn Observer)) {
+    pub(crate) fn notify(&self, tell: impl Fn(&dyn CallObserver)) {
         if let Some(functions) = &self.functions {
             tell(&**functions);
         }
@@ -73,8 +73,8 @@ impl Observers {
     }
 }
 
-impl Observer for Functions {
-    fn progress(&self, progress: &Progress) {
+impl CallObserver for ObserverFunctions {
+    fn progress(&self, progress: &ProgressUpdate) {
         if let Some(tell) = &self.progress {
             tell(progress);
         }
@@ -87,9 +87,9 @@ impl Observer for Functions {
     }
 }
 
-impl fmt::Debug for Observers {
+impl fmt::Debug for CallObservers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observers")
+        f.debug_struct("CallObservers")
             .field("functions", &self.functions.is_some())
             .field("other", &self.other.is_some())
             .finish()

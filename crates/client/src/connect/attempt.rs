@@ -3,37 +3,37 @@ use std::fmt;
 /// One thing that was tried in order to connect, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Attempt {
+pub struct ConnectAttempt {
     /// What was tried, such as `server/discover at 2026-07-28`.
-    pub what: String,
+    pub action: String,
     /// What came of it, on one line, such as `error -32601: method not found`.
     pub outcome: String,
 }
 
-impl fmt::Display for Attempt {
+impl fmt::Display for ConnectAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.outcome)
+        write!(f, "{}: {}", self.action, self.outcome)
     }
 }
 
 /// The attempts of one connection, so far.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Attempts(Vec<Attempt>);
+pub(crate) struct ConnectAttempts(Vec<ConnectAttempt>);
 
-impl Attempts {
+impl ConnectAttempts {
     /// Notes an attempt; what there is to say beyond one line is said where the cause is.
-    pub(crate) fn note(&mut self, what: impl Into<String>, outcome: impl AsRef<str>) {
+    pub(crate) fn record(&mut self, what: impl Into<String>, outcome: impl AsRef<str>) {
         let outcome = outcome.as_ref().lines().next().unwrap_or_default();
-        let attempt = Attempt { what: what.into(), outcome: outcome.to_owned() };
-        tracing::debug!(what = attempt.what, outcome = attempt.outcome, "connecting");
+        let attempt = ConnectAttempt { action: what.into(), outcome: outcome.to_owned() };
+        tracing::debug!(what = attempt.action, outcome = attempt.outcome, "connecting");
         self.0.push(attempt);
     }
 
-    pub(crate) fn list(&self) -> &[Attempt] {
+    pub(crate) fn as_slice(&self) -> &[ConnectAttempt] {
         &self.0
     }
 
-    pub(crate) fn into_list(self) -> Vec<Attempt> {
+    pub(crate) fn into_vec(self) -> Vec<ConnectAttempt> {
         self.0
     }
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use trunkline_protocol::{Era, Revision, error_code};
 use trunkline_transport::process;
-use trunkline_transport::{Command, Opener, Url};
+use trunkline_transport::{ChannelOpener, Command, Url};
 
-use super::handshake::{self, Failure};
-use super::open::Open;
-use super::probe::{Observation, Verdict, judge};
-use super::{Attempts, Connected, Described, Plan, websocket};
-use crate::carrier::{ChannelCarrier, aside};
-use crate::edge::Edge;
+use super::handshake::{self, HandshakeError};
+use super::opened_transport::OpenedTransport;
+use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_channel};
+use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, ServerDescription, websocket};
+use crate::client_transport::{ChannelTransport, unsolicited_channel};
+use crate::edge::ProtocolEdge;
 use crate::error::Error;
 
 /// What opens a channel, as often as needed.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
-    Opener(Opener),
+pub(crate) enum ChannelSource {
+    Opener(ChannelOpener),
     Command(Command),
     WebSocket(Url),
 }
@@ -26,40 +26,40 @@ pub(crate) enum Source {
 /// Connects, by the rules for channels: a server that does not know the modern era may say so by any error, by silence or
 /// by going away, and each of these leads to the handshake, with a deadline of its own.
 pub(crate) async fn connect(
-    source: &Source,
-    plan: &Plan,
-    attempts: &mut Attempts,
-) -> Result<Connected, Error> {
+    source: &ChannelSource,
+    plan: &ConnectPlan,
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
     let open = source.open(plan, attempts).await?;
-    let key = source.verdict_key();
-    let known = key.as_ref().and_then(|key| plan.verdicts.get(key));
+    let key = source.era_cache_key();
+    let known = key.as_ref().and_then(|key| plan.era_cache.get(key));
     match plan.pin {
-        Some(pin) if pin.era() == Era::Legacy => shake_hands(source, open, plan, pin, attempts).await,
+        Some(pin) if pin.era() == Era::Legacy => open_session(source, open, plan, pin, attempts).await,
         Some(pin) => {
             let edge = handshake::modern_edge(plan, pin);
-            let observation = open.observe(plan, &edge, attempts).await;
-            match (judge(&observation, pin), observation) {
-                (Verdict::Modern(revision), Observation::Described(result)) if revision == pin => {
-                    open.described(source, edge, &result, attempts)
+            let observation = open.discover(plan, &edge, attempts).await;
+            match (decide_over_channel(&observation, pin), observation) {
+                (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) if revision == pin => {
+                    open.establish_described(source, edge, &result, attempts)
                 }
                 (_, observation) => {
                     let cause = format!("the server does not speak {pin}: {}", observation.describe());
-                    Err(attempts.unreachable(source, cause))
+                    Err(attempts.connect_error(source, cause))
                 }
             }
         }
         None if known == Some(Era::Legacy) => {
-            let connected = shake_hands(source, open, plan, Revision::NEWEST_LEGACY, attempts).await;
+            let connected = open_session(source, open, plan, Revision::NEWEST_LEGACY, attempts).await;
             if let (Err(_), Some(key)) = (&connected, &key) {
-                plan.verdicts.forget(key);
+                plan.era_cache.remove(key);
             }
             connected
         }
-        None if plan.prefers == Era::Legacy => shake_hands_or_probe(source, open, plan, attempts).await,
+        None if plan.prefers == Era::Legacy => initialize_or_probe(source, open, plan, attempts).await,
         None => {
             let connected = probe(source, open, plan, attempts).await?;
             if let Some(key) = &key {
-                plan.verdicts.put(key, connected.described.revision.era());
+                plan.era_cache.put(key, connected.description.revision.era());
             }
             Ok(connected)
         }
@@ -67,17 +67,19 @@ pub(crate) async fn connect(
 }
 
 /// Shakes hands with a server that may speak either era, and asks in the modern one if it does not.
-async fn shake_hands_or_probe(
-    source: &Source,
-    open: Open,
-    plan: &Plan,
-    attempts: &mut Attempts,
-) -> Result<Connected, Error> {
-    match try_hands(&open, plan, Revision::NEWEST_LEGACY, attempts).await {
-        Ok((edge, described)) => Ok(open.connected(edge, described)),
+async fn initialize_or_probe(
+    source: &ChannelSource,
+    open: OpenedTransport,
+    plan: &ConnectPlan,
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
+    match try_initialize(&open, plan, Revision::NEWEST_LEGACY, attempts).await {
+        Ok((edge, described)) => Ok(open.establish(edge, described)),
         // It is there, and has said that this is not how it is spoken to.
-        Err(Failure::Refused(_) | Failure::Version(_)) => probe(source, open, plan, attempts).await,
-        Err(Failure::Silence(_) | Failure::Lost(_)) => {
+        Err(HandshakeError::ErrorResponse(_) | HandshakeError::InvalidVersion(_)) => {
+            probe(source, open, plan, attempts).await
+        }
+        Err(HandshakeError::TimedOut(_) | HandshakeError::Transport(_)) => {
             drop(open);
             probe(source, source.open(plan, attempts).await?, plan, attempts).await
         }
@@ -85,159 +87,176 @@ async fn shake_hands_or_probe(
 }
 
 async fn probe(
-    source: &Source,
-    open: Open,
-    plan: &Plan,
-    attempts: &mut Attempts,
-) -> Result<Connected, Error> {
+    source: &ChannelSource,
+    open: OpenedTransport,
+    plan: &ConnectPlan,
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
     let mut asked = Revision::NEWEST;
     let mut asked_again = false;
     let mut waited = false;
     loop {
         let edge = handshake::modern_edge(plan, asked);
-        let observation = open.observe(plan, &edge, attempts).await;
-        match (judge(&observation, asked), observation) {
-            (Verdict::Modern(revision), Observation::Described(result)) => {
+        let observation = open.discover(plan, &edge, attempts).await;
+        match (decide_over_channel(&observation, asked), observation) {
+            (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
                 let edge = if revision == asked { edge } else { handshake::modern_edge(plan, revision) };
-                return open.described(source, edge, &result, attempts);
+                return open.establish_described(source, edge, &result, attempts);
             }
             // A server that lists a revision and then refuses it would be asked for ever.
-            (Verdict::Again(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
-            (Verdict::Again(_) | Verdict::Modern(_) | Verdict::Unknown, observation) => {
-                return Err(attempts.unreachable(source, observation.describe()));
+            (ProbeDecision::Retry(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
+            (
+                ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
+                observation,
+            ) => {
+                return Err(attempts.connect_error(source, observation.describe()));
             }
-            (Verdict::Legacy(offered), Observation::Silence) => {
-                match try_hands(&open, plan, offered, attempts).await {
-                    Ok((edge, described)) => return Ok(open.connected(edge, described)),
+            (ProbeDecision::Legacy(offered), DiscoverOutcome::TimedOut) => {
+                match try_initialize(&open, plan, offered, attempts).await {
+                    Ok((edge, described)) => return Ok(open.establish(edge, described)),
                     // It was only slow to start, and has meanwhile heard what it was asked first.
-                    Err(Failure::Refused(refused))
+                    Err(HandshakeError::ErrorResponse(refused))
                         if refused.code == error_code::UNSUPPORTED_VERSION
                             && !std::mem::replace(&mut waited, true) =>
                     {
-                        if let Verdict::Again(revision) = judge(&Observation::Refused(refused), asked) {
+                        if let ProbeDecision::Retry(revision) =
+                            decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), asked)
+                        {
                             asked = revision;
                         }
                     }
                     // Some programs neither answer what they do not know nor anything after it.
                     Err(failure)
-                        if !matches!(failure, Failure::Refused(_))
-                            && !matches!(source, Source::WebSocket(_)) =>
+                        if !matches!(failure, HandshakeError::ErrorResponse(_))
+                            && !matches!(source, ChannelSource::WebSocket(_)) =>
                     {
                         drop(open);
-                        return afresh(source, plan, offered, attempts).await;
+                        return initialize_on_new_channel(source, plan, offered, attempts).await;
                     }
-                    Err(failure) => return Err(attempts.unreachable(source, failure.describe())),
+                    Err(failure) => return Err(attempts.connect_error(source, failure.describe())),
                 }
             }
-            (Verdict::Legacy(offered), _) => return shake_hands(source, open, plan, offered, attempts).await,
+            (ProbeDecision::Legacy(offered), _) => {
+                return open_session(source, open, plan, offered, attempts).await;
+            }
             // Over a network there are other reasons for a connection to end than age.
-            (Verdict::LegacyAfresh(_), observation) if matches!(source, Source::WebSocket(_)) => {
-                return Err(attempts.unreachable(source, observation.describe()));
+            (ProbeDecision::LegacyReconnect(_), observation)
+                if matches!(source, ChannelSource::WebSocket(_)) =>
+            {
+                return Err(attempts.connect_error(source, observation.describe()));
             }
-            (Verdict::LegacyAfresh(offered), _) => {
-                open.carrier.close().await;
-                return afresh(source, plan, offered, attempts).await;
+            (ProbeDecision::LegacyReconnect(offered), _) => {
+                open.transport.close().await;
+                return initialize_on_new_channel(source, plan, offered, attempts).await;
             }
-            (Verdict::Nothing(why), _) => return Err(attempts.unreachable(source, why)),
+            (ProbeDecision::NoCommonRevision(why), _) => return Err(attempts.connect_error(source, why)),
         }
     }
 }
 
 /// Shakes hands over a new connection, on which nothing was said that an old server would not know.
-async fn afresh(
-    source: &Source,
-    plan: &Plan,
+async fn initialize_on_new_channel(
+    source: &ChannelSource,
+    plan: &ConnectPlan,
     offered: Revision,
-    attempts: &mut Attempts,
-) -> Result<Connected, Error> {
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
     let open = source.open(plan, attempts).await?;
-    shake_hands(source, open, plan, offered, attempts).await
+    open_session(source, open, plan, offered, attempts).await
 }
 
-async fn shake_hands(
-    source: &Source,
-    open: Open,
-    plan: &Plan,
+async fn open_session(
+    source: &ChannelSource,
+    open: OpenedTransport,
+    plan: &ConnectPlan,
     offered: Revision,
-    attempts: &mut Attempts,
-) -> Result<Connected, Error> {
-    match try_hands(&open, plan, offered, attempts).await {
-        Ok((_, described)) if plan.refuses(described.revision) => {
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
+    match try_initialize(&open, plan, offered, attempts).await {
+        Ok((_, described)) if plan.rejects_revision(described.revision) => {
             let cause = format!("the server does not speak {offered}, but {}", described.revision);
-            Err(attempts.unreachable(source, cause))
+            Err(attempts.connect_error(source, cause))
         }
-        Ok((edge, described)) => Ok(open.connected(edge, described)),
-        Err(failure) => Err(attempts.unreachable(source, failure.describe())),
+        Ok((edge, described)) => Ok(open.establish(edge, described)),
+        Err(failure) => Err(attempts.connect_error(source, failure.describe())),
     }
 }
 
 /// Opens a session, if the server will, and notes what came of it.
-async fn try_hands(
-    open: &Open,
-    plan: &Plan,
+async fn try_initialize(
+    open: &OpenedTransport,
+    plan: &ConnectPlan,
     offered: Revision,
-    attempts: &mut Attempts,
-) -> Result<(Edge, Described), Failure> {
-    let opened = handshake::initialize(&*open.carrier, plan, offered).await;
+    attempts: &mut ConnectAttempts,
+) -> Result<(ProtocolEdge, ServerDescription), HandshakeError> {
+    let opened = handshake::initialize(&*open.transport, plan, offered).await;
     let outcome = match &opened {
         Ok((_, described)) => format!("answered with {}", described.revision),
         Err(failure) => failure.describe(),
     };
-    attempts.note(format!("initialize at {offered}"), outcome);
+    attempts.record(format!("initialize at {offered}"), outcome);
     opened
 }
 
-impl Source {
-    async fn open(&self, plan: &Plan, attempts: &mut Attempts) -> Result<Open, Error> {
+impl ChannelSource {
+    async fn open(
+        &self,
+        plan: &ConnectPlan,
+        attempts: &mut ConnectAttempts,
+    ) -> Result<OpenedTransport, Error> {
         let limits = plan.channel_limits();
-        let (sender, receiver) = aside();
+        let (sender, receiver) = unsolicited_channel();
         let carrier = match self {
             Self::Opener(opener) => {
-                let channel = tokio::time::timeout(plan.limits.connect_within, opener.open()).await;
+                let channel = tokio::time::timeout(plan.limits.handshake_timeout, opener.open()).await;
                 let channel = match channel {
                     Ok(Ok(channel)) => channel,
                     Ok(Err(error)) => {
-                        attempts.note(format!("open {}", opener.label()), error.to_string());
-                        return Err(attempts.unreachable(self, error.to_string()));
+                        attempts.record(format!("open {}", opener.label()), error.to_string());
+                        return Err(attempts.connect_error(self, error.to_string()));
                     }
                     Err(_) => {
-                        let cause = format!("no connection within {:?}", plan.limits.connect_within);
-                        attempts.note(format!("open {}", opener.label()), cause.clone());
-                        return Err(attempts.unreachable(self, cause));
+                        let cause = format!("no connection within {:?}", plan.limits.handshake_timeout);
+                        attempts.record(format!("open {}", opener.label()), cause.clone());
+                        return Err(attempts.connect_error(self, cause));
                     }
                 };
-                ChannelCarrier::new(channel, sender, limits)
+                ChannelTransport::new(channel, sender, limits)
             }
             Self::WebSocket(url) => {
                 let channel = websocket::open(url, plan, attempts).await?;
-                ChannelCarrier::new(channel, sender, limits)
+                ChannelTransport::new(channel, sender, limits)
             }
             Self::Command(command) => {
                 let command = plan.env.iter().fold(command.clone(), |command, (name, value)| {
                     command.env(name.clone(), value.expose().to_owned())
                 });
-                let options = process::Options {
+                let options = process::ProcessOptions {
                     message_bytes: plan.limits.message_bytes,
                     on_line: plan.on_line.clone(),
-                    ..process::Options::default()
+                    ..process::ProcessOptions::default()
                 };
                 let (channel, process) = process::spawn(&command, options).map_err(|error| {
-                    attempts.note("start the program", error.to_string());
-                    attempts.unreachable(self, error.to_string())
+                    attempts.record("start the program", error.to_string());
+                    attempts.connect_error(self, error.to_string())
                 })?;
-                ChannelCarrier::new(channel, sender, limits).with_process(process)
+                ChannelTransport::new(channel, sender, limits).with_process(process)
             }
         };
-        Ok(Open { carrier: Arc::new(carrier), aside: receiver, transport: self.transport() })
+        Ok(OpenedTransport {
+            transport: Arc::new(carrier),
+            unsolicited: receiver,
+            transport_name: self.transport(),
+        })
     }
 
     /// Returns the name under which the era is remembered. A channel within this process is probed in no time, and its
     /// label may be that of many.
-    fn verdict_key(&self) -> Option<String> {
+    fn era_cache_key(&self) -> Option<String> {
         match self {
             Self::Opener(_) => None,
             Self::Command(command) => Some(command.to_string()),
-            Self::WebSocket(url) => Some(url.whole()),
+            Self::WebSocket(url) => Some(url.to_full_string()),
         }
     }
 
@@ -250,7 +269,7 @@ impl Source {
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ChannelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opener(opener) => f.write_str(opener.label()),

@@ -1,155 +1,165 @@
 //! What the answer to `server/discover` says about a server: a table, and nothing but a table.
 
-use trunkline_protocol::{Era, Raw, Revision, error_code};
+use trunkline_protocol::{Era, RawJson, Revision, error_code};
 
-use super::handshake::Failure;
-use crate::carrier::{Loss, LossKind};
-use crate::error::{Error, Refused};
+use super::handshake::HandshakeError;
+use crate::client_transport::{TransportFailure, TransportFailureKind};
+use crate::error::{Error, ErrorResponse};
 
 /// What came of asking a server to describe itself in a modern revision.
 #[derive(Clone, Debug)]
-pub(crate) enum Observation {
+pub(crate) enum DiscoverOutcome {
     /// It did.
-    Described(Raw),
+    Described(RawJson),
     /// It answered with an error.
-    Refused(Refused),
+    ErrorResponse(ErrorResponse),
     /// It said nothing in time.
-    Silence,
+    TimedOut,
     /// There is no answer, and will be none.
-    Lost(Loss),
+    Failed(TransportFailure),
 }
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ProbeDecision {
     /// Talk to it in this modern revision: it has described itself.
     Modern(Revision),
     /// Ask again, once, in this modern revision.
-    Again(Revision),
+    Retry(Revision),
     /// Shake hands, and offer this legacy revision.
     Legacy(Revision),
     /// The same, over a new connection.
-    LegacyAfresh(Revision),
+    LegacyReconnect(Revision),
     /// There is no revision in common.
-    Nothing(String),
+    NoCommonRevision(String),
     /// What was seen says nothing about the era.
-    Unknown,
+    Undetermined,
 }
 
-impl Verdict {
+impl ProbeDecision {
     /// Returns the revision to go on with.
     pub(crate) fn revision(&self) -> Option<Revision> {
         match self {
             Self::Modern(revision)
-            | Self::Again(revision)
+            | Self::Retry(revision)
             | Self::Legacy(revision)
-            | Self::LegacyAfresh(revision) => Some(*revision),
-            Self::Nothing(_) | Self::Unknown => None,
+            | Self::LegacyReconnect(revision) => Some(*revision),
+            Self::NoCommonRevision(_) | Self::Undetermined => None,
         }
     }
 }
 
 /// Judges what came of asking in `asked` over a channel, where old servers are seen to do anything at all.
-pub(crate) fn judge(observation: &Observation, asked: Revision) -> Verdict {
+pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, asked: Revision) -> ProbeDecision {
     let newest = Revision::NEWEST_LEGACY;
-    judge_answer(observation, asked).unwrap_or(match observation {
-        Observation::Lost(Loss { kind: LossKind::Closed(_), .. }) => Verdict::LegacyAfresh(newest),
-        _ => Verdict::Legacy(newest),
+    decide_by_answer(observation, asked).unwrap_or(match observation {
+        DiscoverOutcome::Failed(TransportFailure { kind: TransportFailureKind::Closed(_), .. }) => {
+            ProbeDecision::LegacyReconnect(newest)
+        }
+        _ => ProbeDecision::Legacy(newest),
     })
 }
 
 /// Judges what came of asking in `asked` over HTTP, where there are other reasons than age for having no answer: wrong
 /// credentials, a server that fails or is too busy, a name that nobody has.
-pub(crate) fn judge_http(observation: &Observation, asked: Revision) -> Verdict {
-    judge_answer(observation, asked).unwrap_or(match observation {
-        Observation::Lost(loss) => match &loss.kind {
+pub(crate) fn decide_over_http(observation: &DiscoverOutcome, asked: Revision) -> ProbeDecision {
+    decide_by_answer(observation, asked).unwrap_or(match observation {
+        DiscoverOutcome::Failed(loss) => match &loss.kind {
             // The server, or something before it, answers requests of this kind with something else.
-            LossKind::Malformed(_) | LossKind::TooLong { .. } => Verdict::Legacy(Revision::NEWEST_LEGACY),
-            LossKind::Status { status, .. } if blames_the_request(*status) => {
-                Verdict::Legacy(Revision::NEWEST_LEGACY)
+            TransportFailureKind::Malformed(_) | TransportFailureKind::TooLong { .. } => {
+                ProbeDecision::Legacy(Revision::NEWEST_LEGACY)
             }
-            _ => Verdict::Unknown,
+            TransportFailureKind::Status { status, .. } if is_request_error(*status) => {
+                ProbeDecision::Legacy(Revision::NEWEST_LEGACY)
+            }
+            _ => ProbeDecision::Undetermined,
         },
-        _ => Verdict::Unknown,
+        _ => ProbeDecision::Undetermined,
     })
 }
 
 /// Tells whether a status says that the request is not one for this place, and not that it came at a bad time.
-fn blames_the_request(status: u16) -> bool {
+fn is_request_error(status: u16) -> bool {
     (400..500).contains(&status) && ![407, 408, 425, 429].contains(&status)
 }
 
 /// Tells whether a session that could not be opened over HTTP leaves HTTP+SSE to be tried: the place takes no requests of
 /// this kind, and says so by nothing but a status.
-pub(crate) fn descends(failure: &Failure) -> bool {
+pub(crate) fn falls_back_to_sse(failure: &HandshakeError) -> bool {
     match failure {
-        Failure::Lost(Loss { kind: LossKind::Status { status, .. }, .. }) => {
-            [400, 404, 405, 406, 415].contains(status)
-        }
+        HandshakeError::Transport(TransportFailure {
+            kind: TransportFailureKind::Status { status, .. },
+            ..
+        }) => [400, 404, 405, 406, 415].contains(status),
         _ => false,
     }
 }
 
 /// Judges an answer, which means the same wherever it came from.
-fn judge_answer(observation: &Observation, asked: Revision) -> Option<Verdict> {
+fn decide_by_answer(observation: &DiscoverOutcome, asked: Revision) -> Option<ProbeDecision> {
     let newest = Revision::NEWEST_LEGACY;
     Some(match observation {
-        Observation::Described(result) => match versions(result, "supportedVersions") {
+        DiscoverOutcome::Described(result) => match versions(result, "supportedVersions") {
             // A server that answers and lists nothing speaks at least what it was asked in.
-            None if describes(result) => Verdict::Modern(asked),
+            None if has_capabilities(result) => ProbeDecision::Modern(asked),
             // Some answer whatever they do not know with a result that says nothing.
-            None => Verdict::Legacy(newest),
-            Some(listed) => match best(&listed, Era::Modern) {
-                Some(revision) => Verdict::Modern(revision),
-                None => best(&listed, Era::Legacy).map_or_else(|| nothing(&listed), Verdict::Legacy),
+            None => ProbeDecision::Legacy(newest),
+            Some(listed) => match newest_common_revision(&listed, Era::Modern) {
+                Some(revision) => ProbeDecision::Modern(revision),
+                None => newest_common_revision(&listed, Era::Legacy)
+                    .map_or_else(|| no_common_revision(&listed), ProbeDecision::Legacy),
             },
         },
-        Observation::Refused(refused) if refused.code == error_code::UNSUPPORTED_VERSION => {
+        DiscoverOutcome::ErrorResponse(refused) if refused.code == error_code::UNSUPPORTED_VERSION => {
             let listed = refused.data.as_ref().and_then(|data| versions(data, "supported"));
             let Some(listed) = listed.filter(|listed| !listed.is_empty()) else {
-                return Some(Verdict::Legacy(newest));
+                return Some(ProbeDecision::Legacy(newest));
             };
-            match (best(&listed, Era::Modern), best(&listed, Era::Legacy)) {
-                (Some(revision), _) => Verdict::Again(revision),
-                (None, Some(revision)) => Verdict::Legacy(revision),
-                (None, None) => nothing(&listed),
+            match (newest_common_revision(&listed, Era::Modern), newest_common_revision(&listed, Era::Legacy))
+            {
+                (Some(revision), _) => ProbeDecision::Retry(revision),
+                (None, Some(revision)) => ProbeDecision::Legacy(revision),
+                (None, None) => no_common_revision(&listed),
             }
         }
-        Observation::Refused(_) => Verdict::Legacy(newest),
-        Observation::Silence | Observation::Lost(_) => return None,
+        DiscoverOutcome::ErrorResponse(_) => ProbeDecision::Legacy(newest),
+        DiscoverOutcome::TimedOut | DiscoverOutcome::Failed(_) => return None,
     })
 }
 
 /// Tells whether a result says what a server can do.
-fn describes(result: &Raw) -> bool {
+fn has_capabilities(result: &RawJson) -> bool {
     result.members().is_ok_and(|members| members.get("capabilities").is_some())
 }
 
 /// Reads a list of versions, if there is one.
-fn versions(object: &Raw, member: &str) -> Option<Vec<String>> {
+fn versions(object: &RawJson, member: &str) -> Option<Vec<String>> {
     let listed = object.members().ok()?.get(member)?.elements().ok()?;
-    Some(listed.iter().filter_map(Raw::as_text).map(Into::into).collect())
+    Some(listed.iter().filter_map(RawJson::as_text).map(Into::into).collect())
 }
 
 /// Returns the newest revision of an era that both sides know.
-fn best(listed: &[String], era: Era) -> Option<Revision> {
+fn newest_common_revision(listed: &[String], era: Era) -> Option<Revision> {
     let known = listed.iter().filter_map(|name| Revision::parse(name));
     known.filter(|revision| revision.era() == era).max()
 }
 
-fn nothing(listed: &[String]) -> Verdict {
+fn no_common_revision(listed: &[String]) -> ProbeDecision {
     let shown: Vec<_> = listed.iter().take(8).map(|name| trunkline_protocol::shorten(name)).collect();
-    Verdict::Nothing(format!("the server speaks none of our revisions, but {}", shown.join(", ")))
+    ProbeDecision::NoCommonRevision(format!(
+        "the server speaks none of our revisions, but {}",
+        shown.join(", ")
+    ))
 }
 
-impl Observation {
+impl DiscoverOutcome {
     /// Says what was seen, for people.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Described(_) => "answered".to_owned(),
-            Self::Refused(refused) => format!("error {}: {}", refused.code, refused.message),
-            Self::Silence => "no answer in time".to_owned(),
-            Self::Lost(loss) => Error::from(loss.clone()).to_string(),
+            Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
+            Self::TimedOut => "no answer in time".to_owned(),
+            Self::Failed(loss) => Error::from(loss.clone()).to_string(),
         }
     }
 }
@@ -157,118 +167,123 @@ impl Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::carrier::Reach;
+    use crate::client_transport::DeliveryStatus;
 
     const NEW: Revision = Revision::V2026_07_28;
     const R4: Revision = Revision::V2025_11_25;
 
-    fn refused(code: i64, data: &str) -> Observation {
+    fn refused(code: i64, data: &str) -> DiscoverOutcome {
         let json = match data {
             "" => format!(r#"{{"code":{code},"message":"no"}}"#),
             data => format!(r#"{{"code":{code},"message":"no","data":{data}}}"#),
         };
-        Observation::Refused(Refused::read(&Raw::parse(json).unwrap()))
+        DiscoverOutcome::ErrorResponse(ErrorResponse::from_raw(&RawJson::parse(json).unwrap()))
     }
 
-    fn lost(kind: LossKind) -> Observation {
-        Observation::Lost(Loss { reach: Reach::MayHaveReached, kind })
+    fn lost(kind: TransportFailureKind) -> DiscoverOutcome {
+        DiscoverOutcome::Failed(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, kind })
     }
 
-    fn described(json: &str) -> Observation {
-        Observation::Described(Raw::parse(json.to_owned()).unwrap())
+    fn described(json: &str) -> DiscoverOutcome {
+        DiscoverOutcome::Described(RawJson::parse(json.to_owned()).unwrap())
     }
 
     #[test]
     fn what_a_probe_sees_decides_the_era() {
         let table = [
-            (described(r#"{"supportedVersions":["2026-07-28"]}"#), Verdict::Modern(NEW)),
+            (described(r#"{"supportedVersions":["2026-07-28"]}"#), ProbeDecision::Modern(NEW)),
             (
                 described(r#"{"supportedVersions":["2025-11-25","2026-07-28","2099-01-01"]}"#),
-                Verdict::Modern(NEW),
+                ProbeDecision::Modern(NEW),
             ),
             (
                 described(r#"{"supportedVersions":["2024-11-05","2025-06-18"]}"#),
-                Verdict::Legacy(Revision::V2025_06_18),
+                ProbeDecision::Legacy(Revision::V2025_06_18),
             ),
-            (described(r#"{"capabilities":{}}"#), Verdict::Modern(NEW)),
-            (described("{}"), Verdict::Legacy(R4)),
-            (described(r#"{"ok":true}"#), Verdict::Legacy(R4)),
-            (described("[]"), Verdict::Legacy(R4)),
-            (described("true"), Verdict::Legacy(R4)),
-            (refused(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#), Verdict::Again(NEW)),
-            (refused(-32022, r#"{"supported":["2026-07-28","2025-11-25"]}"#), Verdict::Again(NEW)),
-            (refused(-32022, r#"{"supported":["2025-03-26"]}"#), Verdict::Legacy(Revision::V2025_03_26)),
-            (refused(-32022, r#"{"supported":[]}"#), Verdict::Legacy(R4)),
-            (refused(-32022, r#"{"supported":"2026-07-28"}"#), Verdict::Legacy(R4)),
-            (refused(-32022, ""), Verdict::Legacy(R4)),
-            (refused(-32601, ""), Verdict::Legacy(R4)),
-            (refused(-32602, ""), Verdict::Legacy(R4)),
-            (refused(-32600, ""), Verdict::Legacy(R4)),
-            (refused(-32000, ""), Verdict::Legacy(R4)),
-            (refused(-32020, ""), Verdict::Legacy(R4)),
-            (refused(0, ""), Verdict::Legacy(R4)),
+            (described(r#"{"capabilities":{}}"#), ProbeDecision::Modern(NEW)),
+            (described("{}"), ProbeDecision::Legacy(R4)),
+            (described(r#"{"ok":true}"#), ProbeDecision::Legacy(R4)),
+            (described("[]"), ProbeDecision::Legacy(R4)),
+            (described("true"), ProbeDecision::Legacy(R4)),
+            (refused(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#), ProbeDecision::Retry(NEW)),
+            (refused(-32022, r#"{"supported":["2026-07-28","2025-11-25"]}"#), ProbeDecision::Retry(NEW)),
+            (
+                refused(-32022, r#"{"supported":["2025-03-26"]}"#),
+                ProbeDecision::Legacy(Revision::V2025_03_26),
+            ),
+            (refused(-32022, r#"{"supported":[]}"#), ProbeDecision::Legacy(R4)),
+            (refused(-32022, r#"{"supported":"2026-07-28"}"#), ProbeDecision::Legacy(R4)),
+            (refused(-32022, ""), ProbeDecision::Legacy(R4)),
+            (refused(-32601, ""), ProbeDecision::Legacy(R4)),
+            (refused(-32602, ""), ProbeDecision::Legacy(R4)),
+            (refused(-32600, ""), ProbeDecision::Legacy(R4)),
+            (refused(-32000, ""), ProbeDecision::Legacy(R4)),
+            (refused(-32020, ""), ProbeDecision::Legacy(R4)),
+            (refused(0, ""), ProbeDecision::Legacy(R4)),
         ];
         for (observation, expected) in table {
-            assert_eq!(judge(&observation, NEW), expected, "{observation:?}");
-            assert_eq!(judge_http(&observation, NEW), expected, "{observation:?}");
+            assert_eq!(decide_over_channel(&observation, NEW), expected, "{observation:?}");
+            assert_eq!(decide_over_http(&observation, NEW), expected, "{observation:?}");
         }
     }
 
     #[test]
     fn no_answer_over_a_channel_means_an_old_server() {
         let table = [
-            (Observation::Silence, Verdict::Legacy(R4)),
-            (lost(LossKind::Malformed("not JSON".to_owned())), Verdict::Legacy(R4)),
-            (lost(LossKind::Closed("exited".to_owned())), Verdict::LegacyAfresh(R4)),
+            (DiscoverOutcome::TimedOut, ProbeDecision::Legacy(R4)),
+            (lost(TransportFailureKind::Malformed("not JSON".to_owned())), ProbeDecision::Legacy(R4)),
+            (lost(TransportFailureKind::Closed("exited".to_owned())), ProbeDecision::LegacyReconnect(R4)),
         ];
         for (observation, expected) in table {
-            assert_eq!(judge(&observation, NEW), expected, "{observation:?}");
+            assert_eq!(decide_over_channel(&observation, NEW), expected, "{observation:?}");
         }
     }
 
     #[test]
     fn over_http_only_a_complaint_about_the_request_means_an_old_server() {
-        let status = |status| lost(LossKind::Status { status, excerpt: String::new() });
-        let unauthorized = |status| lost(LossKind::Unauthorized { status, challenge: None });
+        let status = |status| lost(TransportFailureKind::Status { status, excerpt: String::new() });
+        let unauthorized = |status| lost(TransportFailureKind::Unauthorized { status, challenge: None });
         for number in [400, 402, 404, 405, 406, 409, 410, 413, 415, 422, 431] {
-            assert_eq!(judge_http(&status(number), NEW), Verdict::Legacy(R4), "{number}");
+            assert_eq!(decide_over_http(&status(number), NEW), ProbeDecision::Legacy(R4), "{number}");
         }
         for number in [301, 307, 308, 407, 408, 425, 429, 500, 501, 502, 503, 504, 520] {
-            assert_eq!(judge_http(&status(number), NEW), Verdict::Unknown, "{number}");
+            assert_eq!(decide_over_http(&status(number), NEW), ProbeDecision::Undetermined, "{number}");
         }
         let table = [
-            (lost(LossKind::Malformed("`text/html`".to_owned())), Verdict::Legacy(R4)),
-            (unauthorized(401), Verdict::Unknown),
-            (unauthorized(403), Verdict::Unknown),
-            (lost(LossKind::Closed("reset".to_owned())), Verdict::Unknown),
-            (Observation::Silence, Verdict::Unknown),
+            (lost(TransportFailureKind::Malformed("`text/html`".to_owned())), ProbeDecision::Legacy(R4)),
+            (unauthorized(401), ProbeDecision::Undetermined),
+            (unauthorized(403), ProbeDecision::Undetermined),
+            (lost(TransportFailureKind::Closed("reset".to_owned())), ProbeDecision::Undetermined),
+            (DiscoverOutcome::TimedOut, ProbeDecision::Undetermined),
         ];
         for (observation, expected) in table {
-            assert_eq!(judge_http(&observation, NEW), expected, "{observation:?}");
+            assert_eq!(decide_over_http(&observation, NEW), expected, "{observation:?}");
         }
     }
 
     #[test]
     fn only_a_place_that_takes_no_such_requests_leads_to_http_with_sse() {
-        let lost = |kind| Failure::Lost(Loss { reach: Reach::NotReached, kind });
-        let status = |status| lost(LossKind::Status { status, excerpt: String::new() });
+        let lost = |kind| {
+            HandshakeError::Transport(TransportFailure { delivery: DeliveryStatus::NotDelivered, kind })
+        };
+        let status = |status| lost(TransportFailureKind::Status { status, excerpt: String::new() });
         for number in [400, 404, 405, 406, 415] {
-            assert!(descends(&status(number)), "{number}");
+            assert!(falls_back_to_sse(&status(number)), "{number}");
         }
         for number in [301, 307, 402, 408, 409, 410, 413, 422, 429, 431, 500, 502, 503] {
-            assert!(!descends(&status(number)), "{number}");
+            assert!(!falls_back_to_sse(&status(number)), "{number}");
         }
         for failure in [
-            lost(LossKind::Unauthorized { status: 401, challenge: None }),
-            lost(LossKind::Unauthorized { status: 403, challenge: None }),
-            lost(LossKind::SessionGone),
-            lost(LossKind::Closed("reset".to_owned())),
-            lost(LossKind::Malformed("`text/html`".to_owned())),
-            Failure::Silence(std::time::Duration::from_secs(1)),
-            Failure::Refused(Refused::read(&Raw::NULL)),
-            Failure::Version("1999-01-01".to_owned()),
+            lost(TransportFailureKind::Unauthorized { status: 401, challenge: None }),
+            lost(TransportFailureKind::Unauthorized { status: 403, challenge: None }),
+            lost(TransportFailureKind::SessionGone),
+            lost(TransportFailureKind::Closed("reset".to_owned())),
+            lost(TransportFailureKind::Malformed("`text/html`".to_owned())),
+            HandshakeError::TimedOut(std::time::Duration::from_secs(1)),
+            HandshakeError::ErrorResponse(ErrorResponse::from_raw(&RawJson::NULL)),
+            HandshakeError::InvalidVersion("1999-01-01".to_owned()),
         ] {
-            assert!(!descends(&failure), "{failure:?}");
+            assert!(!falls_back_to_sse(&failure), "{failure:?}");
         }
     }
 
@@ -279,7 +294,10 @@ mod tests {
             described(r#"{"supportedVersions":[]}"#),
             refused(-32022, r#"{"supported":["2099-01-01"]}"#),
         ] {
-            assert!(matches!(judge(&observation, NEW), Verdict::Nothing(_)), "{observation:?}");
+            assert!(
+                matches!(decide_over_channel(&observation, NEW), ProbeDecision::NoCommonRevision(_)),
+                "{observation:?}"
+            );
         }
     }
 }

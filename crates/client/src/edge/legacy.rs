@@ -2,25 +2,26 @@
 
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{
-    Action, Answer, ClientCapabilities, Implementation, Question, ServerCapabilities,
+    ClientCapabilities, ElicitAction, Implementation, InputRequest, InputResponse, ServerCapabilities,
 };
 use trunkline_protocol::{
-    Era, Id, Level, Method, Raw, Refusal, Request, Revision, Writer, emit, error_code, meta, shorten,
+    Era, JsonWriter, LoggingLevel, Method, RawJson, Refusal, Request, RequestId, Revision, emit, error_code,
+    meta, shorten,
 };
 
-use super::{Asked, Extras, Settled};
-use crate::call::{Brought, Call, Said};
-use crate::carrier::{Answerer, Mirror, Outgoing, Posted};
-use crate::connect::Described;
-use crate::error::{Error, Refused};
+use super::{InputRequestResult, ParsedResponse, RequestExtras};
+use crate::call::{AttachedInput, ClientCall, InputPayload};
+use crate::client_transport::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};
+use crate::connect::ServerDescription;
+use crate::error::{Error, ErrorResponse};
 
 /// The edge of a session.
 #[derive(Debug)]
-pub(crate) struct Legacy {
+pub(crate) struct LegacyEdge {
     revision: Revision,
 }
 
-impl Legacy {
+impl LegacyEdge {
     pub(crate) fn new(revision: Revision) -> Self {
         Self { revision }
     }
@@ -29,17 +30,25 @@ impl Legacy {
         self.revision
     }
 
-    pub(super) fn write(&self, id: u64, call: &Call, extras: &Extras<'_>) -> Result<Outgoing, Error> {
+    pub(super) fn write(
+        &self,
+        id: u64,
+        call: &ClientCall,
+        extras: &RequestExtras<'_>,
+    ) -> Result<OutgoingRequest, Error> {
         // The only call that is made again here is one whose pages were to be visited first. Answers that nobody asked for
         // have no place in a session.
-        if let Some(Brought::Asked(_, said)) = extras.brought {
-            check_agreed(said)?;
+        if let Some(AttachedInput::Resumed(_, said)) = extras.input {
+            check_accepted(said)?;
         }
         let (wants_progress, dialect) = (call.wants_progress(), Dialect::of(self.revision));
-        let body = emit::numbered_request(id, &call.method, call.hint(), |writer| {
+        let body = emit::numbered_request(id, &call.method, call.encoded_size_hint(), |writer| {
             writer.open_object();
             for (key, value) in call.params.iter() {
-                if dialect.completion_context || call.known != Some(Method::Complete) || key != "context" {
+                if dialect.completion_context
+                    || call.known_method != Some(Method::Complete)
+                    || key != "context"
+                {
                     writer.member(key, value);
                 }
             }
@@ -55,32 +64,37 @@ impl Legacy {
             }
             writer.close_object();
         });
-        let mirror = Mirror::Version(self.revision);
-        Ok(Outgoing { id, method: call.method.clone(), body, mirror, answerer: extras.answerer })
+        let mirror = HeaderMirror::Version(self.revision);
+        Ok(OutgoingRequest { id, method: call.method.clone(), body, mirror, recipient: extras.recipient })
     }
 
-    pub(super) fn roots_changed(&self) -> Posted {
+    pub(super) fn roots_changed(&self) -> OutgoingMessage {
         let body = emit::bare_notification("notifications/roots/list_changed");
-        Posted { body, mirror: Mirror::Version(self.revision), answers: None, is_for_channels: false }
+        OutgoingMessage {
+            body,
+            mirror: HeaderMirror::Version(self.revision),
+            in_reply_to: None,
+            is_for_channels: false,
+        }
     }
 
     pub(super) fn read(
-        outcome: Result<RawResult, Raw>,
+        outcome: Result<RawResult, RawJson>,
         capabilities: &ClientCapabilities,
-    ) -> Result<Settled, Error> {
+    ) -> Result<ParsedResponse, Error> {
         let error = match outcome {
-            Ok(result) => return Ok(Settled::Done(result)),
-            Err(error) => Refused::read(&error),
+            Ok(result) => return Ok(ParsedResponse::Done(result)),
+            Err(error) => ErrorResponse::from_raw(&error),
         };
-        match pages_to_visit(&error).filter(|_| capabilities.url()) {
-            Some(questions) => Ok(Settled::Ask(questions, None)),
-            None => Err(Error::Refused(error)),
+        match required_url_elicitations(&error).filter(|_| capabilities.url()) {
+            Some(questions) => Ok(ParsedResponse::InputRequired(questions, None)),
+            None => Err(Error::ErrorResponse(error)),
         }
     }
 }
 
 /// Reads the pages that have to be visited before a call is made again, which is a question like any other.
-fn pages_to_visit(error: &Refused) -> Option<Vec<(String, Question)>> {
+fn required_url_elicitations(error: &ErrorResponse) -> Option<Vec<(String, InputRequest)>> {
     if error.code != error_code::URL_ELICITATION_REQUIRED {
         return None;
     }
@@ -89,36 +103,35 @@ fn pages_to_visit(error: &Refused) -> Option<Vec<(String, Question)>> {
         .iter()
         .enumerate()
         .map(|(index, page)| {
-            let question = Question::read("elicitation/create", page.members().ok()?).ok()?;
-            matches!(question, Question::Url(_)).then(|| (format!("u{}", index + 1), question))
+            let question = InputRequest::read("elicitation/create", page.members().ok()?).ok()?;
+            matches!(question, InputRequest::Url(_)).then(|| (format!("u{}", index + 1), question))
         })
         .collect();
     questions.filter(|questions| !questions.is_empty())
 }
 
 /// A call whose pages nobody wants to visit is not made again.
-fn check_agreed(said: &Said) -> Result<(), Error> {
-    let agreed =
-        |answer: &Answer| matches!(answer, Answer::Elicit(result) if result.action == Action::Accept);
-    let refused = || Error::Unanswered(Refusal::INTERNAL.because("the page was not agreed to"));
-    let check = |answer: Result<Answer, Refusal>| match answer {
+fn check_accepted(said: &InputPayload) -> Result<(), Error> {
+    let agreed = |answer: &InputResponse| matches!(answer, InputResponse::Elicit(result) if result.action == ElicitAction::Accept);
+    let refused = || Error::InputDeclined(Refusal::INTERNAL.with_message("the page was not agreed to"));
+    let check = |answer: Result<InputResponse, Refusal>| match answer {
         Ok(answer) if agreed(&answer) => Ok(()),
         Ok(_) => Err(refused()),
-        Err(refusal) => Err(Error::Unanswered(refusal)),
+        Err(refusal) => Err(Error::InputDeclined(refusal)),
     };
     match said {
-        Said::Answers(answers) => answers.iter().try_for_each(|(_, answer)| check(answer.clone())),
-        Said::Carried(answers) => {
-            let page = Question::url("", "");
+        InputPayload::Typed(answers) => answers.iter().try_for_each(|(_, answer)| check(answer.clone())),
+        InputPayload::Verbatim(answers) => {
+            let page = InputRequest::url("", "");
             answers
                 .iter()
-                .try_for_each(|(_, raw)| check(page.read_answer(raw).map_err(|_| Refusal::INVALID_PARAMS)))
+                .try_for_each(|(_, raw)| check(page.read_response(raw).map_err(|_| Refusal::INVALID_PARAMS)))
         }
     }
 }
 
 /// Reads a question, or says why it is refused.
-pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> Asked {
+pub(super) fn parse_request(request: Request, capabilities: &ClientCapabilities) -> InputRequestResult {
     let mut params = request.params.members;
     // The rest of it may be for whoever answers; the token is for us alone, and we report no progress.
     if let Some(mut meta) = request.params.meta {
@@ -127,31 +140,37 @@ pub(super) fn question(request: Request, capabilities: &ClientCapabilities) -> A
             params.set("_meta", meta.to_raw());
         }
     }
-    let question = Question::read(&request.method, params).map_err(|refusal| (refusal, None))?;
-    if question.allowed_by(capabilities) {
+    let question = InputRequest::read(&request.method, params).map_err(|refusal| (refusal, None))?;
+    if question.is_supported_by(capabilities) {
         return Ok(question);
     }
     let declares_some = match &question {
-        Question::Form(_) | Question::Url(_) => capabilities.form() || capabilities.url(),
-        Question::Sample(_) => capabilities.sampling(),
-        Question::Roots => false,
+        InputRequest::Form(_) | InputRequest::Url(_) => capabilities.form() || capabilities.url(),
+        InputRequest::Sampling(_) => capabilities.sampling(),
+        InputRequest::Roots => false,
     };
     let problem = format!("this client did not declare what `{}` needs", shorten(&request.method));
     let refusal = match declares_some {
-        true => Refusal::INVALID_PARAMS.because(problem),
-        false => Refusal::METHOD_NOT_FOUND.because(problem),
+        true => Refusal::INVALID_PARAMS.with_message(problem),
+        false => Refusal::METHOD_NOT_FOUND.with_message(problem),
     };
     Err((refusal, Some(Box::new(question))))
 }
 
 /// Writes the answer to a question, or the refusal.
-pub(super) fn answer(revision: Revision, id: &Id, answer: Result<&Answer, &Refusal>) -> Posted {
+pub(super) fn write_response(
+    revision: Revision,
+    id: &RequestId,
+    answer: Result<&InputResponse, &Refusal>,
+) -> OutgoingMessage {
     let written = match answer {
         Ok(answer) => {
-            let mut writer = Writer::with_capacity(128);
+            let mut writer = JsonWriter::with_capacity(128);
             match answer.write(Dialect::of(revision), &mut writer) {
                 Ok(()) => Ok(writer.into_raw()),
-                Err(lacks) => Err(Refusal::INTERNAL.because(format!("the answer cannot be said: {lacks}"))),
+                Err(lacks) => {
+                    Err(Refusal::INTERNAL.with_message(format!("the answer cannot be said: {lacks}")))
+                }
             }
         }
         Err(refusal) => Err(refusal.clone()),
@@ -160,20 +179,25 @@ pub(super) fn answer(revision: Revision, id: &Id, answer: Result<&Answer, &Refus
         Ok(result) => emit::result(id, result.as_str().len(), |writer| writer.raw(&result)),
         Err(refusal) => emit::error(Some(id), &refusal, revision),
     };
-    Posted { body, mirror: Mirror::Version(revision), answers: Some(id.clone()), is_for_channels: false }
+    OutgoingMessage {
+        body,
+        mirror: HeaderMirror::Version(revision),
+        in_reply_to: Some(id.clone()),
+        is_for_channels: false,
+    }
 }
 
 /// Asks for log messages from a level on.
-pub(super) fn set_level(level: Level) -> Call {
-    let mut call = Call::of(Method::SetLevel);
-    call.params.set("level", Raw::from_text(level.as_str()));
+pub(super) fn set_level_call(level: LoggingLevel) -> ClientCall {
+    let mut call = ClientCall::with_method(Method::SetLevel);
+    call.params.set("level", RawJson::from_text(level.as_str()));
     call
 }
 
 /// Begins or ends to watch a resource.
-pub(crate) fn about_resource(method: Method, uri: &str) -> Call {
-    let mut call = Call::of(method);
-    call.params.set("uri", Raw::from_text(uri));
+pub(crate) fn resource_call(method: Method, uri: &str) -> ClientCall {
+    let mut call = ClientCall::with_method(method);
+    call.params.set("uri", RawJson::from_text(uri));
     call
 }
 
@@ -183,7 +207,7 @@ pub(crate) fn initialize(
     revision: Revision,
     identity: &Implementation,
     capabilities: &ClientCapabilities,
-) -> Outgoing {
+) -> OutgoingRequest {
     let method = Method::Initialize.as_str();
     let body = emit::numbered_request(id, method, 256, |writer| {
         writer.open_object();
@@ -194,20 +218,31 @@ pub(crate) fn initialize(
         identity.write(Dialect::of(revision), writer);
         writer.close_object();
     });
-    Outgoing { id, method: method.into(), body, mirror: Mirror::Nothing, answerer: Answerer::None }
+    OutgoingRequest {
+        id,
+        method: method.into(),
+        body,
+        mirror: HeaderMirror::Nothing,
+        recipient: InputRecipient::None,
+    }
 }
 
 /// Writes the notification that the session is open.
-pub(crate) fn initialized(revision: Revision) -> Posted {
+pub(crate) fn initialized(revision: Revision) -> OutgoingMessage {
     let body = emit::bare_notification("notifications/initialized");
-    Posted { body, mirror: Mirror::Version(revision), answers: None, is_for_channels: false }
+    OutgoingMessage {
+        body,
+        mirror: HeaderMirror::Version(revision),
+        in_reply_to: None,
+        is_for_channels: false,
+    }
 }
 
 /// Reads the answer that opens a session.
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
+pub(crate) fn read_initialized(result: &RawJson) -> Result<ServerDescription, String> {
     let members =
         result.members().map_err(|error| format!("the answer to `initialize` is not usable: {error}"))?;
     let Some(version) = members.text("protocolVersion") else {
@@ -219,15 +254,15 @@ pub(crate) fn read_initialized(result: &Raw) -> Result<Described, String> {
         None if version == "2024-10-07" => Revision::V2024_11_05,
         _ => return Err(format!("the server answered `initialize` with revision `{}`", shorten(&version))),
     };
-    let capabilities = members.get("capabilities").cloned().unwrap_or(Raw::EMPTY_OBJECT);
-    Ok(Described {
+    let capabilities = members.get("capabilities").cloned().unwrap_or(RawJson::EMPTY_OBJECT);
+    Ok(ServerDescription {
         revision,
         capabilities: ServerCapabilities::read(&capabilities)
             .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
         // A description that is not quite right is no reason not to talk.
         identity: members
             .get("serverInfo")
-            .and_then(|raw| Implementation::read_repaired(&raw.detached()).ok())
+            .and_then(|raw| Implementation::read_repaired(&raw.to_owned_buffer()).ok())
             .map(|repaired| repaired.item),
         instructions: members.text("instructions").map(Into::into),
         lists_legacy: false,

@@ -1,35 +1,35 @@
 //! Revisions from 2026-07-28 on: every request stands alone, and a server asks by its answer.
 
 use trunkline_protocol::codec::{Dialect, RawResult};
-use trunkline_protocol::model::{ClientCapabilities, Implementation, Question, ServerCapabilities};
+use trunkline_protocol::model::{ClientCapabilities, Implementation, InputRequest, ServerCapabilities};
 use trunkline_protocol::{
-    Era, Members, Method, Raw, Refusal, Request, Revision, Writer, emit, meta, shorten,
+    Era, JsonObject, JsonWriter, Method, RawJson, Refusal, Request, Revision, emit, meta, shorten,
 };
 
-use super::{Extras, Settled};
-use crate::call::{Answers, Brought, Call, Said};
-use crate::carrier::{Answerer, Mirror, Outgoing};
-use crate::connect::Described;
-use crate::error::{Error, Refused};
-use crate::subscribe::Watch;
+use super::{ParsedResponse, RequestExtras};
+use crate::call::{AttachedInput, ClientCall, InputPayload, InputResponses};
+use crate::client_transport::{HeaderMirror, InputRecipient, OutgoingRequest};
+use crate::connect::ServerDescription;
+use crate::error::{Error, ErrorResponse};
+use crate::subscribe::ChangeFilter;
 
 /// The edge of a server that keeps no session.
 #[derive(Debug)]
-pub(crate) struct Modern {
+pub(crate) struct ModernEdge {
     revision: Revision,
     /// The beginning of the `_meta` that every request has, written once up to the capabilities that come next.
-    claim: String,
+    meta_prefix: String,
     /// The capabilities, written once.
-    capabilities: Raw,
+    capabilities: RawJson,
 }
 
-impl Modern {
+impl ModernEdge {
     pub(crate) fn new(
         revision: Revision,
         identity: &Implementation,
         capabilities: &ClientCapabilities,
     ) -> Self {
-        let mut writer = Writer::with_capacity(256);
+        let mut writer = JsonWriter::with_capacity(256);
         writer.open_object();
         writer.plain_key(meta::PROTOCOL_VERSION);
         writer.string(revision.as_str());
@@ -37,7 +37,7 @@ impl Modern {
         identity.write(Dialect::of(revision), &mut writer);
         writer.plain_key(meta::CLIENT_CAPABILITIES);
         let claim = writer.into_string();
-        Self { revision, claim, capabilities: capabilities.for_revision(revision) }
+        Self { revision, meta_prefix: claim, capabilities: capabilities.for_revision(revision) }
     }
 
     pub(super) fn revision(&self) -> Revision {
@@ -50,17 +50,26 @@ impl Modern {
         let problem = format!(
             "`{method}`: revision {revision} has no requests from servers; return a result of type `input_required` instead"
         );
-        Refusal::METHOD_NOT_FOUND.because(problem)
+        Refusal::METHOD_NOT_FOUND.with_message(problem)
     }
 
-    pub(super) fn write(&self, id: u64, call: &Call, extras: Extras<'_>) -> Result<Outgoing, Error> {
-        let brought = match extras.brought {
-            Some(Brought::Asked(state, Said::Answers(answers))) => (write_answers(answers)?, state.as_ref()),
-            Some(Brought::Asked(state, Said::Carried(answers))) => (write_carried(answers), state.as_ref()),
-            Some(Brought::Ahead(answers)) => (write_carried(answers), None),
+    pub(super) fn write(
+        &self,
+        id: u64,
+        call: &ClientCall,
+        extras: RequestExtras<'_>,
+    ) -> Result<OutgoingRequest, Error> {
+        let brought = match extras.input {
+            Some(AttachedInput::Resumed(state, InputPayload::Typed(answers))) => {
+                (write_responses(answers)?, state.as_ref())
+            }
+            Some(AttachedInput::Resumed(state, InputPayload::Verbatim(answers))) => {
+                (write_raw_responses(answers), state.as_ref())
+            }
+            Some(AttachedInput::Preset(answers)) => (write_raw_responses(answers), None),
             None => (None, None),
         };
-        let hint = call.hint() + self.claim.len() + self.capabilities.as_str().len() + 64;
+        let hint = call.encoded_size_hint() + self.meta_prefix.len() + self.capabilities.as_str().len() + 64;
         let body = emit::numbered_request(id, &call.method, hint, |writer| {
             writer.open_object();
             call.params.write_into(writer);
@@ -76,12 +85,12 @@ impl Modern {
             writer.close_object();
         });
         let mirror =
-            Mirror::Whole { revision: self.revision, name: call.mirrored_name(), params: extras.params };
-        Ok(Outgoing { id, method: call.method.clone(), body, mirror, answerer: Answerer::None })
+            HeaderMirror::Full { revision: self.revision, name: call.mirrored_name(), params: extras.params };
+        Ok(OutgoingRequest { id, method: call.method.clone(), body, mirror, recipient: InputRecipient::None })
     }
 
-    fn write_meta(&self, id: u64, call: &Call, extras: &Extras<'_>, writer: &mut Writer) {
-        writer.verbatim(&self.claim);
+    fn write_meta(&self, id: u64, call: &ClientCall, extras: &RequestExtras<'_>, writer: &mut JsonWriter) {
+        writer.verbatim(&self.meta_prefix);
         match &call.capabilities {
             Some(capabilities) => writer.raw(&capabilities.for_revision(self.revision)),
             None => writer.raw(&self.capabilities),
@@ -100,33 +109,33 @@ impl Modern {
 
     pub(super) fn read(
         method: Option<Method>,
-        outcome: Result<RawResult, Raw>,
+        outcome: Result<RawResult, RawJson>,
         capabilities: &ClientCapabilities,
-    ) -> Result<Settled, Error> {
-        let result = outcome.map_err(|error| Error::Refused(Refused::read(&error)))?;
+    ) -> Result<ParsedResponse, Error> {
+        let result = outcome.map_err(|error| Error::ErrorResponse(ErrorResponse::from_raw(&error)))?;
         // What nearly every result begins with.
         if result.as_str().starts_with(r#"{"resultType":"complete","#) {
-            return Ok(Settled::Done(result));
+            return Ok(ParsedResponse::Done(result));
         }
         let members =
             result.shallow_members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
         let kind = members.get("resultType").map(|kind| kind.as_text().unwrap_or_default());
         match kind.as_deref() {
-            None | Some("complete") => Ok(Settled::Done(result)),
-            Some("input_required") if method.is_some_and(Method::may_ask) => {
-                let questions = read_questions(members.get("inputRequests"))?;
+            None | Some("complete") => Ok(ParsedResponse::Done(result)),
+            Some("input_required") if method.is_some_and(Method::may_require_input) => {
+                let questions = parse_input_requests(members.get("inputRequests"))?;
                 if let Some((_, question)) =
-                    questions.iter().find(|(_, asked)| !asked.allowed_by(capabilities))
+                    questions.iter().find(|(_, asked)| !asked.is_supported_by(capabilities))
                 {
                     let problem = format!("it asks `{}`, which the client did not offer", question.method());
                     return Err(Error::Malformed(problem));
                 }
-                let state = members.get("requestState").map(Raw::detached);
+                let state = members.get("requestState").map(RawJson::to_owned_buffer);
                 if questions.is_empty() && state.is_none() {
                     let problem = "it wants to be asked again, and gives neither question nor state";
                     return Err(Error::Malformed(problem.to_owned()));
                 }
-                Ok(Settled::Ask(questions, state))
+                Ok(ParsedResponse::InputRequired(questions, state))
             }
             Some("input_required") => {
                 Err(Error::Malformed("the server asks within a request that has no questions".to_owned()))
@@ -136,36 +145,36 @@ impl Modern {
     }
 }
 
-fn read_questions(requests: Option<&Raw>) -> Result<Vec<(String, Question)>, Error> {
+fn parse_input_requests(requests: Option<&RawJson>) -> Result<Vec<(String, InputRequest)>, Error> {
     let Some(requests) = requests else { return Ok(Vec::new()) };
     let malformed = |key: &str, problem: &dyn std::fmt::Display| {
         Error::Malformed(format!("the question `{}`: {problem}", shorten(key)))
     };
     let requests = requests.members().map_err(|error| malformed("inputRequests", &error))?;
-    let read = |(key, request): (&trunkline_protocol::ByteString, &Raw)| {
+    let read = |(key, request): (&trunkline_protocol::ByteString, &RawJson)| {
         // Questions live as long as a user thinks, and must not keep their message that long.
-        let request = request.detached().members().map_err(|error| malformed(key, &error))?;
+        let request = request.to_owned_buffer().members().map_err(|error| malformed(key, &error))?;
         let method = request.text("method").unwrap_or_default();
         let params = match request.get("params") {
             Some(params) => params.members().map_err(|error| malformed(key, &error))?,
             None => Default::default(),
         };
-        let question = Question::read(&method, params).map_err(|refusal| malformed(key, &refusal))?;
+        let question = InputRequest::read(&method, params).map_err(|refusal| malformed(key, &refusal))?;
         Ok((key.to_string(), question))
     };
     requests.iter().map(read).collect()
 }
 
 /// Writes answers as the members of one object; nothing if there are none.
-fn write_answers(answers: &Answers) -> Result<Option<Raw>, Error> {
+fn write_responses(answers: &InputResponses) -> Result<Option<RawJson>, Error> {
     if answers.is_empty() {
         return Ok(None);
     }
-    let mut writer = Writer::with_capacity(128);
+    let mut writer = JsonWriter::with_capacity(128);
     writer.open_object();
     for (key, answer) in answers {
         // Within a result there is no way to refuse; the call is simply not made again.
-        let answer = answer.as_ref().map_err(|refusal| Error::Unanswered(refusal.clone()))?;
+        let answer = answer.as_ref().map_err(|refusal| Error::InputDeclined(refusal.clone()))?;
         writer.key(key);
         answer
             .write(Dialect::NEWEST, &mut writer)
@@ -176,14 +185,14 @@ fn write_answers(answers: &Answers) -> Result<Option<Raw>, Error> {
 }
 
 /// Writes answers that are carried as they came; nothing if there are none.
-fn write_carried(answers: &[(String, Raw)]) -> Option<Raw> {
+fn write_raw_responses(answers: &[(String, RawJson)]) -> Option<RawJson> {
     let members = answers.iter().map(|(key, answer)| (key.as_str().into(), answer.clone()));
-    (!answers.is_empty()).then(|| members.collect::<Members>().to_raw())
+    (!answers.is_empty()).then(|| members.collect::<JsonObject>().to_raw())
 }
 
 /// Writes the standing request within which changes are told.
-pub(super) fn listen(watch: &Watch) -> Call {
-    let mut call = Call::of(Method::Listen);
+pub(super) fn listen_call(watch: &ChangeFilter) -> ClientCall {
+    let mut call = ClientCall::with_method(Method::Listen);
     call.params.set("notifications", watch.to_raw());
     call
 }
@@ -192,14 +201,17 @@ pub(super) fn listen(watch: &Watch) -> Call {
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Described, String> {
+pub(crate) fn parse_discover_result(
+    result: &RawJson,
+    revision: Revision,
+) -> Result<ServerDescription, String> {
     let members = result.members().map_err(|error| format!("the answer is not usable: {error}"))?;
-    let capabilities = members.get("capabilities").map_or(Raw::EMPTY_OBJECT, Raw::detached);
+    let capabilities = members.get("capabilities").map_or(RawJson::EMPTY_OBJECT, RawJson::to_owned_buffer);
     let server = members.get("_meta").and_then(|meta| meta.members().ok()).and_then(|mut meta| {
         let server = meta.take(meta::SERVER_INFO)?;
-        Implementation::read_repaired(&server.detached()).ok().map(|repaired| repaired.item)
+        Implementation::read_repaired(&server.to_owned_buffer()).ok().map(|repaired| repaired.item)
     });
-    Ok(Described {
+    Ok(ServerDescription {
         revision,
         capabilities: ServerCapabilities::read(&capabilities)
             .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
@@ -210,7 +222,7 @@ pub(crate) fn read_discovered(result: &Raw, revision: Revision) -> Result<Descri
 }
 
 /// Reports whether a server lists revisions in which it is asked otherwise.
-fn lists_legacy(members: &Members) -> bool {
+fn lists_legacy(members: &JsonObject) -> bool {
     let listed =
         members.get("supportedVersions").and_then(|listed| listed.elements().ok()).unwrap_or_default();
     let known = listed.iter().filter_map(|name| Revision::parse(&name.as_text()?));

@@ -1,10 +1,10 @@
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model::ServerCapabilities;
-use trunkline_protocol::{Notification, Raw, Writer};
+use trunkline_protocol::{JsonWriter, Notification, RawJson};
 
 /// What is to be watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct ChangeFilter {
     /// The list of tools.
     pub tools: bool,
     /// The list of prompts.
@@ -18,7 +18,7 @@ pub struct Watch {
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Change {
+pub enum ChangeEvent {
     /// Something may have changed without a word about it.
     Missed,
     /// The list of tools.
@@ -31,18 +31,18 @@ pub enum Change {
     Resource(String),
 }
 
-impl Watch {
+impl ChangeFilter {
     /// The most resources that one stream may watch.
-    pub const MOST_URIS: usize = 1024;
+    pub const MAX_URIS: usize = 1024;
 
     /// Watches every list.
-    pub fn lists() -> Self {
+    pub fn all_lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: Vec::new() }
     }
 
     /// Watches the content of a resource too.
     #[must_use]
-    pub fn and(mut self, uri: impl Into<String>) -> Self {
+    pub fn with_uri(mut self, uri: impl Into<String>) -> Self {
         self.uris.push(uri.into());
         self
     }
@@ -53,11 +53,11 @@ impl Watch {
     }
 
     pub(super) fn is_too_large(&self) -> bool {
-        self.uris.len() > Self::MOST_URIS
+        self.uris.len() > Self::MAX_URIS
     }
 
     /// Leaves out what a server does not tell of.
-    pub(super) fn within(&self, capabilities: &ServerCapabilities) -> Self {
+    pub(super) fn supported_by(&self, capabilities: &ServerCapabilities) -> Self {
         let resources = capabilities.resources.unwrap_or_default();
         Self {
             tools: self.tools && capabilities.tools.unwrap_or_default().list_changed,
@@ -67,19 +67,19 @@ impl Watch {
         }
     }
 
-    pub(super) fn wants(&self, change: &Change) -> bool {
+    pub(super) fn matches(&self, change: &ChangeEvent) -> bool {
         match change {
-            Change::Missed => true,
-            Change::Tools => self.tools,
-            Change::Prompts => self.prompts,
-            Change::Resources => self.resources,
-            Change::Resource(uri) => self.uris.iter().any(|watched| is_part_of(uri, watched)),
+            ChangeEvent::Missed => true,
+            ChangeEvent::Tools => self.tools,
+            ChangeEvent::Prompts => self.prompts,
+            ChangeEvent::Resources => self.resources,
+            ChangeEvent::Resource(uri) => self.uris.iter().any(|watched| is_sub_resource(uri, watched)),
         }
     }
 
     /// Writes what is watched as a standing request names it.
-    pub(crate) fn to_raw(&self) -> Raw {
-        let mut writer = Writer::with_capacity(64);
+    pub(crate) fn to_raw(&self) -> RawJson {
+        let mut writer = JsonWriter::with_capacity(64);
         writer.open_object();
         for (key, wanted) in [
             ("toolsListChanged", self.tools),
@@ -87,7 +87,7 @@ impl Watch {
             ("resourcesListChanged", self.resources),
         ] {
             if wanted {
-                writer.member(key, &Raw::TRUE);
+                writer.member(key, &RawJson::TRUE);
             }
         }
         if !self.uris.is_empty() {
@@ -101,7 +101,7 @@ impl Watch {
     }
 
     /// Reads what a server says that it will tell of.
-    pub(super) fn read(raw: &Raw) -> Self {
+    pub(super) fn read(raw: &RawJson) -> Self {
         let members = raw.members().unwrap_or_default();
         let is_set = |key: &str| members.get(key).is_some_and(|raw| raw.as_str() == "true");
         let uris = members.get("resourceSubscriptions").filter(|raw| raw.kind() == JsonKind::Array);
@@ -110,12 +110,12 @@ impl Watch {
             tools: is_set("toolsListChanged"),
             prompts: is_set("promptsListChanged"),
             resources: is_set("resourcesListChanged"),
-            uris: uris.iter().filter_map(Raw::as_text).map(Into::into).take(Self::MOST_URIS).collect(),
+            uris: uris.iter().filter_map(RawJson::as_text).map(Into::into).take(Self::MAX_URIS).collect(),
         }
     }
 }
 
-impl Change {
+impl ChangeEvent {
     /// Reads a notification that tells of a change.
     pub(crate) fn read(notice: &Notification) -> Option<Self> {
         match &*notice.method {
@@ -131,7 +131,7 @@ impl Change {
 }
 
 /// Reports whether a resource is the watched one or lies below it.
-pub fn is_part_of(uri: &str, watched: &str) -> bool {
+pub fn is_sub_resource(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
 }
@@ -149,15 +149,19 @@ mod tests {
             ("file:///ab", "file:///a", false),
             ("file:///", "file:///a", false),
         ] {
-            assert_eq!(is_part_of(uri, watched), expected, "{uri} {watched}");
+            assert_eq!(is_sub_resource(uri, watched), expected, "{uri} {watched}");
         }
     }
 
     #[test]
     fn what_is_watched_is_read_back_as_it_was_written() {
-        for watch in [Watch::default(), Watch::lists(), Watch::default().and("a:\"1\"").and("a:2")] {
-            assert_eq!(Watch::read(&watch.to_raw()), watch);
+        for watch in [
+            ChangeFilter::default(),
+            ChangeFilter::all_lists(),
+            ChangeFilter::default().with_uri("a:\"1\"").with_uri("a:2"),
+        ] {
+            assert_eq!(ChangeFilter::read(&watch.to_raw()), watch);
         }
-        assert_eq!(Watch::read(&Raw::NULL), Watch::default());
+        assert_eq!(ChangeFilter::read(&RawJson::NULL), ChangeFilter::default());
     }
 }

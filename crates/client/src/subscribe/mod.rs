@@ -4,74 +4,76 @@
 //! change that nobody has looked at yet is not told twice, so that a stream which is never read costs no more than a bound.
 
 mod change;
-mod listening;
-mod watching;
+mod listen_stream;
+mod session_stream;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
 
-pub use self::change::is_part_of;
-pub use self::change::{Change, Watch};
-use self::listening::Listening;
-pub(crate) use self::watching::Changes;
-use self::watching::Watching;
+pub use self::change::is_sub_resource;
+pub use self::change::{ChangeEvent, ChangeFilter};
+use self::listen_stream::ListenChangeStream;
+pub(crate) use self::session_stream::ChangeBroadcaster;
+use self::session_stream::SessionChangeStream;
 use crate::client::Client;
 use crate::error::Error;
 
 /// A stream of changes; dropping it ends the watching, at the server too.
 ///
-/// It ends when the connection does. After [`Change::Missed`] anything may have changed.
+/// It ends when the connection does. After [`ChangeEvent::Missed`] anything may have changed.
 #[must_use = "changes are told as the stream is read"]
 #[derive(Debug)]
-pub struct Subscription {
-    honoured: Watch,
-    source: Source,
+pub struct ChangeStream {
+    accepted_filter: ChangeFilter,
+    source: ChangeSource,
 }
 
 #[derive(Debug)]
-enum Source {
-    Watching(Watching),
-    Listening(Box<Listening>),
+enum ChangeSource {
+    Session(SessionChangeStream),
+    Listen(Box<ListenChangeStream>),
 }
 
-impl Subscription {
-    pub(crate) async fn open(client: Client, watch: Watch) -> Result<Self, Error> {
+impl ChangeStream {
+    pub(crate) async fn open(client: Client, watch: ChangeFilter) -> Result<Self, Error> {
         if watch.is_too_large() {
             return Err(Error::Invalid(format!(
                 "more than {} resources are to be watched",
-                Watch::MOST_URIS
+                ChangeFilter::MAX_URIS
             )));
         }
         let session = client.inner().session.load_full();
-        let offered = watch.within(&session.info.capabilities);
+        let offered = watch.supported_by(&session.info.capabilities);
         if offered.is_empty() && !watch.is_empty() {
             return Err(Error::Unsupported("the server tells of none of these changes".to_owned()));
         }
-        let (honoured, source) = match session.edge.listen(&offered) {
+        let (honoured, source) = match session.edge.listen_call(&offered) {
             Some(call) => {
-                let (listening, honoured) = Listening::open(client, offered, call).await?;
-                (honoured, Source::Listening(Box::new(listening)))
+                let (listening, honoured) = ListenChangeStream::open(client, offered, call).await?;
+                (honoured, ChangeSource::Listen(Box::new(listening)))
             }
-            None => (offered.clone(), Source::Watching(Watching::open(&client, offered).await?)),
+            None => {
+                (offered.clone(), ChangeSource::Session(SessionChangeStream::open(&client, offered).await?))
+            }
         };
-        Ok(Self { honoured, source })
+        Ok(Self { accepted_filter: honoured, source })
     }
 
     /// Returns what the server agreed to tell of.
-    pub fn honoured(&self) -> &Watch {
-        &self.honoured
+    pub fn accepted_filter(&self) -> &ChangeFilter {
+        &self.accepted_filter
     }
 }
 
-impl Stream for Subscription {
-    type Item = Change;
+impl Stream for ChangeStream {
+    type Item = ChangeEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Change>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ChangeEvent>> {
         match &mut self.source {
-            Source::Watching(watching) => watching.poll_next(cx),
-            Source::Listening(listening) => listening.poll_next(cx),
+            ChangeSource::Session(watching) => watching.poll_next(cx),
+            ChangeSource::Listen(listening) => listening.poll_next(cx),
         }
     }
 }

@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_client::protocol::{Refusal, Revision};
-use trunkline_client::{BoxFuture, Client, InputHandler, Origin};
+use trunkline_client::{BoxFuture, Client, InputHandler, InputOrigin};
 
-use crate::support::{Act, Script, accept, or_handshake, settle, within};
+use crate::support::{ScriptAction, ScriptedPeer, accept, or_handshake, settle, within};
 
 /// Answers when it is allowed to, and counts how often it was asked.
 #[derive(Clone)]
-struct Slow {
+struct GatedHandler {
     asked: Arc<std::sync::atomic::AtomicUsize>,
     allowed: Arc<Semaphore>,
 }
 
-impl Slow {
+impl GatedHandler {
     fn new() -> Self {
         Self { asked: Arc::default(), allowed: Arc::new(Semaphore::new(0)) }
     }
@@ -27,39 +27,47 @@ impl Slow {
     }
 }
 
-impl InputHandler for Slow {
+impl InputHandler for GatedHandler {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default().with_form().with_roots()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         Box::pin(async move {
             self.allowed.acquire().await.unwrap().forget();
-            Ok(if question == Question::Roots { Answer::Roots(Vec::new()) } else { accept(&json!({})) })
+            Ok(if question == InputRequest::Roots {
+                InputResponse::Roots(Vec::new())
+            } else {
+                accept(&json!({}))
+            })
         })
     }
 }
 
-async fn connect(slow: &Slow) -> (Script, Client) {
-    let (script, opener) = Script::new(|_, message| or_handshake(message, |_| Act::Wait));
+async fn connect(slow: &GatedHandler) -> (ScriptedPeer, Client) {
+    let (script, opener) = ScriptedPeer::new(|_, message| or_handshake(message, |_| ScriptAction::Wait));
     let builder = Client::builder().input(slow.clone()).pin(Revision::V2025_11_25);
     (script, within(builder.connect(opener)).await.unwrap())
 }
 
-fn ask(script: &Script, method: &str) {
+fn ask(script: &ScriptedPeer, method: &str) {
     let params = json!({ "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params });
     script.newest().receive(question.to_string());
 }
 
-fn finish(script: &Script, id: u64) {
+fn finish(script: &ScriptedPeer, id: u64) {
     let result = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
     script.newest().receive(result.to_string());
 }
 
 /// Returns what was answered to the question.
-fn answers(script: &Script) -> Vec<Value> {
+fn answers(script: &ScriptedPeer) -> Vec<Value> {
     script.sent().remove(0).into_iter().filter(|sent| sent["id"] == "q").collect()
 }
 
@@ -70,7 +78,7 @@ fn call(client: &Client) -> tokio::task::JoinHandle<bool> {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_although_the_call_that_it_was_given_to_is_over() {
-    let slow = Slow::new();
+    let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     let (first, second) = (call(&client), call(&client));
     settle().await;
@@ -89,7 +97,7 @@ async fn a_question_is_answered_although_the_call_that_it_was_given_to_is_over()
 
 #[tokio::test(start_paused = true)]
 async fn a_question_is_given_to_another_call_when_its_own_is_dropped() {
-    let slow = Slow::new();
+    let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     let (first, second) = (call(&client), call(&client));
     settle().await;
@@ -107,7 +115,7 @@ async fn a_question_is_given_to_another_call_when_its_own_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_goes_with_the_only_call_that_can_have_asked_it() {
-    let slow = Slow::new();
+    let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     for finishes in [true, false] {
         script.newest().clear_sent();
@@ -134,7 +142,7 @@ async fn a_question_goes_with_the_only_call_that_can_have_asked_it() {
 #[tokio::test(start_paused = true)]
 async fn roots_are_given_whatever_becomes_of_the_call_beside_which_they_were_asked_for() {
     for finishes in [true, false] {
-        let slow = Slow::new();
+        let slow = GatedHandler::new();
         let (script, client) = connect(&slow).await;
         let only = call(&client);
         settle().await;
@@ -157,11 +165,11 @@ async fn roots_are_given_whatever_becomes_of_the_call_beside_which_they_were_ask
 /// On real threads, where questions, answers and ends of calls cross each other in every way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_of_many_threads_that_ask_at_one_time_all_end() {
-    use trunkline_client::protocol::model::FormQuestion;
+    use trunkline_client::protocol::model::FormElicitRequest;
 
     let answers = crate::support::Answers::new(|question| {
-        let Question::Form(FormQuestion { schema, .. }) = question else {
-            return Ok(Answer::Roots(Vec::new()));
+        let InputRequest::Form(FormElicitRequest { schema, .. }) = question else {
+            return Ok(InputResponse::Roots(Vec::new()));
         };
         let schema: Value = schema.decode().unwrap();
         let name = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();

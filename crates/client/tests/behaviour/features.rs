@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::model::{
-    Action, Answer, ClientCapabilities, Content, Question, ResourceBody, Role, Root, SampleResult,
+    ClientCapabilities, Content, CreateMessageResult, ElicitAction, InputRequest, InputResponse,
+    ResourceBody, Role, Root,
 };
-use trunkline_client::protocol::{Era, Level, Members, Refusal, Revision};
-use trunkline_client::{Change, Client, Completion, Error, Origin, Watch};
+use trunkline_client::protocol::{Era, JsonObject, LoggingLevel, Refusal, Revision};
+use trunkline_client::{ChangeEvent, ChangeFilter, Client, CompletionRequest, Error, InputOrigin};
 use trunkline_server::{HostOptions, Tool};
 
 use crate::support::{Answers, Life, accept, connect, server, settle, within};
 
 /// Returns a client in each revision, with somebody who answers everything by a function.
 async fn clients(
-    answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + Clone + 'static,
+    answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + Clone + 'static,
 ) -> Vec<(Client, Answers, Life)> {
     let mut clients = Vec::new();
     for revision in Revision::ALL {
@@ -34,7 +35,7 @@ fn but_roots() -> ClientCapabilities {
     ClientCapabilities::default().with_form().with_url().with_sampling_tools()
 }
 
-fn nobody(_: &Question) -> Result<Answer, Refusal> {
+fn nobody(_: &InputRequest) -> Result<InputResponse, Refusal> {
     panic!("nothing should be asked")
 }
 
@@ -50,7 +51,7 @@ async fn lists_calls_reads_prompts_and_completions_are_the_same_in_every_revisio
         assert_eq!(client.server().identity.as_ref().unwrap().name, "everything");
         let tools = within(client.tools()).await.unwrap();
         assert_eq!(tools.first().map(|tool| tool.name.as_str()), Some("add"), "{revision}");
-        assert!(tools.left_out.is_empty() && tools.len() >= 8);
+        assert!(tools.skipped.is_empty() && tools.len() >= 8);
         assert_eq!(tools[0].raw().members().unwrap().text("name").as_deref(), Some("add"));
 
         let sum = within(client.call("add", json!({ "a": 2, "b": 3 })).into_future()).await.unwrap();
@@ -68,7 +69,7 @@ async fn lists_calls_reads_prompts_and_completions_are_the_same_in_every_revisio
         assert_eq!(client.prompts().await.unwrap()[0].name, "greet");
         let prompt = client.get_prompt("greet", json!({ "who": "Ada" })).await.unwrap();
         assert_eq!(prompt.messages[0].content.as_text(), Some("Greet Ada."));
-        let values = client.complete(Completion::prompt("greet", "who", "a")).await.unwrap();
+        let values = client.complete(CompletionRequest::prompt("greet", "who", "a")).await.unwrap();
         assert_eq!(values.values, ["ada", "alan"], "{revision}");
     }
 }
@@ -76,10 +77,10 @@ async fn lists_calls_reads_prompts_and_completions_are_the_same_in_every_revisio
 #[tokio::test(start_paused = true)]
 async fn what_a_server_refuses_is_an_error_with_its_code() {
     for (client, ..) in clients(nobody).await {
-        let Err(Error::Refused(refused)) = client.call("nothing", json!({})).await else { panic!() };
+        let Err(Error::ErrorResponse(refused)) = client.call("nothing", json!({})).await else { panic!() };
         assert_eq!(refused.code, -32602);
         assert!(refused.message.contains("nothing"), "{refused}");
-        let Err(Error::Refused(refused)) = client.read("test://nothing").await else { panic!() };
+        let Err(Error::ErrorResponse(refused)) = client.read("test://nothing").await else { panic!() };
         let expected = if client.server().revision.era() == Era::Modern { -32602 } else { -32002 };
         assert_eq!(refused.code, expected);
         let Err(Error::Invalid(_)) = client.call("add", json!([1])).await else { panic!() };
@@ -111,12 +112,16 @@ async fn log_messages_reach_whoever_wants_them() {
         let builder = Client::builder()
             .on_log(move |message| told.lock().unwrap().push((message.level, message.data.to_string())));
         let client = connect(&host, revision, builder).await;
-        client.set_level(Level::Info).await.unwrap();
+        client.set_level(LoggingLevel::Info).await.unwrap();
         assert_eq!(client.call("log", json!({})).await.unwrap().text(), "logged");
         settle().await;
-        assert_eq!(*heard.lock().unwrap(), [(Level::Warning, r#"{"loud":true}"#.to_owned())], "{revision}");
+        assert_eq!(
+            *heard.lock().unwrap(),
+            [(LoggingLevel::Warning, r#"{"loud":true}"#.to_owned())],
+            "{revision}"
+        );
         // A call may ask for more than the others do, where calls can ask.
-        client.call("log", json!({})).log_level(Level::Debug).await.unwrap();
+        client.call("log", json!({})).log_level(LoggingLevel::Debug).await.unwrap();
         settle().await;
         let expected = if revision.era() == Era::Modern { 3 } else { 2 };
         assert_eq!(heard.lock().unwrap().len(), expected, "{revision}");
@@ -160,23 +165,23 @@ async fn a_call_that_is_silent_for_too_long_times_out_and_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_question_is_answered_declined_or_left_open_in_the_same_way_in_both_eras() {
     for (action, said) in [
-        (Action::Accept, "true"),
-        (Action::Decline, "the user declined"),
-        (Action::Cancel, "the user dismissed the question"),
+        (ElicitAction::Accept, "true"),
+        (ElicitAction::Decline, "the user declined"),
+        (ElicitAction::Cancel, "the user dismissed the question"),
     ] {
-        let answer = move |_: &Question| {
+        let answer = move |_: &InputRequest| {
             Ok(match action {
-                Action::Accept => accept(&json!({ "confirm": true, "yes": true, "value": true })),
-                Action::Decline => Answer::decline(),
-                Action::Cancel => Answer::cancel(),
+                ElicitAction::Accept => accept(&json!({ "confirm": true, "yes": true, "value": true })),
+                ElicitAction::Decline => InputResponse::decline(),
+                ElicitAction::Cancel => InputResponse::cancel(),
             })
         };
         for (client, answers, _) in clients(answer).await.into_iter().filter(|(client, ..)| has_forms(client))
         {
             let result = within(client.call("confirm", json!({})).into_future()).await.unwrap();
-            let Question::Form(form) = &answers.asked()[0].1 else { panic!("it is a form") };
+            let InputRequest::Form(form) = &answers.asked()[0].1 else { panic!("it is a form") };
             assert_eq!(form.message, "Sure?");
-            let expected = Origin::Call {
+            let expected = InputOrigin::Call {
                 method: trunkline_client::protocol::Method::ToolsCall,
                 name: Some("confirm".to_owned()),
             };
@@ -189,9 +194,9 @@ async fn a_question_is_answered_declined_or_left_open_in_the_same_way_in_both_er
 /// Accepts a form of one boolean, whatever its name is, with what a function makes of the message.
 fn booleans(
     answer: impl Fn(&str) -> bool + Send + Sync + Clone + 'static,
-) -> impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + Clone + 'static {
+) -> impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + Clone + 'static {
     move |question| {
-        let Question::Form(form) = question else { panic!("it is a form") };
+        let InputRequest::Form(form) = question else { panic!("it is a form") };
         let schema: Value = form.schema.decode().unwrap();
         let name = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();
         Ok(accept(&json!({ name: answer(&form.message) })))
@@ -225,15 +230,15 @@ async fn calls_that_ask_at_one_time_all_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_is_asked_in_every_revision() {
-    let answer = |question: &Question| {
-        assert!(matches!(question, Question::Sample(_)));
-        Ok(Answer::Sample(SampleResult {
+    let answer = |question: &InputRequest| {
+        assert!(matches!(question, InputRequest::Sampling(_)));
+        Ok(InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content: vec![Content::text("Hello.")],
             model: "m".to_owned(),
             stop_reason: None,
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         }))
     };
     for (client, ..) in clients(answer).await {
@@ -244,9 +249,9 @@ async fn a_model_is_asked_in_every_revision() {
 
 #[tokio::test(start_paused = true)]
 async fn roots_are_given_in_every_revision() {
-    let answer = |question: &Question| {
-        assert!(matches!(question, Question::Roots));
-        Ok(Answer::Roots(vec![Root { uri: "file:///home".to_owned(), ..Root::default() }]))
+    let answer = |question: &InputRequest| {
+        assert!(matches!(question, InputRequest::Roots));
+        Ok(InputResponse::Roots(vec![Root { uri: "file:///home".to_owned(), ..Root::default() }]))
     };
     for revision in Revision::ALL {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
@@ -277,22 +282,27 @@ async fn changes_are_told_by_one_stream_in_both_eras() {
         let handle = server.handle().unwrap();
         let host = server.host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder()).await;
-        let mut changes = within(client.subscribe(Watch::lists().and("test://a"))).await.unwrap();
-        assert_eq!(changes.honoured().uris, ["test://a"]);
+        let mut changes =
+            within(client.subscribe(ChangeFilter::all_lists().with_uri("test://a"))).await.unwrap();
+        assert_eq!(changes.accepted_filter().uris, ["test://a"]);
         handle.add(Tool::new("late").run(async || "late")).unwrap();
-        assert_eq!(within(changes.next()).await, Some(Change::Tools), "{revision}");
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools), "{revision}");
         handle.notify_updated("test://a");
         handle.notify_updated("test://kept");
-        assert_eq!(within(changes.next()).await, Some(Change::Resource("test://a".to_owned())), "{revision}");
+        assert_eq!(
+            within(changes.next()).await,
+            Some(ChangeEvent::Resource("test://a".to_owned())),
+            "{revision}"
+        );
         handle.remove_prompt("greet");
-        assert_eq!(within(changes.next()).await, Some(Change::Prompts), "{revision}");
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Prompts), "{revision}");
         drop(changes);
         settle().await;
         // Nobody watches any more, and the next one begins anew.
         handle.notify_updated("test://a");
-        let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+        let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
         handle.remove_resource("test://a");
-        assert_eq!(within(changes.next()).await, Some(Change::Resources), "{revision}");
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Resources), "{revision}");
         client.close().await;
         assert_eq!(within(changes.next()).await, None, "{revision}");
     }

@@ -5,18 +5,18 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::protocol::model::Answer;
-use trunkline_client::transport::{Opener, ReceiveError};
-use trunkline_client::{Change, Client, Error, Limits, Watch};
+use trunkline_client::protocol::model::InputResponse;
+use trunkline_client::transport::{ChannelOpener, ReceiveError};
+use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientLimits, Error};
 
-use crate::support::{Act, Answers, Script, or_handshake, settle, within};
+use crate::support::{Answers, ScriptAction, ScriptedPeer, or_handshake, settle, within};
 
 /// A server that answers nothing but the handshake; the test says everything else.
-fn mute() -> (Script, Opener) {
-    Script::new(|_, message| or_handshake(message, |_| Act::Wait))
+fn mute() -> (ScriptedPeer, ChannelOpener) {
+    ScriptedPeer::new(|_, message| or_handshake(message, |_| ScriptAction::Wait))
 }
 
-async fn connect(opener: Opener, revision: Revision) -> Client {
+async fn connect(opener: ChannelOpener, revision: Revision) -> Client {
     within(Client::builder().pin(revision).connect(opener)).await.unwrap()
 }
 
@@ -76,7 +76,7 @@ async fn a_thousand_calls_that_are_answered_backwards_each_get_their_own() {
 #[tokio::test(start_paused = true)]
 async fn a_question_with_the_id_of_a_call_is_not_taken_for_its_answer() {
     let (script, opener) = mute();
-    let answers = Answers::new(|_| Ok(Answer::Roots(Vec::new())));
+    let answers = Answers::new(|_| Ok(InputResponse::Roots(Vec::new())));
     let builder = Client::builder().input(answers).pin(Revision::V2025_11_25);
     let client = within(builder.connect(opener)).await.unwrap();
     let (result, id) = tokio::join!(client.call("t", json!({})).into_future(), async {
@@ -254,21 +254,23 @@ async fn a_request_that_no_client_knows_is_refused() {
 async fn a_flood_of_questions_is_refused_beyond_a_bound() {
     let (script, opener) = mute();
     // Somebody who never answers.
-    struct Never;
-    impl trunkline_client::InputHandler for Never {
+    struct NeverAnswers;
+    impl trunkline_client::InputHandler for NeverAnswers {
         fn capabilities(&self) -> trunkline_client::protocol::model::ClientCapabilities {
             trunkline_client::protocol::model::ClientCapabilities::default().with_roots()
         }
         fn answer(
             &self,
-            _: trunkline_client::Origin,
-            _: trunkline_client::protocol::model::Question,
-        ) -> trunkline_client::BoxFuture<'_, Result<Answer, trunkline_client::protocol::Refusal>> {
+            _: trunkline_client::InputOrigin,
+            _: trunkline_client::protocol::model::InputRequest,
+        ) -> trunkline_client::BoxFuture<'_, Result<InputResponse, trunkline_client::protocol::Refusal>>
+        {
             Box::pin(std::future::pending())
         }
     }
-    let client =
-        within(Client::builder().input(Never).pin(Revision::V2025_11_25).connect(opener)).await.unwrap();
+    let client = within(Client::builder().input(NeverAnswers).pin(Revision::V2025_11_25).connect(opener))
+        .await
+        .unwrap();
     let flood = |first: u64| {
         for id in first..first + 500 {
             let request = json!({ "jsonrpc": "2.0", "id": format!("q{id}"), "method": "roots/list" });
@@ -348,7 +350,7 @@ async fn a_request_of_a_modern_server_is_refused_within_a_call_and_outside_of_on
 #[tokio::test(start_paused = true)]
 async fn calls_beyond_the_bound_wait_for_their_turn() {
     let (script, opener) = mute();
-    let limits = Limits { in_flight: 2, ..Limits::default() };
+    let limits = ClientLimits { in_flight: 2, ..ClientLimits::default() };
     let client =
         within(Client::builder().limits(limits).pin(Revision::V2025_11_25).connect(opener)).await.unwrap();
     let calls = futures_util::future::join_all((0..5).map(|_| client.call("t", json!({})).into_future()));
@@ -402,11 +404,11 @@ async fn a_client_that_is_dropped_ends_its_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_something_may_be_missing() {
-    let (script, opener) = Script::new(|_, message| {
+    let (script, opener) = ScriptedPeer::new(|_, message| {
         or_handshake(message, |message| {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
             let filter = &message["params"]["notifications"];
-            Act::Say(
+            ScriptAction::Say(
                 json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                     "params": { "_meta": meta, "notifications": filter } })
                 .to_string(),
@@ -414,7 +416,8 @@ async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_somethin
         })
     });
     let client = connect(opener, Revision::V2026_07_28).await;
-    let mut changes = within(client.subscribe(Watch { tools: true, ..Watch::default() })).await.unwrap();
+    let mut changes =
+        within(client.subscribe(ChangeFilter { tools: true, ..ChangeFilter::default() })).await.unwrap();
     for round in 1..=3 {
         let listen = script.sent()[0].last().unwrap().clone();
         let mock = script.newest();
@@ -424,7 +427,7 @@ async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_somethin
         mock.receive(change.to_string());
         mock.receive(change.to_string());
         mock.receive(change.to_string().replace(&format!(":{}", listen["id"]), ":\"other\""));
-        assert_eq!(within(changes.next()).await, Some(Change::Tools));
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
         match round {
             1 => mock.receive(json!({ "jsonrpc": "2.0", "id": listen["id"], "result": { "resultType": "complete" } }).to_string()),
             _ => mock.receive(
@@ -432,7 +435,7 @@ async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_somethin
                     .to_string(),
             ),
         }
-        assert_eq!(within(changes.next()).await, Some(Change::Missed));
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Missed));
     }
     assert_eq!(script.methods()[0].iter().filter(|method| *method == "subscriptions/listen").count(), 4);
     script.newest().end();

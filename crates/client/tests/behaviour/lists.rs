@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::Opener;
-use trunkline_client::{Client, Error, Limits};
+use trunkline_client::transport::ChannelOpener;
+use trunkline_client::{Client, ClientLimits, Error};
 
-use crate::support::{Act, Script, error, or_handshake, within};
+use crate::support::{ScriptAction, ScriptedPeer, error, or_handshake, within};
 
 const ERAS: [Revision; 2] = [Revision::V2025_06_18, Revision::V2026_07_28];
 
@@ -16,17 +16,19 @@ fn tool(name: &str) -> Value {
 }
 
 /// A server that answers `tools/list` by a function of the cursor, and everything else with nothing.
-fn lister(page: impl Fn(Option<&str>) -> Act + Send + Sync + 'static) -> (Script, Opener) {
-    Script::new(move |_, message| {
+fn lister(
+    page: impl Fn(Option<&str>) -> ScriptAction + Send + Sync + 'static,
+) -> (ScriptedPeer, ChannelOpener) {
+    ScriptedPeer::new(move |_, message| {
         or_handshake(message, |message| match message["method"].as_str() {
             Some("tools/list") => page(message["params"].get("cursor").and_then(Value::as_str)),
-            _ => Act::Wait,
+            _ => ScriptAction::Wait,
         })
     })
 }
 
-async fn list(opener: &Opener, revision: Revision) -> Result<Vec<String>, Error> {
-    let limits = Limits { pages: 20, items: 50, ..Limits::default() };
+async fn list(opener: &ChannelOpener, revision: Revision) -> Result<Vec<String>, Error> {
+    let limits = ClientLimits { pages: 20, items: 50, ..ClientLimits::default() };
     let client =
         within(Client::builder().pin(revision).limits(limits).connect(opener.clone())).await.unwrap();
     let tools = within(client.tools()).await?;
@@ -37,7 +39,7 @@ async fn list(opener: &Opener, revision: Revision) -> Result<Vec<String>, Error>
 async fn all_pages_are_read_and_an_empty_cursor_is_one_like_any_other() {
     for revision in ERAS {
         let (script, opener) = lister(|cursor| {
-            Act::Result(match cursor {
+            ScriptAction::Result(match cursor {
                 None => json!({ "tools": [tool("a")], "nextCursor": "" }),
                 Some("") => json!({ "tools": [], "nextCursor": "x\u{7f}\"" }),
                 Some("x\u{7f}\"") => json!({ "tools": [tool("b"), tool("c")] }),
@@ -54,16 +56,18 @@ async fn pages_without_end_are_an_error() {
     let counter = AtomicUsize::new(0);
     let circle = lister(|cursor| {
         let next = if cursor == Some("a") { "b" } else { "a" };
-        Act::Result(json!({ "tools": [], "nextCursor": next }))
+        ScriptAction::Result(json!({ "tools": [], "nextCursor": next }))
     });
     let endless = lister(move |_| {
-        Act::Result(json!({ "tools": [], "nextCursor": counter.fetch_add(1, Ordering::SeqCst).to_string() }))
+        ScriptAction::Result(
+            json!({ "tools": [], "nextCursor": counter.fetch_add(1, Ordering::SeqCst).to_string() }),
+        )
     });
     let huge = lister(|_| {
-        Act::Result(json!({ "tools": (0..51).map(|n| tool(&n.to_string())).collect::<Vec<_>>() }))
+        ScriptAction::Result(json!({ "tools": (0..51).map(|n| tool(&n.to_string())).collect::<Vec<_>>() }))
     });
-    let malformed = lister(|_| Act::Result(json!({ "tools": [], "nextCursor": 7 })));
-    let missing = lister(|_| Act::Result(json!({})));
+    let malformed = lister(|_| ScriptAction::Result(json!({ "tools": [], "nextCursor": 7 })));
+    let missing = lister(|_| ScriptAction::Result(json!({})));
     for ((_, opener), expected) in [
         (circle, "in a circle"),
         (endless, "more than 20 pages"),
@@ -83,9 +87,9 @@ async fn a_cursor_that_the_server_forgot_begins_the_list_again_once() {
     for (forgets, expected) in [(1, Ok(2)), (2, Err(()))] {
         let forgotten = AtomicUsize::new(0);
         let (script, opener) = lister(move |cursor| match cursor {
-            None => Act::Result(json!({ "tools": [tool("a")], "nextCursor": "n" })),
+            None => ScriptAction::Result(json!({ "tools": [tool("a")], "nextCursor": "n" })),
             Some(_) if forgotten.fetch_add(1, Ordering::SeqCst) < forgets => error(-32602),
-            Some(_) => Act::Result(json!({ "tools": [tool("b")] })),
+            Some(_) => ScriptAction::Result(json!({ "tools": [tool("b")] })),
         });
         let listed = list(&opener, Revision::NEWEST).await;
         assert_eq!(listed.map(|names| names.len()).map_err(drop), expected);
@@ -104,10 +108,10 @@ async fn an_item_that_cannot_be_used_is_left_out_alone_and_the_rest_is_verbatim(
     let page = json!({ "tools": [tool("a"), { "name": "no schema" }, 7, marked("number"), strange] });
     for (revision, left_out) in [(ERAS[0], 1), (ERAS[1], 2)] {
         let page = page.clone();
-        let (_, opener) = lister(move |_| Act::Result(page.clone()));
+        let (_, opener) = lister(move |_| ScriptAction::Result(page.clone()));
         let client = within(Client::builder().pin(revision).connect(opener)).await.unwrap();
         let tools = within(client.tools()).await.unwrap();
-        assert_eq!(tools.left_out.len(), left_out, "{:?}", tools.left_out);
+        assert_eq!(tools.skipped.len(), left_out, "{:?}", tools.skipped);
         assert_eq!(tools.len(), 5 - left_out);
         let [repaired] = &tools.repaired[..] else { panic!("{:?}", tools.repaired) };
         assert_eq!(
@@ -126,11 +130,11 @@ async fn an_item_that_nests_too_deep_is_left_out_alone_and_at_once() {
     let page = json!({ "tools": [tool("a"), { "name": "deep", "inputSchema": deep }, tool("b")] });
     for revision in ERAS {
         let page = page.clone();
-        let (_, opener) = lister(move |_| Act::Result(page.clone()));
+        let (_, opener) = lister(move |_| ScriptAction::Result(page.clone()));
         let client = within(Client::builder().pin(revision).connect(opener)).await.unwrap();
         let tools = within(client.tools()).await.unwrap();
         assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["a", "b"], "{revision}");
-        let [left_out] = &tools.left_out[..] else { panic!("{:?}", tools.left_out) };
+        let [left_out] = &tools.skipped[..] else { panic!("{:?}", tools.skipped) };
         assert_eq!((&*left_out.name, &*left_out.reason), ("deep", "the value nests deeper than 60 levels"));
     }
 }
@@ -138,7 +142,7 @@ async fn an_item_that_nests_too_deep_is_left_out_alone_and_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_list_is_kept_as_long_as_the_strictest_page_allows_and_until_it_changes() {
     let (script, opener) = lister(|cursor| {
-        Act::Result(match cursor {
+        ScriptAction::Result(match cursor {
             None => {
                 json!({ "tools": [tool("a")], "nextCursor": "n", "ttlMs": 60_000, "cacheScope": "public" })
             }
@@ -173,10 +177,10 @@ async fn a_result_is_held_to_the_schema_that_its_tool_promises() {
     ] {
         for revision in ERAS {
             let (described, result) = (described.clone(), result.clone());
-            let (_, opener) = Script::new(move |_, message| {
+            let (_, opener) = ScriptedPeer::new(move |_, message| {
                 or_handshake(message, |message| match message["method"].as_str() {
-                    Some("tools/list") => Act::Result(json!({ "tools": [described] })),
-                    _ => Act::Result(result.clone()),
+                    Some("tools/list") => ScriptAction::Result(json!({ "tools": [described] })),
+                    _ => ScriptAction::Result(result.clone()),
                 })
             });
             let client = within(Client::builder().pin(revision).connect(opener)).await.unwrap();
@@ -194,11 +198,11 @@ async fn a_result_is_held_to_the_schema_that_its_tool_promises() {
 async fn a_call_that_a_header_spoils_is_made_once_more_with_a_fresh_list() {
     for (spoilt, calls) in [(1, 2), (2, 2)] {
         let called = AtomicUsize::new(0);
-        let (script, opener) = Script::new(move |_, message| {
+        let (script, opener) = ScriptedPeer::new(move |_, message| {
             or_handshake(message, |message| match message["method"].as_str() {
-                Some("tools/list") => Act::Result(json!({ "tools": [tool("t")] })),
+                Some("tools/list") => ScriptAction::Result(json!({ "tools": [tool("t")] })),
                 _ if called.fetch_add(1, Ordering::SeqCst) < spoilt => error(-32020),
-                _ => Act::Result(json!({ "content": [] })),
+                _ => ScriptAction::Result(json!({ "content": [] })),
             })
         });
         let client = within(Client::builder().pin(Revision::NEWEST).connect(opener)).await.unwrap();

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::{Era, Revision};
-use trunkline_client::{Builder, Client, Error};
+use trunkline_client::{Client, ClientBuilder, Error};
 
-use crate::support::{Act, Script, described, error, initialized, within};
+use crate::support::{ScriptAction, ScriptedPeer, described, error, initialized, within};
 
 const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
@@ -14,30 +14,30 @@ const INITIALIZED: &str = "notifications/initialized";
 
 /// Connects to a server whose answers to `server/discover` and `initialize` are functions.
 async fn probe(
-    discover: impl Fn(usize) -> Act + Send + Sync + 'static,
-    initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
-) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
+    discover: impl Fn(usize) -> ScriptAction + Send + Sync + 'static,
+    initialize: impl Fn(&Value) -> ScriptAction + Send + Sync + 'static,
+) -> (Result<Client, Error>, Vec<Vec<String>>, ScriptedPeer) {
     probe_by(Client::builder(), discover, initialize).await
 }
 
 async fn probe_by(
-    builder: Builder,
-    discover: impl Fn(usize) -> Act + Send + Sync + 'static,
-    initialize: impl Fn(&Value) -> Act + Send + Sync + 'static,
-) -> (Result<Client, Error>, Vec<Vec<String>>, Script) {
+    builder: ClientBuilder,
+    discover: impl Fn(usize) -> ScriptAction + Send + Sync + 'static,
+    initialize: impl Fn(&Value) -> ScriptAction + Send + Sync + 'static,
+) -> (Result<Client, Error>, Vec<Vec<String>>, ScriptedPeer) {
     let asked = AtomicUsize::new(0);
-    let (script, opener) = Script::new(move |_, message| match message["method"].as_str() {
+    let (script, opener) = ScriptedPeer::new(move |_, message| match message["method"].as_str() {
         Some(DISCOVER) => discover(asked.fetch_add(1, Ordering::SeqCst)),
         Some(INITIALIZE) => initialize(message),
-        _ => Act::Wait,
+        _ => ScriptAction::Wait,
     });
     let client = within(builder.connect(opener)).await;
     let methods = script.methods();
     (client, methods, script)
 }
 
-fn unsupported(supported: Value) -> Act {
-    Act::Error(json!({ "code": -32022, "message": "no", "data": { "supported": supported } }))
+fn unsupported(supported: Value) -> ScriptAction {
+    ScriptAction::Error(json!({ "code": -32022, "message": "no", "data": { "supported": supported } }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,15 +51,15 @@ async fn a_server_that_describes_itself_is_modern_and_no_hands_are_shaken() {
     assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "trunkline");
 }
 
-fn lists_both() -> Act {
-    let Act::Result(mut described) = described() else { panic!() };
+fn lists_both() -> ScriptAction {
+    let ScriptAction::Result(mut described) = described() else { panic!() };
     described["supportedVersions"] = json!(["2026-07-28", "2025-11-25"]);
-    Act::Result(described)
+    ScriptAction::Result(described)
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
-    type Say = fn() -> Act;
+    type Say = fn() -> ScriptAction;
     let (yes, no, unknown) = (Some(true), Some(false), None);
     let old: Say = || initialized("2025-11-25");
     let unknown_method: Say = || error(-32601);
@@ -69,7 +69,7 @@ async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_th
         ("legacy", unknown_method, old),
         ("modern", described, unknown_method),
         ("modern that refuses the version", described, || unsupported(json!(["2026-07-28"]))),
-        ("modern that goes away", described, || Act::End),
+        ("modern that goes away", described, || ScriptAction::End),
     ];
     for (kind, discover, initialize) in kinds {
         let has_modern = kind != "legacy";
@@ -86,8 +86,8 @@ async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_th
                 true if prefers == Era::Modern && kind == "both, and says so" => yes,
                 true => unknown,
             };
-            assert_eq!(info.eras.speaks(info.revision.era()), yes, "{kind}, {prefers:?}");
-            assert_eq!(info.eras.speaks(other), expected, "{kind}, {prefers:?}");
+            assert_eq!(info.eras.supports(info.revision.era()), yes, "{kind}, {prefers:?}");
+            assert_eq!(info.eras.supports(other), expected, "{kind}, {prefers:?}");
         }
     }
 }
@@ -99,7 +99,7 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
         assert_eq!(client.unwrap().server().revision, Revision::V2025_06_18, "{code}");
         assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
     }
-    let (client, methods, _) = probe(|_| Act::Wait, |_| initialized("2024-11-05")).await;
+    let (client, methods, _) = probe(|_| ScriptAction::Wait, |_| initialized("2024-11-05")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
     assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
 }
@@ -107,13 +107,13 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
     for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
-        let slow = |asked| if asked == 0 { Act::Wait } else { described() };
+        let slow = |asked| if asked == 0 { ScriptAction::Wait } else { described() };
         let (client, methods, _) = probe(slow, move |_| refused()).await;
         assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
         assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER]]);
     }
     // One that goes on like this is given up.
-    let (client, methods, _) = probe(|_| Act::Wait, |_| error(-32022)).await;
+    let (client, methods, _) = probe(|_| ScriptAction::Wait, |_| error(-32022)).await;
     let Err(Error::Unreachable(error)) = client else { panic!() };
     assert_eq!(error.attempts.len(), 4, "{error:?}");
     assert_eq!(methods, [[DISCOVER, INITIALIZE, DISCOVER, INITIALIZE]]);
@@ -121,7 +121,7 @@ async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_goes_away_is_started_again_and_not_probed() {
-    let (client, methods, _) = probe(|_| Act::End, |_| initialized("2025-03-26")).await;
+    let (client, methods, _) = probe(|_| ScriptAction::End, |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
     assert_eq!(methods, [vec![DISCOVER], vec![INITIALIZE, INITIALIZED]]);
 }
@@ -130,11 +130,11 @@ async fn a_server_that_goes_away_is_started_again_and_not_probed() {
 async fn a_server_that_falls_silent_at_the_probe_for_good_is_started_again_and_not_probed() {
     for (is_first, ends) in [(AtomicBool::new(true), true), (AtomicBool::new(true), false)] {
         let shake = move |_: &Value| match is_first.swap(false, Ordering::SeqCst) {
-            true if ends => Act::End,
-            true => Act::Wait,
+            true if ends => ScriptAction::End,
+            true => ScriptAction::Wait,
             false => initialized("2024-11-05"),
         };
-        let (client, methods, _) = probe(|_| Act::Wait, shake).await;
+        let (client, methods, _) = probe(|_| ScriptAction::Wait, shake).await;
         assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
         assert_eq!(methods, [vec![DISCOVER, INITIALIZE], vec![INITIALIZE, INITIALIZED]]);
     }
@@ -183,7 +183,7 @@ async fn everything_that_was_tried_is_in_the_error() {
 #[tokio::test(start_paused = true)]
 async fn the_handshake_has_a_deadline_of_its_own() {
     let began = tokio::time::Instant::now();
-    let (client, ..) = probe(|_| Act::Wait, |_| Act::Wait).await;
+    let (client, ..) = probe(|_| ScriptAction::Wait, |_| ScriptAction::Wait).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
     assert!(unreachable.cause.contains("30s"), "{unreachable}");
     // The probe, the handshake after it, and one with the program started anew.
@@ -203,12 +203,13 @@ async fn a_modern_revision_cannot_be_negotiated_by_a_handshake() {
 #[tokio::test(start_paused = true)]
 async fn a_pinned_revision_is_spoken_without_a_probe_or_not_at_all() {
     for revision in Revision::ALL {
-        let (script, opener) = Script::new(|_, message| crate::support::or_handshake(message, |_| Act::Wait));
+        let (script, opener) =
+            ScriptedPeer::new(|_, message| crate::support::or_handshake(message, |_| ScriptAction::Wait));
         let client = within(Client::builder().pin(revision).connect(opener)).await.unwrap();
         assert_eq!(client.server().revision, revision);
         assert_eq!(script.methods()[0].len(), if revision == Revision::NEWEST { 1 } else { 2 });
     }
-    let (_, opener) = Script::new(|_, message| match message["method"].as_str() {
+    let (_, opener) = ScriptedPeer::new(|_, message| match message["method"].as_str() {
         Some(INITIALIZE) => initialized("2025-11-25"),
         _ => error(-32601),
     });
@@ -221,7 +222,7 @@ async fn a_pinned_revision_is_spoken_without_a_probe_or_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_to_the_probe_that_comes_late_is_dropped() {
-    let (client, _, script) = probe(|_| Act::Wait, |_| initialized("2025-11-25")).await;
+    let (client, _, script) = probe(|_| ScriptAction::Wait, |_| initialized("2025-11-25")).await;
     let client = client.unwrap();
     let probe = &script.sent()[0][0];
     script.newest().receive(json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {} }).to_string());

@@ -1,37 +1,39 @@
 //! Calls by steps: questions that the caller answers, and continuations that travel or stay.
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::model::{ClientCapabilities, Question};
-use trunkline_client::protocol::{Raw, Refusal, Revision};
-use trunkline_client::{Call, Client, Continuation, Error, Outcome, Round};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest};
+use trunkline_client::protocol::{RawJson, Refusal, Revision};
+use trunkline_client::{Client, ClientCall, ClientContinuation, ClientInputRound, Error, StepOutcome};
 use trunkline_server::HostOptions;
 
-use crate::support::{Act, Answers, Life, Script, accept, connect, or_handshake, server, settle, within};
+use crate::support::{
+    Answers, Life, ScriptAction, ScriptedPeer, accept, connect, or_handshake, server, settle, within,
+};
 
 fn forms() -> Answers {
     let forms = ClientCapabilities::default().with_form();
     Answers::new(|_| panic!("steps are answered by whoever makes them")).declaring(forms)
 }
 
-async fn asked(client: &Client, call: Call) -> Round {
+async fn asked(client: &Client, call: ClientCall) -> ClientInputRound {
     match within(client.step(call)).await.unwrap() {
-        Outcome::Ask(round) => *round,
+        StepOutcome::InputRequired(round) => *round,
         other => panic!("{other:?}"),
     }
 }
 
 /// Answers every form of a round with one boolean.
-fn yes(round: &Round) -> trunkline_client::Answers {
-    let answer = |(key, question): &(String, Question)| {
-        let Question::Form(form) = question else { panic!() };
+fn yes(round: &ClientInputRound) -> trunkline_client::InputResponses {
+    let answer = |(key, question): &(String, InputRequest)| {
+        let InputRequest::Form(form) = question else { panic!() };
         let schema: Value = form.schema.decode().unwrap();
         let field = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();
         (key.clone(), Ok(accept(&json!({ field: true }))))
     };
-    round.questions.iter().map(answer).collect()
+    round.requests.iter().map(answer).collect()
 }
 
-fn text(result: &Raw) -> String {
+fn text(result: &RawJson) -> String {
     result.decode::<Value>().unwrap()["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
@@ -40,20 +42,22 @@ async fn a_step_gives_the_questions_and_goes_on_with_the_answers_in_both_eras() 
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder().input(forms())).await;
-        let round = asked(&client, Call::tool("in_sequence", json!({}))).await;
-        assert_eq!(round.questions.len(), 1);
-        let portable = matches!(round.then, Continuation::Portable(_));
+        let round = asked(&client, ClientCall::tool("in_sequence", json!({}))).await;
+        assert_eq!(round.requests.len(), 1);
+        let portable = matches!(round.continuation, ClientContinuation::Portable(_));
         assert_eq!(portable, revision == Revision::NEWEST);
         let answers = yes(&round);
-        let Outcome::Ask(round) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        let StepOutcome::InputRequired(round) = within(round.respond(answers)).await.unwrap() else {
+            panic!()
+        };
         let answers = yes(&round);
-        let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        let StepOutcome::Done(result) = within(round.respond(answers)).await.unwrap() else { panic!() };
         assert_eq!(text(&result), "true true");
         // Questions that are asked at one time are one round.
-        let round = asked(&client, Call::tool("at_once", json!({}))).await;
-        assert_eq!(round.questions.len(), 2, "{revision}");
+        let round = asked(&client, ClientCall::tool("at_once", json!({}))).await;
+        assert_eq!(round.requests.len(), 2, "{revision}");
         let answers = yes(&round);
-        let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+        let StepOutcome::Done(result) = within(round.respond(answers)).await.unwrap() else { panic!() };
         assert_eq!(text(&result), "true true");
     }
 }
@@ -62,13 +66,13 @@ async fn a_step_gives_the_questions_and_goes_on_with_the_answers_in_both_eras() 
 async fn a_portable_continuation_goes_on_from_any_client() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let first = connect(&host, Revision::NEWEST, Client::builder().input(forms())).await;
-    let round = asked(&first, Call::tool("confirm", json!({}))).await;
+    let round = asked(&first, ClientCall::tool("confirm", json!({}))).await;
     let answers = yes(&round);
-    let (_, Continuation::Portable(state)) = round.into_parts() else { panic!() };
+    let (_, ClientContinuation::Portable(state)) = round.into_parts() else { panic!() };
     drop(first);
     let second = connect(&host, Revision::NEWEST, Client::builder().input(forms())).await;
-    let call = Call::tool("confirm", json!({})).resume(Continuation::Portable(state), answers);
-    let Outcome::Done(result) = within(second.step(call)).await.unwrap() else { panic!() };
+    let call = ClientCall::tool("confirm", json!({})).resume(ClientContinuation::Portable(state), answers);
+    let StepOutcome::Done(result) = within(second.step(call)).await.unwrap() else { panic!() };
     assert_eq!(text(&result), "true");
 }
 
@@ -76,7 +80,7 @@ async fn a_portable_continuation_goes_on_from_any_client() {
 async fn a_live_continuation_that_is_dropped_cancels_the_call() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
-    let round = asked(&client, Call::tool("confirm", json!({}))).await;
+    let round = asked(&client, ClientCall::tool("confirm", json!({}))).await;
     assert_eq!(host.load().0, 1);
     drop(round);
     settle().await;
@@ -87,17 +91,17 @@ async fn a_live_continuation_that_is_dropped_cancels_the_call() {
 async fn the_time_that_a_user_takes_is_not_the_servers() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
-    let round = asked(&client, Call::tool("confirm", json!({}))).await;
+    let round = asked(&client, ClientCall::tool("confirm", json!({}))).await;
     tokio::time::advance(std::time::Duration::from_secs(3000)).await;
     let answers = yes(&round);
-    let Outcome::Done(result) = within(round.answer(answers)).await.unwrap() else { panic!() };
+    let StepOutcome::Done(result) = within(round.respond(answers)).await.unwrap() else { panic!() };
     assert_eq!(text(&result), "true");
 }
 
 /// A modern server that asks so many times before it answers, with a state that is not easily written the same way twice.
-fn asker(times: usize) -> (Script, trunkline_client::transport::Opener) {
+fn asker(times: usize) -> (ScriptedPeer, trunkline_client::transport::ChannelOpener) {
     let asked = std::sync::atomic::AtomicUsize::new(0);
-    Script::new(move |_, message| {
+    ScriptedPeer::new(move |_, message| {
         or_handshake(message, |message| {
             let round = asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             let question = json!({ "method": "elicitation/create", "params":
@@ -113,7 +117,7 @@ fn asker(times: usize) -> (Script, trunkline_client::transport::Opener) {
                     message["id"]
                 )
             };
-            Act::Say(said)
+            ScriptAction::Say(said)
         })
     })
 }
@@ -145,19 +149,19 @@ async fn a_server_that_asks_without_end_is_given_up() {
     let answers = Answers::new(|_| Ok(accept(&json!({}))));
     let client = within(Client::builder().input(answers).connect(opener)).await.unwrap();
     let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
-    assert!(matches!(error, Error::Unanswered(_)), "{error}");
+    assert!(matches!(error, Error::InputDeclined(_)), "{error}");
     assert_eq!(script.methods()[0].len(), 1 + 11);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_only_wants_to_be_asked_again_is_at_a_pace() {
-    let (script, opener) = Script::new(|_, message| {
+    let (script, opener) = ScriptedPeer::new(|_, message| {
         or_handshake(message, |message| match message["params"]["requestState"].as_str() {
-            None => Act::Result(json!({ "resultType": "input_required", "requestState": "0" })),
-            Some("3") => Act::Result(json!({ "resultType": "complete", "content": [] })),
+            None => ScriptAction::Result(json!({ "resultType": "input_required", "requestState": "0" })),
+            Some("3") => ScriptAction::Result(json!({ "resultType": "complete", "content": [] })),
             Some(state) => {
                 let next = (state.parse::<u32>().unwrap() + 1).to_string();
-                Act::Result(json!({ "resultType": "input_required", "requestState": next }))
+                ScriptAction::Result(json!({ "resultType": "input_required", "requestState": next }))
             }
         })
     });
@@ -187,8 +191,9 @@ async fn results_that_make_no_sense_are_errors() {
         (json!([]), "not an object"),
     ] {
         let shown = result.to_string();
-        let (_, opener) =
-            Script::new(move |_, message| or_handshake(message, |_| Act::Result(result.clone())));
+        let (_, opener) = ScriptedPeer::new(move |_, message| {
+            or_handshake(message, |_| ScriptAction::Result(result.clone()))
+        });
         let client = within(Client::builder().connect(opener)).await.unwrap();
         let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
         assert!(matches!(&error, Error::Malformed(said) if said.contains(expected)), "{shown}: {error}");
@@ -198,7 +203,8 @@ async fn results_that_make_no_sense_are_errors() {
 #[tokio::test(start_paused = true)]
 async fn a_question_within_a_list_is_an_error() {
     let result = json!({ "resultType": "input_required", "requestState": "s" });
-    let (_, opener) = Script::new(move |_, message| or_handshake(message, |_| Act::Result(result.clone())));
+    let (_, opener) =
+        ScriptedPeer::new(move |_, message| or_handshake(message, |_| ScriptAction::Result(result.clone())));
     let client = within(Client::connect(opener)).await.unwrap();
     assert!(matches!(within(client.tools()).await, Err(Error::Malformed(_))));
 }
@@ -211,7 +217,7 @@ async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_se
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder().input(answers.clone())).await;
         match within(client.call("sample", json!({})).into_future()).await {
-            Err(Error::Unanswered(refusal)) => {
+            Err(Error::InputDeclined(refusal)) => {
                 assert_eq!((refusal.message(), revision), ("not today", Revision::NEWEST));
             }
             Ok(result) => {
@@ -224,17 +230,17 @@ async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_se
 
 #[tokio::test(start_paused = true)]
 async fn pages_to_visit_first_are_questions_too() {
-    let (script, opener) = Script::new(|_, message| match message["method"].as_str() {
+    let (script, opener) = ScriptedPeer::new(|_, message| match message["method"].as_str() {
         Some("server/discover") => crate::support::error(-32601),
         Some("tools/call") if message["id"].as_u64() < Some(4) => {
-            Act::Error(json!({ "code": -32042, "message": "log in",
+            ScriptAction::Error(json!({ "code": -32042, "message": "log in",
             "data": { "elicitations": [{ "mode": "url", "elicitationId": "e", "url": "https://x.example/", "message": "Log in" }] } }))
         }
-        _ => or_handshake(message, |_| Act::Result(json!({ "content": [] }))),
+        _ => or_handshake(message, |_| ScriptAction::Result(json!({ "content": [] }))),
     });
     let answers = Answers::new(|question| {
-        assert!(matches!(question, Question::Url(url) if url.url == "https://x.example/"));
-        Ok(trunkline_client::protocol::model::Answer::accept(None))
+        assert!(matches!(question, InputRequest::Url(url) if url.url == "https://x.example/"));
+        Ok(trunkline_client::protocol::model::InputResponse::accept(None))
     });
     let client = within(Client::builder().input(answers.clone()).connect(opener)).await.unwrap();
     within(client.call("t", json!({})).into_future()).await.unwrap();

@@ -3,19 +3,19 @@
 use serde_json::json;
 use trunkline_client::Error;
 
-use crate::peer::{ERAS, Peer, SILENCE, call, connect, soon, text_result};
+use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, soon, text_result};
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_too_late_reaches_nobody_else() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (late, _) = peer.call().await;
             // The client says that it waits no longer, and calls again.
             assert_eq!(peer.request("notifications/cancelled").await, json!(null));
             let (next, _) = peer.call().await;
             peer.answer_text(&late, "late").await;
             peer.answer_text(&next, "next").await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         let error = soon("the first call", call(&client, "slow")).await.unwrap_err();
@@ -28,14 +28,14 @@ async fn an_answer_that_comes_too_late_reaches_nobody_else() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_comes_twice_counts_once() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (first, _) = peer.call().await;
             peer.answer_text(&first, "one").await;
             peer.answer_text(&first, "two").await;
             let (second, _) = peer.call().await;
             peer.answer_text(&first, "three").await;
             peer.answer_text(&second, "four").await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         assert_eq!(call(&client, "a").await.unwrap(), "one");
@@ -59,11 +59,11 @@ async fn an_answer_for_nobody_is_dropped() {
     ];
     for era in ERAS {
         let ids = ids.clone();
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
             for wrong in ids {
                 peer.answer_text(&wrong, "wrong").await;
-                peer.say(
+                peer.send(
                     json!({ "jsonrpc": "2.0", "id": wrong, "error": { "code": -1, "message": "wrong" } }),
                 )
                 .await;
@@ -71,7 +71,7 @@ async fn an_answer_for_nobody_is_dropped() {
             // The same number, spelled in another way.
             peer.bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}.0,\"result\":{{}}}}\n").as_bytes()).await;
             peer.answer_text(&id, "right").await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "right");
@@ -82,14 +82,14 @@ async fn an_answer_for_nobody_is_dropped() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_for_another_call_ends_that_one_and_each_call_ends_once() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (first, name) = peer.call().await;
             let (second, _) = peer.call().await;
             // Both answers are for the first, and none for the second.
             peer.answer_text(&first, &name).await;
             peer.answer_text(&first, "misdirected").await;
             assert_ne!(first, second);
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         let (first, second) = tokio::join!(call(&client, "first"), call(&client, "second"));
@@ -116,10 +116,10 @@ async fn an_answer_that_is_malformed_ends_its_own_call_at_once() {
     ];
     for era in ERAS {
         for (body, expected) in table {
-            let client = connect(era, async move |mut peer: Peer| {
+            let client = connect(era, async move |mut peer: ScriptedChannel| {
                 let (id, _) = peer.call().await;
                 peer.bytes(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{body}}}\n").as_bytes()).await;
-                peer.behave().await;
+                peer.serve_calls().await;
             })
             .await;
             let began = tokio::time::Instant::now();
@@ -131,7 +131,7 @@ async fn an_answer_that_is_malformed_ends_its_own_call_at_once() {
                 Err(error) => error,
             };
             assert!(
-                matches!(error, Error::Malformed(_) | Error::Refused(_))
+                matches!(error, Error::Malformed(_) | Error::ErrorResponse(_))
                     && error.to_string().contains(expected),
                 "{era}: {body}: {error}"
             );
@@ -153,21 +153,21 @@ async fn a_handshake_that_makes_no_sense_is_told_as_such() {
         (json!({ "error": {} }), "no reason"),
     ];
     for (answer, expected) in table {
-        let (channel, mut peer) = Peer::pair(1 << 20);
+        let (channel, mut peer) = ScriptedChannel::pair(1 << 20);
         let channel = std::sync::Mutex::new(Some(channel));
-        let opener = trunkline_transport::Opener::new("a hostile server", move || {
+        let opener = trunkline_transport::ChannelOpener::new("a hostile server", move || {
             let channel = channel.lock().unwrap().take();
             async { channel.ok_or_else(|| std::io::Error::other("it is opened once")) }
         });
         let script = async {
             let id = peer.request("server/discover").await;
-            peer.say(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "what?" } }))
+            peer.send(json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": "what?" } }))
                 .await;
             let id = peer.request("initialize").await;
             let mut message = answer.clone();
             message["jsonrpc"] = json!("2.0");
             message["id"] = id;
-            peer.say(message).await;
+            peer.send(message).await;
             peer.next().await
         };
         let (client, _) =
@@ -181,14 +181,14 @@ async fn a_handshake_that_makes_no_sense_is_told_as_such() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_without_an_id_is_for_the_only_call_or_for_nobody() {
-    let client = connect(ERAS[1], async |mut peer: Peer| {
+    let client = connect(ERAS[1], async |mut peer: ScriptedChannel| {
         let (_, _) = peer.call().await;
-        peer.say(
+        peer.send(
             json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32700, "message": "unreadable" } }),
         )
         .await;
         let calls = [peer.call().await, peer.call().await];
-        peer.say(
+        peer.send(
             json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32700, "message": "unreadable" } }),
         )
         .await;

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, Error, Limits};
+use trunkline_client::{Client, ClientLimits, Error};
 
-use crate::peer::{ERAS, Peer, call, connect_with, soon};
+use crate::peer::{ERAS, ScriptedChannel, call, connect_with, soon};
 
 /// Makes a page of its number.
-type Pages = fn(usize) -> Value;
+type PageScript = fn(usize) -> Value;
 
 /// Connects to a server whose pages are made by a function of their number.
-async fn connect(era: Revision, limits: Limits, page: Pages, pause: Duration) -> Client {
+async fn connect(era: Revision, limits: ClientLimits, page: PageScript, pause: Duration) -> Client {
     let builder = Client::builder().limits(limits);
-    let script = async move |mut peer: Peer| {
+    let script = async move |mut peer: ScriptedChannel| {
         for number in 0.. {
             let Some(message) = peer.next().await else { return };
             match message["method"].as_str() {
@@ -41,7 +41,7 @@ fn page(cursor: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
     // How the pages are made, and what the error says.
-    let table: &[(Pages, &str)] = &[
+    let table: &[(PageScript, &str)] = &[
         (|_| page(&json!("same")), "in a circle"),
         (|number| page(&json!(format!("c{}", number % 3))), "in a circle"),
         (|_| page(&json!("")), "in a circle"),
@@ -61,7 +61,7 @@ async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
     ];
     for era in ERAS {
         for (page, expected) in table {
-            let limits = Limits { pages: 50, items: 100, ..Limits::default() };
+            let limits = ClientLimits { pages: 50, items: 100, ..ClientLimits::default() };
             let client = connect(era, limits, *page, Duration::ZERO).await;
             let error = soon("the list", client.tools()).await.unwrap_err();
             assert!(
@@ -76,7 +76,7 @@ async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_pages_are_slow_takes_no_longer_than_a_call_may() {
     for era in ERAS {
-        let limits = Limits { call_at_most: Duration::from_secs(600), ..Limits::default() };
+        let limits = ClientLimits { max_total_timeout: Duration::from_secs(600), ..ClientLimits::default() };
         let client =
             connect(era, limits, |number| page(&json!(format!("{number}"))), Duration::from_secs(50)).await;
         let began = tokio::time::Instant::now();
@@ -95,7 +95,7 @@ async fn a_list_of_huge_pages_costs_no_more_than_its_limit() {
         tool["description"] = json!("x".repeat(900_000));
         json!({ "resultType": "complete", "tools": [tool], "nextCursor": format!("{number}") })
     }
-    let limits = Limits { list_bytes: 8 << 20, ..Limits::default() };
+    let limits = ClientLimits { list_bytes: 8 << 20, ..ClientLimits::default() };
     let client = connect(ERAS[1], limits, huge, Duration::ZERO).await;
     let error = soon("the list", client.tools()).await.unwrap_err();
     assert!(matches!(&error, Error::Malformed(problem) if problem.contains("8388608 bytes")), "{error}");

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trunkline_client::{Client, Error};
-use trunkline_transport::Opener;
+use trunkline_transport::ChannelOpener;
 
-use crate::peer::{ERAS, Peer, call, connect, soon, text_result};
+use crate::peer::{ERAS, ScriptedChannel, call, connect, soon, text_result};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_leaves_after_the_handshake_is_told_at_once() {
     for era in ERAS {
-        let client = connect(era, async |peer: Peer| drop(peer)).await;
+        let client = connect(era, async |peer: ScriptedChannel| drop(peer)).await;
         for _ in 0..3 {
             let error = soon("the call", call(&client, "a")).await.unwrap_err();
             assert!(matches!(error, Error::Closed { .. }), "{error}");
@@ -26,7 +26,7 @@ async fn a_server_that_leaves_after_the_handshake_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_leaves_in_mid_call_ends_every_call_and_none_is_sent_twice() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             for _ in 0..10 {
                 peer.call().await;
             }
@@ -48,7 +48,7 @@ async fn an_answer_that_is_cut_off_at_any_byte_is_no_answer() {
         let length =
             format!("{}\n", json!({ "jsonrpc": "2.0", "id": 2, "result": text_result("whole") })).len();
         for cut in 0..=length {
-            let client = connect(era, async move |mut peer: Peer| {
+            let client = connect(era, async move |mut peer: ScriptedChannel| {
                 let (id, _) = peer.call().await;
                 let answer =
                     format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "result": text_result("whole") }));
@@ -78,8 +78,8 @@ async fn a_handshake_that_is_cut_off_at_any_byte_is_told_with_every_attempt() {
     for era in ERAS {
         // Long enough for every answer; a cut beyond the end leaves the server alive until the client calls.
         for cut in 0..260 {
-            let opener = Opener::new("a mortal server", move || async move {
-                let (channel, mut peer) = Peer::pair(1 << 20);
+            let opener = ChannelOpener::new("a mortal server", move || async move {
+                let (channel, mut peer) = ScriptedChannel::pair(1 << 20);
                 tokio::spawn(async move {
                     let Some(request) = peer.next().await else { return };
                     let capabilities = json!({ "tools": {}, "filler": "x".repeat(80) });
@@ -114,18 +114,18 @@ async fn a_handshake_that_is_cut_off_at_any_byte_is_told_with_every_attempt() {
 async fn a_server_that_dies_at_the_probe_is_opened_again_for_the_handshake() {
     let opened = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = Arc::clone(&opened);
-    let opener = Opener::new("a fragile server", move || {
+    let opener = ChannelOpener::new("a fragile server", move || {
         let first = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
         async move {
-            let (channel, mut peer) = Peer::pair(1 << 20);
+            let (channel, mut peer) = ScriptedChannel::pair(1 << 20);
             tokio::spawn(async move {
                 if first {
                     // It does not know the method, and cannot say so.
                     peer.request("server/discover").await;
                     return;
                 }
-                peer.shake_hands(ERAS[0]).await;
-                peer.behave().await;
+                peer.handshake(ERAS[0]).await;
+                peer.serve_calls().await;
             });
             Ok(channel)
         }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_client::{Client, Error, Limits};
+use trunkline_client::{Client, ClientLimits, Error};
 
-use crate::peer::{ERAS, Peer, SILENCE, call, connect, connect_with, soon};
+use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, connect_with, soon};
 
 fn notice(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
@@ -27,16 +27,16 @@ const NOTICES: [fn(usize, &Value) -> Value; 6] = [
 async fn floods_of_notices_keep_no_answer_from_its_call() {
     for era in ERAS {
         for make in NOTICES {
-            let client = connect(era, async move |mut peer: Peer| {
+            let client = connect(era, async move |mut peer: ScriptedChannel| {
                 for number in 0..5_000 {
-                    peer.say(make(number, &json!(0))).await;
+                    peer.send(make(number, &json!(0))).await;
                 }
                 let (id, name) = peer.call().await;
                 for number in 0..5_000 {
-                    peer.say(make(number, &id)).await;
+                    peer.send(make(number, &id)).await;
                 }
                 peer.answer_text(&id, &name).await;
-                peer.behave().await;
+                peer.serve_calls().await;
             })
             .await;
             assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a");
@@ -51,7 +51,7 @@ fn a_server_that_never_stops_talking_is_held_to_the_deadline() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         for make in NOTICES {
-            let client = connect(ERAS[1], async move |mut peer: Peer| {
+            let client = connect(ERAS[1], async move |mut peer: ScriptedChannel| {
                 let (id, _) = peer.call().await;
                 let mut line = String::new();
                 for number in 0..100 {
@@ -72,7 +72,7 @@ fn a_server_that_never_stops_talking_is_held_to_the_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let calls = [peer.call().await, peer.call().await];
             peer.bytes(b"{\"jsonrpc\":\"2.0\",\"id\":").await;
             for _ in 0..256 {
@@ -81,7 +81,7 @@ async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
             // Nobody knows whose answer that was going to be. The line ends, and everything is well again.
             peer.bytes(b"\n").await;
             peer.answer_text(&calls[1].0, "second").await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         let (first, second) = tokio::join!(call(&client, "first"), call(&client, "second"));
@@ -95,10 +95,10 @@ async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_too_long_is_told_to_the_only_call_that_it_can_be_for() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
             peer.answer_text(&id, &"x".repeat(2 << 20)).await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         let error = soon("the call", call(&client, "a")).await.unwrap_err();
@@ -120,11 +120,11 @@ async fn a_little_nonsense_is_skipped_and_endless_nonsense_is_the_end() {
         "\u{1}\n",
         "{\"a\":\n",
     ];
-    let limits = Limits { noise: 100, ..Limits::default() };
+    let limits = ClientLimits { malformed_messages: 100, ..ClientLimits::default() };
     for era in ERAS {
         for line in nonsense {
             let builder = Client::builder().limits(limits.clone());
-            let script = async move |mut peer: Peer| {
+            let script = async move |mut peer: ScriptedChannel| {
                 let (id, name) = peer.call().await;
                 for _ in 0..90 {
                     peer.bytes(line.as_bytes()).await;
@@ -151,7 +151,7 @@ async fn a_little_nonsense_is_skipped_and_endless_nonsense_is_the_end() {
 #[tokio::test(start_paused = true)]
 async fn messages_that_nest_too_deep_or_come_in_huge_batches_are_nonsense() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, name) = peer.call().await;
             let deep = format!(
                 "{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{}{}}}\n",
@@ -162,7 +162,7 @@ async fn messages_that_nest_too_deep_or_come_in_huge_batches_are_nonsense() {
             let one = notice("notifications/x", json!({})).to_string();
             peer.bytes(format!("[{}]\n", vec![one; 1_000].join(",")).as_bytes()).await;
             peer.answer_text(&id, &name).await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a");

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::sync::Mutex;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Builder, Client, Error};
-use trunkline_transport::{Lines, Opener};
+use trunkline_client::{Client, ClientBuilder, Error};
+use trunkline_transport::{ChannelOpener, LineChannel};
 
 /// A revision of each era; every test that can be is made in both.
 pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
@@ -17,19 +17,19 @@ pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_0
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 
 /// The server's end of a channel.
-pub(crate) struct Peer {
+pub(crate) struct ScriptedChannel {
     pub(crate) reader: BufReader<ReadHalf<DuplexStream>>,
     pub(crate) writer: WriteHalf<DuplexStream>,
 }
 
-impl Peer {
+impl ScriptedChannel {
     /// Makes both ends of a channel.
     pub(crate) fn pair(
         message_bytes: usize,
-    ) -> (Lines<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>, Self) {
+    ) -> (LineChannel<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>, Self) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(ours);
-        let channel = Lines::new(reader, writer, message_bytes);
+        let channel = LineChannel::new(reader, writer, message_bytes);
         let (reader, writer) = tokio::io::split(theirs);
         (channel, Self { reader: BufReader::new(reader), writer })
     }
@@ -62,7 +62,7 @@ impl Peer {
     }
 
     /// Sends a message. A client that is gone is not this script's business.
-    pub(crate) async fn say(&mut self, message: Value) {
+    pub(crate) async fn send(&mut self, message: Value) {
         self.bytes(format!("{message}\n").as_bytes()).await;
     }
 
@@ -73,7 +73,7 @@ impl Peer {
 
     /// Answers a request with a result.
     pub(crate) async fn answer(&mut self, id: &Value, result: Value) {
-        self.say(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
     }
 
     /// Answers a call of a tool with a text.
@@ -82,7 +82,7 @@ impl Peer {
     }
 
     /// Does what has to be done before the first call.
-    pub(crate) async fn shake_hands(&mut self, revision: Revision) {
+    pub(crate) async fn handshake(&mut self, revision: Revision) {
         let capabilities =
             json!({ "tools": {}, "prompts": {}, "resources": { "subscribe": true }, "logging": {} });
         if revision == Revision::V2026_07_28 {
@@ -100,7 +100,7 @@ impl Peer {
     }
 
     /// Answers every call of a tool with the tool's name, until the client leaves.
-    pub(crate) async fn behave(&mut self) {
+    pub(crate) async fn serve_calls(&mut self) {
         while let Some(message) = self.next().await {
             if message["method"] == "tools/call" {
                 let name = message["params"]["name"].as_str().unwrap().to_owned();
@@ -116,7 +116,7 @@ pub(crate) fn text_result(text: &str) -> Value {
 }
 
 /// Connects to a server that runs a script once it has shaken hands.
-pub(crate) async fn connect<F>(revision: Revision, script: impl FnOnce(Peer) -> F) -> Client
+pub(crate) async fn connect<F>(revision: Revision, script: impl FnOnce(ScriptedChannel) -> F) -> Client
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -125,21 +125,21 @@ where
 
 /// Connects with options to a server that runs a script once it has shaken hands.
 pub(crate) async fn connect_with<F>(
-    builder: Builder,
+    builder: ClientBuilder,
     revision: Revision,
-    script: impl FnOnce(Peer) -> F,
+    script: impl FnOnce(ScriptedChannel) -> F,
 ) -> Result<Client, Error>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (channel, mut peer) = Peer::pair(1 << 20);
+    let (channel, mut peer) = ScriptedChannel::pair(1 << 20);
     let channel = Arc::new(Mutex::new(Some(channel)));
-    let opener = Opener::new("a hostile server", move || {
+    let opener = ChannelOpener::new("a hostile server", move || {
         let channel = Arc::clone(&channel);
         async move { channel.lock().await.take().ok_or_else(|| std::io::Error::other("it is opened once")) }
     });
     let connecting = builder.pin(revision).connect(opener);
-    let (client, ()) = tokio::join!(connecting, peer.shake_hands(revision));
+    let (client, ()) = tokio::join!(connecting, peer.handshake(revision));
     let client = client?;
     tokio::spawn(script(peer));
     Ok(client)

@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trunkline_client::{Client, Error, Limits};
+use trunkline_client::{Client, ClientLimits, Error};
 use trunkline_transport::Command;
-use trunkline_transport::process::{live, settled};
+use trunkline_transport::process::{child_count, wait_for_background_exits};
 
 use crate::child::{self, TEXT, server, server_below};
 use crate::peer::call;
@@ -19,7 +19,7 @@ async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 async fn connect(command: Command) -> Result<Client, Error> {
-    let limits = Limits { close_within: Duration::from_secs(30), ..Limits::default() };
+    let limits = ClientLimits { close_timeout: Duration::from_secs(30), ..ClientLimits::default() };
     soon("a connection", Client::builder().limits(limits).connect(command)).await
 }
 
@@ -58,7 +58,7 @@ async fn a_server_that_never_gets_as_far_as_the_handshake_is_unreachable_with_ev
         (Command::new("true"), &["exited with code 0"]),
     ];
     for (command, expected) in table {
-        let limits = Limits { connect_within: Duration::from_secs(2), ..Limits::default() };
+        let limits = ClientLimits { handshake_timeout: Duration::from_secs(2), ..ClientLimits::default() };
         let connecting = Client::builder().limits(limits).connect(command.clone());
         let error = soon("the end", connecting).await.unwrap_err();
         let Error::Unreachable(unreachable) = &error else { panic!("{command}: {error}") };
@@ -139,10 +139,10 @@ async fn leaks() {
         "never-ends-a-line",
         "sane",
     ];
-    let limits = Limits {
-        connect_within: Duration::from_millis(300),
-        close_within: Duration::from_secs(30),
-        ..Limits::default()
+    let limits = ClientLimits {
+        handshake_timeout: Duration::from_millis(300),
+        close_timeout: Duration::from_secs(30),
+        ..ClientLimits::default()
     };
     let meet = |role: &'static str| {
         let unique = format!("8{}", std::process::id());
@@ -163,14 +163,14 @@ async fn leaks() {
         let connected: usize =
             futures_util::future::join_all(roles.map(|role| Box::pin(meet(role)))).await.into_iter().sum();
         assert_eq!(connected, roles.len() - 2, "all but those that die before the handshake");
-        soon("all are ended", settled()).await;
+        soon("all are ended", wait_for_background_exits()).await;
     };
     round().await;
     let before = (descriptors(), tasks().await);
     for _ in 0..2 {
         round().await;
         assert_eq!(unique_processes(), Vec::<String>::new());
-        assert_eq!(live(), 0, "children");
+        assert_eq!(child_count(), 0, "children");
         assert_eq!((descriptors(), tasks().await), before, "descriptors and tasks");
     }
 }

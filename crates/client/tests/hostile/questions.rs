@@ -4,44 +4,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_client::protocol::{Refusal, Revision};
-use trunkline_client::{BoxFuture, Builder, Client, Error, InputHandler, Limits, Origin};
+use trunkline_client::{BoxFuture, Client, ClientBuilder, ClientLimits, Error, InputHandler, InputOrigin};
 
-use crate::peer::{Peer, call, connect_with, soon, text_result};
+use crate::peer::{ScriptedChannel, call, connect_with, soon, text_result};
 
 /// Answers every form at once, and counts how many are open at one time.
 #[derive(Clone, Default)]
-struct Eager {
+struct ImmediateHandler {
     open: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
 
-impl InputHandler for Eager {
+impl InputHandler for ImmediateHandler {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default().with_form().with_roots()
     }
 
-    fn answer(&self, _: Origin, _: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(&self, _: InputOrigin, _: InputRequest) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(open, Ordering::SeqCst);
         Box::pin(async {
             tokio::task::yield_now().await;
             self.open.fetch_sub(1, Ordering::SeqCst);
-            Ok(Answer::decline())
+            Ok(InputResponse::decline())
         })
     }
 }
 
 /// Answers nothing, ever.
-struct Absent;
+struct SilentHandler;
 
-impl InputHandler for Absent {
+impl InputHandler for SilentHandler {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default().with_form().with_roots()
     }
 
-    fn answer(&self, _: Origin, _: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(&self, _: InputOrigin, _: InputRequest) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         Box::pin(std::future::pending())
     }
 }
@@ -51,13 +51,13 @@ fn form(id: usize) -> Value {
     json!({ "jsonrpc": "2.0", "id": format!("q{id}"), "method": "elicitation/create", "params": params })
 }
 
-fn builder(input: impl InputHandler) -> Builder {
-    Client::builder().input(input).limits(Limits { queued_bytes: 64 * 1024, ..Limits::default() })
+fn builder(input: impl InputHandler) -> ClientBuilder {
+    Client::builder().input(input).limits(ClientLimits { queued_bytes: 64 * 1024, ..ClientLimits::default() })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_asks_in_every_round_is_stopped() {
-    let script = async |mut peer: Peer| {
+    let script = async |mut peer: ScriptedChannel| {
         let mut rounds = 0;
         while let Some(message) = peer.next().await {
             if message["method"] != "tools/call" {
@@ -74,9 +74,10 @@ async fn a_modern_server_that_asks_in_every_round_is_stopped() {
             peer.answer(&message["id"], result).await;
         }
     };
-    let client = connect_with(builder(Eager::default()), Revision::V2026_07_28, script).await.unwrap();
+    let client =
+        connect_with(builder(ImmediateHandler::default()), Revision::V2026_07_28, script).await.unwrap();
     let error = soon("the call", call(&client, "asks")).await.unwrap_err();
-    assert!(matches!(error, Error::Unanswered(_)), "{error}");
+    assert!(matches!(error, Error::InputDeclined(_)), "{error}");
     assert!(error.to_string().contains("asked more than 10 times"), "{error}");
     // The first request, and ten that answered.
     assert_eq!(call(&client, "sane").await.unwrap(), "11 rounds");
@@ -84,10 +85,10 @@ async fn a_modern_server_that_asks_in_every_round_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_server_that_asks_without_end_is_stopped() {
-    let script = async |mut peer: Peer| {
+    let script = async |mut peer: ScriptedChannel| {
         let (id, _) = peer.call().await;
         for number in 0.. {
-            peer.say(form(number)).await;
+            peer.send(form(number)).await;
             match peer.next().await {
                 Some(message) if message["id"] == format!("q{number}") => {}
                 // The client gave up, and said so.
@@ -98,9 +99,10 @@ async fn a_legacy_server_that_asks_without_end_is_stopped() {
                 None => return,
             }
         }
-        peer.behave().await;
+        peer.serve_calls().await;
     };
-    let client = connect_with(builder(Eager::default()), Revision::V2025_11_25, script).await.unwrap();
+    let client =
+        connect_with(builder(ImmediateHandler::default()), Revision::V2025_11_25, script).await.unwrap();
     let error = soon("the call", call(&client, "asks")).await.unwrap_err();
     assert!(error.to_string().contains("asked more than 10 times"), "{error}");
     assert_eq!(soon("a call after it", call(&client, "sane")).await.unwrap(), "sane");
@@ -109,15 +111,15 @@ async fn a_legacy_server_that_asks_without_end_is_stopped() {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_questions_within_a_call_is_refused_beyond_a_bound() {
     const FLOOD: usize = 5_000;
-    let eager = Eager::default();
-    let script = async |mut peer: Peer| {
+    let eager = ImmediateHandler::default();
+    let script = async |mut peer: ScriptedChannel| {
         let (id, _) = peer.call().await;
         let mut flood = String::new();
         for number in 0..FLOOD {
             flood.push_str(&format!("{}\n", form(number)));
         }
         let mut refused = 0;
-        let Peer { reader, writer } = &mut peer;
+        let ScriptedChannel { reader, writer } = &mut peer;
         // It writes them all at once, and reads what comes back meanwhile.
         let writing = tokio::io::AsyncWriteExt::write_all(writer, flood.as_bytes());
         let reading = async {
@@ -131,7 +133,7 @@ async fn a_flood_of_questions_within_a_call_is_refused_beyond_a_bound() {
         let (written, ()) = tokio::join!(writing, reading);
         written.unwrap();
         peer.answer_text(&id, &format!("{refused}")).await;
-        peer.behave().await;
+        peer.serve_calls().await;
     };
     let client = connect_with(builder(eager.clone()), Revision::V2025_11_25, script).await.unwrap();
     let refused = soon("the call", call(&client, "asks")).await;
@@ -152,7 +154,7 @@ async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_ca
     ];
     for question in questions {
         for within_call in [true, false] {
-            let script = async move |mut peer: Peer| {
+            let script = async move |mut peer: ScriptedChannel| {
                 if within_call {
                     peer.call().await;
                 }
@@ -164,16 +166,17 @@ async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_ca
                 }
                 std::future::pending::<()>().await;
             };
-            let client =
-                connect_with(builder(Eager::default()), Revision::V2025_11_25, script).await.unwrap();
+            let client = connect_with(builder(ImmediateHandler::default()), Revision::V2025_11_25, script)
+                .await
+                .unwrap();
             let began = tokio::time::Instant::now();
             let error = soon("the call", call(&client, "asks")).await.unwrap_err();
             assert!(
-                matches!(error, Error::TimedOut { .. } | Error::Unanswered(_) | Error::Closed { .. }),
+                matches!(error, Error::TimedOut { .. } | Error::InputDeclined(_) | Error::Closed { .. }),
                 "{within_call}: {error}"
             );
             assert!(
-                began.elapsed() <= Limits::default().call_at_most,
+                began.elapsed() <= ClientLimits::default().max_total_timeout,
                 "{within_call}: {:?}",
                 began.elapsed()
             );
@@ -185,9 +188,9 @@ async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_ca
 #[tokio::test(start_paused = true)]
 async fn questions_outside_of_calls_are_answered_up_to_a_bound() {
     let (tell, flooded) = tokio::sync::oneshot::channel();
-    let script = async |mut peer: Peer| {
+    let script = async |mut peer: ScriptedChannel| {
         for number in 0..200 {
-            peer.say(json!({ "jsonrpc": "2.0", "id": number, "method": "roots/list" })).await;
+            peer.send(json!({ "jsonrpc": "2.0", "id": number, "method": "roots/list" })).await;
         }
         let mut refused = 0;
         // Those beyond the bounds are refused at once; the others wait for somebody who never answers.
@@ -196,23 +199,23 @@ async fn questions_outside_of_calls_are_answered_up_to_a_bound() {
             refused += usize::from(message["error"].is_object());
         }
         tell.send(()).unwrap();
-        peer.behave().await;
+        peer.serve_calls().await;
     };
-    let client = connect_with(builder(Absent), Revision::V2025_11_25, script).await.unwrap();
+    let client = connect_with(builder(SilentHandler), Revision::V2025_11_25, script).await.unwrap();
     soon("the flood", flooded).await.unwrap();
     assert_eq!(soon("a call", call(&client, "sane")).await.unwrap(), "sane");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_before_its_question_is_answered_is_believed() {
-    let script = async |mut peer: Peer| {
+    let script = async |mut peer: ScriptedChannel| {
         let (id, _) = peer.call().await;
-        peer.say(form(0)).await;
+        peer.send(form(0)).await;
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         peer.answer_text(&id, "never mind").await;
-        peer.behave().await;
+        peer.serve_calls().await;
     };
-    let client = connect_with(builder(Absent), Revision::V2025_11_25, script).await.unwrap();
+    let client = connect_with(builder(SilentHandler), Revision::V2025_11_25, script).await.unwrap();
     assert_eq!(soon("the call", call(&client, "asks")).await.unwrap(), "never mind");
     assert_eq!(call(&client, "sane").await.unwrap(), "sane");
 }

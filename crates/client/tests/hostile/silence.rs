@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, Error, Limits};
-use trunkline_transport::Opener;
+use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_transport::ChannelOpener;
 
-use crate::peer::{ERAS, Peer, SILENCE, call, connect, connect_with, soon};
+use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, connect_with, soon};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_ignores_a_cancellation_harms_nobody() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (ignored, _) = peer.call().await;
             let cancelled = loop {
                 let message = peer.next().await.expect("a cancellation");
@@ -24,11 +24,11 @@ async fn a_server_that_ignores_a_cancellation_harms_nobody() {
             assert_eq!(cancelled, ignored);
             // It goes on as if nothing had been said: progress, log messages, a question, and in the end the answer.
             for step in 0..100 {
-                peer.say(progress(&ignored, step)).await;
+                peer.send(progress(&ignored, step)).await;
             }
-            peer.say(json!({ "jsonrpc": "2.0", "id": "q", "method": "ping" })).await;
+            peer.send(json!({ "jsonrpc": "2.0", "id": "q", "method": "ping" })).await;
             peer.answer_text(&ignored, "ignored").await;
-            peer.behave().await;
+            peer.serve_calls().await;
         })
         .await;
         let dropped = tokio::time::timeout(Duration::from_secs(1), call(&client, "long")).await;
@@ -48,7 +48,7 @@ fn progress(token: &Value, step: usize) -> Value {
 async fn a_silent_call_ends_in_its_time_and_is_cancelled_while_others_are_answered() {
     for era in ERAS {
         let (tell, cancelled) = tokio::sync::oneshot::channel();
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let mut tell = Some(tell);
             let mut silent = None;
             while let Some(message) = peer.next().await {
@@ -82,10 +82,10 @@ async fn a_silent_call_ends_in_its_time_and_is_cancelled_while_others_are_answer
 #[tokio::test(start_paused = true)]
 async fn progress_without_end_has_an_end() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
             for step in 0.. {
-                peer.say(progress(&id, step)).await;
+                peer.send(progress(&id, step)).await;
                 tokio::time::sleep(SILENCE / 2).await;
                 if !peer.bytes(b"").await {
                     return;
@@ -97,17 +97,17 @@ async fn progress_without_end_has_an_end() {
         let call = client.call("busy", json!({})).progress(|_| {});
         let error = soon("the call", call.into_future()).await.unwrap_err();
         assert!(matches!(error, Error::TimedOut { .. }), "{error}");
-        assert_eq!(began.elapsed(), Limits::default().call_at_most, "{era}");
+        assert_eq!(began.elapsed(), ClientLimits::default().max_total_timeout, "{era}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn progress_that_does_not_grow_is_no_sign_of_life() {
     for era in ERAS {
-        let client = connect(era, async |mut peer: Peer| {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
             for step in [1, 1, 0, 1].into_iter().cycle() {
-                peer.say(progress(&id, step)).await;
+                peer.send(progress(&id, step)).await;
                 tokio::time::sleep(Duration::from_secs(10)).await;
             }
         })
@@ -124,8 +124,8 @@ async fn progress_that_does_not_grow_is_no_sign_of_life() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_reads_nothing_costs_calls_their_time_and_nothing_more() {
     for era in ERAS {
-        let limits = Limits { queued_bytes: 64 * 1024, in_flight: 8, ..Limits::default() };
-        let client = connect_with(Client::builder().limits(limits), era, async |peer: Peer| {
+        let limits = ClientLimits { queued_bytes: 64 * 1024, in_flight: 8, ..ClientLimits::default() };
+        let client = connect_with(Client::builder().limits(limits), era, async |peer: ScriptedChannel| {
             // It holds its end, and never looks at it again.
             let _peer = peer;
             std::future::pending::<()>().await;
@@ -142,26 +142,26 @@ async fn a_server_that_reads_nothing_costs_calls_their_time_and_nothing_more() {
         assert_eq!(began.elapsed(), SILENCE, "{era}: all of them at the same time");
         let began = Instant::now();
         soon("the end", client.close()).await;
-        assert!(began.elapsed() <= Limits::default().close_within, "{era}: {:?}", began.elapsed());
+        assert!(began.elapsed() <= ClientLimits::default().close_timeout, "{era}: {:?}", began.elapsed());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_speaks_is_given_up_after_every_attempt() {
-    let opener = Opener::new("a silent server", || async {
-        let (channel, peer) = Peer::pair(1 << 20);
+    let opener = ChannelOpener::new("a silent server", || async {
+        let (channel, peer) = ScriptedChannel::pair(1 << 20);
         tokio::spawn(async move {
             let _peer = peer;
             std::future::pending::<()>().await;
         });
         Ok(channel)
     });
-    let limits = Limits::default();
+    let limits = ClientLimits::default();
     let began = Instant::now();
     let error = soon("the end", Client::connect(opener)).await.unwrap_err();
     let Error::Unreachable(unreachable) = &error else { panic!("{error}") };
     let attempts: Vec<_> =
-        unreachable.attempts.iter().map(|attempt| (&*attempt.what, &*attempt.outcome)).collect();
+        unreachable.attempts.iter().map(|attempt| (&*attempt.action, &*attempt.outcome)).collect();
     assert_eq!(
         attempts,
         [
@@ -171,15 +171,15 @@ async fn a_server_that_never_speaks_is_given_up_after_every_attempt() {
             ("initialize at 2025-11-25", "no answer within 30s"),
         ]
     );
-    assert_eq!(began.elapsed(), limits.probe_within + 2 * limits.connect_within);
+    assert_eq!(began.elapsed(), limits.probe_timeout + 2 * limits.handshake_timeout);
     assert_eq!(error.to_string(), "cannot connect to a silent server: no answer within 30s");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_opener_that_never_opens_is_given_up() {
-    let opener = Opener::new("a void", || async {
+    let opener = ChannelOpener::new("a void", || async {
         std::future::pending::<()>().await;
-        Ok(Peer::pair(1).0)
+        Ok(ScriptedChannel::pair(1).0)
     });
     let error = soon("the end", Client::connect(opener)).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot connect to a void: no connection within 30s");
@@ -188,7 +188,7 @@ async fn an_opener_that_never_opens_is_given_up() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_answers_only_while_nobody_waits_is_survived() {
     // It answers every call just after the client gave up on it.
-    let client = connect(Revision::V2026_07_28, async |mut peer: Peer| {
+    let client = connect(Revision::V2026_07_28, async |mut peer: ScriptedChannel| {
         let mut late = Vec::new();
         while let Some(message) = peer.next().await {
             match message["method"].as_str() {

@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::{Era, Revision};
-use trunkline_client::{Client, Error, Limits, Verdicts};
+use trunkline_client::{Client, ClientLimits, EraCache, Error};
 
-use crate::place::direct;
-use crate::scripted::{Say, Scripted, Seen};
+use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest};
+use crate::test_server::direct;
 use crate::within;
 
-type Script = fn(&Seen) -> Say;
+type EraScript = fn(&SeenRequest) -> ScriptedResponse;
 
 /// Returns how a client got through to a script, or why not, with what was tried.
-async fn outcome(script: Script) -> (String, Vec<String>, Vec<String>) {
-    let server = Scripted::start(script).await;
-    let limits = Limits { probe_within: Duration::from_millis(300), ..Limits::default() };
+async fn outcome(script: EraScript) -> (String, Vec<String>, Vec<String>) {
+    let server = ScriptedHttpServer::start(script).await;
+    let limits = ClientLimits { probe_timeout: Duration::from_millis(300), ..ClientLimits::default() };
     let connected = within(direct().limits(limits).connect(server.url.as_str())).await;
-    let told = |attempts: &[trunkline_client::Attempt]| attempts.iter().map(ToString::to_string).collect();
+    let told =
+        |attempts: &[trunkline_client::ConnectAttempt]| attempts.iter().map(ToString::to_string).collect();
     let (outcome, attempts) = match connected {
         Ok(client) => {
             let info = client.server();
@@ -28,15 +29,16 @@ async fn outcome(script: Script) -> (String, Vec<String>, Vec<String>) {
         }
         Err(error) => (error.to_string(), Vec::new()),
     };
-    (outcome, attempts, server.words())
+    (outcome, attempts, server.request_names())
 }
 
 #[tokio::test]
 async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
-    let both: Script = |seen| seen.discover().or_else(|| seen.session()).unwrap();
-    let legacy: Script = |seen| then_session(seen, seen.error(404, -32601, Value::Null));
-    let modern: Script = |seen| seen.discover().unwrap_or_else(|| seen.error(400, -32022, json!({})));
-    let modern_without_words: Script = |seen| seen.discover().unwrap_or_else(|| Say::status(404, ""));
+    let both: EraScript = |seen| seen.discover().or_else(|| seen.session()).unwrap();
+    let legacy: EraScript = |seen| then_session(seen, seen.error(404, -32601, Value::Null));
+    let modern: EraScript = |seen| seen.discover().unwrap_or_else(|| seen.error(400, -32022, json!({})));
+    let modern_without_words: EraScript =
+        |seen| seen.discover().unwrap_or_else(|| ScriptedResponse::status(404, ""));
     for (kind, script, has_legacy, has_modern) in [
         ("both", both, true, true),
         ("legacy", legacy, true, false),
@@ -44,36 +46,36 @@ async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_th
         ("modern without words", modern_without_words, false, true),
     ] {
         for (prefers, is_spoken) in [(Era::Legacy, has_legacy), (Era::Modern, has_modern)] {
-            let server = Scripted::start(script).await;
+            let server = ScriptedHttpServer::start(script).await;
             let client = within(direct().prefer(prefers).connect(server.url.as_str())).await.unwrap();
             assert_eq!(client.revision().era() == prefers, is_spoken, "{kind}, {prefers:?}");
             let eras = client.server().eras;
-            assert_eq!(eras.speaks(prefers), Some(is_spoken), "{kind}, {prefers:?}");
+            assert_eq!(eras.supports(prefers), Some(is_spoken), "{kind}, {prefers:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn a_server_of_both_eras_is_not_taken_for_a_legacy_one_because_it_was_spoken_to_so_once() {
-    let server = Scripted::start(|seen| seen.discover().or_else(|| seen.session()).unwrap()).await;
-    let verdicts = Verdicts::default();
+    let server = ScriptedHttpServer::start(|seen| seen.discover().or_else(|| seen.session()).unwrap()).await;
+    let verdicts = EraCache::default();
     for era in [Era::Legacy, Era::Modern, Era::Legacy] {
-        let builder = direct().verdicts(verdicts.clone()).prefer(era);
+        let builder = direct().era_cache(verdicts.clone()).prefer(era);
         let client = within(builder.connect(server.url.as_str())).await.unwrap();
         assert_eq!(client.revision().era(), era);
     }
 }
 
 /// Says the same to a request for a description, and opens sessions.
-fn then_session(seen: &Seen, said: Say) -> Say {
-    if seen.words() == "server/discover" { said } else { seen.session().unwrap() }
+fn then_session(seen: &SeenRequest, said: ScriptedResponse) -> ScriptedResponse {
+    if seen.request_name() == "server/discover" { said } else { seen.session().unwrap() }
 }
 
 #[tokio::test]
 async fn what_a_server_answers_first_decides_its_era() {
     let modern = "streamable-http 2026-07-28";
     let legacy = "streamable-http 2025-11-25";
-    let table: &[(&str, Script, &str)] = &[
+    let table: &[(&str, EraScript, &str)] = &[
         ("describes itself", |seen| seen.discover().unwrap(), modern),
         ("an error within 200", |seen| then_session(seen, seen.error(200, -32601, Value::Null)), legacy),
         ("an unknown method", |seen| then_session(seen, seen.error(404, -32601, Value::Null)), legacy),
@@ -82,22 +84,28 @@ async fn what_a_server_answers_first_decides_its_era() {
             |seen| then_session(seen, seen.error(400, -32020, Value::Null)),
             legacy,
         ),
-        ("no session", |seen| then_session(seen, Say::status(400, "Bad Request: no session")), legacy),
-        ("nothing", |seen| then_session(seen, Say::status(404, "")), legacy),
         (
-            "a page",
-            |seen| then_session(seen, Say::status(405, "<html>").with("content-type", "text/html")),
+            "no session",
+            |seen| then_session(seen, ScriptedResponse::status(400, "Bad Request: no session")),
             legacy,
         ),
-        ("another type", |seen| then_session(seen, Say::status(415, "")), legacy),
-        ("a page with 200", |seen| then_session(seen, Say::status(200, "<html>")), legacy),
-        ("taken and not answered", |seen| then_session(seen, Say::status(202, "")), legacy),
+        ("nothing", |seen| then_session(seen, ScriptedResponse::status(404, "")), legacy),
+        (
+            "a page",
+            |seen| {
+                then_session(seen, ScriptedResponse::status(405, "<html>").with("content-type", "text/html"))
+            },
+            legacy,
+        ),
+        ("another type", |seen| then_session(seen, ScriptedResponse::status(415, "")), legacy),
+        ("a page with 200", |seen| then_session(seen, ScriptedResponse::status(200, "<html>")), legacy),
+        ("taken and not answered", |seen| then_session(seen, ScriptedResponse::status(202, "")), legacy),
         (
             "an error that names no request",
             |seen| {
                 then_session(
                     seen,
-                    Say::json(
+                    ScriptedResponse::json(
                         400,
                         &json!({ "jsonrpc": "2.0", "id": null,
                 "error": { "code": -32000, "message": "Bad Request" } }),
@@ -130,24 +138,32 @@ async fn what_a_server_answers_first_decides_its_era() {
 
 #[tokio::test]
 async fn what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried() {
-    let table: &[(&str, Script, &str)] = &[
+    let table: &[(&str, EraScript, &str)] = &[
         (
             "wrong credentials",
-            |_| Say::status(401, "").with("www-authenticate", "Bearer realm=\"x\""),
+            |_| ScriptedResponse::status(401, "").with("www-authenticate", "Bearer realm=\"x\""),
             "the server refuses access (HTTP 401): Bearer realm=\"x\"",
         ),
-        ("no access", |_| Say::status(403, "go away"), "the server refuses access (HTTP 403)"),
-        ("a failure", |_| Say::status(500, "oh no"), "unreachable: the server answered with HTTP 500: oh no"),
+        ("no access", |_| ScriptedResponse::status(403, "go away"), "the server refuses access (HTTP 403)"),
+        (
+            "a failure",
+            |_| ScriptedResponse::status(500, "oh no"),
+            "unreachable: the server answered with HTTP 500: oh no",
+        ),
         (
             "a failure in the words of the protocol",
             |seen| seen.error(500, -32603, Value::Null),
             "unreachable: the server answered with HTTP 500: {\"",
         ),
-        ("not now", |_| Say::status(503, ""), "unreachable: the server answered with HTTP 503"),
-        ("too often", |_| Say::status(429, ""), "unreachable: the server answered with HTTP 429"),
-        ("a connection that ends", |_| Say::bytes(""), "unreachable: the connection was closed"),
-        ("something that is not HTTP", |_| Say::bytes("SSH-2.0\r\n\r\n"), "unreachable: "),
-        ("silence", |_| Say::nothing(), "unreachable: no answer in time"),
+        ("not now", |_| ScriptedResponse::status(503, ""), "unreachable: the server answered with HTTP 503"),
+        (
+            "too often",
+            |_| ScriptedResponse::status(429, ""),
+            "unreachable: the server answered with HTTP 429",
+        ),
+        ("a connection that ends", |_| ScriptedResponse::bytes(""), "unreachable: the connection was closed"),
+        ("something that is not HTTP", |_| ScriptedResponse::bytes("SSH-2.0\r\n\r\n"), "unreachable: "),
+        ("silence", |_| ScriptedResponse::nothing(), "unreachable: no answer in time"),
         (
             "no revision that we know",
             |seen| seen.error(400, -32022, json!({ "supported": ["2099-01-01"] })),
@@ -155,7 +171,7 @@ async fn what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried() 
         ),
         (
             "another place",
-            |_| Say::status(307, "").with("location", "http://elsewhere.invalid/mcp"),
+            |_| ScriptedResponse::status(307, "").with("location", "http://elsewhere.invalid/mcp"),
             "unreachable: the server answered with HTTP 307: the server redirects to \
              `http://elsewhere.invalid/mcp`",
         ),
@@ -170,7 +186,7 @@ async fn what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried() 
 
 #[tokio::test]
 async fn a_server_that_goes_on_refusing_what_it_lists_is_not_asked_for_ever() {
-    let script: Script = |seen| seen.error(400, -32022, json!({ "supported": ["2026-07-28"] }));
+    let script: EraScript = |seen| seen.error(400, -32022, json!({ "supported": ["2026-07-28"] }));
     let (outcome, attempts, seen) = outcome(script).await;
     assert!(outcome.starts_with("unreachable: error -32022"), "{outcome}");
     assert_eq!((attempts.len(), seen.len()), (2, 2));
@@ -188,7 +204,7 @@ async fn nobody_at_the_address_is_unreachable() {
 
 #[tokio::test]
 async fn http_with_sse_is_tried_last_and_every_attempt_is_told() {
-    let (outcome, attempts, seen) = outcome(|_| Say::status(404, "nothing here")).await;
+    let (outcome, attempts, seen) = outcome(|_| ScriptedResponse::status(404, "nothing here")).await;
     assert_eq!(outcome, "unreachable: the server answered with HTTP 404: nothing here");
     let expected = [
         "server/discover at 2026-07-28: the server answered with HTTP 404: nothing here",
@@ -201,40 +217,40 @@ async fn http_with_sse_is_tried_last_and_every_attempt_is_told() {
 
 #[tokio::test]
 async fn only_a_place_that_takes_no_requests_of_this_kind_leads_to_http_with_sse() {
-    let table: &[(&str, Script)] = &[
-        ("a failure", |_| Say::status(500, "")),
-        ("a page", |_| Say::status(200, "<html>").with("content-type", "text/html")),
+    let table: &[(&str, EraScript)] = &[
+        ("a failure", |_| ScriptedResponse::status(500, "")),
+        ("a page", |_| ScriptedResponse::status(200, "<html>").with("content-type", "text/html")),
         ("an error", |seen| seen.error(400, -32600, Value::Null)),
-        ("too often", |_| Say::status(429, "")),
+        ("too often", |_| ScriptedResponse::status(429, "")),
     ];
     for (what, script) in table {
-        let server = Scripted::start(*script).await;
+        let server = ScriptedHttpServer::start(*script).await;
         let pinned = direct().pin(Revision::V2024_11_05).connect(server.url.as_str());
         let Err(Error::Unreachable(_)) = within(pinned).await else { panic!("{what}") };
-        assert_eq!(server.words(), ["initialize"], "{what}");
+        assert_eq!(server.request_names(), ["initialize"], "{what}");
     }
-    let refused = |_: &Seen| Say::status(401, "");
-    let server = Scripted::start(refused).await;
+    let refused = |_: &SeenRequest| ScriptedResponse::status(401, "");
+    let server = ScriptedHttpServer::start(refused).await;
     let pinned = direct().pin(Revision::V2024_11_05).connect(server.url.as_str());
     assert!(matches!(within(pinned).await, Err(Error::Unauthorized { status: 401, challenge: None })));
-    assert_eq!(server.words(), ["initialize"]);
+    assert_eq!(server.request_names(), ["initialize"]);
 }
 
 #[tokio::test]
 async fn a_pin_is_all_that_is_tried() {
-    let server = Scripted::start(|seen| seen.session().unwrap()).await;
+    let server = ScriptedHttpServer::start(|seen| seen.session().unwrap()).await;
     let pinned = direct().pin(Revision::V2025_03_26).connect(server.url.as_str());
     let client = within(pinned).await.unwrap();
     assert_eq!(client.server().revision, Revision::V2025_03_26);
-    assert!(!server.words().contains(&"server/discover".to_owned()));
+    assert!(!server.request_names().contains(&"server/discover".to_owned()));
 
     let pinned = within(direct().pin(Revision::NEWEST).connect(server.url.as_str()));
     let Err(Error::Unreachable(error)) = pinned.await else { panic!() };
     assert!(error.cause.starts_with("the server does not speak 2026-07-28: error -32601"), "{error}");
-    assert_eq!(server.words().iter().filter(|words| *words == "initialize").count(), 1);
+    assert_eq!(server.request_names().iter().filter(|words| *words == "initialize").count(), 1);
 
     // A server that answers with another revision is left again, and its session ended.
-    let other = Scripted::start(|seen| match seen.words().as_str() {
+    let other = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "initialize" => seen
             .result(json!({ "protocolVersion": "2024-11-05", "capabilities": {} }))
             .with("mcp-session-id", "s"),
@@ -244,31 +260,31 @@ async fn a_pin_is_all_that_is_tried() {
     let pinned = direct().pin(Revision::V2025_06_18).connect(other.url.as_str());
     let Err(Error::Unreachable(error)) = within(pinned).await else { panic!() };
     assert_eq!(error.cause, "the server does not speak 2025-06-18, but 2024-11-05");
-    other.has_seen("DELETE").await;
+    other.wait_for_request("DELETE").await;
 }
 
 #[tokio::test]
 async fn an_era_is_remembered_until_it_turns_out_to_be_wrong() {
     let is_new = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let server = Scripted::start({
+    let server = ScriptedHttpServer::start({
         let is_new = is_new.clone();
         move |seen| match is_new.load(std::sync::atomic::Ordering::SeqCst) {
-            true if seen.words() == "initialize" => seen.error(404, -32601, Value::Null),
+            true if seen.request_name() == "initialize" => seen.error(404, -32601, Value::Null),
             true => seen.discover().unwrap(),
             false => seen.session().unwrap(),
         }
     })
     .await;
-    let verdicts = Verdicts::default();
+    let verdicts = EraCache::default();
     let connect = async || -> Client {
-        within(direct().verdicts(verdicts.clone()).connect(server.url.as_str())).await.unwrap()
+        within(direct().era_cache(verdicts.clone()).connect(server.url.as_str())).await.unwrap()
     };
-    let asked = || server.words().iter().filter(|words| *words == "server/discover").count();
+    let asked = || server.request_names().iter().filter(|words| *words == "server/discover").count();
     drop((connect().await, connect().await));
     assert_eq!(asked(), 1);
     is_new.store(true, std::sync::atomic::Ordering::SeqCst);
     let client = connect().await;
     assert_eq!(client.server().revision, Revision::NEWEST);
-    let attempts: Vec<_> = client.server().attempts.iter().map(|attempt| attempt.what.clone()).collect();
+    let attempts: Vec<_> = client.server().attempts.iter().map(|attempt| attempt.action.clone()).collect();
     assert_eq!(attempts, ["initialize at 2025-11-25", "server/discover at 2026-07-28"]);
 }

@@ -8,41 +8,51 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::Notify;
 use trunkline_client::protocol::model::{
-    Answer, ClientCapabilities, Content, Question, ResourceBody, Role, Root, SampleResult,
+    ClientCapabilities, Content, CreateMessageResult, InputRequest, InputResponse, ResourceBody, Role, Root,
 };
-use trunkline_client::protocol::{Era, Level, Members, Refusal, Revision};
-use trunkline_client::transport::dial::Proxies;
-use trunkline_client::{Builder, Change, Client, Completion, Error, Origin, Watch};
+use trunkline_client::protocol::{Era, JsonObject, LoggingLevel, Refusal, Revision};
+use trunkline_client::transport::dial::ProxySettings;
+use trunkline_client::{
+    ChangeEvent, ChangeFilter, Client, ClientBuilder, CompletionRequest, Error, InputOrigin,
+};
 use trunkline_server::Tool;
-use trunkline_server::http::HttpOptions;
+use trunkline_server::http::HttpServerOptions;
 
 use crate::answers::{Answers, accept};
-use crate::place::{Certificate, Place, TestProxy, direct, through};
+use crate::test_server::{Certificate, TestProxy, TestServer, direct, through};
 use crate::within;
 
 /// Answers everything that the server asks.
-fn answer(question: &Question) -> Result<Answer, Refusal> {
+fn answer(question: &InputRequest) -> Result<InputResponse, Refusal> {
     Ok(match question {
-        Question::Form(form) => {
+        InputRequest::Form(form) => {
             let schema: serde_json::Value = form.schema.decode().unwrap();
             let name = schema["properties"].as_object().unwrap().keys().next().unwrap().clone();
             accept(&json!({ name: true }))
         }
-        Question::Sample(_) => Answer::Sample(SampleResult {
+        InputRequest::Sampling(_) => InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content: vec![Content::text("Hello.")],
             model: "m".to_owned(),
             stop_reason: None,
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         }),
-        Question::Roots => Answer::Roots(vec![Root { uri: "file:///home".to_owned(), ..Root::default() }]),
+        InputRequest::Roots => {
+            InputResponse::Roots(vec![Root { uri: "file:///home".to_owned(), ..Root::default() }])
+        }
         other => panic!("nobody asks {other:?}"),
     })
 }
 
 /// Does everything that a client can do, and leaves nothing behind.
-async fn check_everything(place: &Place, url: &str, revision: Revision, transport: &str, builder: Builder) {
+async fn check_everything(
+    place: &TestServer,
+    url: &str,
+    revision: Revision,
+    transport: &str,
+    builder: ClientBuilder,
+) {
     let what = format!("{revision} over {url}");
     let logged = Arc::new(Mutex::new(Vec::new()));
     let told = logged.clone();
@@ -60,7 +70,7 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
     asks(&client, &what).await;
     tells_of_changes(place, &client, &what).await;
     cancels(place, &client, &what).await;
-    within(client.set_level(Level::Info)).await.unwrap();
+    within(client.set_level(LoggingLevel::Info)).await.unwrap();
     within(client.call("log", json!({}))).await.unwrap();
     within(async {
         while logged.lock().unwrap().is_empty() {
@@ -68,17 +78,17 @@ async fn check_everything(place: &Place, url: &str, revision: Revision, transpor
         }
     })
     .await;
-    assert_eq!(*logged.lock().unwrap(), [Level::Warning], "{what}");
+    assert_eq!(*logged.lock().unwrap(), [LoggingLevel::Warning], "{what}");
     // Servers may ask for roots whenever they like.
-    let asked = answers.asked().into_iter().filter(|(_, question)| !matches!(question, Question::Roots));
-    assert!(asked.into_iter().all(|(origin, _)| matches!(origin, Origin::Call { .. })), "{what}");
+    let asked = answers.asked().into_iter().filter(|(_, question)| !matches!(question, InputRequest::Roots));
+    assert!(asked.into_iter().all(|(origin, _)| matches!(origin, InputOrigin::Call { .. })), "{what}");
     ends_for_all(client, &what).await;
-    place.is_left_alone().await;
+    place.wait_idle().await;
 }
 
 /// Closes a client while a stream is read and a call runs: both end, and nothing is sent any more.
 async fn ends_for_all(client: Client, what: &str) {
-    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
     let running = Arc::new(Notify::new());
     let began = running.clone();
     let call = client.call("wait", json!({})).progress(move |_| began.notify_one()).into_future();
@@ -104,13 +114,15 @@ async fn lists_and_calls(client: &Client, what: &str) {
     let large = "é".repeat(300_000);
     let echoed = within(client.call("echo", json!({ "message": large }))).await.unwrap();
     assert!(echoed.text() == large, "{what}");
-    let Err(Error::Refused(refused)) = within(client.call("nothing", json!({}))).await else { panic!() };
+    let Err(Error::ErrorResponse(refused)) = within(client.call("nothing", json!({}))).await else {
+        panic!()
+    };
     assert_eq!(refused.code, -32602, "{what}");
     let read = within(client.read("test://a")).await.unwrap();
     assert_eq!(read.contents[0].body, ResourceBody::Text("alpha".to_owned()), "{what}");
     let prompt = within(client.get_prompt("greet", json!({ "who": "Zoë" }))).await.unwrap();
     assert_eq!(prompt.messages[0].content.as_text(), Some("Greet Zoë."), "{what}");
-    let values = within(client.complete(Completion::prompt("greet", "who", "a"))).await.unwrap();
+    let values = within(client.complete(CompletionRequest::prompt("greet", "who", "a"))).await.unwrap();
     assert_eq!(values.values, ["ada", "alan"], "{what}");
     assert_eq!(within(client.ping()).await.is_ok(), client.server().revision.era() == Era::Legacy, "{what}");
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -133,18 +145,18 @@ async fn asks(client: &Client, what: &str) {
     }
 }
 
-async fn tells_of_changes(place: &Place, client: &Client, what: &str) {
-    let mut changes = within(client.subscribe(Watch::lists().and("test://a"))).await.unwrap();
+async fn tells_of_changes(place: &TestServer, client: &Client, what: &str) {
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists().with_uri("test://a"))).await.unwrap();
     place.parts.notify_updated("test://a");
-    assert_eq!(within(changes.next()).await, Some(Change::Resource("test://a".to_owned())), "{what}");
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Resource("test://a".to_owned())), "{what}");
     place.parts.add(Tool::new("late").run(async || "late")).unwrap();
-    assert_eq!(within(changes.next()).await, Some(Change::Tools), "{what}");
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools), "{what}");
     assert!(within(client.tools()).await.unwrap().iter().any(|tool| tool.name == "late"), "{what}");
     place.parts.remove_tool("late");
-    assert_eq!(within(changes.next()).await, Some(Change::Tools), "{what}");
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools), "{what}");
 }
 
-async fn cancels(place: &Place, client: &Client, what: &str) {
+async fn cancels(place: &TestServer, client: &Client, what: &str) {
     let before = place.life.cancelled.load(Ordering::SeqCst);
     let running = Arc::new(Notify::new());
     let began = running.clone();
@@ -166,7 +178,8 @@ async fn cancels(place: &Place, client: &Client, what: &str) {
 #[tokio::test]
 async fn streamable_http_carries_everything_in_every_revision() {
     for always_stream in [false, true] {
-        let place = Place::start_with(HttpOptions { always_stream, ..HttpOptions::default() }).await;
+        let place =
+            TestServer::start_with(HttpServerOptions { always_stream, ..HttpServerOptions::default() }).await;
         for revision in Revision::ALL {
             check_everything(&place, &place.url("http", "/mcp"), revision, "streamable-http", direct()).await;
         }
@@ -175,7 +188,7 @@ async fn streamable_http_carries_everything_in_every_revision() {
 
 #[tokio::test]
 async fn websockets_carry_everything_in_every_revision() {
-    let place = Place::start().await;
+    let place = TestServer::start().await;
     for revision in Revision::ALL {
         check_everything(&place, &place.url("ws", "/ws"), revision, "websocket", direct()).await;
     }
@@ -183,7 +196,7 @@ async fn websockets_carry_everything_in_every_revision() {
 
 #[tokio::test]
 async fn http_with_sse_carries_everything_in_every_revision_that_has_sessions() {
-    let place = Place::start().await;
+    let place = TestServer::start().await;
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
         check_everything(&place, &place.url("http", "/sse"), revision, "sse", direct()).await;
     }
@@ -192,18 +205,25 @@ async fn http_with_sse_carries_everything_in_every_revision_that_has_sessions() 
 #[tokio::test]
 async fn everything_works_over_tls_and_through_proxies() {
     let certificate = Certificate::new();
-    let tls = HttpOptions { tls: Some(certificate.tls()), ..HttpOptions::default() };
-    let (plain, secure) = (Place::start().await, Place::start_with(tls).await);
+    let tls = HttpServerOptions { tls: Some(certificate.tls()), ..HttpServerOptions::default() };
+    let (plain, secure) = (TestServer::start().await, TestServer::start_with(tls).await);
     let port = secure.address.port();
     let (proxy, https, wss) =
         (TestProxy::start().await, format!("https://localhost:{port}"), format!("wss://localhost:{port}"));
     let (newest, legacy) = (Revision::NEWEST, Revision::NEWEST_LEGACY);
     for revision in [legacy, newest] {
         let mcp = format!("{https}/mcp");
-        check_everything(&secure, &mcp, revision, "streamable-http", certificate.trusting(Proxies::none()))
-            .await;
+        check_everything(
+            &secure,
+            &mcp,
+            revision,
+            "streamable-http",
+            certificate.trusting(ProxySettings::none()),
+        )
+        .await;
         let wss = format!("{wss}/ws");
-        check_everything(&secure, &wss, revision, "websocket", certificate.trusting(Proxies::none())).await;
+        check_everything(&secure, &wss, revision, "websocket", certificate.trusting(ProxySettings::none()))
+            .await;
     }
     assert_eq!(proxy.tunnels.load(Ordering::SeqCst), 0);
     for revision in [legacy, newest] {
@@ -229,7 +249,7 @@ async fn everything_works_over_tls_and_through_proxies() {
 
 #[tokio::test]
 async fn without_a_pin_each_place_is_spoken_to_in_the_newest_way_that_it_has() {
-    let place = Place::start().await;
+    let place = TestServer::start().await;
     for (scheme, path, revision, transport) in [
         ("http", "/mcp", Revision::NEWEST, "streamable-http"),
         ("ws", "/ws", Revision::NEWEST, "websocket"),
@@ -240,6 +260,6 @@ async fn without_a_pin_each_place_is_spoken_to_in_the_newest_way_that_it_has() {
         let server = client.server();
         assert_eq!((server.revision, server.transport), (revision, transport));
         within(client.close()).await;
-        place.is_left_alone().await;
+        place.wait_idle().await;
     }
 }

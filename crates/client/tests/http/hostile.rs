@@ -6,33 +6,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, Error, Limits};
+use trunkline_client::{Client, ClientLimits, Error};
 
-use crate::place::{Place, direct};
-use crate::scripted::{Say, Scripted, Seen, text_event};
+use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest, text_event};
+use crate::test_server::{TestServer, direct};
 use crate::within;
 
-type Script = fn(&Seen) -> Say;
+type ResponseScript = fn(&SeenRequest) -> ScriptedResponse;
 
 const BOTH: [Revision; 2] = [Revision::V2025_11_25, Revision::NEWEST];
 
-fn small() -> Limits {
-    Limits { message_bytes: 64 << 10, noise: 10, ..Limits::default() }
+fn small() -> ClientLimits {
+    ClientLimits { message_bytes: 64 << 10, malformed_messages: 10, ..ClientLimits::default() }
 }
 
-async fn connect(server: &Scripted, revision: Revision) -> Client {
+async fn connect(server: &ScriptedHttpServer, revision: Revision) -> Client {
     let builder = direct().limits(small()).pin(revision);
     within(builder.connect(server.url.as_str())).await.unwrap()
 }
 
-fn open(seen: &Seen, revision: Revision) -> Option<Say> {
+fn open(seen: &SeenRequest, revision: Revision) -> Option<ScriptedResponse> {
     if revision == Revision::NEWEST { seen.discover() } else { seen.session() }
 }
 
 /// Calls a server that answers the call `bad` by a script, and any other as it should.
-async fn check(what: &str, script: Script, expected: &str) {
+async fn check(what: &str, script: ResponseScript, expected: &str) {
     for revision in BOTH {
-        let server = Scripted::start(move |seen| {
+        let server = ScriptedHttpServer::start(move |seen| {
             let is_bad = seen.body["params"]["name"] == "bad";
             if is_bad { script(seen) } else { open(seen, revision).unwrap_or_else(|| good(seen)) }
         })
@@ -50,44 +50,63 @@ async fn check(what: &str, script: Script, expected: &str) {
     }
 }
 
-fn good(seen: &Seen) -> Say {
+fn good(seen: &SeenRequest) -> ScriptedResponse {
     seen.result(json!({ "content": [{ "type": "text", "text": "good" }] }))
 }
 
 #[tokio::test]
 async fn an_answer_that_is_none_is_named() {
-    let table: &[(&str, Script, &str)] = &[
+    let table: &[(&str, ResponseScript, &str)] = &[
         (
             "a page",
-            |_| Say::status(200, "<html>").with("content-type", "text/html"),
+            |_| ScriptedResponse::status(200, "<html>").with("content-type", "text/html"),
             "answered with `text/html`",
         ),
-        ("no type", |_| Say::status(200, "{}"), "answered with no content type"),
-        ("taken and not answered", |_| Say::status(202, ""), "did not answer it (status 202)"),
+        ("no type", |_| ScriptedResponse::status(200, "{}"), "answered with no content type"),
+        ("taken and not answered", |_| ScriptedResponse::status(202, ""), "did not answer it (status 202)"),
         ("compressed", |seen| good(seen).with("content-encoding", "gzip"), "compressed its response"),
-        ("no JSON", |_| Say::status(200, "hello").with("content-type", "application/json"), "cannot be read"),
-        ("nothing", |_| Say::status(200, "").with("content-type", "application/json"), "cannot be read"),
+        (
+            "no JSON",
+            |_| ScriptedResponse::status(200, "hello").with("content-type", "application/json"),
+            "cannot be read",
+        ),
+        (
+            "nothing",
+            |_| ScriptedResponse::status(200, "").with("content-type", "application/json"),
+            "cannot be read",
+        ),
         (
             "for another",
-            |_| Say::json(200, &json!({ "jsonrpc": "2.0", "id": 999, "result": {} })),
+            |_| ScriptedResponse::json(200, &json!({ "jsonrpc": "2.0", "id": 999, "result": {} })),
             "does not answer the request",
         ),
         (
             "for a name that looks like ours",
             |seen| {
-                Say::json(200, &json!({ "jsonrpc": "2.0", "id": seen.body["id"].to_string(), "result": {} }))
+                ScriptedResponse::json(
+                    200,
+                    &json!({ "jsonrpc": "2.0", "id": seen.body["id"].to_string(), "result": {} }),
+                )
             },
             "does not answer the request",
         ),
         (
             "a question",
-            |seen| Say::json(200, &json!({ "jsonrpc": "2.0", "id": seen.body["id"], "method": "ping" })),
+            |seen| {
+                ScriptedResponse::json(
+                    200,
+                    &json!({ "jsonrpc": "2.0", "id": seen.body["id"], "method": "ping" }),
+                )
+            },
             "does not answer the request",
         ),
         (
             "both a result and an error",
             |seen| {
-                Say::json(200, &json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": {}, "error": {} }))
+                ScriptedResponse::json(
+                    200,
+                    &json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": {}, "error": {} }),
+                )
             },
             "cannot be read",
         ),
@@ -96,15 +115,19 @@ async fn an_answer_that_is_none_is_named() {
             |seen| {
                 let body =
                     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}},"result":{{}}}}"#, seen.body["id"]);
-                Say::status(200, &body).with("content-type", "application/json")
+                ScriptedResponse::status(200, &body).with("content-type", "application/json")
             },
             "cannot be read",
         ),
-        ("not HTTP", |_| Say::bytes("SSH-2.0-OpenSSH_9\r\n\r\n"), "not HTTP"),
-        ("an end", |_| Say::bytes(""), "closed"),
-        ("another place", |_| Say::status(308, "").with("location", "/other"), "redirects to `/other`"),
-        ("a failure", |_| Say::status(500, "stack trace"), "HTTP 500: stack trace"),
-        ("wrong credentials", |_| Say::status(401, ""), "refuses access (HTTP 401)"),
+        ("not HTTP", |_| ScriptedResponse::bytes("SSH-2.0-OpenSSH_9\r\n\r\n"), "not HTTP"),
+        ("an end", |_| ScriptedResponse::bytes(""), "closed"),
+        (
+            "another place",
+            |_| ScriptedResponse::status(308, "").with("location", "/other"),
+            "redirects to `/other`",
+        ),
+        ("a failure", |_| ScriptedResponse::status(500, "stack trace"), "HTTP 500: stack trace"),
+        ("wrong credentials", |_| ScriptedResponse::status(401, ""), "refuses access (HTTP 401)"),
     ];
     for (what, script, expected) in table {
         check(what, *script, expected).await;
@@ -113,20 +136,20 @@ async fn an_answer_that_is_none_is_named() {
 
 #[tokio::test]
 async fn whatever_never_ends_costs_no_more_than_the_limits() {
-    let table: &[(&str, Script, &str)] = &[
+    let table: &[(&str, ResponseScript, &str)] = &[
         (
             "a body",
             |_| {
                 let head =
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
-                Say::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
+                ScriptedResponse::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
             },
             "more than 65536 bytes",
         ),
         (
             "a body that says so",
             |_| {
-                Say::bytes(
+                ScriptedResponse::bytes(
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99999999\r\n\r\n",
                 )
             },
@@ -134,18 +157,22 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
         ),
         (
             "an event",
-            |_| Say::endless_events(&format!("data: {}", "x".repeat(9000))).forever(),
+            |_| ScriptedResponse::endless_events(&format!("data: {}", "x".repeat(9000))).forever(),
             "more than 65536",
         ),
-        ("events that mean nothing", |_| Say::endless_events("data: nonsense\n\n").forever(), "no messages"),
+        (
+            "events that mean nothing",
+            |_| ScriptedResponse::endless_events("data: nonsense\n\n").forever(),
+            "no messages",
+        ),
         (
             "headers",
-            |_| Say::bytes(format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(500))),
+            |_| ScriptedResponse::bytes(format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(500))),
             "not HTTP",
         ),
         (
             "one header",
-            |_| Say::bytes(format!("HTTP/1.1 200 OK\r\nx-a: {}\r\n\r\n", "b".repeat(1 << 20))),
+            |_| ScriptedResponse::bytes(format!("HTTP/1.1 200 OK\r\nx-a: {}\r\n\r\n", "b".repeat(1 << 20))),
             "not HTTP",
         ),
         (
@@ -153,7 +180,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
             |_| {
                 let head =
                     "HTTP/1.1 400 No\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n";
-                Say::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
+                ScriptedResponse::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
             },
             "HTTP 400: xxx",
         ),
@@ -162,13 +189,13 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
             |_| {
                 let head =
                     "HTTP/1.1 400 No\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
-                Say::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
+                ScriptedResponse::bytes(format!("{head}1000\r\n{}\r\n", "x".repeat(0x1000))).forever()
             },
             "HTTP 400",
         ),
         (
             "a challenge",
-            |_| Say::status(401, "").with("www-authenticate", &"x".repeat(20_000)),
+            |_| ScriptedResponse::status(401, "").with("www-authenticate", &"x".repeat(20_000)),
             "refuses access (HTTP 401)",
         ),
         (
@@ -176,7 +203,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
             |seen| {
                 let deep = format!("{}{}", "[".repeat(20_000), "]".repeat(20_000));
                 let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"a":{deep}}}}}"#, seen.body["id"]);
-                Say::status(200, &body).with("content-type", "application/json")
+                ScriptedResponse::status(200, &body).with("content-type", "application/json")
             },
             "nests deeper than 127 levels",
         ),
@@ -189,14 +216,14 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
 #[tokio::test]
 async fn a_stream_is_searched_for_its_own_response_and_nothing_else_is_taken_for_it() {
     for revision in BOTH {
-        let server = Scripted::start(move |seen| {
+        let server = ScriptedHttpServer::start(move |seen| {
             open(seen, revision).unwrap_or_else(|| {
                 let strange = "data: {\"jsonrpc\":\"2.0\",\"id\":77,\"result\":{}}\n\n\
                                event: other\ndata: {\"jsonrpc\":\"2.0\"}\n\n\
                                data: nonsense\n\n\
                                data: {\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{}}\n\n";
                 let twice = format!("{}{}", seen.text_event("first"), seen.text_event("second"));
-                Say::endless_events(&format!("{strange}{twice}"))
+                ScriptedResponse::endless_events(&format!("{strange}{twice}"))
             })
         })
         .await;
@@ -209,30 +236,30 @@ async fn a_stream_is_searched_for_its_own_response_and_nothing_else_is_taken_for
 
 #[tokio::test]
 async fn a_question_within_a_request_that_stands_alone_is_not_answered() {
-    let server = Scripted::start(|seen| {
+    let server = ScriptedHttpServer::start(|seen| {
         seen.discover().unwrap_or_else(|| {
             let question = "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"roots/list\"}\n\n";
-            Say::events(&format!("{question}{}", seen.text_event("done")))
+            ScriptedResponse::events(&format!("{question}{}", seen.text_event("done")))
         })
     })
     .await;
     let client = connect(&server, Revision::NEWEST).await;
     assert_eq!(within(client.call("t", json!({}))).await.unwrap().text(), "done");
-    assert_eq!(server.words(), ["server/discover", "tools/call"]);
+    assert_eq!(server.request_names(), ["server/discover", "tools/call"]);
 }
 
 #[tokio::test]
 async fn credentials_are_shown_to_their_own_origin_only_and_never_printed() {
-    let thief = Scripted::start(|seen| seen.discover().unwrap()).await;
+    let thief = ScriptedHttpServer::start(|seen| seen.discover().unwrap()).await;
     let stolen = thief.url.clone();
     // Wherever a server may name another place: as a redirect, and as where messages are posted to.
     let is_sse = Arc::new(AtomicBool::new(false));
-    let server = Scripted::start({
+    let server = ScriptedHttpServer::start({
         let is_sse = is_sse.clone();
         move |seen| match (is_sse.load(Ordering::SeqCst), seen.method.as_str()) {
-            (true, "POST") => Say::status(405, ""),
-            (true, _) => Say::endless_events(&format!("event: endpoint\ndata: {stolen}\n\n")),
-            (false, _) => Say::status(307, "").with("location", &stolen),
+            (true, "POST") => ScriptedResponse::status(405, ""),
+            (true, _) => ScriptedResponse::endless_events(&format!("event: endpoint\ndata: {stolen}\n\n")),
+            (false, _) => ScriptedResponse::status(307, "").with("location", &stolen),
         }
     })
     .await;
@@ -257,8 +284,8 @@ async fn credentials_are_shown_to_their_own_origin_only_and_never_printed() {
 #[tokio::test]
 async fn a_server_that_moved_within_its_origin_is_followed_and_one_that_moves_in_circles_is_not() {
     for status in [307, 308] {
-        let server = Scripted::start(move |seen| match seen.path.as_str() {
-            "/mcp" => Say::status(status, "").with("location", "/mcp/"),
+        let server = ScriptedHttpServer::start(move |seen| match seen.path.as_str() {
+            "/mcp" => ScriptedResponse::status(status, "").with("location", "/mcp/"),
             _ => seen.discover().unwrap_or_else(|| good(seen)),
         })
         .await;
@@ -269,7 +296,8 @@ async fn a_server_that_moved_within_its_origin_is_followed_and_one_that_moves_in
         let paths: Vec<_> = server.seen().into_iter().map(|seen| seen.path).collect();
         assert_eq!(paths, ["/mcp", "/mcp/", "/mcp/", "/mcp/", "/mcp/"], "{status}");
     }
-    let server = Scripted::start(|_| Say::status(307, "").with("location", "/mcp")).await;
+    let server =
+        ScriptedHttpServer::start(|_| ScriptedResponse::status(307, "").with("location", "/mcp")).await;
     let Err(Error::Unreachable(error)) = within(direct().connect(server.url.as_str())).await else {
         panic!()
     };
@@ -279,7 +307,7 @@ async fn a_server_that_moved_within_its_origin_is_followed_and_one_that_moves_in
 
 #[tokio::test]
 async fn a_header_that_cannot_be_sent_is_refused_before_anything_is() {
-    let server = Scripted::start(|seen| seen.discover().unwrap()).await;
+    let server = ScriptedHttpServer::start(|seen| seen.discover().unwrap()).await;
     for (name, value) in
         [("Host", "elsewhere"), ("X-A", "a\r\nX-B: b"), ("two words", "a"), ("Mcp-Name", "a")]
     {
@@ -291,26 +319,26 @@ async fn a_header_that_cannot_be_sent_is_refused_before_anything_is() {
 
 #[tokio::test]
 async fn a_stream_of_http_with_sse_that_is_wrong_is_named() {
-    type Stream = fn() -> Say;
+    type Stream = fn() -> ScriptedResponse;
     let table: &[(&str, Stream, &str)] = &[
-        ("an end", || Say::events(": hello\n\n"), "ended before it said where"),
+        ("an end", || ScriptedResponse::events(": hello\n\n"), "ended before it said where"),
         (
             "no address",
-            || Say::endless_events("event: endpoint\ndata: ftp://x/\n\n"),
+            || ScriptedResponse::endless_events("event: endpoint\ndata: ftp://x/\n\n"),
             "names `ftp://x/` for messages",
         ),
-        ("JSON", || Say::json(200, &Value::Null), "with JSON"),
-        ("a page", || Say::status(200, "<html>"), "neither JSON nor a stream"),
+        ("JSON", || ScriptedResponse::json(200, &Value::Null), "with JSON"),
+        ("a page", || ScriptedResponse::status(200, "<html>"), "neither JSON nor a stream"),
         (
             "an endless event",
-            || Say::endless_events(&format!("data: {}", "x".repeat(9000))).forever(),
+            || ScriptedResponse::endless_events(&format!("data: {}", "x".repeat(9000))).forever(),
             "above the limit",
         ),
     ];
     for (what, stream, expected) in table {
-        let server = Scripted::start(|seen| match seen.method.as_str() {
+        let server = ScriptedHttpServer::start(|seen| match seen.method.as_str() {
             "GET" => stream(),
-            _ => Say::status(405, ""),
+            _ => ScriptedResponse::status(405, ""),
         })
         .await;
         let connecting = direct().limits(small()).connect(server.url.as_str());
@@ -322,10 +350,10 @@ async fn a_stream_of_http_with_sse_that_is_wrong_is_named() {
 
 #[tokio::test]
 async fn a_message_that_http_with_sse_does_not_take_ends_the_connection_with_the_reason() {
-    let server = Scripted::start(|seen| match (seen.method.as_str(), seen.path.as_str()) {
-        ("GET", _) => Say::endless_events("event: endpoint\ndata: /messages?id=1\n\n"),
-        (_, "/messages?id=1") => Say::status(404, ""),
-        _ => Say::status(405, ""),
+    let server = ScriptedHttpServer::start(|seen| match (seen.method.as_str(), seen.path.as_str()) {
+        ("GET", _) => ScriptedResponse::endless_events("event: endpoint\ndata: /messages?id=1\n\n"),
+        (_, "/messages?id=1") => ScriptedResponse::status(404, ""),
+        _ => ScriptedResponse::status(405, ""),
     })
     .await;
     let Err(Error::Unreachable(error)) = within(direct().connect(server.url.as_str())).await else {
@@ -336,7 +364,7 @@ async fn a_message_that_http_with_sse_does_not_take_ends_the_connection_with_the
 
 #[tokio::test]
 async fn a_message_that_http_with_sse_does_not_take_is_lost_alone() {
-    let place = Place::start().await;
+    let place = TestServer::start().await;
     let client = within(direct().connect(place.url("http", "/sse"))).await.unwrap();
     assert_eq!(client.server().transport, "sse");
     let running = Arc::new(Notify::new());
@@ -356,14 +384,14 @@ async fn a_message_that_http_with_sse_does_not_take_is_lost_alone() {
     assert_eq!((sum.text().as_str(), waiting.is_finished()), ("5", false));
     waiting.abort();
     within(client.close()).await;
-    place.is_left_alone().await;
+    place.wait_idle().await;
 }
 
 #[tokio::test]
 async fn a_call_that_ends_in_an_error_leaves_its_connection_to_the_others() {
-    let server = Scripted::start(|seen| {
+    let server = ScriptedHttpServer::start(|seen| {
         seen.discover().unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
-            Some("hang") => Say::endless_events(&text_event(&json!(0), "for nobody")),
+            Some("hang") => ScriptedResponse::endless_events(&text_event(&json!(0), "for nobody")),
             _ => good(seen),
         })
     })
@@ -382,10 +410,10 @@ async fn a_call_that_ends_in_an_error_leaves_its_connection_to_the_others() {
 #[tokio::test]
 async fn nothing_is_left_of_a_client_that_is_gone() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    let server = Scripted::start(|seen| match seen.words().as_str() {
-        "GET" => Say::endless_events("id: 1\ndata:\n\n"),
+    let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
+        "GET" => ScriptedResponse::endless_events("id: 1\ndata:\n\n"),
         _ => seen.session().unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
-            Some("hang") => Say::nothing(),
+            Some("hang") => ScriptedResponse::nothing(),
             _ => good(seen),
         }),
     })
@@ -412,5 +440,5 @@ async fn nothing_is_left_of_a_client_that_is_gone() {
         })
         .await;
     }
-    assert_eq!(server.words().iter().filter(|words| *words == "notifications/cancelled").count(), 2);
+    assert_eq!(server.request_names().iter().filter(|words| *words == "notifications/cancelled").count(), 2);
 }

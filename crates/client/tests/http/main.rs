@@ -11,10 +11,10 @@ mod eras;
 mod everything;
 mod hostile;
 mod mirroring;
-mod place;
 mod resumption;
 mod scripted;
 mod sessions;
+mod test_server;
 mod websocket;
 
 #[path = "../behaviour/support/answers.rs"]

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 
-use crate::place::direct;
-use crate::scripted::{Say, Scripted, Seen};
+use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest};
+use crate::test_server::direct;
 use crate::within;
 
 fn tools() -> Value {
@@ -22,8 +22,8 @@ fn tools() -> Value {
 }
 
 /// Refuses a call that lacks a header, as a server does whose client has not listed its tools.
-fn strict(seen: &Seen) -> Say {
-    match seen.words().as_str() {
+fn strict(seen: &SeenRequest) -> ScriptedResponse {
+    match seen.request_name().as_str() {
         "tools/list" => seen.result(tools()),
         "tools/call" if seen.header("mcp-param-place").is_none() => seen.error(400, -32020, Value::Null),
         _ => seen.result(json!({ "resultType": "complete", "content": [] })),
@@ -32,20 +32,20 @@ fn strict(seen: &Seen) -> Say {
 
 #[tokio::test]
 async fn arguments_are_repeated_in_headers_after_a_list_that_the_server_asks_for() {
-    let server = Scripted::start(|seen| seen.discover().unwrap_or_else(|| strict(seen))).await;
+    let server = ScriptedHttpServer::start(|seen| seen.discover().unwrap_or_else(|| strict(seen))).await;
     let client = within(direct().pin(Revision::NEWEST).connect(server.url.as_str())).await.unwrap();
     let arguments =
         json!({ "place": "Zürich", "days": 3, "short": null, "more": { "unit": " C" }, "free": "x" });
     within(client.call("weather", arguments)).await.unwrap();
-    assert_eq!(server.words(), ["server/discover", "tools/call", "tools/list", "tools/call"]);
+    assert_eq!(server.request_names(), ["server/discover", "tools/call", "tools/list", "tools/call"]);
     let seen = server.seen();
     for request in &seen {
         assert_eq!(request.header("mcp-protocol-version"), Some("2026-07-28"));
         assert_eq!(request.header("mcp-method"), request.body["method"].as_str());
-        let is_call = request.words() == "tools/call";
+        let is_call = request.request_name() == "tools/call";
         assert_eq!(request.header("mcp-name"), is_call.then_some("weather"));
     }
-    let repeated = |request: &Seen| -> Vec<(String, String)> {
+    let repeated = |request: &SeenRequest| -> Vec<(String, String)> {
         let params = request.headers.iter().filter(|(name, _)| name.starts_with("mcp-param-"));
         let mut params: Vec<_> = params.map(|(name, value)| (name.clone(), value.clone())).collect();
         params.sort();
@@ -62,7 +62,7 @@ async fn arguments_are_repeated_in_headers_after_a_list_that_the_server_asks_for
 
     let listed = within(client.tools()).await.unwrap();
     assert_eq!(listed.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["weather"]);
-    assert_eq!((listed.left_out.len(), listed.left_out[0].name.as_str()), (1, "invalid"));
+    assert_eq!((listed.skipped.len(), listed.skipped[0].name.as_str()), (1, "invalid"));
     within(client.call("weather", json!({ "place": "Bern" }))).await.unwrap();
     let last = server.seen().pop().unwrap();
     assert_eq!(repeated(&last), [("mcp-param-place".to_owned(), "Bern".to_owned())]);

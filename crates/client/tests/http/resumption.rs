@@ -9,32 +9,38 @@ use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, Error};
 use trunkline_server::{Context, Tool};
 
-use crate::place::{Place, direct};
-use crate::scripted::{Say, Scripted, Seen, text_event};
+use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest, text_event};
+use crate::test_server::{TestServer, direct};
 use crate::within;
 
-async fn connect(server: &Scripted, revision: Revision) -> Client {
+async fn connect(server: &ScriptedHttpServer, revision: Revision) -> Client {
     within(direct().pin(revision).connect(server.url.as_str())).await.unwrap()
 }
 
 /// Counts the requests of a kind that came.
-fn count(server: &Scripted, words: &str) -> usize {
-    server.words().iter().filter(|seen| *seen == words).count()
+fn count(server: &ScriptedHttpServer, words: &str) -> usize {
+    server.request_names().iter().filter(|seen| *seen == words).count()
 }
 
 #[tokio::test]
 async fn a_stream_that_ends_is_taken_up_behind_its_last_event() {
     // The last event that each request names, and what it is told; the standing stream names none.
-    let server = Scripted::start(|seen| match (seen.words().as_str(), seen.header("last-event-id")) {
-        ("tools/call", _) => Say::events("id: a\nretry: 1\ndata:\n\n"),
-        ("GET", Some("a")) => Say::events(
-            "id: b\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\
+    let server = ScriptedHttpServer::start(|seen| {
+        match (seen.request_name().as_str(), seen.header("last-event-id")) {
+            ("tools/call", _) => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
+            ("GET", Some("a")) => ScriptedResponse::events(
+                "id: b\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\
              \"params\":{\"progressToken\":2,\"progress\":1}}\n\n",
-        ),
-        // One that breaks before there is a new id leaves the old one as it is.
-        ("GET", Some("b")) if seen.number < 7 => Say::endless_events(": nothing\n\n").and_close(),
-        ("GET", Some("b")) => Say::events(&format!("id: c\n{}", text_event(&json!(2), "at last"))),
-        _ => seen.session().unwrap(),
+            ),
+            // One that breaks before there is a new id leaves the old one as it is.
+            ("GET", Some("b")) if seen.number < 7 => {
+                ScriptedResponse::endless_events(": nothing\n\n").and_close()
+            }
+            ("GET", Some("b")) => {
+                ScriptedResponse::events(&format!("id: c\n{}", text_event(&json!(2), "at last")))
+            }
+            _ => seen.session().unwrap(),
+        }
     })
     .await;
     let client = connect(&server, Revision::V2025_11_25).await;
@@ -53,40 +59,44 @@ async fn a_stream_that_ends_is_taken_up_behind_its_last_event() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_taken_up_is_lost_and_the_call_is_not_repeated() {
-    type Script = fn(&Seen) -> Say;
-    let table: &[(&str, Script, &str)] = &[
-        ("no id", |_| Say::events(": hello\n\n"), "the stream ended before the response came"),
-        ("no id, cut", |_| Say::endless_events(": hello\n\n").and_close(), "closed"),
-        ("an id that was taken back", |_| Say::events("id: a\ndata:\n\nid:\ndata:\n\n"), "ended before"),
+    type ResumptionScript = fn(&SeenRequest) -> ScriptedResponse;
+    let table: &[(&str, ResumptionScript, &str)] = &[
+        ("no id", |_| ScriptedResponse::events(": hello\n\n"), "the stream ended before the response came"),
+        ("no id, cut", |_| ScriptedResponse::endless_events(": hello\n\n").and_close(), "closed"),
+        (
+            "an id that was taken back",
+            |_| ScriptedResponse::events("id: a\ndata:\n\nid:\ndata:\n\n"),
+            "ended before",
+        ),
         (
             "an event that nobody knows any more",
-            |seen| match seen.words().as_str() {
-                "GET" => Say::status(400, "unknown event"),
-                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            |seen| match seen.request_name().as_str() {
+                "GET" => ScriptedResponse::status(400, "unknown event"),
+                _ => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
             },
             "HTTP 400: unknown event",
         ),
         (
             "a stream that nobody offers",
-            |seen| match seen.words().as_str() {
-                "GET" => Say::status(405, ""),
-                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            |seen| match seen.request_name().as_str() {
+                "GET" => ScriptedResponse::status(405, ""),
+                _ => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
             },
             "HTTP 405",
         ),
         (
             "a session that is gone",
-            |seen| match seen.words().as_str() {
-                "GET" => Say::status(404, ""),
-                _ => Say::events("id: a\nretry: 1\ndata:\n\n"),
+            |seen| match seen.request_name().as_str() {
+                "GET" => ScriptedResponse::status(404, ""),
+                _ => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
             },
             "does not know the session",
         ),
     ];
     for (what, script, expected) in table {
-        let server = Scripted::start(|seen| match seen.header("last-event-id") {
-            None if seen.method == "GET" => Say::status(405, ""),
-            None if seen.words() != "tools/call" => seen.session().unwrap(),
+        let server = ScriptedHttpServer::start(|seen| match seen.header("last-event-id") {
+            None if seen.method == "GET" => ScriptedResponse::status(405, ""),
+            None if seen.request_name() != "tools/call" => seen.session().unwrap(),
             _ => script(seen),
         })
         .await;
@@ -99,11 +109,13 @@ async fn a_stream_that_cannot_be_taken_up_is_lost_and_the_call_is_not_repeated()
 
 #[tokio::test]
 async fn taking_up_a_stream_is_given_up_after_a_few_failures() {
-    let server = Scripted::start(|seen| match (seen.words().as_str(), seen.header("last-event-id")) {
-        ("tools/call", _) => Say::events("id: a\nretry: 1\ndata:\n\n"),
-        ("GET", Some(_)) if seen.number % 2 == 0 => Say::status(503, ""),
-        ("GET", Some(_)) => Say::bytes(""),
-        _ => seen.session().unwrap(),
+    let server = ScriptedHttpServer::start(|seen| {
+        match (seen.request_name().as_str(), seen.header("last-event-id")) {
+            ("tools/call", _) => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
+            ("GET", Some(_)) if seen.number % 2 == 0 => ScriptedResponse::status(503, ""),
+            ("GET", Some(_)) => ScriptedResponse::bytes(""),
+            _ => seen.session().unwrap(),
+        }
     })
     .await;
     let client = connect(&server, Revision::V2025_11_25).await;
@@ -115,29 +127,30 @@ async fn taking_up_a_stream_is_given_up_after_a_few_failures() {
 
 #[tokio::test]
 async fn a_stream_of_a_request_that_stands_alone_is_never_taken_up() {
-    let server =
-        Scripted::start(|seen| seen.discover().unwrap_or_else(|| Say::events("id: a\nretry: 1\ndata:\n\n")))
-            .await;
+    let server = ScriptedHttpServer::start(|seen| {
+        seen.discover().unwrap_or_else(|| ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"))
+    })
+    .await;
     let client = connect(&server, Revision::NEWEST).await;
     let error = within(client.call("t", json!({}))).await.unwrap_err();
     assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
-    assert_eq!(server.words(), ["server/discover", "tools/call"]);
+    assert_eq!(server.request_names(), ["server/discover", "tools/call"]);
 }
 
 #[tokio::test]
 async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not_repeated() {
     for revision in [Revision::V2025_06_18, Revision::NEWEST] {
         for is_stream in [false, true] {
-            let answer = move |seen: &Seen| {
+            let answer = move |seen: &SeenRequest| {
                 if is_stream {
-                    return Say::events(&seen.text_event("whole"));
+                    return ScriptedResponse::events(&seen.text_event("whole"));
                 }
                 seen.result(json!({ "content": [{ "type": "text", "text": "whole" }] }))
             };
             let cut_at = Arc::new(AtomicUsize::new(0));
-            let server = Scripted::start({
+            let server = ScriptedHttpServer::start({
                 let cut_at = cut_at.clone();
-                move |seen| match seen.words().as_str() {
+                move |seen| match seen.request_name().as_str() {
                     "tools/call" => answer(seen).cut(cut_at.load(Ordering::SeqCst)),
                     _ if revision == Revision::NEWEST => seen.discover().unwrap(),
                     _ => seen.session().unwrap(),
@@ -168,7 +181,7 @@ async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not
 
 #[tokio::test]
 async fn calls_of_the_real_server_that_let_their_clients_go_are_come_back_for() {
-    let place = Place::start().await;
+    let place = TestServer::start().await;
     let tool = Tool::new("release").run(async |cx: Context| {
         for step in 1..=3 {
             cx.progress(step, 3);
@@ -194,5 +207,5 @@ async fn calls_of_the_real_server_that_let_their_clients_go_are_come_back_for() 
         }
         within(client.close()).await;
     }
-    place.is_left_alone().await;
+    place.wait_idle().await;
 }

@@ -10,16 +10,16 @@ use tokio::sync::Notify;
 
 /// A server that is a script, and what it has seen.
 #[derive(Clone)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedHttpServer {
     pub(crate) url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     /// Told when a client leaves while it could have heard more.
     left: Arc<Notify>,
 }
 
 /// A request that a script has seen.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     /// How many came before it.
     pub(crate) number: usize,
     pub(crate) method: String,
@@ -30,13 +30,13 @@ pub(crate) struct Seen {
 
 /// What a script says to a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Say {
+pub(crate) struct ScriptedResponse {
     bytes: Vec<u8>,
-    then: Then,
+    then: AfterResponse,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum AfterResponse {
     /// The connection stays, for the next request.
     Keep,
     /// The connection is closed.
@@ -47,8 +47,10 @@ enum Then {
     Repeat,
 }
 
-impl Scripted {
-    pub(crate) async fn start(script: impl Fn(&Seen) -> Say + Send + Sync + 'static) -> Self {
+impl ScriptedHttpServer {
+    pub(crate) async fn start(
+        script: impl Fn(&SeenRequest) -> ScriptedResponse + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let scripted = Self { url, seen: Arc::default(), left: Arc::default() };
@@ -62,25 +64,25 @@ impl Scripted {
     }
 
     /// Returns the requests so far, in the order in which they came.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Returns what the requests were, in few words.
-    pub(crate) fn words(&self) -> Vec<String> {
-        self.seen().iter().map(Seen::words).collect()
+    pub(crate) fn request_names(&self) -> Vec<String> {
+        self.seen().iter().map(SeenRequest::request_name).collect()
     }
 
     /// Waits until a client leaves that could have heard more.
-    pub(crate) async fn is_left(&self) {
+    pub(crate) async fn client_disconnected(&self) {
         crate::within(self.left.notified()).await;
     }
 
     /// Waits until there was a request of these words.
-    pub(crate) async fn has_seen(&self, words: &str) -> Seen {
+    pub(crate) async fn wait_for_request(&self, words: &str) -> SeenRequest {
         crate::within(async {
             loop {
-                if let Some(seen) = self.seen().into_iter().find(|seen| seen.words() == words) {
+                if let Some(seen) = self.seen().into_iter().find(|seen| seen.request_name() == words) {
                     return seen;
                 }
                 tokio::task::yield_now().await;
@@ -90,9 +92,9 @@ impl Scripted {
     }
 }
 
-impl Seen {
+impl SeenRequest {
     /// Says what the request was: the method of the protocol, or that of HTTP if it has none.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn request_name(&self) -> String {
         match (self.body["method"].as_str(), self.body.get("id")) {
             (Some(method), _) => method.to_owned(),
             (None, Some(_)) => "answer".to_owned(),
@@ -105,14 +107,14 @@ impl Seen {
     }
 
     /// Answers with a result.
-    pub(crate) fn result(&self, result: Value) -> Say {
-        Say::json(200, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }))
+    pub(crate) fn result(&self, result: Value) -> ScriptedResponse {
+        ScriptedResponse::json(200, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "result": result }))
     }
 
     /// Answers with an error.
-    pub(crate) fn error(&self, status: u16, code: i64, data: Value) -> Say {
+    pub(crate) fn error(&self, status: u16, code: i64, data: Value) -> ScriptedResponse {
         let error = json!({ "code": code, "message": "no", "data": data });
-        Say::json(status, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "error": error }))
+        ScriptedResponse::json(status, &json!({ "jsonrpc": "2.0", "id": self.body["id"], "error": error }))
     }
 
     /// Returns the result of a tool as the event of a stream.
@@ -121,24 +123,24 @@ impl Seen {
     }
 
     /// Does what every session needs, in the revision that is asked for; there is no standing stream.
-    pub(crate) fn session(&self) -> Option<Say> {
-        Some(match self.words().as_str() {
+    pub(crate) fn session(&self) -> Option<ScriptedResponse> {
+        Some(match self.request_name().as_str() {
             "server/discover" => self.error(404, -32601, Value::Null),
             "initialize" => self
                 .result(json!({ "protocolVersion": self.body["params"]["protocolVersion"],
                     "serverInfo": { "name": "s", "version": "1" },
                     "capabilities": { "tools": { "listChanged": true } } }))
                 .with("mcp-session-id", "the-session"),
-            "notifications/initialized" | "notifications/cancelled" => Say::status(202, ""),
-            "GET" => Say::status(405, ""),
-            "DELETE" => Say::status(204, ""),
+            "notifications/initialized" | "notifications/cancelled" => ScriptedResponse::status(202, ""),
+            "GET" => ScriptedResponse::status(405, ""),
+            "DELETE" => ScriptedResponse::status(204, ""),
             _ => return None,
         })
     }
 
     /// Does what every modern server needs.
-    pub(crate) fn discover(&self) -> Option<Say> {
-        (self.words() == "server/discover").then(|| {
+    pub(crate) fn discover(&self) -> Option<ScriptedResponse> {
+        (self.request_name() == "server/discover").then(|| {
             self.result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
                 "cacheScope": "private", "capabilities": { "tools": {} } }))
         })
@@ -151,10 +153,10 @@ pub(crate) fn text_event(id: &Value, text: &str) -> String {
     format!("data: {}\n\n", json!({ "jsonrpc": "2.0", "id": id, "result": result }))
 }
 
-impl Say {
+impl ScriptedResponse {
     /// Writes these bytes, whatever they are, and closes.
     pub(crate) fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: bytes.into(), then: Then::Close }
+        Self { bytes: bytes.into(), then: AfterResponse::Close }
     }
 
     /// Answers with a status and a text for people.
@@ -162,7 +164,7 @@ impl Say {
         let length =
             if status == 204 { String::new() } else { format!("content-length: {}\r\n", body.len()) };
         let head = format!("HTTP/1.1 {status} Status\r\n{length}");
-        Self { bytes: format!("{head}\r\n{body}").into(), then: Then::Keep }
+        Self { bytes: format!("{head}\r\n{body}").into(), then: AfterResponse::Keep }
     }
 
     /// Answers with JSON.
@@ -174,7 +176,7 @@ impl Say {
     pub(crate) fn events(events: &str) -> Self {
         let mut said = Self::endless_events(events);
         said.bytes.extend(b"0\r\n\r\n");
-        Self { then: Then::Keep, ..said }
+        Self { then: AfterResponse::Keep, ..said }
     }
 
     /// Answers with a stream that never ends.
@@ -185,12 +187,12 @@ impl Say {
         if !events.is_empty() {
             bytes.extend(format!("{:x}\r\n{events}\r\n", events.len()).into_bytes());
         }
-        Self { bytes, then: Then::Hang }
+        Self { bytes, then: AfterResponse::Hang }
     }
 
     /// Says nothing at all.
     pub(crate) fn nothing() -> Self {
-        Self { bytes: Vec::new(), then: Then::Hang }
+        Self { bytes: Vec::new(), then: AfterResponse::Hang }
     }
 
     /// Adds a header.
@@ -204,24 +206,24 @@ impl Say {
     /// Says only so many bytes of it, and closes.
     pub(crate) fn cut(mut self, at: usize) -> Self {
         self.bytes.truncate(at);
-        Self { then: Then::Close, ..self }
+        Self { then: AfterResponse::Close, ..self }
     }
 
     /// Says all of it, and closes.
     pub(crate) fn and_close(self) -> Self {
-        Self { then: Then::Close, ..self }
+        Self { then: AfterResponse::Close, ..self }
     }
 
     /// Says the last part of it over and over.
     pub(crate) fn forever(self) -> Self {
-        Self { then: Then::Repeat, ..self }
+        Self { then: AfterResponse::Repeat, ..self }
     }
 }
 
 async fn converse(
     mut stream: TcpStream,
-    script: Arc<impl Fn(&Seen) -> Say>,
-    all: Arc<Mutex<Vec<Seen>>>,
+    script: Arc<impl Fn(&SeenRequest) -> ScriptedResponse>,
+    all: Arc<Mutex<Vec<SeenRequest>>>,
     left: Arc<Notify>,
 ) -> Option<()> {
     loop {
@@ -231,16 +233,16 @@ async fn converse(
             seen.number = all.len();
             all.push(seen.clone());
         }
-        let Say { bytes, then } = script(&seen);
+        let ScriptedResponse { bytes, then } = script(&seen);
         stream.write_all(&bytes).await.ok()?;
         match then {
-            Then::Keep => {}
-            Then::Close => return None,
-            Then::Hang => {
+            AfterResponse::Keep => {}
+            AfterResponse::Close => return None,
+            AfterResponse::Hang => {
                 while stream.read_u8().await.is_ok() {}
                 left.notify_one();
             }
-            Then::Repeat => {
+            AfterResponse::Repeat => {
                 let body = bytes.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
                 while stream.write_all(&bytes[body..]).await.is_ok() {}
             }
@@ -248,7 +250,7 @@ async fn converse(
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
+async fn read_request(stream: &mut TcpStream) -> Option<SeenRequest> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);
@@ -265,5 +267,5 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap() };
-    Some(Seen { number: 0, method, path, headers, body })
+    Some(SeenRequest { number: 0, method, path, headers, body })
 }

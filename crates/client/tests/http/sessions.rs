@@ -7,30 +7,30 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Change, Client, Error, Limits, Watch};
+use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientLimits, Error};
 
-use crate::place::direct;
-use crate::scripted::{Say, Scripted, Seen};
+use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest};
+use crate::test_server::direct;
 use crate::within;
 
-async fn connect(server: &Scripted) -> Client {
+async fn connect(server: &ScriptedHttpServer) -> Client {
     within(direct().pin(Revision::V2025_11_25).connect(server.url.as_str())).await.unwrap()
 }
 
-fn echo(seen: &Seen) -> Say {
+fn echo(seen: &SeenRequest) -> ScriptedResponse {
     seen.result(json!({ "content": [{ "type": "text", "text": seen.body["params"]["name"] }] }))
 }
 
 #[tokio::test]
 async fn every_request_names_the_session_and_the_version_and_the_end_is_told() {
-    let server = Scripted::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
+    let server = ScriptedHttpServer::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
     let client = connect(&server).await;
     assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
     within(client.close()).await;
     let seen = server.seen();
-    assert_eq!(seen.last().unwrap().words(), "DELETE");
+    assert_eq!(seen.last().unwrap().request_name(), "DELETE");
     for request in &seen {
-        let is_first = request.words() == "initialize";
+        let is_first = request.request_name() == "initialize";
         let expected = (!is_first).then_some(("the-session", "2025-11-25"));
         let found = request.header("mcp-session-id").zip(request.header("mcp-protocol-version"));
         assert_eq!(found, expected, "{request:?}");
@@ -45,14 +45,14 @@ async fn every_request_names_the_session_and_the_version_and_the_end_is_told() {
 
 #[tokio::test]
 async fn a_client_that_is_dropped_ends_its_session_too() {
-    let server = Scripted::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
+    let server = ScriptedHttpServer::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
     drop(connect(&server).await);
-    assert_eq!(server.has_seen("DELETE").await.header("mcp-session-id"), Some("the-session"));
+    assert_eq!(server.wait_for_request("DELETE").await.header("mcp-session-id"), Some("the-session"));
 }
 
 #[tokio::test]
 async fn a_server_that_keeps_no_sessions_is_told_of_none() {
-    let server = Scripted::start(|seen| match seen.words().as_str() {
+    let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "initialize" => seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
         _ => seen.session().unwrap_or_else(|| echo(seen)),
     })
@@ -61,14 +61,14 @@ async fn a_server_that_keeps_no_sessions_is_told_of_none() {
     assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
     within(client.close()).await;
     assert!(server.seen().iter().all(|seen| seen.header("mcp-session-id").is_none()));
-    assert!(!server.words().contains(&"DELETE".to_owned()));
+    assert!(!server.request_names().contains(&"DELETE".to_owned()));
 }
 
 #[tokio::test]
 async fn notifications_are_taken_by_any_status_that_says_so() {
     for (status, body) in [(202, ""), (200, ""), (204, ""), (200, "{}"), (202, "Accepted")] {
-        let server = Scripted::start(move |seen| match seen.words().as_str() {
-            "notifications/initialized" => Say::status(status, body),
+        let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
+            "notifications/initialized" => ScriptedResponse::status(status, body),
             _ => seen.session().unwrap_or_else(|| echo(seen)),
         })
         .await;
@@ -81,7 +81,7 @@ async fn notifications_are_taken_by_any_status_that_says_so() {
 async fn an_id_of_a_session_that_is_none_is_refused() {
     for id in ["a b", "", &"x".repeat(2000)] {
         let id = id.to_owned();
-        let server = Scripted::start(move |seen| match seen.words().as_str() {
+        let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
             "initialize" => seen
                 .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
                 .with("mcp-session-id", &id),
@@ -96,9 +96,11 @@ async fn an_id_of_a_session_that_is_none_is_refused() {
 }
 
 /// Forgets a session at the requests of these numbers, counted from the first call.
-fn forgetful(forgets: impl Fn(usize) -> bool + Send + Sync + 'static) -> impl Fn(&Seen) -> Say {
+fn forgetful(
+    forgets: impl Fn(usize) -> bool + Send + Sync + 'static,
+) -> impl Fn(&SeenRequest) -> ScriptedResponse {
     let (calls, sessions) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
-    move |seen| match seen.words().as_str() {
+    move |seen| match seen.request_name().as_str() {
         "initialize" => {
             let number = sessions.fetch_add(1, Ordering::SeqCst);
             seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
@@ -111,7 +113,7 @@ fn forgetful(forgets: impl Fn(usize) -> bool + Send + Sync + 'static) -> impl Fn
 
 #[tokio::test]
 async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() {
-    let server = Scripted::start(forgetful(|call| call == 1)).await;
+    let server = ScriptedHttpServer::start(forgetful(|call| call == 1)).await;
     let client = connect(&server).await;
     for name in ["a", "b", "c"] {
         assert_eq!(within(client.call(name, json!({}))).await.unwrap().text(), name);
@@ -119,14 +121,14 @@ async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() 
     let calls: Vec<_> = server
         .seen()
         .into_iter()
-        .filter(|seen| seen.words() == "tools/call")
+        .filter(|seen| seen.request_name() == "tools/call")
         .map(|seen| {
             (seen.body["params"]["name"].as_str().unwrap().to_owned(), seen.headers["mcp-session-id"].clone())
         })
         .collect();
     let expected = [("a", "session-0"), ("b", "session-0"), ("b", "session-1"), ("c", "session-1")];
     assert_eq!(calls, expected.map(|(name, session)| (name.to_owned(), session.to_owned())));
-    let words = server.words();
+    let words = server.request_names();
     assert_eq!(words.iter().filter(|words| *words == "initialize").count(), 2);
     assert_eq!(words.iter().filter(|words| *words == "notifications/initialized").count(), 2);
 }
@@ -136,49 +138,53 @@ async fn a_session_that_is_said_to_be_gone_in_other_words_is_opened_again_too() 
     let refused = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000,
         "message": "Bad Request: No valid session ID provided" } });
     let handshakes = AtomicUsize::new(0);
-    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("mcp-session-id")) {
-        ("initialize", _) => {
-            let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
-            seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
-                .with("mcp-session-id", &session)
+    let server = ScriptedHttpServer::start(move |seen| {
+        match (seen.request_name().as_str(), seen.header("mcp-session-id")) {
+            ("initialize", _) => {
+                let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
+                seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                    .with("mcp-session-id", &session)
+            }
+            ("tools/call", Some("session-0")) => ScriptedResponse::json(400, &refused),
+            _ => seen.session().unwrap_or_else(|| echo(seen)),
         }
-        ("tools/call", Some("session-0")) => Say::json(400, &refused),
-        _ => seen.session().unwrap_or_else(|| echo(seen)),
     })
     .await;
     let client = connect(&server).await;
     for name in ["a", "b"] {
         assert_eq!(within(client.call(name, json!({}))).await.unwrap().text(), name);
     }
-    let words = server.words();
+    let words = server.request_names();
     let count = |wanted: &str| words.iter().filter(|words| *words == wanted).count();
     assert_eq!((count("initialize"), count("tools/call")), (2, 3), "{words:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
-    let server = Scripted::start(forgetful(|_| true)).await;
+    let server = ScriptedHttpServer::start(forgetful(|_| true)).await;
     let client = connect(&server).await;
     let error = within(client.call("a", json!({}))).await.unwrap_err();
     assert!(error.to_string().contains("does not know the session"), "{error}");
     assert!(!error.may_have_run());
-    assert_eq!(server.words().iter().filter(|words| *words == "tools/call").count(), 2);
+    assert_eq!(server.request_names().iter().filter(|words| *words == "tools/call").count(), 2);
 }
 
 #[tokio::test]
 async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call() {
     let handshakes = AtomicUsize::new(0);
-    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("mcp-session-id")) {
-        ("initialize", _) => match handshakes.fetch_add(1, Ordering::SeqCst) {
-            1 => seen.error(503, -32603, Value::Null),
-            number => seen
-                .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
-                .with("mcp-session-id", &format!("session-{number}")),
-        },
-        ("tools/call", Some("session-2")) => echo(seen),
-        ("tools/call", Some(_)) => seen.error(404, -32001, Value::Null),
-        ("tools/call", None) => panic!("a call without a session"),
-        _ => seen.session().unwrap_or_else(|| echo(seen)),
+    let server = ScriptedHttpServer::start(move |seen| {
+        match (seen.request_name().as_str(), seen.header("mcp-session-id")) {
+            ("initialize", _) => match handshakes.fetch_add(1, Ordering::SeqCst) {
+                1 => seen.error(503, -32603, Value::Null),
+                number => seen
+                    .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
+                    .with("mcp-session-id", &format!("session-{number}")),
+            },
+            ("tools/call", Some("session-2")) => echo(seen),
+            ("tools/call", Some(_)) => seen.error(404, -32001, Value::Null),
+            ("tools/call", None) => panic!("a call without a session"),
+            _ => seen.session().unwrap_or_else(|| echo(seen)),
+        }
     })
     .await;
     let client = connect(&server).await;
@@ -189,16 +195,16 @@ async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call()
 #[tokio::test]
 async fn a_stream_that_broke_in_one_session_is_not_looked_for_in_the_next() {
     let handshakes = AtomicUsize::new(0);
-    let server = Scripted::start(move |seen| {
+    let server = ScriptedHttpServer::start(move |seen| {
         let name = seen.body["params"]["name"].as_str().unwrap_or_default().to_owned();
-        match (seen.words().as_str(), name.as_str()) {
+        match (seen.request_name().as_str(), name.as_str()) {
             ("initialize", _) => {
                 let number = handshakes.fetch_add(1, Ordering::SeqCst);
                 seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }))
                     .with("mcp-session-id", &format!("session-{number}"))
             }
             // Broken, and to be taken up again in a while.
-            ("tools/call", "broken") => Say::events("id: 7\nretry: 200\ndata:\n\n"),
+            ("tools/call", "broken") => ScriptedResponse::events("id: 7\nretry: 200\ndata:\n\n"),
             ("tools/call", _) if seen.header("mcp-session-id") == Some("session-0") => {
                 seen.error(404, -32001, Value::Null)
             }
@@ -225,31 +231,35 @@ async fn a_stream_that_broke_in_one_session_is_not_looked_for_in_the_next() {
 
 #[tokio::test]
 async fn many_calls_that_lose_one_session_open_one() {
-    let server = Scripted::start(forgetful(|call| call < 8)).await;
+    let server = ScriptedHttpServer::start(forgetful(|call| call < 8)).await;
     let client = connect(&server).await;
     let calls = (0..8).map(|number| client.call(number.to_string(), json!({})).into_future());
     for (number, result) in within(futures_util::future::join_all(calls)).await.into_iter().enumerate() {
         assert_eq!(result.unwrap().text(), number.to_string());
     }
-    assert_eq!(server.words().iter().filter(|words| *words == "initialize").count(), 2);
+    assert_eq!(server.request_names().iter().filter(|words| *words == "initialize").count(), 2);
 }
 
 #[tokio::test]
 async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-    let server = Scripted::start(move |seen| match (seen.words().as_str(), seen.header("last-event-id")) {
-        ("GET", None) => Say::events(&format!("id: 7\nretry: 1\ndata: {changed}\n\n")),
-        ("GET", Some("7")) => Say::endless_events(&format!("data:\n\nid: 8\ndata: {changed}\n\n")),
-        ("GET", other) => panic!("there is no event {other:?}"),
-        _ => seen.session().unwrap(),
+    let server = ScriptedHttpServer::start(move |seen| {
+        match (seen.request_name().as_str(), seen.header("last-event-id")) {
+            ("GET", None) => ScriptedResponse::events(&format!("id: 7\nretry: 1\ndata: {changed}\n\n")),
+            ("GET", Some("7")) => {
+                ScriptedResponse::endless_events(&format!("data:\n\nid: 8\ndata: {changed}\n\n"))
+            }
+            ("GET", other) => panic!("there is no event {other:?}"),
+            _ => seen.session().unwrap(),
+        }
     })
     .await;
     let client = connect(&server).await;
-    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
     // Two that nobody has looked at yet are one.
-    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
     within(async {
-        while server.words().iter().filter(|words| *words == "GET").count() < 2 {
+        while server.request_names().iter().filter(|words| *words == "GET").count() < 2 {
             tokio::task::yield_now().await;
         }
     })
@@ -260,9 +270,9 @@ async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
 async fn a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoever_watches() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let (handshakes, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let server = Scripted::start(move |seen| {
+    let server = ScriptedHttpServer::start(move |seen| {
         let in_first = seen.header("mcp-session-id") == Some("session-0");
-        match seen.words().as_str() {
+        match seen.request_name().as_str() {
             "initialize" => {
                 let session = format!("session-{}", handshakes.fetch_add(1, Ordering::SeqCst));
                 seen.result(
@@ -273,54 +283,55 @@ async fn a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoe
             }
             // The first stream breaks, and then the server has forgotten everything.
             "GET" if in_first && streams.fetch_add(1, Ordering::SeqCst) == 0 => {
-                Say::events("retry: 1\ndata:\n\n")
+                ScriptedResponse::events("retry: 1\ndata:\n\n")
             }
-            "GET" | "ping" if in_first => Say::status(404, ""),
-            "GET" => Say::endless_events(&format!("data: {changed}\n\n")),
+            "GET" | "ping" if in_first => ScriptedResponse::status(404, ""),
+            "GET" => ScriptedResponse::endless_events(&format!("data: {changed}\n\n")),
             _ => seen.session().unwrap(),
         }
     })
     .await;
-    let limits = Limits { reopen_after: Duration::from_millis(1), ..Limits::default() };
+    let limits = ClientLimits { reopen_delay: Duration::from_millis(1), ..ClientLimits::default() };
     let builder = direct().limits(limits).pin(Revision::V2025_11_25);
     let client = within(builder.connect(server.url.as_str())).await.unwrap();
-    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
-    assert_eq!(within(changes.next()).await, Some(Change::Missed));
-    assert_eq!(within(changes.next()).await, Some(Change::Tools));
-    let words = server.words();
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Missed));
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
+    let words = server.request_names();
     assert_eq!(words.iter().filter(|words| *words == "initialize").count(), 2, "{words:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_only_has_no_stream_keeps_its_session() {
-    let server = Scripted::start(|seen| match seen.words().as_str() {
-        "GET" => Say::status(404, ""),
+    let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
+        "GET" => ScriptedResponse::status(404, ""),
         "ping" => seen.result(json!({})),
         _ => seen.session().unwrap_or_else(|| echo(seen)),
     })
     .await;
-    let limits = Limits { reopen_after: Duration::from_millis(1), ..Limits::default() };
+    let limits = ClientLimits { reopen_delay: Duration::from_millis(1), ..ClientLimits::default() };
     let builder = direct().limits(limits).pin(Revision::V2025_11_25);
     let client = within(builder.connect(server.url.as_str())).await.unwrap();
-    server.has_seen("ping").await;
+    server.wait_for_request("ping").await;
     assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
-    assert_eq!(server.words().iter().filter(|words| *words == "initialize").count(), 1);
+    assert_eq!(server.request_names().iter().filter(|words| *words == "initialize").count(), 1);
 }
 
 #[tokio::test]
 async fn pings_and_questions_on_the_standing_stream_are_answered() {
     let questions = "data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n\
                      data: {\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"roots/list\"}\n\n";
-    let server = Scripted::start(move |seen| match seen.words().as_str() {
-        "GET" => Say::endless_events(questions),
-        "answer" => Say::status(202, ""),
+    let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
+        "GET" => ScriptedResponse::endless_events(questions),
+        "answer" => ScriptedResponse::status(202, ""),
         _ => seen.session().unwrap(),
     })
     .await;
     let client = connect(&server).await;
     let answers = within(async {
         loop {
-            let answers: Vec<_> = server.seen().into_iter().filter(|s| s.words() == "answer").collect();
+            let answers: Vec<_> =
+                server.seen().into_iter().filter(|s| s.request_name() == "answer").collect();
             if answers.len() == 2 {
                 break answers;
             }
@@ -337,8 +348,8 @@ async fn pings_and_questions_on_the_standing_stream_are_answered() {
 
 #[tokio::test]
 async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lost() {
-    let server = Scripted::start(|seen| match seen.words().as_str() {
-        "GET" => Say::endless_events(""),
+    let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
+        "GET" => ScriptedResponse::endless_events(""),
         _ => seen.session().unwrap_or_else(|| echo(seen)),
     })
     .await;
@@ -346,7 +357,7 @@ async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lo
         let client = connect(&server).await;
         assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
     }
-    let words = server.words();
+    let words = server.request_names();
     let words: Vec<_> =
         words.iter().filter(|words| ["GET", "tools/call"].contains(&words.as_str())).collect();
     assert!(words.chunks(2).all(|pair| *pair == ["GET", "tools/call"]), "{words:?}");
@@ -355,17 +366,17 @@ async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lo
 #[tokio::test]
 async fn a_standing_stream_that_fails_does_no_harm() {
     for said in [
-        Say::status(405, ""),
-        Say::status(404, ""),
-        Say::status(500, ""),
-        Say::status(401, ""),
-        Say::status(200, "<html>"),
-        Say::json(200, &json!({})),
-        Say::bytes("nonsense"),
-        Say::endless_events("data: nonsense\n\n"),
+        ScriptedResponse::status(405, ""),
+        ScriptedResponse::status(404, ""),
+        ScriptedResponse::status(500, ""),
+        ScriptedResponse::status(401, ""),
+        ScriptedResponse::status(200, "<html>"),
+        ScriptedResponse::json(200, &json!({})),
+        ScriptedResponse::bytes("nonsense"),
+        ScriptedResponse::endless_events("data: nonsense\n\n"),
     ] {
         let said_too = said.clone();
-        let server = Scripted::start(move |seen| match seen.words().as_str() {
+        let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
             "GET" => said_too.clone(),
             _ => seen.session().unwrap_or_else(|| echo(seen)),
         })
@@ -379,10 +390,10 @@ async fn a_standing_stream_that_fails_does_no_harm() {
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled_as_its_era_wants_it() {
     for revision in [Revision::V2025_11_25, Revision::NEWEST] {
-        let server = Scripted::start(move |seen| {
+        let server = ScriptedHttpServer::start(move |seen| {
             let opened = if revision == Revision::NEWEST { seen.discover() } else { seen.session() };
             opened.unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
-                Some("hang") => Say::endless_events(": working\n\n"),
+                Some("hang") => ScriptedResponse::endless_events(": working\n\n"),
                 _ => echo(seen),
             })
         })
@@ -391,15 +402,15 @@ async fn a_call_that_is_dropped_is_cancelled_as_its_era_wants_it() {
         let call = client.call("hang", json!({})).into_future();
         tokio::select! {
             _ = call => panic!("it never ends"),
-            _ = server.has_seen("tools/call") => {}
+            _ = server.wait_for_request("tools/call") => {}
         }
         if revision == Revision::NEWEST {
             // The server hears of it by the end of the connection, and of nothing else.
-            server.is_left().await;
-            assert_eq!(server.words(), ["server/discover", "tools/call"]);
+            server.client_disconnected().await;
+            assert_eq!(server.request_names(), ["server/discover", "tools/call"]);
         } else {
-            let cancelled = server.has_seen("notifications/cancelled").await;
-            let call = server.has_seen("tools/call").await;
+            let cancelled = server.wait_for_request("notifications/cancelled").await;
+            let call = server.wait_for_request("tools/call").await;
             assert_eq!(cancelled.body["params"]["requestId"], call.body["id"]);
             assert_eq!(cancelled.header("mcp-session-id"), Some("the-session"));
         }

@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::config::Fault;
+use super::config::CommandFault;
 
 /// An argument of a described command, as a file has it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -65,7 +65,7 @@ impl ArgumentKind {
         }
     }
 
-    fn takes(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         match self {
             Self::String => value.is_string(),
             Self::Integer => value.is_i64() || value.is_u64(),
@@ -78,7 +78,7 @@ impl ArgumentKind {
     fn text(self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::String, Value::String(text)) => Some(text.clone()),
-            (Self::Integer, Value::Number(number)) => whole(number),
+            (Self::Integer, Value::Number(number)) => integer_text(number),
             (Self::Number, Value::Number(number)) => Some(number.to_string()),
             (Self::Boolean, Value::Bool(value)) => Some(value.to_string()),
             _ => None,
@@ -87,7 +87,7 @@ impl ArgumentKind {
 }
 
 /// Writes a whole number without a fraction, even where it came with one.
-fn whole(number: &serde_json::Number) -> Option<String> {
+fn integer_text(number: &serde_json::Number) -> Option<String> {
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
     }
@@ -98,28 +98,28 @@ fn whole(number: &serde_json::Number) -> Option<String> {
 
 /// An argument that has been checked.
 #[derive(Clone, Debug)]
-pub(super) struct Argument {
+pub(super) struct DescribedArgument {
     pub(super) name: String,
     pub(super) config: ArgumentConfig,
     pub(super) required: bool,
 }
 
-impl Argument {
+impl DescribedArgument {
     /// Checks an argument, and adds what is wrong with it.
-    pub(super) fn new(name: String, config: ArgumentConfig, faults: &mut Vec<Fault>) -> Self {
+    pub(super) fn new(name: String, config: ArgumentConfig, faults: &mut Vec<CommandFault>) -> Self {
         let required = config.required.unwrap_or(config.default.is_none() && config.flag.is_none());
         let argument = Self { name, config, required };
         let mut wrong = argument.config.faults();
-        wrong.extend(argument.illegal_name());
+        wrong.extend(argument.name_fault());
         if wrong.is_empty() {
-            wrong.extend(argument.unfit_default());
+            wrong.extend(argument.default_fault());
         }
         let place = |key: &str| vec!["arguments".to_owned(), argument.name.clone(), key.to_owned()];
-        faults.extend(wrong.into_iter().map(|(key, what)| Fault { keys: place(key), what }));
+        faults.extend(wrong.into_iter().map(|(key, what)| CommandFault { path: place(key), message: what }));
         argument
     }
 
-    fn illegal_name(&self) -> Option<(&'static str, String)> {
+    fn name_fault(&self) -> Option<(&'static str, String)> {
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let is_legal = self.name.len() <= 64
             && self.name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -129,7 +129,7 @@ impl Argument {
     }
 
     /// Holds the default to what is said of values.
-    fn unfit_default(&self) -> Option<(&'static str, String)> {
+    fn default_fault(&self) -> Option<(&'static str, String)> {
         let check = compile(&self.schema()).ok()?;
         let error = check.iter_errors(self.config.default.as_ref()?).next()?.to_string();
         Some(("default", error))
@@ -145,7 +145,7 @@ impl Argument {
             _ => ("minimum", "maximum"),
         };
         for (key, bound) in [(least, config.min), (most, config.max)] {
-            one.extend(bound.map(|bound| (key.to_owned(), number(bound))));
+            one.extend(bound.map(|bound| (key.to_owned(), bound_value(bound))));
         }
         one.extend(config.pattern.as_ref().map(|pattern| ("pattern".to_owned(), json!(pattern))));
         one.extend(config.choices.as_ref().map(|choices| ("enum".to_owned(), json!(choices))));
@@ -184,10 +184,10 @@ impl ArgumentConfig {
         let kind = self.kind;
         let mut faults = Vec::new();
         let mut fault = |key: &'static str, what: String| faults.push((key, what));
-        if let Some(default) = self.default.as_ref().filter(|default| !self.takes(default)) {
-            fault("default", format!("{default} is not {}", self.described()));
+        if let Some(default) = self.default.as_ref().filter(|default| !self.accepts(default)) {
+            fault("default", format!("{default} is not {}", self.type_description()));
         }
-        if let Some(other) = self.choices.iter().flatten().find(|choice| !kind.takes(choice)) {
+        if let Some(other) = self.choices.iter().flatten().find(|choice| !kind.accepts(choice)) {
             fault("enum", format!("{other} is no {}", kind.name()));
         }
         if self.choices.as_ref().is_some_and(Vec::is_empty) {
@@ -229,15 +229,15 @@ impl ArgumentConfig {
         faults
     }
 
-    fn takes(&self, value: &Value) -> bool {
+    fn accepts(&self, value: &Value) -> bool {
         match (self.repeated, value) {
-            (true, Value::Array(values)) => values.iter().all(|value| self.kind.takes(value)),
+            (true, Value::Array(values)) => values.iter().all(|value| self.kind.accepts(value)),
             (true, _) => false,
-            (false, value) => self.kind.takes(value),
+            (false, value) => self.kind.accepts(value),
         }
     }
 
-    pub(super) fn described(&self) -> String {
+    pub(super) fn type_description(&self) -> String {
         match (self.repeated, self.kind.name()) {
             (true, kind) => format!("a list of {kind}s"),
             (false, "integer") => "an integer".to_owned(),
@@ -253,7 +253,7 @@ fn compile(schema: &Value) -> Result<Validator, String> {
 }
 
 /// Writes a bound as a whole number where it is one, as schemas have it.
-fn number(bound: f64) -> Value {
+fn bound_value(bound: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "it was just seen to be whole and small")]
     if bound.fract() == 0.0 && bound.abs() <= 9_007_199_254_740_992.0 {
         json!(bound as i64)

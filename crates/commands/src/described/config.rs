@@ -6,7 +6,7 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::argument::ArgumentConfig;
-use super::units::{Size, Time};
+use super::units::{ByteSizeText, DurationText};
 
 /// A command as a file describes it, in a table `[commands.NAME]`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -19,7 +19,7 @@ pub struct CommandConfig {
     pub title: Option<String>,
     /// The program and its arguments, with `{name}` where a value goes.
     #[schemars(with = "Option<Vec<Either<String, Vec<String>>>>")]
-    pub argv: Option<Vec<Item>>,
+    pub argv: Option<Vec<ArgvItem>>,
     /// A script instead, which finds the values in its environment or in a file, and never in its text.
     #[schemars(with = "Option<String>")]
     pub script: Option<Script>,
@@ -27,7 +27,7 @@ pub struct CommandConfig {
     pub interpreter: Option<Vec<String>>,
     /// Where a script finds the values.
     #[serde(default)]
-    pub pass: Pass,
+    pub pass: ArgumentPassing,
     /// The arguments by their names.
     #[serde(default)]
     pub arguments: BTreeMap<String, ArgumentConfig>,
@@ -36,19 +36,19 @@ pub struct CommandConfig {
     /// Variables of its environment.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
-    pub env: Environment,
+    pub env: CommandEnvironment,
     /// Variables of our own environment that it gets too.
     #[serde(default)]
     pub inherit: Vec<String>,
     /// How long it may run. Default 60 s.
-    #[schemars(with = "Option<String>", regex(pattern = Time::PATTERN))]
-    timeout: Option<Time>,
+    #[schemars(with = "Option<String>", regex(pattern = DurationText::PATTERN))]
+    timeout: Option<DurationText>,
     /// How much of its standard output is kept. Default 1 MiB.
-    #[schemars(with = "Option<String>", regex(pattern = Size::PATTERN))]
-    output_limit: Option<Size>,
+    #[schemars(with = "Option<String>", regex(pattern = ByteSizeText::PATTERN))]
+    output_limit: Option<ByteSizeText>,
     /// What its standard output is.
     #[serde(default)]
-    pub output: Output,
+    pub output: OutputFormat,
     /// It changes nothing.
     pub read_only: Option<bool>,
     /// It may destroy something.
@@ -73,89 +73,89 @@ enum Either<A, B> {
 
 impl CommandConfig {
     pub(super) fn timeout(&self) -> Option<std::time::Duration> {
-        self.timeout.map(|Time(time)| time)
+        self.timeout.map(|DurationText(time)| time)
     }
 
     pub(super) fn output_limit(&self) -> Option<usize> {
-        self.output_limit.map(|Size(size)| size)
+        self.output_limit.map(|ByteSizeText(size)| size)
     }
 }
 
 /// What a described command has that is wrong, and where: the keys lead to it from the command's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct CommandFault {
     /// The way to it; a number stands for an element of a list.
-    pub keys: Vec<String>,
+    pub path: Vec<String>,
     /// What is wrong.
-    pub what: String,
+    pub message: String,
 }
 
-impl Fault {
-    pub(super) fn at(keys: &[&str], what: impl Into<String>) -> Self {
-        Self { keys: keys.iter().map(ToString::to_string).collect(), what: what.into() }
+impl CommandFault {
+    pub(super) fn new(keys: &[&str], what: impl Into<String>) -> Self {
+        Self { path: keys.iter().map(ToString::to_string).collect(), message: what.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for CommandFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`: {}", self.keys.join("."), self.what)
+        write!(f, "`{}`: {}", self.path.join("."), self.message)
     }
 }
 
 /// The name by which the reader of `trunkline.toml` knows that no value of a variable may make a place for a value.
-const PLACES: &str = "trunkline_config::Template";
+const TEMPLATE_TYPE_NAME: &str = "trunkline_config::Template";
 
 /// A text with places for values.
 #[derive(Deserialize)]
 #[serde(rename = "trunkline_config::Template")]
-struct Places(String);
+struct TemplateText(String);
 
 /// One element of an argument vector: a word, or words that are there only together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
+pub enum ArgvItem {
     /// One word, which is left out if it has the place of a value that is not given.
     Word(String),
     /// Several words, which are left out together.
-    Together(Vec<String>),
+    Group(Vec<String>),
 }
 
-impl Item {
+impl ArgvItem {
     /// Returns its words.
     pub(super) fn words(&self) -> &[String] {
         match self {
             Self::Word(word) => std::slice::from_ref(word),
-            Self::Together(words) => words,
+            Self::Group(words) => words,
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Item {
+impl<'de> Deserialize<'de> for ArgvItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Item;
+        struct ArgvItemVisitor;
+        impl<'de> Visitor<'de> for ArgvItemVisitor {
+            type Value = ArgvItem;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a word or a list of words")
             }
 
-            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Item, D::Error> {
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<ArgvItem, D::Error> {
                 inner.deserialize_any(self)
             }
 
-            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Item, E> {
-                Ok(Item::Word(word.to_owned()))
+            fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<ArgvItem, E> {
+                Ok(ArgvItem::Word(word.to_owned()))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<Item, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<ArgvItem, A::Error> {
                 let mut together = Vec::new();
-                while let Some(Places(word)) = words.next_element()? {
+                while let Some(TemplateText(word)) = words.next_element()? {
                     together.push(word);
                 }
-                Ok(Item::Together(together))
+                Ok(ArgvItem::Group(together))
             }
         }
-        deserializer.deserialize_newtype_struct(PLACES, Either)
+        deserializer.deserialize_newtype_struct(TEMPLATE_TYPE_NAME, ArgvItemVisitor)
     }
 }
 
@@ -169,9 +169,9 @@ pub struct Script(pub String);
 /// Variables of a command's environment. Their values may be secrets, and are not printed.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(transparent)]
-pub struct Environment(pub BTreeMap<String, String>);
+pub struct CommandEnvironment(pub BTreeMap<String, String>);
 
-impl fmt::Debug for Environment {
+impl fmt::Debug for CommandEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -180,7 +180,7 @@ impl fmt::Debug for Environment {
 /// Where a script finds the values of its arguments.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Pass {
+pub enum ArgumentPassing {
     /// In its environment: that of `branch-name` is `ARG_BRANCH_NAME`.
     #[default]
     Environment,
@@ -191,7 +191,7 @@ pub enum Pass {
 /// What the standard output of a command is.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Output {
+pub enum OutputFormat {
     /// Text.
     #[default]
     Text,
@@ -203,9 +203,9 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
     /// Not at all, or in words of ours.
-    Asked(bool),
+    Enabled(bool),
     /// In these words.
-    Words(String),
+    Question(String),
 }
 
 impl<'de> Deserialize<'de> for Confirmation {
@@ -223,13 +223,13 @@ impl<'de> Deserialize<'de> for Confirmation {
             }
 
             fn visit_bool<E: serde::de::Error>(self, asked: bool) -> Result<Confirmation, E> {
-                Ok(Confirmation::Asked(asked))
+                Ok(Confirmation::Enabled(asked))
             }
 
             fn visit_str<E: serde::de::Error>(self, words: &str) -> Result<Confirmation, E> {
-                Ok(Confirmation::Words(words.to_owned()))
+                Ok(Confirmation::Question(words.to_owned()))
             }
         }
-        deserializer.deserialize_newtype_struct(PLACES, Either)
+        deserializer.deserialize_newtype_struct(TEMPLATE_TYPE_NAME, Either)
     }
 }

@@ -2,62 +2,62 @@
 
 /// How a program is given the text that it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
+enum CodePosition {
     /// In the word behind an option with one of these letters, which may stand with others as in `-lc`.
-    Behind(&'static str),
+    AfterOption(&'static str),
     /// In the first word that is no option.
-    First,
+    FirstArgument,
     /// In every word behind the first that is no option, such as a host or a database.
-    Rest,
+    LaterArguments,
     /// In every word behind such an option, which are put together.
-    All,
+    AllAfterOption,
 }
 
 /// Programs that read a word as a program of its own, without the version that may be part of their name.
-const INTERPRETERS: &[(&str, Takes)] = &[
-    ("ash", Takes::Behind("c")),
-    ("awk", Takes::First),
-    ("bash", Takes::Behind("c")),
-    ("bun", Takes::Behind("ep")),
-    ("cmd", Takes::All),
-    ("csh", Takes::Behind("c")),
-    ("dash", Takes::Behind("c")),
-    ("deno", Takes::Behind("ep")),
-    ("duckdb", Takes::Rest),
-    ("elixir", Takes::Behind("e")),
-    ("env", Takes::Behind("S")),
-    ("fish", Takes::Behind("cC")),
-    ("gawk", Takes::First),
-    ("ksh", Takes::Behind("c")),
-    ("lua", Takes::Behind("e")),
-    ("mariadb", Takes::Behind("e")),
-    ("mawk", Takes::First),
-    ("mksh", Takes::Behind("c")),
-    ("mysql", Takes::Behind("e")),
-    ("node", Takes::Behind("ep")),
-    ("nodejs", Takes::Behind("ep")),
-    ("nu", Takes::Behind("c")),
-    ("osascript", Takes::Behind("e")),
-    ("perl", Takes::Behind("eE")),
-    ("php", Takes::Behind("rBRE")),
-    ("powershell", Takes::All),
-    ("psql", Takes::Behind("c")),
-    ("pwsh", Takes::All),
-    ("python", Takes::Behind("c")),
-    ("R", Takes::Behind("e")),
-    ("Rscript", Takes::Behind("e")),
-    ("ruby", Takes::Behind("e")),
-    ("sed", Takes::First),
-    ("sh", Takes::Behind("c")),
-    ("sqlite", Takes::Rest),
-    ("ssh", Takes::Rest),
-    ("su", Takes::Behind("c")),
-    ("tcsh", Takes::Behind("c")),
-    ("zsh", Takes::Behind("c")),
+const INTERPRETERS: &[(&str, CodePosition)] = &[
+    ("ash", CodePosition::AfterOption("c")),
+    ("awk", CodePosition::FirstArgument),
+    ("bash", CodePosition::AfterOption("c")),
+    ("bun", CodePosition::AfterOption("ep")),
+    ("cmd", CodePosition::AllAfterOption),
+    ("csh", CodePosition::AfterOption("c")),
+    ("dash", CodePosition::AfterOption("c")),
+    ("deno", CodePosition::AfterOption("ep")),
+    ("duckdb", CodePosition::LaterArguments),
+    ("elixir", CodePosition::AfterOption("e")),
+    ("env", CodePosition::AfterOption("S")),
+    ("fish", CodePosition::AfterOption("cC")),
+    ("gawk", CodePosition::FirstArgument),
+    ("ksh", CodePosition::AfterOption("c")),
+    ("lua", CodePosition::AfterOption("e")),
+    ("mariadb", CodePosition::AfterOption("e")),
+    ("mawk", CodePosition::FirstArgument),
+    ("mksh", CodePosition::AfterOption("c")),
+    ("mysql", CodePosition::AfterOption("e")),
+    ("node", CodePosition::AfterOption("ep")),
+    ("nodejs", CodePosition::AfterOption("ep")),
+    ("nu", CodePosition::AfterOption("c")),
+    ("osascript", CodePosition::AfterOption("e")),
+    ("perl", CodePosition::AfterOption("eE")),
+    ("php", CodePosition::AfterOption("rBRE")),
+    ("powershell", CodePosition::AllAfterOption),
+    ("psql", CodePosition::AfterOption("c")),
+    ("pwsh", CodePosition::AllAfterOption),
+    ("python", CodePosition::AfterOption("c")),
+    ("R", CodePosition::AfterOption("e")),
+    ("Rscript", CodePosition::AfterOption("e")),
+    ("ruby", CodePosition::AfterOption("e")),
+    ("sed", CodePosition::FirstArgument),
+    ("sh", CodePosition::AfterOption("c")),
+    ("sqlite", CodePosition::LaterArguments),
+    ("ssh", CodePosition::LaterArguments),
+    ("su", CodePosition::AfterOption("c")),
+    ("tcsh", CodePosition::AfterOption("c")),
+    ("zsh", CodePosition::AfterOption("c")),
 ];
 
 /// Options that have a program behind them, whatever they belong to.
-const LONG: &[&str] = &[
+const CODE_OPTIONS: &[&str] = &[
     "--command",
     "--eval",
     "--execute",
@@ -93,9 +93,9 @@ const WRAPPERS: &[(&str, &str)] = &[
 
 /// What a place on a command line would let a caller choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Danger {
+pub(super) enum InjectionRisk {
     /// A part of a text that is run.
-    Text,
+    Code,
     /// The program that is run.
     Program,
 }
@@ -103,30 +103,32 @@ pub(super) enum Danger {
 /// Tells what a value would become by the words before it, and by what stands before it in its own word.
 ///
 /// It knows the usual programs; what it does not know is up to whoever describes the command.
-pub(super) fn danger(before: &[&str], prefix: &str) -> Option<Danger> {
+pub(super) fn injection_risk(before: &[&str], prefix: &str) -> Option<InjectionRisk> {
     // Others than wrappers run programs too (`docker exec web sh -c …`), so an interpreter may stand anywhere.
     let text = (0..before.len()).any(|at| {
         let (words, arguments) = (before.get(at), before.get(at + 1..).unwrap_or_default());
-        let takes = words.and_then(|word| takes(word));
+        let takes = words.and_then(|word| code_position(word));
         takes.is_some_and(|takes| match takes {
-            Takes::First | Takes::Rest if !is_run(before, at) => false,
-            takes => reads(takes, arguments, prefix),
+            CodePosition::FirstArgument | CodePosition::LaterArguments if !is_program_word(before, at) => {
+                false
+            }
+            takes => reads_code(takes, arguments, prefix),
         })
     });
-    let chosen = || !before.is_empty() && is_run(before, before.len());
+    let chosen = || !before.is_empty() && is_program_word(before, before.len());
     match text {
-        true => Some(Danger::Text),
-        false => (prefix.is_empty() && chosen()).then_some(Danger::Program),
+        true => Some(InjectionRisk::Code),
+        false => (prefix.is_empty() && chosen()).then_some(InjectionRisk::Program),
     }
 }
 
 /// Reports whether the word at a place is the program, or stands behind nothing but wrappers and what belongs to them.
-fn is_run(before: &[&str], at: usize) -> bool {
+fn is_program_word(before: &[&str], at: usize) -> bool {
     let mut options = "";
     let mut has_value = false;
     let belongs = before.iter().take(at).enumerate().all(|(nth, word)| {
         let is_value = std::mem::take(&mut has_value);
-        if let Some(letters) = wrapper(word).filter(|_| !is_value) {
+        if let Some(letters) = wrapper_options(word).filter(|_| !is_value) {
             options = letters;
             return true;
         }
@@ -139,8 +141,8 @@ fn is_run(before: &[&str], at: usize) -> bool {
 }
 
 /// Returns the options of a wrapper that have a value; `None` for anything else.
-fn wrapper(word: &str) -> Option<&'static str> {
-    WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name(word)).map(|(_, letters)| *letters)
+fn wrapper_options(word: &str) -> Option<&'static str> {
+    WRAPPERS.iter().find(|(wrapper, _)| *wrapper == program_name(word)).map(|(_, letters)| *letters)
 }
 
 /// Reports whether an option has its value in the next word; a long one may.
@@ -152,37 +154,37 @@ fn takes_value(word: &str, letters: &str) -> bool {
 }
 
 /// Returns the name of a program without its folder, its version and its extension.
-fn name(word: &str) -> &str {
+fn program_name(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
 }
 
-fn takes(word: &str) -> Option<Takes> {
-    INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == name(word)).map(|(_, takes)| *takes)
+fn code_position(word: &str) -> Option<CodePosition> {
+    INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == program_name(word)).map(|(_, takes)| *takes)
 }
 
 /// Reports whether an interpreter with these arguments reads what comes next as a program.
-fn reads(takes: Takes, arguments: &[&str], prefix: &str) -> bool {
+fn reads_code(takes: CodePosition, arguments: &[&str], prefix: &str) -> bool {
     let last = arguments.last().copied().unwrap_or_default();
-    let is_long = |word: &str| LONG.contains(&word.trim_end_matches('='));
+    let is_long = |word: &str| CODE_OPTIONS.contains(&word.trim_end_matches('='));
     match takes {
         // In one word, as in `--eval={x}` and `-c{x}`, or in two.
-        Takes::Behind(letters) => {
+        CodePosition::AfterOption(letters) => {
             [last, prefix].iter().any(|word| is_long(word) || has_letter(word, letters))
         }
-        Takes::All => arguments.iter().chain([&prefix]).any(|word| is_long(word)),
-        Takes::First => {
+        CodePosition::AllAfterOption => arguments.iter().chain([&prefix]).any(|word| is_long(word)),
+        CodePosition::FirstArgument => {
             is_long(last)
                 || is_long(prefix)
                 || has_letter(last, "e")
                 || has_letter(prefix, "e")
                 || (!matches!(last, "-v" | "-F" | "-l" | "--assign" | "--field-separator")
                     && !prefix.starts_with('-')
-                    && is_first(arguments))
+                    && is_first_argument(arguments))
         }
         // An option of ssh may start a program as well (`-o ProxyCommand=…`).
-        Takes::Rest => {
+        CodePosition::LaterArguments => {
             is_long(last)
                 || matches!(last, "-o" | "-c")
                 || prefix.starts_with("-o")
@@ -192,7 +194,7 @@ fn reads(takes: Takes, arguments: &[&str], prefix: &str) -> bool {
 }
 
 /// Reports whether no word was the program yet, among the arguments of one that takes it first.
-fn is_first(arguments: &[&str]) -> bool {
+fn is_first_argument(arguments: &[&str]) -> bool {
     let mut given = false;
     for (at, word) in arguments.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| arguments.get(at)).copied().unwrap_or_default();
@@ -215,50 +217,50 @@ mod tests {
     #[test]
     fn words_that_are_programs_are_known_by_what_stands_before_them() {
         for (line, expected) in [
-            ("sh -c", Some(Danger::Text)),
-            ("/bin/bash -lc", Some(Danger::Text)),
-            ("bash -ce", Some(Danger::Text)),
-            ("env A=b sh -c", Some(Danger::Text)),
-            ("sudo -n python3 -c", Some(Danger::Text)),
-            ("sudo -u ann sh -c", Some(Danger::Text)),
-            ("timeout 5 sh -c", Some(Danger::Text)),
-            ("docker exec web sh -c", Some(Danger::Text)),
-            ("kubectl exec web -- sh -c", Some(Danger::Text)),
-            ("find . -exec sh -c", Some(Danger::Text)),
-            ("python3.12 -c", Some(Danger::Text)),
-            ("python3 +-c", Some(Danger::Text)),
-            ("perl +-e", Some(Danger::Text)),
-            ("perl -ne", Some(Danger::Text)),
-            ("node -e", Some(Danger::Text)),
-            ("node --eval", Some(Danger::Text)),
-            ("node +--eval=", Some(Danger::Text)),
-            ("deno eval", Some(Danger::Text)),
-            ("cmd.exe /c", Some(Danger::Text)),
-            ("cmd.exe /c type", Some(Danger::Text)),
-            ("pwsh -Command Get-Item", Some(Danger::Text)),
-            ("psql -c", Some(Danger::Text)),
-            ("awk", Some(Danger::Text)),
-            ("awk -F:", Some(Danger::Text)),
-            ("awk -F :", Some(Danger::Text)),
-            ("awk -v a=b", Some(Danger::Text)),
-            ("sudo -u ann awk", Some(Danger::Text)),
-            ("sed -n", Some(Danger::Text)),
-            ("sed -n -e p -e", Some(Danger::Text)),
-            ("sed +--expression=", Some(Danger::Text)),
-            ("sqlite3 db", Some(Danger::Text)),
-            ("sqlite3 -cmd", Some(Danger::Text)),
-            ("ssh host", Some(Danger::Text)),
-            ("ssh -o", Some(Danger::Text)),
-            ("ssh +-oProxyCommand=", Some(Danger::Text)),
-            ("env", Some(Danger::Program)),
-            ("env A=b", Some(Danger::Program)),
-            ("timeout 5", Some(Danger::Program)),
-            ("sudo -u ann", Some(Danger::Program)),
-            ("sudo -n", Some(Danger::Program)),
-            ("env -i A=b", Some(Danger::Program)),
-            ("sudo -n nice -n 5", Some(Danger::Program)),
-            ("env -S", Some(Danger::Text)),
-            ("env +--split-string=", Some(Danger::Text)),
+            ("sh -c", Some(InjectionRisk::Code)),
+            ("/bin/bash -lc", Some(InjectionRisk::Code)),
+            ("bash -ce", Some(InjectionRisk::Code)),
+            ("env A=b sh -c", Some(InjectionRisk::Code)),
+            ("sudo -n python3 -c", Some(InjectionRisk::Code)),
+            ("sudo -u ann sh -c", Some(InjectionRisk::Code)),
+            ("timeout 5 sh -c", Some(InjectionRisk::Code)),
+            ("docker exec web sh -c", Some(InjectionRisk::Code)),
+            ("kubectl exec web -- sh -c", Some(InjectionRisk::Code)),
+            ("find . -exec sh -c", Some(InjectionRisk::Code)),
+            ("python3.12 -c", Some(InjectionRisk::Code)),
+            ("python3 +-c", Some(InjectionRisk::Code)),
+            ("perl +-e", Some(InjectionRisk::Code)),
+            ("perl -ne", Some(InjectionRisk::Code)),
+            ("node -e", Some(InjectionRisk::Code)),
+            ("node --eval", Some(InjectionRisk::Code)),
+            ("node +--eval=", Some(InjectionRisk::Code)),
+            ("deno eval", Some(InjectionRisk::Code)),
+            ("cmd.exe /c", Some(InjectionRisk::Code)),
+            ("cmd.exe /c type", Some(InjectionRisk::Code)),
+            ("pwsh -Command Get-Item", Some(InjectionRisk::Code)),
+            ("psql -c", Some(InjectionRisk::Code)),
+            ("awk", Some(InjectionRisk::Code)),
+            ("awk -F:", Some(InjectionRisk::Code)),
+            ("awk -F :", Some(InjectionRisk::Code)),
+            ("awk -v a=b", Some(InjectionRisk::Code)),
+            ("sudo -u ann awk", Some(InjectionRisk::Code)),
+            ("sed -n", Some(InjectionRisk::Code)),
+            ("sed -n -e p -e", Some(InjectionRisk::Code)),
+            ("sed +--expression=", Some(InjectionRisk::Code)),
+            ("sqlite3 db", Some(InjectionRisk::Code)),
+            ("sqlite3 -cmd", Some(InjectionRisk::Code)),
+            ("ssh host", Some(InjectionRisk::Code)),
+            ("ssh -o", Some(InjectionRisk::Code)),
+            ("ssh +-oProxyCommand=", Some(InjectionRisk::Code)),
+            ("env", Some(InjectionRisk::Program)),
+            ("env A=b", Some(InjectionRisk::Program)),
+            ("timeout 5", Some(InjectionRisk::Program)),
+            ("sudo -u ann", Some(InjectionRisk::Program)),
+            ("sudo -n", Some(InjectionRisk::Program)),
+            ("env -i A=b", Some(InjectionRisk::Program)),
+            ("sudo -n nice -n 5", Some(InjectionRisk::Program)),
+            ("env -S", Some(InjectionRisk::Code)),
+            ("env +--split-string=", Some(InjectionRisk::Code)),
             ("ssh", None),
             ("awk {print}", None),
             ("awk -v +n=", None),
@@ -285,7 +287,7 @@ mod tests {
             let mut words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
             let prefix =
                 words.pop_if(|word| word.starts_with('+')).map_or("", |word| word.trim_start_matches('+'));
-            assert_eq!(danger(&words, prefix), expected, "{line}");
+            assert_eq!(injection_risk(&words, prefix), expected, "{line}");
         }
     }
 }

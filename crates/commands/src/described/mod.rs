@@ -1,13 +1,13 @@
 //! Commands that are described in a file: their argument vector with places for values, and what is known of those.
 
 mod argument;
+mod arguments_file;
+mod command_template;
 mod config;
-mod file;
 mod interpreter;
-mod line;
+mod question_text;
 mod set;
 mod settings;
-mod shown;
 mod template;
 mod tool;
 mod units;
@@ -16,8 +16,8 @@ mod units;
 mod tests;
 
 pub use self::argument::ArgumentConfig;
-pub use self::config::{CommandConfig, Environment, Fault};
+pub use self::config::{CommandConfig, CommandEnvironment, CommandFault};
 pub use self::set::DescribedSet;
 pub use self::settings::{ManifestsConfig, PolicyConfig, schemas};
 pub use self::template::DescribedError;
-pub use self::tool::{Described, Prepared};
+pub use self::tool::{DescribedCommand, PreparedCommand};

@@ -1,10 +1,10 @@
 use serde_json::{Map, Value};
 
-use super::argument::{Argument, ArgumentKind};
-use super::config::{Fault, Item};
-use super::interpreter::{Danger, danger};
-use super::shown;
-use crate::tree::{MOST_LINE_BYTES, MOST_WORD_BYTES};
+use super::argument::{ArgumentKind, DescribedArgument};
+use super::config::{ArgvItem, CommandFault};
+use super::interpreter::{InjectionRisk, injection_risk};
+use super::question_text;
+use crate::tree::{MAX_LINE_BYTES, MAX_WORD_BYTES};
 
 /// Why a call cannot become a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum DescribedError {
     #[error("`{0}` has a NUL character, which no command line can carry")]
     Nul(String),
     /// A value is too long.
-    #[error("`{argument}` has {bytes} bytes; a command line takes at most {MOST_WORD_BYTES}")]
+    #[error("`{argument}` has {bytes} bytes; a command line takes at most {MAX_WORD_BYTES}")]
     TooLong {
         /// The argument.
         argument: String,
@@ -36,7 +36,7 @@ pub enum DescribedError {
         bytes: usize,
     },
     /// All values together are too long.
-    #[error("the arguments have {0} bytes together; at most {MOST_LINE_BYTES} are taken")]
+    #[error("the arguments have {0} bytes together; at most {MAX_LINE_BYTES} are taken")]
     LineTooLong(usize),
     /// The program would take the value for an option.
     #[error("`{0}` begins with `-`, which the command could read as an option")]
@@ -46,86 +46,90 @@ pub enum DescribedError {
     File(String),
 }
 
-const PROGRAM_CHOSEN: &str = "the program itself is not for the caller to choose";
+const PROGRAM_NOT_SELECTABLE: &str = "the program itself is not for the caller to choose";
 
 /// An argument vector with places for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Template {
-    items: Vec<Vec<Word>>,
+pub(super) struct ArgvTemplate {
+    items: Vec<Vec<TemplateWord>>,
 }
 
 /// A word with places for values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
-    pieces: Vec<Piece>,
+pub(super) struct TemplateWord {
+    pieces: Vec<TemplatePiece>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
     /// The place of an argument, by its number.
-    Place(usize),
+    Placeholder(usize),
 }
 
-impl Template {
+impl ArgvTemplate {
     /// Reads an argument vector, and adds what is wrong with it.
-    pub(super) fn read(items: &[Item], arguments: &[Argument], faults: &mut Vec<Fault>) -> Self {
+    pub(super) fn parse(
+        items: &[ArgvItem],
+        arguments: &[DescribedArgument],
+        faults: &mut Vec<CommandFault>,
+    ) -> Self {
         let mut template = Self::default();
         let mut before: Vec<&str> = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let mut together = Vec::new();
             for word in item.words() {
                 let place = at.to_string();
-                match Word::read(word, arguments) {
+                match TemplateWord::parse(word, arguments) {
                     Ok(read) => {
                         faults.extend(
-                            read.faults(at, &before, arguments)
-                                .map(|what| Fault::at(&["argv", &place], what)),
+                            read.fault(at, &before, arguments)
+                                .map(|what| CommandFault::new(&["argv", &place], what)),
                         );
                         together.push(read);
                     }
-                    Err(what) => faults.push(Fault::at(&["argv", &place], what)),
+                    Err(what) => faults.push(CommandFault::new(&["argv", &place], what)),
                 }
                 before.push(word);
             }
             template.items.push(together);
         }
         if template.items.first().is_none_or(Vec::is_empty) {
-            faults.push(Fault::at(&["argv"], "it names no program"));
+            faults.push(CommandFault::new(&["argv"], "it names no program"));
         }
         template
     }
 
     /// Returns the arguments that have a place.
-    pub(super) fn places(&self) -> impl Iterator<Item = usize> {
-        self.items.iter().flatten().flat_map(Word::places)
+    pub(super) fn placeholders(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().flatten().flat_map(TemplateWord::placeholders)
     }
 
     /// Writes the words for values, by the number of their argument; `None` is one that is not given.
     pub(super) fn fill(
         &self,
-        arguments: &[Argument],
+        arguments: &[DescribedArgument],
         values: &[Option<Vec<String>>],
     ) -> Result<Vec<String>, DescribedError> {
         let mut line = Vec::new();
         let mut escaped = false;
         for item in &self.items {
             let given = |at: usize| values.get(at).is_some_and(Option::is_some);
-            if item.iter().flat_map(Word::places).all(given) {
+            if item.iter().flat_map(TemplateWord::placeholders).all(given) {
                 for word in item {
                     line.extend(word.fill(arguments, values, escaped)?);
-                    escaped = word.is("--") || (escaped && word.places().next().is_some());
+                    escaped = word.is_literal("--") || (escaped && word.placeholders().next().is_some());
                 }
             }
         }
         let bytes: usize = line.iter().map(|word| word.len() + 1).sum();
-        if bytes > MOST_LINE_BYTES { Err(DescribedError::LineTooLong(bytes)) } else { Ok(line) }
+        if bytes > MAX_LINE_BYTES { Err(DescribedError::LineTooLong(bytes)) } else { Ok(line) }
     }
 }
 
-impl Word {
+impl TemplateWord {
     /// Reads a word; `{name}` is a place, `{{` and `}}` are braces.
-    pub(super) fn read(text: &str, arguments: &[Argument]) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, arguments: &[DescribedArgument]) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
         let mut rest = text.chars().peekable();
@@ -140,73 +144,74 @@ impl Word {
                     let at = arguments.iter().position(|argument| argument.name == name);
                     let at =
                         at.ok_or_else(|| format!("`{{{name}}}` is no argument; a brace is written `{{{{`"))?;
-                    pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
-                    pieces.push(Piece::Place(at));
+                    pieces
+                        .extend((!plain.is_empty()).then(|| TemplatePiece::Text(std::mem::take(&mut plain))));
+                    pieces.push(TemplatePiece::Placeholder(at));
                 }
                 '}' => return Err("a `}` closes nothing; a brace is written `}}`".to_owned()),
                 c => plain.push(c),
             }
         }
         if !plain.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(plain));
+            pieces.push(TemplatePiece::Text(plain));
         }
         Ok(Self { pieces })
     }
 
     /// Reports whether the word is this text, and has no place for a value.
-    fn is(&self, text: &str) -> bool {
-        matches!(self.pieces.as_slice(), [Piece::Text(own)] if own == text)
+    fn is_literal(&self, text: &str) -> bool {
+        matches!(self.pieces.as_slice(), [TemplatePiece::Text(own)] if own == text)
     }
 
     /// Returns what stands before the first value.
     fn prefix(&self) -> &str {
         match self.pieces.first() {
-            Some(Piece::Text(text)) => text,
+            Some(TemplatePiece::Text(text)) => text,
             _ => "",
         }
     }
 
-    fn places(&self) -> impl Iterator<Item = usize> {
+    fn placeholders(&self) -> impl Iterator<Item = usize> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Place(at) => Some(*at),
-            Piece::Text(_) => None,
+            TemplatePiece::Placeholder(at) => Some(*at),
+            TemplatePiece::Text(_) => None,
         })
     }
 
     /// Returns the one argument that the word is, and nothing else.
-    fn alone(&self) -> Option<usize> {
+    fn sole_placeholder(&self) -> Option<usize> {
         match self.pieces.as_slice() {
-            [Piece::Place(at)] => Some(*at),
+            [TemplatePiece::Placeholder(at)] => Some(*at),
             _ => None,
         }
     }
 
-    fn faults(&self, at: usize, before: &[&str], arguments: &[Argument]) -> Option<String> {
+    fn fault(&self, at: usize, before: &[&str], arguments: &[DescribedArgument]) -> Option<String> {
         let argument = |at: usize| arguments.get(at);
-        let mut places = self.places().filter_map(argument);
+        let mut places = self.placeholders().filter_map(argument);
         let first = places.next()?;
         if at == 0 {
-            return Some(PROGRAM_CHOSEN.to_owned());
+            return Some(PROGRAM_NOT_SELECTABLE.to_owned());
         }
-        let alone = self.alone().and_then(argument);
+        let alone = self.sole_placeholder().and_then(argument);
         if !alone.is_some_and(|argument| argument.config.program) {
-            match danger(before, self.prefix()) {
-                Some(Danger::Text) => {
+            match injection_risk(before, self.prefix()) {
+                Some(InjectionRisk::Code) => {
                     return Some(format!(
                         "`{}` would become part of a program; use `script`, or say `program = true` of an argument that is all of it",
                         first.name
                     ));
                 }
-                Some(Danger::Program) if first.config.kind == ArgumentKind::String => {
-                    return Some(PROGRAM_CHOSEN.to_owned());
+                Some(InjectionRisk::Program) if first.config.kind == ArgumentKind::String => {
+                    return Some(PROGRAM_NOT_SELECTABLE.to_owned());
                 }
                 _ => {}
             }
         }
-        if self.places().filter_map(argument).filter(|argument| argument.config.repeated).count() > 1 {
+        if self.placeholders().filter_map(argument).filter(|argument| argument.config.repeated).count() > 1 {
             return Some("a word has the place of one repeated argument at most".to_owned());
         }
-        let flag = self.places().filter_map(argument).find(|argument| argument.config.flag.is_some());
+        let flag = self.placeholders().filter_map(argument).find(|argument| argument.config.flag.is_some());
         flag.filter(|_| alone.is_none()).map(|flag| format!("the flag `{}` is a word of its own", flag.name))
     }
 
@@ -216,29 +221,30 @@ impl Word {
     /// program of its own, as in `kubectl exec web -- ls {path}`, for which the `--` says nothing.
     fn fill(
         &self,
-        arguments: &[Argument],
+        arguments: &[DescribedArgument],
         values: &[Option<Vec<String>>],
         escaped: bool,
     ) -> Result<Vec<String>, DescribedError> {
-        if let Some(argument) = self.alone().and_then(|at| arguments.get(at))
+        if let Some(argument) = self.sole_placeholder().and_then(|at| arguments.get(at))
             && let (ArgumentKind::Boolean, Some(flag)) = (argument.config.kind, &argument.config.flag)
         {
-            let given = self.alone().and_then(|at| values.get(at)).and_then(Option::as_ref);
+            let given = self.sole_placeholder().and_then(|at| values.get(at)).and_then(Option::as_ref);
             let there = given.is_some_and(|values| values.first().is_some_and(|value| value == "true"));
             return Ok(there.then(|| flag.clone()).into_iter().collect());
         }
-        let repeated =
-            self.places().find(|at| arguments.get(*at).is_some_and(|argument| argument.config.repeated));
+        let repeated = self
+            .placeholders()
+            .find(|at| arguments.get(*at).is_some_and(|argument| argument.config.repeated));
         let times = match repeated.and_then(|at| values.get(at)).and_then(Option::as_ref) {
             Some(values) => values.len(),
             None => 1,
         };
-        (0..times).map(|turn| self.once(arguments, values, turn, escaped)).collect()
+        (0..times).map(|turn| self.fill_once(arguments, values, turn, escaped)).collect()
     }
 
-    fn once(
+    fn fill_once(
         &self,
-        arguments: &[Argument],
+        arguments: &[DescribedArgument],
         values: &[Option<Vec<String>>],
         turn: usize,
         escaped: bool,
@@ -246,11 +252,11 @@ impl Word {
         let mut word = String::new();
         for piece in &self.pieces {
             let at = match piece {
-                Piece::Text(text) => {
+                TemplatePiece::Text(text) => {
                     word.push_str(text);
                     continue;
                 }
-                Piece::Place(at) => *at,
+                TemplatePiece::Placeholder(at) => *at,
             };
             let (Some(argument), Some(Some(texts))) = (arguments.get(at), values.get(at)) else { continue };
             let text = texts.get(if argument.config.repeated { turn } else { 0 }).map_or("", String::as_str);
@@ -259,7 +265,7 @@ impl Word {
                 return Err(DescribedError::Dash(argument.name.clone()));
             }
             word.push_str(text);
-            if word.len() > MOST_WORD_BYTES {
+            if word.len() > MAX_WORD_BYTES {
                 return Err(DescribedError::TooLong { argument: argument.name.clone(), bytes: word.len() });
             }
         }
@@ -267,11 +273,15 @@ impl Word {
     }
 
     /// Writes the word for a person to read, whatever is given.
-    pub(super) fn shown(&self, arguments: &[Argument], values: &[Option<Vec<String>>]) -> String {
+    pub(super) fn display_text(
+        &self,
+        arguments: &[DescribedArgument],
+        values: &[Option<Vec<String>>],
+    ) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Place(at) => match (arguments.get(*at), values.get(*at)) {
-                (_, Some(Some(texts))) => shown::values(texts),
+            TemplatePiece::Text(text) => text.clone(),
+            TemplatePiece::Placeholder(at) => match (arguments.get(*at), values.get(*at)) {
+                (_, Some(Some(texts))) => question_text::format_values(texts),
                 (Some(argument), _) => format!("{{{}}}", argument.name),
                 _ => String::new(),
             },
@@ -281,8 +291,8 @@ impl Word {
 }
 
 /// Returns the texts of what a call gives, by the number of the argument.
-pub(super) fn texts(
-    arguments: &[Argument],
+pub(super) fn argument_texts(
+    arguments: &[DescribedArgument],
     call: &Map<String, Value>,
 ) -> Result<Vec<Option<Vec<String>>>, DescribedError> {
     if let Some(unknown) = call.keys().find(|key| arguments.iter().all(|argument| argument.name != **key)) {
@@ -291,7 +301,7 @@ pub(super) fn texts(
     let each = arguments.iter().map(|argument| {
         let wrong = |()| DescribedError::WrongType {
             argument: argument.name.clone(),
-            wanted: argument.config.described(),
+            wanted: argument.config.type_description(),
         };
         let texts = argument.texts(call.get(&argument.name)).map_err(wrong)?;
         if texts.is_none() && argument.required {

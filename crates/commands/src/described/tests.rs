@@ -2,11 +2,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{CommandConfig, Described};
+use super::{CommandConfig, DescribedCommand};
 
-fn described(config: Value) -> Result<Described, String> {
+fn described(config: Value) -> Result<DescribedCommand, String> {
     let config: CommandConfig = serde_json::from_value(config).map_err(|error| error.to_string())?;
-    Described::new("c", config, Path::new("/w"))
+    DescribedCommand::new("c", config, Path::new("/w"))
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 

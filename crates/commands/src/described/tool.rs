@@ -3,34 +3,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use trunkline_server::protocol::Raw;
+use trunkline_server::protocol::RawJson;
 use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
 use trunkline_server::{Confirm, Context, Tool, ToolError, ask};
 use trunkline_transport::process::{Command, RunLimits};
 
-use super::argument::Argument;
-use super::config::{CommandConfig, Confirmation, Fault, Item, Output, Pass};
-use super::file::ArgumentsFile;
-use super::line::{Line, variable};
-use super::shown;
-use super::template::{DescribedError, Word, texts};
-use crate::run::{Child, Reading, Shelf};
-use crate::tree::legal;
+use super::argument::DescribedArgument;
+use super::arguments_file::ArgumentsFile;
+use super::command_template::{CommandTemplate, variable_name};
+use super::config::{ArgumentPassing, ArgvItem, CommandConfig, CommandFault, Confirmation, OutputFormat};
+use super::question_text;
+use super::template::{DescribedError, TemplateWord, argument_texts};
+use crate::run::{CommandProcess, OutputStore, ResultFormat};
+use crate::tree::sanitize;
 
 /// A described command that has been checked, and can be run.
 #[derive(Clone, Debug)]
-pub struct Described {
+pub struct DescribedCommand {
     name: String,
     config: CommandConfig,
-    arguments: Vec<Argument>,
-    line: Line,
-    confirm: Option<Word>,
+    arguments: Vec<DescribedArgument>,
+    template: CommandTemplate,
+    confirm: Option<TemplateWord>,
     folder: PathBuf,
 }
 
 /// A run that is ready: the words, and what comes with them.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedCommand {
     words: Vec<String>,
     variables: Vec<(String, String)>,
     values: Vec<Option<Vec<String>>>,
@@ -38,7 +38,7 @@ pub struct Prepared {
     file: Option<ArgumentsFile>,
 }
 
-impl Prepared {
+impl PreparedCommand {
     /// Returns the program and its arguments.
     pub fn words(&self) -> &[String] {
         &self.words
@@ -53,25 +53,25 @@ impl Prepared {
 /// The variable in which a script finds the path of the file with its arguments.
 const ARGUMENTS_FILE: &str = "ARGUMENTS_FILE";
 
-impl Described {
+impl DescribedCommand {
     /// Checks a command; relative paths in it are taken from the folder.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn new(name: &str, config: CommandConfig, folder: &Path) -> Result<Self, Vec<Fault>> {
+    pub fn new(name: &str, config: CommandConfig, folder: &Path) -> Result<Self, Vec<CommandFault>> {
         let mut faults = Vec::new();
-        if legal(name) != name || name.len() > 64 {
-            faults.push(Fault::at(&[], "its name has to be up to 64 letters, digits, `_` and `-`"));
+        if sanitize(name) != name || name.len() > 64 {
+            faults.push(CommandFault::new(&[], "its name has to be up to 64 letters, digits, `_` and `-`"));
         }
         let arguments = config.arguments.clone().into_iter();
-        let arguments: Vec<Argument> =
-            arguments.map(|(name, config)| Argument::new(name, config, &mut faults)).collect();
-        let line = Line::read(&config, &arguments, &mut faults);
+        let arguments: Vec<DescribedArgument> =
+            arguments.map(|(name, config)| DescribedArgument::new(name, config, &mut faults)).collect();
+        let line = CommandTemplate::parse(&config, &arguments, &mut faults);
         let confirm = match &config.confirm {
-            Some(Confirmation::Words(words)) => {
-                Word::read(words, &arguments).map_err(|what| faults.push(Fault::at(&["confirm"], what))).ok()
-            }
-            Some(Confirmation::Asked(true)) => Word::read("", &[]).ok(),
+            Some(Confirmation::Question(words)) => TemplateWord::parse(words, &arguments)
+                .map_err(|what| faults.push(CommandFault::new(&["confirm"], what)))
+                .ok(),
+            Some(Confirmation::Enabled(true)) => TemplateWord::parse("", &[]).ok(),
             _ => None,
         };
         if let Some(name) = config
@@ -81,12 +81,12 @@ impl Described {
             .chain(&config.inherit)
             .find(|name| name.is_empty() || name.contains(['=', '\0']))
         {
-            faults.push(Fault::at(&["env"], format!("`{name}` is no name of a variable")));
+            faults.push(CommandFault::new(&["env"], format!("`{name}` is no name of a variable")));
         }
         let folder = config.cwd.as_ref().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
         match line {
             Some(line) if faults.is_empty() => {
-                Ok(Self { name: name.to_owned(), config, arguments, line, confirm, folder })
+                Ok(Self { name: name.to_owned(), config, arguments, template: line, confirm, folder })
             }
             _ => Err(faults),
         }
@@ -113,9 +113,11 @@ impl Described {
 
     /// Returns what is run, as the file has it: the words with their places, or the interpreter and the script.
     pub fn template(&self) -> Vec<String> {
-        match (&self.line, &self.config.argv) {
-            (Line::Script(words), _) => words.clone(),
-            (Line::Argv(_), items) => items.iter().flatten().flat_map(Item::words).cloned().collect(),
+        match (&self.template, &self.config.argv) {
+            (CommandTemplate::Script(words), _) => words.clone(),
+            (CommandTemplate::Argv(_), items) => {
+                items.iter().flatten().flat_map(ArgvItem::words).cloned().collect()
+            }
         }
     }
 
@@ -143,7 +145,7 @@ impl Described {
     /// Returns what one run may cost.
     pub fn limits(&self) -> RunLimits {
         let mut limits = RunLimits::default();
-        limits.within = self.config.timeout().or(limits.within);
+        limits.timeout = self.config.timeout().or(limits.timeout);
         limits.stdout_bytes = self.config.output_limit().unwrap_or(limits.stdout_bytes);
         limits
     }
@@ -152,13 +154,13 @@ impl Described {
     ///
     /// # Errors
     /// [`DescribedError`] if no command line says it.
-    pub fn prepare(&self, call: &Map<String, Value>) -> Result<Prepared, DescribedError> {
-        let values = texts(&self.arguments, call)?;
-        let (words, variables, file) = match &self.line {
-            Line::Argv(template) => (template.fill(&self.arguments, &values)?, Vec::new(), None),
-            Line::Script(words) => match self.config.pass {
-                Pass::Environment => (words.clone(), self.variables(&values, call)?, None),
-                Pass::File => {
+    pub fn prepare(&self, call: &Map<String, Value>) -> Result<PreparedCommand, DescribedError> {
+        let values = argument_texts(&self.arguments, call)?;
+        let (words, variables, file) = match &self.template {
+            CommandTemplate::Argv(template) => (template.fill(&self.arguments, &values)?, Vec::new(), None),
+            CommandTemplate::Script(words) => match self.config.pass {
+                ArgumentPassing::Environment => (words.clone(), self.variables(&values, call)?, None),
+                ArgumentPassing::File => {
                     let file = ArgumentsFile::write(&self.with_defaults(call))
                         .map_err(|error| DescribedError::File(error.to_string()))?;
                     let variable = (ARGUMENTS_FILE.to_owned(), file.path().to_string_lossy().into_owned());
@@ -166,7 +168,7 @@ impl Described {
                 }
             },
         };
-        Ok(Prepared { words, variables, values, file })
+        Ok(PreparedCommand { words, variables, values, file })
     }
 
     /// Returns the variables of a script's arguments; a repeated one is a list of JSON.
@@ -184,13 +186,13 @@ impl Described {
                 _ => texts.first().cloned().unwrap_or_default(),
             };
             let bytes = value.len();
-            if bytes > crate::tree::MOST_WORD_BYTES - 80 {
+            if bytes > crate::tree::MAX_WORD_BYTES - 80 {
                 return Err(DescribedError::TooLong { argument: argument.name.clone(), bytes });
             }
-            variables.push((variable(&argument.name), value));
+            variables.push((variable_name(&argument.name), value));
         }
         let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
-        if bytes > crate::tree::MOST_LINE_BYTES {
+        if bytes > crate::tree::MAX_LINE_BYTES {
             Err(DescribedError::LineTooLong(bytes))
         } else {
             Ok(variables)
@@ -206,14 +208,14 @@ impl Described {
     }
 
     /// Returns the question that the user is asked before the run, if there is one.
-    pub fn question(&self, prepared: &Prepared) -> Option<String> {
-        let words = self.confirm.as_ref()?.shown(&self.arguments, &prepared.values);
+    pub fn question(&self, prepared: &PreparedCommand) -> Option<String> {
+        let words = self.confirm.as_ref()?.display_text(&self.arguments, &prepared.values);
         if !words.is_empty() {
             return Some(words);
         }
         // What the file has in its words may be nobody's business but the operator's, such as a token.
         let given = self.arguments.iter().zip(&prepared.values).filter_map(|(argument, texts)| {
-            Some(format!("{} = {}", argument.name, shown::values(texts.as_ref()?)))
+            Some(format!("{} = {}", argument.name, question_text::format_values(texts.as_ref()?)))
         });
         let given: Vec<String> = given.collect();
         Some(match given.is_empty() {
@@ -224,18 +226,18 @@ impl Described {
 
     /// Leaves out the question, for who has asked it already.
     #[must_use]
-    pub fn confirmed(mut self) -> Self {
+    pub fn without_confirmation(mut self) -> Self {
         self.confirm = None;
         self
     }
 
     /// Makes the tool.
-    pub fn tool(self) -> Tool {
-        self.tool_with(None)
+    pub fn into_tool(self) -> Tool {
+        self.into_tool_with_store(None)
     }
 
     /// Makes the tool of a server that keeps outputs which are too long for a result.
-    pub(super) fn tool_with(self, shelf: Option<Arc<Shelf>>) -> Tool {
+    pub(super) fn into_tool_with_store(self, shelf: Option<Arc<OutputStore>>) -> Tool {
         let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
         let tool = match &self.config.title {
             Some(title) => tool.title(title),
@@ -252,33 +254,38 @@ impl Described {
     async fn call(
         &self,
         context: &Context,
-        arguments: &Raw,
-        shelf: Option<Arc<Shelf>>,
+        arguments: &RawJson,
+        shelf: Option<Arc<OutputStore>>,
     ) -> Result<CallToolResult, ToolError> {
         let call: Map<String, Value> = arguments.decode()?;
         let prepared = self.prepare(&call)?;
         if let Some(question) = self.question(&prepared) {
             let Confirm(yes) = context.ask(ask(question).key("confirm")).await?;
             if !yes {
-                return Err(ToolError::said("the user declined"));
+                return Err(ToolError::new("the user declined"));
             }
         }
-        let child = Child {
+        let child = CommandProcess {
             title: self.name.clone(),
             command: self.command(&prepared),
             limits: self.limits(),
-            reading: if self.config.output == Output::Json { Reading::Json } else { Reading::Text },
-            shelf,
+            result_format: if self.config.output == OutputFormat::Json {
+                ResultFormat::Json
+            } else {
+                ResultFormat::Text
+            },
+            output_store: shelf,
         };
         let result = child.run(context).await;
         drop(prepared.file);
         result
     }
 
-    fn command(&self, prepared: &Prepared) -> Command {
+    fn command(&self, prepared: &PreparedCommand) -> Command {
         let mut words = prepared.words.iter().map(OsString::from);
         let command = Command::new(words.next().unwrap_or_default()).args(words).current_dir(&self.folder);
-        let command = self.config.inherit.iter().fold(Child::plain(command), Command::inherit);
+        let command =
+            self.config.inherit.iter().fold(CommandProcess::without_terminal(command), Command::inherit);
         let command =
             self.config.env.0.iter().fold(command, |command, (name, value)| command.env(name, value));
         prepared.variables.iter().fold(command, |command, (name, value)| command.env(name, value))

@@ -4,29 +4,29 @@ use serde::{Deserialize, Deserializer};
 
 /// A length of time as it is written in a file: `500ms`, `30s`, `2m` or `1h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Time(pub(super) Duration);
+pub(super) struct DurationText(pub(super) Duration);
 
 /// A number of bytes as it is written in a file: `65536`, `512KiB` or `4MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Size(pub(super) usize);
+pub(super) struct ByteSizeText(pub(super) usize);
 
 /// The longest time; clocks take what is added to them up to here without complaint.
-const LONGEST: Duration = Duration::from_secs(8_760 * 3_600);
+const MAX_DURATION: Duration = Duration::from_secs(8_760 * 3_600);
 
 /// The most output that is kept of one run.
-const LARGEST: usize = 64 << 20;
+const MAX_SIZE: usize = 64 << 20;
 
-impl Time {
+impl DurationText {
     /// How it is written.
     pub(super) const PATTERN: &'static str = "^[0-9]+(ms|s|m|h)$";
 }
 
-impl Size {
+impl ByteSizeText {
     /// How it is written.
     pub(super) const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB)?$";
 }
 
-impl<'de> Deserialize<'de> for Time {
+impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let (number, unit) = split(&text);
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for Time {
             _ => 0,
         };
         let time = number.and_then(|number| number.checked_mul(millis)).map(Duration::from_millis);
-        let time = time.filter(|time| !time.is_zero() && *time <= LONGEST);
+        let time = time.filter(|time| !time.is_zero() && *time <= MAX_DURATION);
         time.map(Self).ok_or_else(|| {
             serde::de::Error::custom(
                 "it has to be a time such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ByteSizeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let (number, unit) = split(&text);
@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Size {
         let size = number
             .and_then(|number| usize::try_from(number).ok())
             .and_then(|number| number.checked_mul(bytes));
-        let size = size.filter(|size| (1..=LARGEST).contains(size));
+        let size = size.filter(|size| (1..=MAX_SIZE).contains(size));
         size.map(Self).ok_or_else(|| {
             serde::de::Error::custom(
                 "it has to be a size such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",

@@ -1,8 +1,8 @@
 //! Manifest files as resources: which there are, what is in them, and that they have changed.
 
-mod found;
+mod folders;
+mod manifest_file;
 mod provider;
-mod read;
 mod rule;
 mod scan;
 mod watch;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use self::provider::ManifestProvider;
-use self::rule::Rule;
+use self::rule::ManifestRule;
 
 /// Which files of a folder and around it are offered as resources.
 ///
@@ -41,7 +41,7 @@ pub struct ManifestLimits {
     /// How many files and folders are looked at. Default 100,000, each of which costs a few microseconds.
     pub entries: usize,
     /// How long is looked. Default 500 ms.
-    pub within: Duration,
+    pub timeout: Duration,
     /// The largest file that is read. Default 1 MiB.
     pub bytes: u64,
     /// How many folders are watched for changes. Default 1,024; each costs about one KiB in the kernel.
@@ -54,7 +54,7 @@ impl Default for ManifestLimits {
             depth: 16,
             files: 1_000,
             entries: 100_000,
-            within: Duration::from_millis(500),
+            timeout: Duration::from_millis(500),
             bytes: 1 << 20,
             watched: 1_024,
         }
@@ -90,6 +90,6 @@ impl Manifests {
 
     pub(crate) fn provider(&self) -> ManifestProvider {
         let directory = self.directory.clone().unwrap_or_else(|| PathBuf::from("."));
-        ManifestProvider::new(Rule::new(&directory, &self.patterns, self.limits.clone()))
+        ManifestProvider::new(ManifestRule::new(&directory, &self.patterns, self.limits.clone()))
     }
 }

@@ -2,36 +2,36 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use trunkline_server::protocol::model::{ReadResult, Resource, ResourceContents};
-use trunkline_server::{BoxFuture, Context, Notifier, ResourceProvider, ToolError};
+use trunkline_server::protocol::model::{ReadResourceResult, Resource, ResourceContents};
+use trunkline_server::{BoxFuture, ChangeNotifier, Context, ResourceProvider, ToolError};
 
-use super::found::Found;
-use super::read::Folders;
-use super::rule::Rule;
-use super::scan::{Around, Scan};
-use super::watch::Watch;
+use super::folders::ManifestFolders;
+use super::manifest_file::ManifestFile;
+use super::rule::ManifestRule;
+use super::scan::{ManifestScan, WatchScope};
+use super::watch::ManifestWatcher;
 
 /// The manifests as resources of a server.
 #[derive(Debug)]
 pub(crate) struct ManifestProvider {
-    shared: Arc<Shared>,
+    shared: Arc<ManifestState>,
     /// What looks again when files change; it ends when this does.
-    watch: Mutex<Option<Watch>>,
+    watch: Mutex<Option<ManifestWatcher>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) rule: Rule,
-    folders: Folders,
-    found: Mutex<Vec<Found>>,
+pub(super) struct ManifestState {
+    pub(super) rule: ManifestRule,
+    folders: ManifestFolders,
+    manifests: Mutex<Vec<ManifestFile>>,
 }
 
 impl ManifestProvider {
-    pub(super) fn new(rule: Rule) -> Self {
-        let folders = Folders::open(&rule);
-        let shared = Arc::new(Shared { rule, folders, found: Mutex::default() });
+    pub(super) fn new(rule: ManifestRule) -> Self {
+        let folders = ManifestFolders::open(&rule);
+        let shared = Arc::new(ManifestState { rule, folders, manifests: Mutex::default() });
         let provider = Self { shared, watch: Mutex::default() };
-        provider.shared.look();
+        provider.shared.scan();
         provider
     }
 }
@@ -39,53 +39,54 @@ impl ManifestProvider {
 #[cfg(all(test, unix))]
 impl ManifestProvider {
     /// Looks for manifests again, and returns whether the list is new and what has new content.
-    pub(super) fn look_again(&self) -> (bool, Vec<String>) {
-        let (news, _) = self.shared.look();
-        (news.listed, news.updated)
+    pub(super) fn rescan(&self) -> (bool, Vec<String>) {
+        let (news, _) = self.shared.scan();
+        (news.list_changed, news.updated)
     }
 }
 
 /// What is different from the look before.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct ManifestChanges {
     /// Manifests have come or gone.
-    pub(super) listed: bool,
+    pub(super) list_changed: bool,
     /// The URIs of those that have new content.
     pub(super) updated: Vec<String>,
 }
 
-impl News {
+impl ManifestChanges {
     /// Adds what another look has found after this one.
-    pub(super) fn add(&mut self, later: Self) {
-        self.listed |= later.listed;
+    pub(super) fn merge(&mut self, later: Self) {
+        self.list_changed |= later.list_changed;
         self.updated.extend(later.updated);
     }
 }
 
-impl Shared {
+impl ManifestState {
     /// Looks for manifests, and returns what is new and where to look for more.
-    pub(super) fn look(&self) -> (News, Around) {
-        let scan = Scan::of(&self.rule);
-        if scan.cut {
+    pub(super) fn scan(&self) -> (ManifestChanges, WatchScope) {
+        let scan = ManifestScan::run(&self.rule);
+        if scan.truncated {
             let directory = self.rule.directory.display();
             tracing::warn!("the look for manifests below {directory} ended at its limits; there may be more");
         }
-        let before = std::mem::replace(&mut *self.lock(), scan.found.clone());
-        let same = |found: &Found| before.iter().find(|other| other.path == found.path);
-        let news = News {
-            listed: before.len() != scan.found.len() || scan.found.iter().any(|found| same(found).is_none()),
+        let before = std::mem::replace(&mut *self.lock(), scan.manifests.clone());
+        let same = |found: &ManifestFile| before.iter().find(|other| other.path == found.path);
+        let news = ManifestChanges {
+            list_changed: before.len() != scan.manifests.len()
+                || scan.manifests.iter().any(|found| same(found).is_none()),
             updated: scan
-                .found
+                .manifests
                 .iter()
                 .filter(|found| same(found).is_some_and(|other| other != *found))
-                .filter_map(Found::uri)
+                .filter_map(ManifestFile::uri)
                 .collect(),
         };
-        (news, scan.around)
+        (news, scan.watch_scope)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Found>> {
-        self.found.lock()
+    fn lock(&self) -> MutexGuard<'_, Vec<ManifestFile>> {
+        self.manifests.lock()
     }
 
     /// Reads a manifest that was found; `None` if there is none of this URI.
@@ -115,16 +116,20 @@ impl ResourceProvider for ManifestProvider {
         self.shared.lock().iter().filter_map(|found| found.resource(directory)).collect()
     }
 
-    fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+    fn read(
+        &self,
+        uri: &str,
+        _: Context,
+    ) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
         let (shared, uri) = (self.shared.clone(), uri.to_owned());
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || shared.read(&uri)).await?;
-            Ok(read?.map(|contents| ReadResult::new(vec![contents])))
+            Ok(read?.map(|contents| ReadResourceResult::new(vec![contents])))
         })
     }
 
-    fn watch(&self, notifier: Notifier) {
-        let watch = Watch::begin(self.shared.clone(), notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        let watch = ManifestWatcher::spawn(self.shared.clone(), notifier);
         *self.watch.lock() = Some(watch);
     }
 }

@@ -5,29 +5,29 @@ use std::time::Instant;
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::found::Found;
-use super::rule::{REPOSITORIES, Rule};
+use super::manifest_file::ManifestFile;
+use super::rule::{ManifestRule, REPOSITORY_MARKERS};
 
 /// What one look for manifests has found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Scan {
+pub(super) struct ManifestScan {
     /// The manifests, in the order of their paths.
-    pub(super) found: Vec<Found>,
-    pub(super) around: Around,
+    pub(super) manifests: Vec<ManifestFile>,
+    pub(super) watch_scope: WatchScope,
     /// The look ended at one of its limits, so that there may be more.
-    pub(super) cut: bool,
+    pub(super) truncated: bool,
 }
 
 /// Where another manifest could appear.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Around {
+pub(super) struct WatchScope {
     pub(super) folders: BTreeSet<PathBuf>,
     /// There are more folders than may be watched.
     pub(super) has_more: bool,
 }
 
-impl Around {
-    fn add(&mut self, folder: &Path, rule: &Rule) {
+impl WatchScope {
+    fn add(&mut self, folder: &Path, rule: &ManifestRule) {
         if self.folders.len() < rule.limits.watched {
             self.folders.insert(folder.to_owned());
         } else {
@@ -37,33 +37,33 @@ impl Around {
 }
 
 /// How deep plain names are looked for: in the folder itself and in its direct children.
-const NEAR: usize = 2;
+const PLAIN_NAME_DEPTH: usize = 2;
 
-impl Scan {
+impl ManifestScan {
     /// Looks for manifests, within the limits of the rule.
-    pub(super) fn of(rule: &Rule) -> Self {
+    pub(super) fn run(rule: &ManifestRule) -> Self {
         let mut scan = Self::default();
-        let deadline = Instant::now() + rule.limits.within;
+        let deadline = Instant::now() + rule.limits.timeout;
         let mut entries = 0;
-        for folder in &rule.above {
-            scan.above(rule, folder, &mut entries);
+        for folder in &rule.parent_folders {
+            scan.visit_parent(rule, folder, &mut entries);
         }
-        scan.walk(rule, NEAR, deadline, &mut entries);
-        if rule.is_deep() && !scan.cut {
-            scan.walk(rule, rule.limits.depth.max(NEAR), deadline, &mut entries);
+        scan.walk(rule, PLAIN_NAME_DEPTH, deadline, &mut entries);
+        if rule.is_deep() && !scan.truncated {
+            scan.walk(rule, rule.limits.depth.max(PLAIN_NAME_DEPTH), deadline, &mut entries);
         }
-        scan.found.sort();
-        scan.found.dedup();
+        scan.manifests.sort();
+        scan.manifests.dedup();
         scan
     }
 
     /// Looks through the tree below the folder, so deep. What is near comes first, so that a limit never costs it.
-    fn walk(&mut self, rule: &Rule, depth: usize, deadline: Instant, entries: &mut usize) {
+    fn walk(&mut self, rule: &ManifestRule, depth: usize, deadline: Instant, entries: &mut usize) {
         let walk = WalkBuilder::new(&rule.directory)
             .max_depth(Some(depth))
             .follow_links(false)
-            .hidden(!rule.names_hidden())
-            .filter_entry(|entry| !REPOSITORIES.iter().any(|mark| entry.file_name() == *mark))
+            .hidden(!rule.matches_hidden())
+            .filter_entry(|entry| !REPOSITORY_MARKERS.iter().any(|mark| entry.file_name() == *mark))
             // A folder that is no repository may have ignore files too.
             .require_git(false)
             .git_global(false)
@@ -71,56 +71,56 @@ impl Scan {
         for entry in walk.flatten() {
             *entries += 1;
             if *entries > rule.limits.entries
-                || self.found.len() >= rule.limits.files
+                || self.manifests.len() >= rule.limits.files
                 || Instant::now() >= deadline
             {
-                self.cut = true;
+                self.truncated = true;
                 break;
             }
-            self.below(rule, &entry);
+            self.visit_entry(rule, &entry);
         }
     }
 
     /// Looks at one file or folder below the rule's folder.
-    fn below(&mut self, rule: &Rule, entry: &DirEntry) {
+    fn visit_entry(&mut self, rule: &ManifestRule, entry: &DirEntry) {
         let kind = entry.file_type();
         if kind.is_some_and(|kind| kind.is_dir()) {
-            if rule.is_deep() || entry.depth() < NEAR {
-                self.around.add(entry.path(), rule);
+            if rule.is_deep() || entry.depth() < PLAIN_NAME_DEPTH {
+                self.watch_scope.add(entry.path(), rule);
             }
             return;
         }
         let Ok(below) = entry.path().strip_prefix(&rule.directory) else { return };
         let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
         if kind.is_some_and(|kind| kind.is_file())
-            && parts.is_some_and(|parts| rule.takes(&parts))
+            && parts.is_some_and(|parts| rule.matches_path(&parts))
             && let Ok(metadata) = entry.metadata()
         {
-            self.found.push(found(entry.path(), &metadata));
+            self.manifests.push(manifest_file(entry.path(), &metadata));
         }
     }
 
     /// Looks at the files of one folder above the rule's folder.
-    fn above(&mut self, rule: &Rule, folder: &Path, entries: &mut usize) {
-        self.around.add(folder, rule);
+    fn visit_parent(&mut self, rule: &ManifestRule, folder: &Path, entries: &mut usize) {
+        self.watch_scope.add(folder, rule);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             *entries += 1;
-            if *entries > rule.limits.entries || self.found.len() >= rule.limits.files {
-                self.cut = true;
+            if *entries > rule.limits.entries || self.manifests.len() >= rule.limits.files {
+                self.truncated = true;
                 return;
             }
-            let is_manifest = entry.file_name().to_str().is_some_and(|name| rule.names(name));
+            let is_manifest = entry.file_name().to_str().is_some_and(|name| rule.matches_name(name));
             // The kind of the entry itself: a link is no file here, whatever it leads to.
             if is_manifest
                 && entry.file_type().is_ok_and(|kind| kind.is_file())
                 && let Ok(metadata) = entry.metadata()
             {
-                self.found.push(found(&entry.path(), &metadata));
+                self.manifests.push(manifest_file(&entry.path(), &metadata));
             }
         }
     }
 }
 
-fn found(path: &Path, metadata: &Metadata) -> Found {
-    Found { path: path.to_owned(), size: metadata.len(), changed: metadata.modified().ok() }
+fn manifest_file(path: &Path, metadata: &Metadata) -> ManifestFile {
+    ManifestFile { path: path.to_owned(), size: metadata.len(), modified: metadata.modified().ok() }
 }

@@ -3,15 +3,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::read::Folders;
-use super::rule::Rule;
-use super::scan::Scan;
+use super::folders::ManifestFolders;
+use super::rule::ManifestRule;
+use super::scan::ManifestScan;
 use super::{ManifestLimits, Manifests};
 
 /// A folder of its own for a test, which goes with it.
-struct Folder(PathBuf);
+struct ManifestTestFolder(PathBuf);
 
-impl Folder {
+impl ManifestTestFolder {
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name =
@@ -28,32 +28,32 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ManifestTestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn rule(directory: &Path, patterns: &[&str], limits: ManifestLimits) -> Rule {
+fn rule(directory: &Path, patterns: &[&str], limits: ManifestLimits) -> ManifestRule {
     let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-    Rule::new(directory, &patterns, limits)
+    ManifestRule::new(directory, &patterns, limits)
 }
 
 /// Returns the ways from a folder to the manifests around another.
-fn found(folder: &Folder, directory: &str, patterns: &[&str]) -> Vec<String> {
+fn found(folder: &ManifestTestFolder, directory: &str, patterns: &[&str]) -> Vec<String> {
     // However slow the machine is, it is not what is tested.
-    let limits = ManifestLimits { within: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
-    let scan = Scan::of(&rule(&folder.0.join(directory), patterns, limits));
-    assert!(!scan.cut);
+    let limits = ManifestLimits { timeout: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
+    let scan = ManifestScan::run(&rule(&folder.0.join(directory), patterns, limits));
+    assert!(!scan.truncated);
     let ways = scan
-        .found
+        .manifests
         .iter()
         .map(|found| found.path.strip_prefix(&folder.0).unwrap().to_str().unwrap().to_owned());
     ways.collect()
 }
 
-fn workspace() -> Folder {
-    let folder = Folder::new();
+fn workspace() -> ManifestTestFolder {
+    let folder = ManifestTestFolder::new();
     fs::create_dir_all(folder.0.join("repo/.git")).unwrap();
     for path in [
         "golem.yaml",
@@ -140,33 +140,33 @@ fn links_are_neither_listed_nor_followed_and_a_loop_ends() {
 
 #[test]
 fn a_look_ends_at_its_limits() {
-    let folder = Folder::new();
+    let folder = ManifestTestFolder::new();
     for at in 0..50 {
         folder.write(&format!("f{at}/golem.yaml"), "x");
     }
-    let limited = |limits: ManifestLimits| Scan::of(&rule(&folder.0, &["**/golem.yaml"], limits));
+    let limited = |limits: ManifestLimits| ManifestScan::run(&rule(&folder.0, &["**/golem.yaml"], limits));
     let limits =
-        || ManifestLimits { within: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
+        || ManifestLimits { timeout: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
     let few = limited(ManifestLimits { files: 7, ..limits() });
-    assert_eq!((few.found.len(), few.cut), (7, true));
+    assert_eq!((few.manifests.len(), few.truncated), (7, true));
     let entries = limited(ManifestLimits { entries: 20, ..limits() });
-    assert!(entries.cut && entries.found.len() <= 20, "{entries:?}");
-    let time = limited(ManifestLimits { within: std::time::Duration::ZERO, ..limits() });
-    assert!(time.cut && time.found.is_empty());
-    let watched = limited(ManifestLimits { watched: 5, ..limits() }).around;
+    assert!(entries.truncated && entries.manifests.len() <= 20, "{entries:?}");
+    let time = limited(ManifestLimits { timeout: std::time::Duration::ZERO, ..limits() });
+    assert!(time.truncated && time.manifests.is_empty());
+    let watched = limited(ManifestLimits { watched: 5, ..limits() }).watch_scope;
     assert_eq!((watched.folders.len(), watched.has_more), (5, true));
-    let all = limited(limits()).around;
+    let all = limited(limits()).watch_scope;
     assert_eq!((all.folders.len(), all.has_more), (51, false));
-    assert_eq!(limited(limits()).found.len(), 50);
+    assert_eq!(limited(limits()).manifests.len(), 50);
     let shallow = limited(ManifestLimits { depth: 1, ..limits() });
-    assert_eq!(shallow.found.len(), 50, "direct children are always looked at");
+    assert_eq!(shallow.manifests.len(), 50, "direct children are always looked at");
 }
 
 #[test]
 fn nothing_but_a_manifest_below_the_folders_can_be_read() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
-    let folders = Folders::open(&rule(
+    let folders = ManifestFolders::open(&rule(
         &here,
         &["golem.yaml"],
         ManifestLimits { bytes: 64, ..ManifestLimits::default() },
@@ -213,7 +213,7 @@ fn a_provider_tells_what_has_come_gone_and_changed() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
     let provider = Manifests::new(["golem.yaml"]).directory(&here).provider();
-    let look = || provider.look_again();
+    let look = || provider.rescan();
     assert_eq!(look(), (false, vec![]));
     folder.write("repo/app/here/golem.yaml", "changed, and longer than before");
     assert_eq!(look(), (false, vec![format!("file://{}/golem.yaml", here.display())]));

@@ -5,30 +5,30 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::time::{Duration, Instant};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use trunkline_server::Notifier;
+use trunkline_server::ChangeNotifier;
 
-use super::provider::Shared;
-use super::scan::Around;
+use super::provider::ManifestState;
+use super::scan::WatchScope;
 
 /// How long is waited after a change for those that come with it.
-const SETTLE: Duration = Duration::from_millis(50);
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// How often is looked where the system does not tell of changes, at the most.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How many times as long as a look takes is waited for the next, so that looking never keeps a machine busy.
-const PAUSE: u32 = 20;
+const POLL_BACKOFF_FACTOR: u32 = 20;
 
 /// A thread that looks for manifests again whenever files change. It ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ManifestWatcher {
     /// The thread goes on for as long as this end of the channel is there.
     alive: Option<SyncSender<()>>,
     /// What wakes the thread.
     changed: SyncSender<()>,
 }
 
-impl Drop for Watch {
+impl Drop for ManifestWatcher {
     fn drop(&mut self) {
         self.alive = None;
         // A change that waits already wakes the thread as well.
@@ -36,18 +36,18 @@ impl Drop for Watch {
     }
 }
 
-impl Watch {
-    pub(super) fn begin(shared: Arc<Shared>, notifier: Notifier) -> Self {
+impl ManifestWatcher {
+    pub(super) fn spawn(shared: Arc<ManifestState>, notifier: ChangeNotifier) -> Self {
         // One change that waits is as good as many: the look after it sees them all.
         let (changed, changes) = sync_channel(1);
         let (alive, ended) = sync_channel::<()>(0);
         let wake = changed.clone();
         let spawned = std::thread::Builder::new().name("manifests".to_owned()).spawn(move || {
-            let mut folders = Watched::new(changed);
-            let looker = Looker { shared, notifier, changes, ended };
-            let mut took = looker.look(&mut folders);
-            while looker.wait(folders.tells_all(), LOOK_EVERY.max(took * PAUSE)) {
-                took = looker.look(&mut folders);
+            let mut folders = WatchedFolders::new(changed);
+            let looker = ManifestScanner { shared, notifier, changes, ended };
+            let mut took = looker.scan_and_notify(&mut folders);
+            while looker.wait(folders.covers_all(), POLL_INTERVAL.max(took * POLL_BACKOFF_FACTOR)) {
+                took = looker.scan_and_notify(&mut folders);
             }
         });
         if let Err(error) = spawned {
@@ -57,29 +57,29 @@ impl Watch {
     }
 }
 
-struct Looker {
-    shared: Arc<Shared>,
-    notifier: Notifier,
+struct ManifestScanner {
+    shared: Arc<ManifestState>,
+    notifier: ChangeNotifier,
     changes: Receiver<()>,
     ended: Receiver<()>,
 }
 
-impl Looker {
+impl ManifestScanner {
     /// Looks for what has changed, tells of it, and returns how long that took.
-    fn look(&self, watched: &mut Watched) -> Duration {
+    fn scan_and_notify(&self, watched: &mut WatchedFolders) -> Duration {
         let began = Instant::now();
-        let (mut news, around) = self.shared.look();
-        if watched.follow(around) {
+        let (mut news, around) = self.shared.scan();
+        if watched.update(around) {
             // What changed in a folder after we looked and before it was watched was told to nobody.
-            let (missed, around) = self.shared.look();
-            watched.follow(around);
-            news.add(missed);
+            let (missed, around) = self.shared.scan();
+            watched.update(around);
+            news.merge(missed);
         }
-        if news.listed {
+        if news.list_changed {
             self.notifier.list_changed();
         }
         for uri in news.updated {
-            self.notifier.updated(uri);
+            self.notifier.resource_updated(uri);
         }
         began.elapsed()
     }
@@ -87,7 +87,7 @@ impl Looker {
     /// Waits until files have changed; returns false when nobody is interested any more.
     fn wait(&self, told: bool, within: Duration) -> bool {
         loop {
-            if self.is_over() {
+            if self.is_stopped() {
                 return false;
             }
             match self.changes.recv_timeout(within) {
@@ -98,18 +98,18 @@ impl Looker {
             }
         }
         // What changes a file often changes it several times, and a look is not for free.
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(DEBOUNCE);
         let _ = self.changes.try_recv();
-        !self.is_over()
+        !self.is_stopped()
     }
 
-    fn is_over(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Disconnected)
     }
 }
 
 /// The folders that the system tells us of.
-struct Watched {
+struct WatchedFolders {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
     /// Some folder could not be watched.
@@ -118,7 +118,7 @@ struct Watched {
     has_more: bool,
 }
 
-impl Watched {
+impl WatchedFolders {
     fn new(changed: SyncSender<()>) -> Self {
         let tell = move |event: notify::Result<Event>| {
             if !matches!(event, Ok(Event { kind: EventKind::Access(_), .. })) {
@@ -136,12 +136,12 @@ impl Watched {
     }
 
     /// Reports whether every change is told, so that nobody has to look for any.
-    fn tells_all(&self) -> bool {
+    fn covers_all(&self) -> bool {
         self.watcher.is_some() && !self.failed && !self.has_more
     }
 
     /// Watches these folders and no others, and returns whether there are new ones among them.
-    fn follow(&mut self, around: Around) -> bool {
+    fn update(&mut self, around: WatchScope) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         if around.has_more && !self.has_more {
             tracing::warn!("there are more folders than may be watched; looking for changes");

@@ -8,7 +8,7 @@ mod presets;
 use std::fmt;
 use std::str::FromStr;
 
-use self::pattern::Pattern;
+use self::pattern::CommandPattern;
 
 /// Ordered rules over the words of a command's path; the first that matches decides.
 ///
@@ -28,21 +28,21 @@ use self::pattern::Pattern;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    rules: Vec<PolicyRule>,
     /// A policy that has to allow what this one allows.
     outer: Option<Box<Policy>>,
 }
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    effect: Effect,
-    pattern: Pattern,
+pub struct PolicyRule {
+    effect: RuleEffect,
+    pattern: CommandPattern,
     preset: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Effect {
+enum RuleEffect {
     Allow,
     Deny,
 }
@@ -66,9 +66,9 @@ impl Policy {
 
     /// Hides what golem's own server hides: profiles, tokens, grants and accounts.
     pub fn golem() -> Self {
-        let rules = presets::GOLEM.iter().filter_map(|pattern| {
-            let pattern = Pattern::parse(pattern).ok()?;
-            Some(Rule { effect: Effect::Deny, pattern, preset: Some("golem") })
+        let rules = presets::GOLEM_PATTERNS.iter().filter_map(|pattern| {
+            let pattern = CommandPattern::parse(pattern).ok()?;
+            Some(PolicyRule { effect: RuleEffect::Deny, pattern, preset: Some("golem") })
         });
         Self { rules: rules.collect(), outer: None }
     }
@@ -93,8 +93,8 @@ impl Policy {
     fn add(&mut self, text: &str) -> Result<(), String> {
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let effect = match word {
-            "allow" => Effect::Allow,
-            "deny" => Effect::Deny,
+            "allow" => RuleEffect::Allow,
+            "deny" => RuleEffect::Deny,
             "preset" if rest.trim() == "golem" => {
                 self.rules.extend(Self::golem().rules);
                 return Ok(());
@@ -102,49 +102,49 @@ impl Policy {
             "preset" => return Err("names no preset; there is `golem`".to_owned()),
             _ => return Err("has to begin with `allow`, `deny` or `preset`".to_owned()),
         };
-        self.rules.push(Rule { effect, pattern: Pattern::parse(rest)?, preset: None });
+        self.rules.push(PolicyRule { effect, pattern: CommandPattern::parse(rest)?, preset: None });
         Ok(())
     }
 
     /// Allows only what another policy allows too.
     #[must_use]
-    pub fn within(mut self, other: Self) -> Self {
+    pub fn intersect(mut self, other: Self) -> Self {
         self.outer = Some(Box::new(match self.outer.take() {
-            Some(outer) => outer.within(other),
+            Some(outer) => outer.intersect(other),
             None => other,
         }));
         self
     }
 
     /// Warns of rules that match none of these commands: one that is misspelt hides nothing.
-    pub(crate) fn warn_of_idle_rules(&self, commands: &[Vec<String>]) {
-        for rule in self.idle_rules(commands) {
+    pub(crate) fn warn_unused_rules(&self, commands: &[Vec<String>]) {
+        for rule in self.unused_rules(commands) {
             tracing::warn!("the rule `{rule}` of the policy matches no command");
         }
     }
 
     /// Returns the rules that match none of these commands; those of a preset need not.
-    fn idle_rules(&self, commands: &[Vec<String>]) -> Vec<&Rule> {
-        let matches = |rule: &Rule| {
+    fn unused_rules(&self, commands: &[Vec<String>]) -> Vec<&PolicyRule> {
+        let matches = |rule: &PolicyRule| {
             commands
                 .iter()
                 .any(|words| rule.pattern.matches(&words.iter().map(String::as_str).collect::<Vec<_>>()))
         };
         let own = self.rules.iter().filter(|rule| rule.preset.is_none() && !matches(rule));
-        own.chain(self.outer.iter().flat_map(|outer| outer.idle_rules(commands))).collect()
+        own.chain(self.outer.iter().flat_map(|outer| outer.unused_rules(commands))).collect()
     }
 
     /// Decides on a command by the words of its path.
-    pub fn decide<S: AsRef<str>>(&self, words: &[S]) -> Decision<'_> {
+    pub fn decide<S: AsRef<str>>(&self, words: &[S]) -> PolicyDecision<'_> {
         let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
         let rule = self.rules.iter().find(|rule| rule.pattern.matches(&words));
         let allowed = match rule {
-            Some(rule) => rule.effect == Effect::Allow,
-            None => self.rules.iter().all(|rule| rule.effect == Effect::Deny),
+            Some(rule) => rule.effect == RuleEffect::Allow,
+            None => self.rules.iter().all(|rule| rule.effect == RuleEffect::Deny),
         };
         match &self.outer {
             Some(outer) if allowed => outer.decide(&words),
-            _ => Decision { allowed, rule },
+            _ => PolicyDecision { allowed, rule },
         }
     }
 }
@@ -159,9 +159,9 @@ impl FromStr for Policy {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PolicyRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let effect = if self.effect == Effect::Allow { "allow" } else { "deny" };
+        let effect = if self.effect == RuleEffect::Allow { "allow" } else { "deny" };
         write!(f, "{effect} {}", self.pattern)?;
         match self.preset {
             Some(preset) => write!(f, " (preset {preset})"),
@@ -172,19 +172,19 @@ impl fmt::Display for Rule {
 
 /// What a policy says of a command, and which rule says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision<'p> {
+pub struct PolicyDecision<'p> {
     allowed: bool,
-    rule: Option<&'p Rule>,
+    rule: Option<&'p PolicyRule>,
 }
 
-impl Decision<'_> {
+impl PolicyDecision<'_> {
     /// Reports whether the command may be seen and run.
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 }
 
-impl fmt::Display for Decision<'_> {
+impl fmt::Display for PolicyDecision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.allowed, self.rule) {
             (true, Some(rule)) => write!(f, "allowed by `{rule}`"),
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_policy_within_another_allows_what_both_allow() {
         let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
-        let both = policy(&["deny a b"]).within(policy(&["allow a *"])).within(policy(&["deny a c"]));
+        let both = policy(&["deny a b"]).intersect(policy(&["allow a *"])).intersect(policy(&["deny a c"]));
         for (path, allowed) in
             [(&["a", "d"], true), (&["a", "b"], false), (&["x", "d"], false), (&["a", "c"], false)]
         {
@@ -263,8 +263,8 @@ mod tests {
             commands.iter().map(|words| words.split(' ').map(str::to_owned).collect()).collect();
         let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
         let both = policy(&["deny component rm", "allow worker *", "preset golem"])
-            .within(policy(&["deny *", "deny w"]));
-        let idle: Vec<String> = both.idle_rules(&commands).iter().map(ToString::to_string).collect();
+            .intersect(policy(&["deny *", "deny w"]));
+        let idle: Vec<String> = both.unused_rules(&commands).iter().map(ToString::to_string).collect();
         assert_eq!(idle, ["deny component rm", "deny w"]);
     }
 

@@ -4,20 +4,20 @@ use crate::glob;
 
 /// A pattern over the words of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(super) struct CommandPattern {
     words: Vec<String>,
 }
 
 /// The most words that a pattern may have, so that matching one stays cheap.
-const MOST_WORDS: usize = 32;
+const MAX_WORDS: usize = 32;
 
-impl Pattern {
+impl CommandPattern {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
         match words.len() {
             0 => Err("names no command".to_owned()),
-            1..=MOST_WORDS => Ok(Self { words }),
-            _ => Err(format!("has more than {MOST_WORDS} words")),
+            1..=MAX_WORDS => Ok(Self { words }),
+            _ => Err(format!("has more than {MAX_WORDS} words")),
         }
     }
 
@@ -27,11 +27,11 @@ impl Pattern {
             Some("*") => at + 1 == self.words.len(),
             _ => false,
         };
-        glob::matches(&self.words, path, is_any_number, glob::fits)
+        glob::matches(&self.words, path, is_any_number, glob::matches_word)
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words.join(" "))
     }

@@ -1,5 +1,5 @@
 /// What golem's server hides: the eight patterns that its description names, and eight of the same kind.
-pub(super) const GOLEM: [&str; 16] = [
+pub(super) const GOLEM_PATTERNS: [&str; 16] = [
     "profile *",
     "cloud token *",
     "cloud account grant *",

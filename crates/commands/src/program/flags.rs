@@ -8,8 +8,8 @@ use crate::tree::lenient;
 
 /// What the flags by which a program serves itself say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Serving {
-    pub(super) listen: Listen,
+pub(super) struct ServeRequest {
+    pub(super) listen: ListenMode,
     pub(super) port_file: Option<PathBuf>,
     pub(super) policy: Option<PathBuf>,
     pub(super) resource_globs: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Serving {
 
 /// Where a program serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Listen {
+pub(super) enum ListenMode {
     Stdio,
     Port(u16),
     /// Nowhere: the commands are only listed, each with the rule that decides on it.
@@ -29,7 +29,7 @@ pub(super) enum Listen {
 
 /// The flags, made of one name.
 #[derive(Clone, Debug)]
-pub(super) struct Flags {
+pub(super) struct ServeFlags {
     serve: String,
     port: String,
     stdio: String,
@@ -40,8 +40,8 @@ pub(super) struct Flags {
     list: String,
 }
 
-impl Flags {
-    pub(super) fn of(name: &str) -> Self {
+impl ServeFlags {
+    pub(super) fn new(name: &str) -> Self {
         Self {
             serve: name.to_owned(),
             port: format!("{name}-port"),
@@ -55,7 +55,7 @@ impl Flags {
     }
 
     /// Adds the flags to a program that has none of their names; one that has cannot have been served by them.
-    pub(super) fn add_to_free(&self, command: &Command) -> Option<Command> {
+    pub(super) fn add_if_unused(&self, command: &Command) -> Option<Command> {
         let ours = self.add_to(Command::new(""));
         let taken = |ours: &Arg| {
             command
@@ -125,9 +125,9 @@ impl Flags {
     /// Reads what the flags say, if the words ask to be served and name no command.
     ///
     /// Where the words are wrong the program itself tells so, in its own way.
-    pub(super) fn read(&self, program: &Program, words: &[OsString]) -> Option<Serving> {
+    pub(super) fn parse(&self, program: &Program, words: &[OsString]) -> Option<ServeRequest> {
         let own = words.iter().take_while(|word| *word != "--");
-        if !own.clone().any(|word| self.is_ours(word)) {
+        if !own.clone().any(|word| self.is_serve_flag(word)) {
             return None;
         }
         // A program that demands a command has none here.
@@ -137,13 +137,13 @@ impl Flags {
             return None;
         }
         let listen = self.listen(&matches)?;
-        Some(Serving {
+        Some(ServeRequest {
             listen,
             port_file: matches.get_one(&self.port_file).cloned(),
             policy: matches.get_one(&self.policy).cloned(),
             resource_globs: matches.get_many(&self.resources).into_iter().flatten().cloned().collect(),
             golem_errors: matches.get_flag(&self.golem_errors),
-            prefix: self.others(words),
+            prefix: self.remaining_words(words),
         })
     }
 
@@ -152,42 +152,42 @@ impl Flags {
         self.listen(matches).is_some()
     }
 
-    fn listen(&self, matches: &ArgMatches) -> Option<Listen> {
+    fn listen(&self, matches: &ArgMatches) -> Option<ListenMode> {
         let port = matches.get_one(&self.port).or_else(|| matches.get_one(&self.serve));
         let asked = matches.get_flag(&self.stdio) || matches.contains_id(&self.serve);
         let served = matches.value_source(&self.serve) == Some(clap::parser::ValueSource::CommandLine);
         if matches.get_flag(&self.list) {
-            return Some(Listen::List);
+            return Some(ListenMode::List);
         }
         match port {
-            Some(port) => Some(Listen::Port(*port)),
-            None => (asked || served).then_some(Listen::Stdio),
+            Some(port) => Some(ListenMode::Port(*port)),
+            None => (asked || served).then_some(ListenMode::Stdio),
         }
     }
 
-    fn is_ours(&self, word: &OsStr) -> bool {
+    fn is_serve_flag(&self, word: &OsStr) -> bool {
         let Some(word) = word.to_str().and_then(|word| word.strip_prefix("--")) else { return false };
         let name = word.split('=').next().unwrap_or_default();
-        self.takes_next(name)
+        self.takes_value(name)
             || [&self.serve, &self.stdio, &self.golem_errors, &self.list].iter().any(|ours| *ours == name)
     }
 
     /// Reports whether a flag of ours has its value in the next word, unless it has one already.
-    fn takes_next(&self, name: &str) -> bool {
+    fn takes_value(&self, name: &str) -> bool {
         [&self.port, &self.port_file, &self.policy, &self.resources].iter().any(|ours| *ours == name)
     }
 
     /// Returns the words that are not ours, without the program's name.
-    fn others(&self, words: &[OsString]) -> Vec<OsString> {
+    fn remaining_words(&self, words: &[OsString]) -> Vec<OsString> {
         let mut others = Vec::new();
         let mut rest = words.iter().skip(1);
         while let Some(word) = rest.next() {
-            if !self.is_ours(word) {
+            if !self.is_serve_flag(word) {
                 others.push(word.clone());
                 continue;
             }
             let text = word.to_str().unwrap_or_default();
-            if self.takes_next(text.trim_start_matches("--")) {
+            if self.takes_value(text.trim_start_matches("--")) {
                 rest.next();
             }
         }
@@ -210,20 +210,20 @@ mod tests {
         )
     }
 
-    fn read(line: &str) -> Option<Serving> {
+    fn read(line: &str) -> Option<ServeRequest> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        Flags::of("serve").read(&program(), &words)
+        ServeFlags::new("serve").parse(&program(), &words)
     }
 
     #[test]
     fn a_program_is_asked_to_serve_in_every_spelling() {
         for (line, expected) in [
-            ("demo --serve", Some(Listen::Stdio)),
-            ("demo --serve-stdio", Some(Listen::Stdio)),
-            ("demo --serve=8088", Some(Listen::Port(8088))),
-            ("demo --serve --serve-port 1232", Some(Listen::Port(1232))),
-            ("demo --serve --serve-port=0", Some(Listen::Port(0))),
-            ("demo --serve-list", Some(Listen::List)),
+            ("demo --serve", Some(ListenMode::Stdio)),
+            ("demo --serve-stdio", Some(ListenMode::Stdio)),
+            ("demo --serve=8088", Some(ListenMode::Port(8088))),
+            ("demo --serve --serve-port 1232", Some(ListenMode::Port(1232))),
+            ("demo --serve --serve-port=0", Some(ListenMode::Port(0))),
+            ("demo --serve-list", Some(ListenMode::List)),
             ("demo --serve-port 1", None),
             ("demo --serve=high", None),
             ("demo --serve list", None),

@@ -18,11 +18,11 @@ use trunkline_server::protocol::model::ToolAnnotations;
 use trunkline_transport::process::RunLimits;
 
 pub use self::parse::{matches, parse};
-use crate::audit::UnknownTool;
+use crate::audit::UnknownToolReply;
 use crate::manifests::Manifests;
 use crate::policy::{Policy, PolicyError};
-use crate::run::{Function, Outputs};
-use crate::tree::{Exposure, TreeError};
+use crate::run::{CommandFunction, CommandOutputs};
+use crate::tree::{ToolExposure, TreeError};
 
 /// A clap program whose leaf commands become tools.
 ///
@@ -33,27 +33,27 @@ use crate::tree::{Exposure, TreeError};
 pub struct Program {
     command: clap::Command,
     policy: Policy,
-    exposure: Exposure,
-    runner: Runner,
+    exposure: ToolExposure,
+    runner: CommandRunner,
     limits: RunLimits,
     directory: Option<PathBuf>,
-    inherited: BTreeSet<OsString>,
+    inherited_variables: BTreeSet<OsString>,
     environment: Vec<(OsString, OsString)>,
     hints: Vec<(Policy, ToolAnnotations)>,
-    unknown: UnknownTool,
+    unknown_tool_reply: UnknownToolReply,
     manifests: Option<Manifests>,
     flag: String,
 }
 
 /// What runs a command.
 #[derive(Clone)]
-enum Runner {
+enum CommandRunner {
     /// The executable of this process.
-    Itself,
+    CurrentExecutable,
     /// Another executable.
     Executable(PathBuf),
     /// A function of this process.
-    Function(Function),
+    Function(CommandFunction),
 }
 
 /// Why a program cannot be made a server.
@@ -77,14 +77,14 @@ impl Program {
         Self {
             command,
             policy: Policy::new(),
-            exposure: Exposure::default(),
-            runner: Runner::Itself,
+            exposure: ToolExposure::default(),
+            runner: CommandRunner::CurrentExecutable,
             limits: RunLimits::default(),
             directory: None,
-            inherited: BTreeSet::new(),
+            inherited_variables: BTreeSet::new(),
             environment: Vec::new(),
             hints: Vec::new(),
-            unknown: UnknownTool::Refused,
+            unknown_tool_reply: UnknownToolReply::ProtocolError,
             manifests: None,
             flag: "serve".to_owned(),
         }
@@ -100,13 +100,13 @@ impl Program {
     ///
     /// Otherwise only those that are required there may be given.
     pub fn expose(mut self, argument: impl Into<String>) -> Self {
-        self.exposure.above.insert(argument.into());
+        self.exposure.exposed_arguments.insert(argument.into());
         self
     }
 
     /// Has every command that knows the option write JSON, such as by `--format` and `json`, which becomes structured content.
     pub fn json_output(mut self, option: impl Into<String>, value: impl Into<String>) -> Self {
-        self.exposure.json = Some((option.into(), value.into()));
+        self.exposure.json_option = Some((option.into(), value.into()));
         self
     }
 
@@ -118,13 +118,13 @@ impl Program {
 
     /// Sets how long a command may run; 60 s unless set.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.limits.within = Some(limit);
+        self.limits.timeout = Some(limit);
         self
     }
 
     /// Runs another executable than that of this process.
     pub fn executable(mut self, path: impl Into<PathBuf>) -> Self {
-        self.runner = Runner::Executable(path.into());
+        self.runner = CommandRunner::Executable(path.into());
         self
     }
 
@@ -133,10 +133,10 @@ impl Program {
     /// It runs on a thread for work that blocks, and cannot be ended before it ends by itself.
     pub fn in_process<F, E>(mut self, function: F) -> Self
     where
-        F: Fn(ArgMatches, &mut Outputs) -> Result<(), E> + Send + Sync + 'static,
+        F: Fn(ArgMatches, &mut CommandOutputs) -> Result<(), E> + Send + Sync + 'static,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        self.runner = Runner::Function(Arc::new(move |matches, outputs| {
+        self.runner = CommandRunner::Function(Arc::new(move |matches, outputs| {
             function(matches, outputs).map_err(Into::into)
         }));
         self
@@ -150,7 +150,7 @@ impl Program {
 
     /// Passes on a variable of our environment to commands. Those that clap reads arguments from are passed on anyway.
     pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
-        self.inherited.insert(name.into());
+        self.inherited_variables.insert(name.into());
         self
     }
 
@@ -171,7 +171,7 @@ impl Program {
 
     /// Answers calls of unknown tools in the way of golem's server: by a result that is marked as an error.
     pub fn golem_errors(mut self) -> Self {
-        self.unknown = UnknownTool::Said;
+        self.unknown_tool_reply = UnknownToolReply::ErrorResult;
         self
     }
 

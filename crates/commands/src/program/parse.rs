@@ -5,7 +5,7 @@ use clap::error::ErrorKind;
 use clap::{ArgMatches, FromArgMatches, Parser};
 
 use super::Program;
-use super::flags::{Flags, Serving};
+use super::flags::{ServeFlags, ServeRequest};
 use super::serve;
 
 /// Parses the command line as [`Parser::parse`] does, or serves the program's commands as tools if that is what it asks for.
@@ -43,9 +43,9 @@ impl Program {
     /// Reads the command line, or serves as [`parse`] does, with what was set here.
     pub fn matches(self) -> ArgMatches {
         let words: Vec<OsString> = std::env::args_os().collect();
-        let flags = Flags::of(&self.flag);
-        if let Some(serving) = flags.read(&self, &words) {
-            end(&self, serving);
+        let flags = ServeFlags::new(&self.flag);
+        if let Some(serving) = flags.parse(&self, &words) {
+            serve_and_exit(&self, serving);
         }
         let mut command = flags.add_to(self.command.clone());
         let matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| error.exit());
@@ -59,7 +59,7 @@ impl Program {
 
 /// Serves, and ends the process as the program itself would.
 #[expect(clippy::exit, reason = "clap's own `parse` ends the process too, and there is nothing to return to")]
-fn end(program: &Program, serving: Serving) -> ! {
+fn serve_and_exit(program: &Program, serving: ServeRequest) -> ! {
     let code = match serve::serve(program, serving) {
         Ok(()) => 0,
         Err(error) => {

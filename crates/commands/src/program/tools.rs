@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use clap::Command;
 use serde_json::{Map, Value};
-use trunkline_server::protocol::Raw;
+use trunkline_server::protocol::RawJson;
 use trunkline_server::protocol::model::{CallToolResult, ToolAnnotations};
 use trunkline_server::{Context, Server, Tool, ToolError};
 use trunkline_transport::process::{self, RunLimits};
 
-use super::flags::Flags;
-use super::{Program, ProgramError, Runner};
-use crate::audit::Doorkeeper;
+use super::flags::ServeFlags;
+use super::{CommandRunner, Program, ProgramError};
+use crate::audit::HiddenToolInterceptor;
 use crate::hints;
-use crate::run::{Child, Function, Reading, Run, Shelf, ShelfProvider, run_function};
-use crate::tree::{Exposure, Leaf, Tree};
+use crate::run::{
+    CommandFunction, CommandProcess, FunctionRun, OutputStore, OutputStoreProvider, ResultFormat,
+    run_function,
+};
+use crate::tree::{CommandTree, LeafCommand, ToolExposure};
 
 impl Program {
     /// Makes a server of the program: its tools, made once, and its manifests.
@@ -25,18 +28,18 @@ impl Program {
     pub fn server(&self) -> Result<Server, ProgramError> {
         let tree = Arc::new(self.tree()?);
         let runner = Arc::new(self.runner()?);
-        self.warn_of_idle_rules(&tree);
-        let decide = |leaf: &Leaf| self.policy.decide(&self.words(leaf)).is_allowed();
+        self.warn_unused_rules(&tree);
+        let decide = |leaf: &LeafCommand| self.policy.decide(&self.policy_words(leaf)).is_allowed();
         let shown = (0..tree.leaves().len()).filter(|at| tree.leaves().get(*at).is_some_and(decide));
         let tools: Vec<Tool> = shown.filter_map(|at| self.tool(&tree, at, &runner)).collect();
         let hidden = tree.leaves().iter().filter(|leaf| !decide(leaf));
-        let doorkeeper = Doorkeeper {
+        let doorkeeper = HiddenToolInterceptor {
             policy: Arc::new(self.policy.clone()),
-            hidden: Arc::new(hidden.flat_map(|leaf| self.names(leaf)).collect()),
-            unknown: self.unknown,
+            hidden: Arc::new(hidden.flat_map(|leaf| self.hidden_names(leaf)).collect()),
+            unknown: self.unknown_tool_reply,
         };
-        let server = Server::new(self.command.get_name()).offers_tools().with(tools).layer(doorkeeper);
-        let server = server.resources_from(ShelfProvider(runner.shelf.clone()));
+        let server = Server::new(self.command.get_name()).advertise_tools().with(tools).layer(doorkeeper);
+        let server = server.resources_from(OutputStoreProvider(runner.output_store.clone()));
         let server = match self.command.get_version() {
             Some(version) => server.version(version),
             None => server,
@@ -57,46 +60,49 @@ impl Program {
     /// [`ProgramError`]: the program cannot be served.
     pub fn decisions(&self) -> Result<Vec<(String, String, String)>, ProgramError> {
         let tree = self.tree()?;
-        self.warn_of_idle_rules(&tree);
+        self.warn_unused_rules(&tree);
         let each = tree.leaves().iter().map(|leaf| {
-            let words = self.words(leaf);
+            let words = self.policy_words(leaf);
             (leaf.name().to_owned(), words.join(" "), self.policy.decide(&words).to_string())
         });
         Ok(each.collect())
     }
 
-    fn warn_of_idle_rules(&self, tree: &Tree) {
-        let commands: Vec<Vec<String>> = tree.leaves().iter().map(|leaf| self.words(leaf)).collect();
-        self.policy.warn_of_idle_rules(&commands);
+    fn warn_unused_rules(&self, tree: &CommandTree) {
+        let commands: Vec<Vec<String>> = tree.leaves().iter().map(|leaf| self.policy_words(leaf)).collect();
+        self.policy.warn_unused_rules(&commands);
     }
 
-    fn tree(&self) -> Result<Tree, ProgramError> {
+    fn tree(&self) -> Result<CommandTree, ProgramError> {
         // A child of ours has the flags by which it serves itself, and no value may be read as one of those either.
-        let is_itself = matches!(self.runner, Runner::Itself);
-        let as_run = is_itself.then(|| Flags::of(&self.flag).add_to_free(&self.command)).flatten();
-        Ok(Tree::exposing(self.command.clone(), &Exposure { as_run, ..self.exposure.clone() })?)
+        let is_itself = matches!(self.runner, CommandRunner::CurrentExecutable);
+        let as_run = is_itself.then(|| ServeFlags::new(&self.flag).add_if_unused(&self.command)).flatten();
+        Ok(CommandTree::with_exposure(
+            self.command.clone(),
+            &ToolExposure { served_command: as_run, ..self.exposure.clone() },
+        )?)
     }
 
     /// Returns the words of a command that policies are matched against.
-    fn words(&self, leaf: &Leaf) -> Vec<String> {
+    fn policy_words(&self, leaf: &LeafCommand) -> Vec<String> {
         match leaf.words().as_slice() {
             [] => vec![self.command.get_name().to_owned()],
             words => words.iter().map(ToString::to_string).collect(),
         }
     }
 
-    fn names(&self, leaf: &Leaf) -> BTreeMap<String, Vec<String>> {
+    fn hidden_names(&self, leaf: &LeafCommand) -> BTreeMap<String, Vec<String>> {
         let names = leaf.aliases().iter().map(String::as_str).chain([leaf.name()]);
-        names.map(|name| (name.to_owned(), self.words(leaf))).collect()
+        names.map(|name| (name.to_owned(), self.policy_words(leaf))).collect()
     }
 
-    fn tool(&self, tree: &Arc<Tree>, at: usize, runner: &Arc<Running>) -> Option<Tool> {
+    fn tool(&self, tree: &Arc<CommandTree>, at: usize, runner: &Arc<ProgramRunner>) -> Option<Tool> {
         let leaf = tree.leaves().get(at)?;
         let mut tool = Tool::new(leaf.name())
             .title(leaf.title())
             .description(leaf.description())
             .input_schema(leaf.schema().clone())
-            .held_to(leaf.schema_of_each().clone());
+            .validation_schema(leaf.independent_schema().clone());
         if let Some(hints) = self.hints(leaf) {
             tool = tool.annotations(hints);
         }
@@ -108,80 +114,93 @@ impl Program {
         }))
     }
 
-    fn hints(&self, leaf: &Leaf) -> Option<ToolAnnotations> {
-        let words = self.words(leaf);
+    fn hints(&self, leaf: &LeafCommand) -> Option<ToolAnnotations> {
+        let words = self.policy_words(leaf);
         let said = self.hints.iter().find(|(pattern, _)| pattern.decide(&words).is_allowed());
         match said {
             Some((_, hints)) => Some(hints.clone()),
-            None => hints::guess(&words.iter().map(String::as_str).collect::<Vec<_>>()),
+            None => hints::guess_annotations(&words.iter().map(String::as_str).collect::<Vec<_>>()),
         }
     }
 
-    fn runner(&self) -> Result<Running, ProgramError> {
+    fn runner(&self) -> Result<ProgramRunner, ProgramError> {
         let way = match &self.runner {
-            Runner::Itself => Way::Child(std::env::current_exe().map_err(ProgramError::Executable)?),
-            Runner::Executable(path) => Way::Child(path.clone()),
-            Runner::Function(function) => Way::Function(function.clone(), Box::new(self.command.clone())),
+            CommandRunner::CurrentExecutable => {
+                RunMethod::Child(std::env::current_exe().map_err(ProgramError::Executable)?)
+            }
+            CommandRunner::Executable(path) => RunMethod::Child(path.clone()),
+            CommandRunner::Function(function) => {
+                RunMethod::Function(function.clone(), Box::new(self.command.clone()))
+            }
         };
         let mut base = process::Command::new(match &way {
-            Way::Child(path) => path.clone().into_os_string(),
-            Way::Function(..) => OsString::new(),
+            RunMethod::Child(path) => path.clone().into_os_string(),
+            RunMethod::Function(..) => OsString::new(),
         });
-        base = variables(&self.command).into_iter().fold(base, process::Command::inherit);
-        base = self.inherited.iter().fold(base, process::Command::inherit);
-        base = Child::plain(base);
+        base = env_variables(&self.command).into_iter().fold(base, process::Command::inherit);
+        base = self.inherited_variables.iter().fold(base, process::Command::inherit);
+        base = CommandProcess::without_terminal(base);
         base = self.environment.iter().fold(base, |base, (name, value)| base.env(name, value));
         if let Some(directory) = &self.directory {
             base = base.current_dir(directory);
         }
         let name = self.command.get_name().to_owned();
-        Ok(Running { way, base, limits: self.limits.clone(), name, shelf: Arc::default() })
+        Ok(ProgramRunner {
+            method: way,
+            base_command: base,
+            limits: self.limits.clone(),
+            name,
+            output_store: Arc::default(),
+        })
     }
 }
 
 /// Returns the variables that a program reads arguments from.
-fn variables(command: &Command) -> Vec<OsString> {
+fn env_variables(command: &Command) -> Vec<OsString> {
     let own = command.get_arguments().filter_map(|arg| arg.get_env()).map(ToOwned::to_owned);
-    own.chain(command.get_subcommands().flat_map(variables)).collect()
+    own.chain(command.get_subcommands().flat_map(env_variables)).collect()
 }
 
 /// How the commands of a program are run.
-struct Running {
-    way: Way,
-    base: process::Command,
+struct ProgramRunner {
+    method: RunMethod,
+    base_command: process::Command,
     limits: RunLimits,
     name: String,
-    shelf: Arc<Shelf>,
+    output_store: Arc<OutputStore>,
 }
 
-enum Way {
+enum RunMethod {
     Child(PathBuf),
-    Function(Function, Box<Command>),
+    Function(CommandFunction, Box<Command>),
 }
 
-impl Running {
+impl ProgramRunner {
     async fn call(
         &self,
-        tree: &Tree,
+        tree: &CommandTree,
         at: usize,
         context: &Context,
-        arguments: &Raw,
+        arguments: &RawJson,
     ) -> Result<CallToolResult, ToolError> {
-        let leaf = tree.leaves().get(at).ok_or_else(|| ToolError::said("the command is gone"))?;
+        let leaf = tree.leaves().get(at).ok_or_else(|| ToolError::new("the command is gone"))?;
         let arguments: Map<String, Value> = arguments.decode()?;
         let line = tree.argv(leaf, &arguments)?;
         let title = match leaf.words().as_slice() {
             [] => self.name.clone(),
             words => format!("{} {}", self.name, words.join(" ")),
         };
-        let reading = if leaf.writes_json() { Reading::Json } else { Reading::Text };
-        match &self.way {
-            Way::Child(_) => {
-                let (command, limits) = (self.base.clone(), self.limits.clone());
-                let shelf = Some(self.shelf.clone());
-                Child { title, command, limits, reading, shelf }.with_words(line).run(context).await
+        let reading = if leaf.writes_json() { ResultFormat::Json } else { ResultFormat::Text };
+        match &self.method {
+            RunMethod::Child(_) => {
+                let (command, limits) = (self.base_command.clone(), self.limits.clone());
+                let shelf = Some(self.output_store.clone());
+                CommandProcess { title, command, limits, result_format: reading, output_store: shelf }
+                    .with_words(line)
+                    .run(context)
+                    .await
             }
-            Way::Function(function, command) => {
+            RunMethod::Function(function, command) => {
                 let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
                 let read = Command::clone(command).try_get_matches_from(name.into_iter().chain(line));
                 let matches = match read {
@@ -189,8 +208,19 @@ impl Running {
                     Err(shown) if !shown.use_stderr() => return Ok(CallToolResult::text(shown.to_string())),
                     read => read?,
                 };
-                let (function, limits, shelf) = (function.clone(), &self.limits, Some(&self.shelf));
-                run_function(Run { function, matches, title: &title, limits, reading, shelf }, context).await
+                let (function, limits, shelf) = (function.clone(), &self.limits, Some(&self.output_store));
+                run_function(
+                    FunctionRun {
+                        function,
+                        matches,
+                        title: &title,
+                        limits,
+                        result_format: reading,
+                        output_store: shelf,
+                    },
+                    context,
+                )
+                .await
             }
         }
     }

@@ -7,37 +7,37 @@ use std::time::Instant;
 use clap::ArgMatches;
 use trunkline_server::protocol::model::CallToolResult;
 use trunkline_server::{Context, ToolError};
-use trunkline_transport::process::{Captured, Exit, RunLimits};
+use trunkline_transport::process::{CapturedOutput, ProcessExit, RunLimits};
 
-use super::outcome::{Ending, Outcome, Reading};
-use super::shelf::{Shelf, Spill};
+use super::outcome::{CommandEnding, CommandOutcome, ResultFormat};
+use super::output_store::{OutputSpill, OutputStore};
 use crate::audit;
 
 /// A function that runs a command within this process.
-pub(crate) type Function =
-    Arc<dyn Fn(ArgMatches, &mut Outputs) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync>;
+pub(crate) type CommandFunction =
+    Arc<dyn Fn(ArgMatches, &mut CommandOutputs) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync>;
 
 /// What a command that runs within this process writes to, in place of standard output and standard error.
 #[derive(Debug)]
-pub struct Outputs {
+pub struct CommandOutputs {
     /// What the caller gets.
-    pub stdout: Capture,
+    pub stdout: OutputCapture,
     /// What the caller gets beside that, and if the command fails.
-    pub stderr: Capture,
+    pub stderr: OutputCapture,
 }
 
 /// One output, kept up to its limit; what is written beyond that is counted.
 #[derive(Debug)]
-pub struct Capture {
-    kept: Captured,
+pub struct OutputCapture {
+    captured: CapturedOutput,
     limit: usize,
-    spill: Spill,
-    teller: Option<Teller>,
+    spill: OutputSpill,
+    reporter: Option<ProgressReporter>,
 }
 
 /// Tells a caller that wants progress of every line.
 #[derive(Debug)]
-struct Teller {
+struct ProgressReporter {
     context: Context,
     /// How many lines were told of, of both outputs.
     lines: Arc<AtomicU32>,
@@ -45,7 +45,7 @@ struct Teller {
     limit: usize,
 }
 
-impl Teller {
+impl ProgressReporter {
     fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = match piece.strip_suffix(b"\n") {
@@ -55,28 +55,28 @@ impl Teller {
             let room = self.limit.saturating_sub(self.partial.len());
             self.partial.extend_from_slice(text.get(..room).unwrap_or(text));
             if ends {
-                self.tell();
+                self.report_line();
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn report_line(&mut self) {
         let lines = self.lines.fetch_add(1, Ordering::Relaxed).saturating_add(1);
         self.context.progress_with(lines, None, String::from_utf8_lossy(&self.partial));
         self.partial.clear();
     }
 }
 
-impl Write for Capture {
+impl Write for OutputCapture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.limit.saturating_sub(self.kept.bytes.len());
+        let room = self.limit.saturating_sub(self.captured.bytes.len());
         let (kept, beyond) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-        self.kept.bytes.extend_from_slice(kept);
-        self.kept.dropped += beyond.len() as u64;
+        self.captured.bytes.extend_from_slice(kept);
+        self.captured.dropped += beyond.len() as u64;
         if !beyond.is_empty() {
             self.spill.push(self.limit, beyond);
         }
-        if let Some(teller) = &mut self.teller {
+        if let Some(teller) = &mut self.reporter {
             teller.push(bytes);
         }
         Ok(bytes.len())
@@ -87,14 +87,14 @@ impl Write for Capture {
     }
 }
 
-impl Outputs {
-    fn new(limits: &RunLimits, shelf: Option<&Arc<Shelf>>, context: &Context) -> Self {
+impl CommandOutputs {
+    fn new(limits: &RunLimits, shelf: Option<&Arc<OutputStore>>, context: &Context) -> Self {
         let lines = Arc::new(AtomicU32::new(0));
-        let capture = |limit| Capture {
-            kept: Captured::default(),
+        let capture = |limit| OutputCapture {
+            captured: CapturedOutput::default(),
             limit,
-            spill: Spill::new(shelf.cloned()),
-            teller: context.wants_progress().then(|| Teller {
+            spill: OutputSpill::new(shelf.cloned()),
+            reporter: context.wants_progress().then(|| ProgressReporter {
                 context: context.clone(),
                 lines: lines.clone(),
                 partial: Vec::new(),
@@ -107,29 +107,32 @@ impl Outputs {
     /// Tells of lines that were not ended.
     fn finish(&mut self) {
         let tellers =
-            [&mut self.stdout, &mut self.stderr].into_iter().filter_map(|output| output.teller.as_mut());
-        tellers.filter(|teller| !teller.partial.is_empty()).for_each(Teller::tell);
+            [&mut self.stdout, &mut self.stderr].into_iter().filter_map(|output| output.reporter.as_mut());
+        tellers.filter(|teller| !teller.partial.is_empty()).for_each(ProgressReporter::report_line);
     }
 }
 
 /// What is run, and how.
-pub(crate) struct Run<'r> {
-    pub(crate) function: Function,
+pub(crate) struct FunctionRun<'r> {
+    pub(crate) function: CommandFunction,
     pub(crate) matches: ArgMatches,
     pub(crate) title: &'r str,
     pub(crate) limits: &'r RunLimits,
-    pub(crate) reading: Reading,
+    pub(crate) result_format: ResultFormat,
     /// Where outputs go that are too long for a result.
-    pub(crate) shelf: Option<&'r Arc<Shelf>>,
+    pub(crate) output_store: Option<&'r Arc<OutputStore>>,
 }
 
 /// Runs a command within this process, on a thread for work that blocks.
 ///
 /// Nothing can end the function before it ends by itself: a caller that goes, or a time that is over, only ends the wait for it.
-pub(crate) async fn run_function(run: Run<'_>, context: &Context) -> Result<CallToolResult, ToolError> {
-    let Run { function, matches, title, limits, reading, shelf } = run;
+pub(crate) async fn run_function(
+    run: FunctionRun<'_>,
+    context: &Context,
+) -> Result<CallToolResult, ToolError> {
+    let FunctionRun { function, matches, title, limits, result_format: reading, output_store: shelf } = run;
     let began = Instant::now();
-    let mut outputs = Outputs::new(limits, shelf, context);
+    let mut outputs = CommandOutputs::new(limits, shelf, context);
     let run = tokio::task::spawn_blocking(move || {
         let ended = function(matches, &mut outputs);
         if let Err(error) = &ended {
@@ -139,22 +142,24 @@ pub(crate) async fn run_function(run: Run<'_>, context: &Context) -> Result<Call
         outputs.finish();
         (ended.is_ok(), outputs)
     });
-    let ran = match limits.within {
+    let ran = match limits.timeout {
         Some(within) => tokio::time::timeout(within, run).await,
         None => Ok(run.await),
     };
     let (ending, outputs) = match ran {
-        Ok(Ok((true, outputs))) => (Ending::By(Exit::Code(0)), Some(outputs)),
-        Ok(Ok((false, outputs))) => (Ending::By(Exit::Code(1)), Some(outputs)),
-        Ok(Err(error)) => return Err(ToolError::said(format!("`{title}` failed: {error}"))),
-        Err(_) => (Ending::TimedOut(limits.within.unwrap_or_default()), None),
+        Ok(Ok((true, outputs))) => (CommandEnding::Exited(ProcessExit::Code(0)), Some(outputs)),
+        Ok(Ok((false, outputs))) => (CommandEnding::Exited(ProcessExit::Code(1)), Some(outputs)),
+        Ok(Err(error)) => return Err(ToolError::new(format!("`{title}` failed: {error}"))),
+        Err(_) => (CommandEnding::TimedOut(limits.timeout.unwrap_or_default()), None),
     };
-    audit::ran(title, context, &ending, began.elapsed());
+    audit::log_run(title, context, &ending, began.elapsed());
     let (stdout, stderr) = match outputs {
-        Some(Outputs { stdout, stderr }) => ((stdout.kept, stdout.spill), (stderr.kept, stderr.spill)),
+        Some(CommandOutputs { stdout, stderr }) => {
+            ((stdout.captured, stdout.spill), (stderr.captured, stderr.spill))
+        }
         None => Default::default(),
     };
-    let outcome = Outcome { title, ending, stdout: stdout.0, stderr: stderr.0 };
-    let links = outcome.keep([stdout.1, stderr.1], context);
+    let outcome = CommandOutcome { title, ending, stdout: stdout.0, stderr: stderr.0 };
+    let links = outcome.store_overflow([stdout.1, stderr.1], context);
     Ok(outcome.into_result(reading, links))
 }

@@ -1,12 +1,12 @@
 //! Running a command for a call, as a child process or as a function of this one.
 
-mod child;
+mod command_process;
 mod function;
 mod outcome;
-mod shelf;
+mod output_store;
 
-pub(crate) use self::child::Child;
-pub use self::function::{Capture, Outputs};
-pub(crate) use self::function::{Function, Run, run_function};
-pub(crate) use self::outcome::{Ending, Reading};
-pub(crate) use self::shelf::{Shelf, ShelfProvider};
+pub(crate) use self::command_process::CommandProcess;
+pub(crate) use self::function::{CommandFunction, FunctionRun, run_function};
+pub use self::function::{CommandOutputs, OutputCapture};
+pub(crate) use self::outcome::{CommandEnding, ResultFormat};
+pub(crate) use self::output_store::{OutputStore, OutputStoreProvider};

@@ -1,36 +1,36 @@
 use serde_json::Value;
 
-use super::argument::Argument;
-use super::spelling::Spelling;
+use super::argument::ClapArgument;
+use super::spelling::OptionSpelling;
 
 /// A leaf command of a program: one tool.
 #[derive(Clone, Debug)]
-pub struct Leaf {
+pub struct LeafCommand {
     pub(super) path: Vec<String>,
     pub(super) name: String,
     pub(super) title: String,
     pub(super) aliases: Vec<String>,
     pub(super) description: String,
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Vec<ClapArgument>,
     pub(super) schema: Value,
     /// The same without what arguments have to do with each other, of which the program itself tells best.
-    pub(super) each: Value,
+    pub(super) independent_schema: Value,
     /// Options that are always there.
-    pub(super) always: Vec<Always>,
+    pub(super) fixed_options: Vec<FixedOption>,
     /// Words that are always there, such as the `--version` of a tool that shows it.
-    pub(super) fixed: Vec<String>,
+    pub(super) fixed_words: Vec<String>,
 }
 
 /// An option that the caller does not choose.
 #[derive(Clone, Debug)]
-pub(super) struct Always {
+pub(super) struct FixedOption {
     pub(super) level: usize,
     pub(super) id: String,
-    pub(super) spelling: Spelling,
+    pub(super) spelling: OptionSpelling,
     pub(super) value: String,
 }
 
-impl Leaf {
+impl LeafCommand {
     /// Returns the words that lead to the command, without the name of the program; empty is the program itself.
     pub fn path(&self) -> &[String] {
         &self.path
@@ -48,7 +48,7 @@ impl Leaf {
 
     /// Reports whether the command is made to write JSON.
     pub fn writes_json(&self) -> bool {
-        !self.always.is_empty()
+        !self.fixed_options.is_empty()
     }
 
     /// Returns the older spellings by which the tool may be called too.
@@ -66,12 +66,12 @@ impl Leaf {
         &self.schema
     }
 
-    pub(crate) fn schema_of_each(&self) -> &Value {
-        &self.each
+    pub(crate) fn independent_schema(&self) -> &Value {
+        &self.independent_schema
     }
 
     /// Returns the words that policies are matched against: the path, or for the program's version `--version`.
     pub fn words(&self) -> Vec<&str> {
-        self.path.iter().chain(&self.fixed).map(String::as_str).collect()
+        self.path.iter().chain(&self.fixed_words).map(String::as_str).collect()
     }
 }

@@ -8,7 +8,7 @@ mod probe;
 mod relations;
 mod schema;
 mod spelling;
-mod twin;
+mod untyped_parser;
 mod value;
 
 use std::collections::BTreeSet;
@@ -19,38 +19,38 @@ use clap::{Arg, Command};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use self::argument::{Argument, Shape};
+use self::argument::{ArgumentArity, ClapArgument};
 pub use self::argv::ArgvError;
-use self::argv::{Layout, Prefix};
-pub(crate) use self::argv::{MOST_LINE_BYTES, MOST_WORD_BYTES};
-use self::leaf::Always;
-pub use self::leaf::Leaf;
-pub(crate) use self::name::legal;
-use self::relations::Relations;
+use self::argv::{ArgvLayout, ArgvPrefix};
+pub(crate) use self::argv::{MAX_LINE_BYTES, MAX_WORD_BYTES};
+use self::leaf::FixedOption;
+pub use self::leaf::LeafCommand;
+pub(crate) use self::name::sanitize;
+use self::relations::ArgumentRelations;
 use self::schema::schemas;
-use self::spelling::Spelling;
-use self::twin::Twin;
+use self::spelling::OptionSpelling;
+use self::untyped_parser::UntypedParser;
 
 /// The commands of a clap program that callers may see, made once and kept.
 #[derive(Debug)]
-pub struct Tree {
-    leaves: Vec<Leaf>,
-    prefix: Prefix,
+pub struct CommandTree {
+    leaves: Vec<LeafCommand>,
+    prefix: ArgvPrefix,
     /// Reading changes what clap remembers, so that one reads at a time; it takes microseconds and never waits.
-    twin: Mutex<Twin>,
+    parser: Mutex<UntypedParser>,
 }
 
 /// What of a program callers may see beside the arguments of its leaf commands.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Exposure {
+pub(crate) struct ToolExposure {
     /// The ids of arguments that lie above the leaf commands and may be given all the same.
-    pub(crate) above: BTreeSet<String>,
+    pub(crate) exposed_arguments: BTreeSet<String>,
     /// The option by which a command is made to write JSON, and its value.
-    pub(crate) json: Option<(String, String)>,
+    pub(crate) json_option: Option<(String, String)>,
     /// What the operator has put before every command line.
     pub(crate) prefix: Vec<OsString>,
     /// The program as it reads its words, if it has more flags than those that callers may know of.
-    pub(crate) as_run: Option<Command>,
+    pub(crate) served_command: Option<Command>,
 }
 
 /// Why a program cannot be served.
@@ -65,7 +65,7 @@ pub enum TreeError {
     Prefix(String),
 }
 
-impl Tree {
+impl CommandTree {
     /// Takes over the commands of a program, the hidden ones and their children left out.
     ///
     /// # Errors
@@ -73,31 +73,31 @@ impl Tree {
     ///
     /// # Panics
     /// Clap panics where a program contradicts itself, as it would when that runs.
-    pub fn of(command: Command) -> Result<Self, TreeError> {
-        Self::exposing(command, &Exposure::default())
+    pub fn from_command(command: Command) -> Result<Self, TreeError> {
+        Self::with_exposure(command, &ToolExposure::default())
     }
 
-    pub(crate) fn exposing(command: Command, exposure: &Exposure) -> Result<Self, TreeError> {
+    pub(crate) fn with_exposure(command: Command, exposure: &ToolExposure) -> Result<Self, TreeError> {
         if command.is_multicall_set() {
             return Err(TreeError::Multicall(command.get_name().to_owned()));
         }
-        let mut twin = Twin::of(exposure.as_run.as_ref().unwrap_or(&command));
-        let prefix = prefix(&command, &exposure.prefix)?;
+        let mut twin = UntypedParser::from_command(exposure.served_command.as_ref().unwrap_or(&command));
+        let prefix = parse_prefix(&command, &exposure.prefix)?;
         let mut built = without_help(command);
         built.build();
-        let mut walk = Walk { exposure, leaves: Vec::new() };
-        walk.down(&built, &[], &mut Vec::new());
+        let mut walk = TreeWalk { exposure, leaves: Vec::new() };
+        walk.descend(&built, &[], &mut Vec::new());
         let mut leaves = walk.leaves;
-        leaves.extend(version(&built, &leaves));
-        name_all(&built, &mut leaves);
+        leaves.extend(version_leaf(&built, &leaves));
+        assign_names(&built, &mut leaves);
         for leaf in &mut leaves {
             leaf.finish(&built, &mut twin);
         }
-        Ok(Self { leaves, prefix, twin: Mutex::new(twin) })
+        Ok(Self { leaves, prefix, parser: Mutex::new(twin) })
     }
 
     /// Returns the leaf commands, in the order of the program's help.
-    pub fn leaves(&self) -> &[Leaf] {
+    pub fn leaves(&self) -> &[LeafCommand] {
         &self.leaves
     }
 
@@ -105,24 +105,28 @@ impl Tree {
     ///
     /// # Errors
     /// [`ArgvError`] if no command line says it.
-    pub fn argv(&self, leaf: &Leaf, arguments: &Map<String, Value>) -> Result<Vec<OsString>, ArgvError> {
-        let mut twin = self.twin.lock();
-        leaf.line(&mut twin, &self.prefix, arguments)
+    pub fn argv(
+        &self,
+        leaf: &LeafCommand,
+        arguments: &Map<String, Value>,
+    ) -> Result<Vec<OsString>, ArgvError> {
+        let mut twin = self.parser.lock();
+        leaf.build_argv(&mut twin, &self.prefix, arguments)
     }
 }
 
-struct Walk<'e> {
-    exposure: &'e Exposure,
-    leaves: Vec<Leaf>,
+struct TreeWalk<'e> {
+    exposure: &'e ToolExposure,
+    leaves: Vec<LeafCommand>,
 }
 
-impl Walk<'_> {
-    fn down(&mut self, command: &Command, path: &[String], above: &mut Vec<Argument>) {
+impl TreeWalk<'_> {
+    fn descend(&mut self, command: &Command, path: &[String], above: &mut Vec<ClapArgument>) {
         let level = path.len();
         let inherited: BTreeSet<String> = above.iter().map(|argument| argument.id.clone()).collect();
         let own = command.get_arguments().filter(|arg| !inherited.contains(arg.get_id().as_str()));
-        let own: Vec<(&Arg, Argument)> =
-            own.filter_map(|arg| Some((arg, Argument::of(arg, level)?))).collect();
+        let own: Vec<(&Arg, ClapArgument)> =
+            own.filter_map(|arg| Some((arg, ClapArgument::from_arg(arg, level)?))).collect();
         let mut below = command.get_subcommands().peekable();
         if below.peek().is_none() {
             self.leaf(command, path, above, own);
@@ -132,25 +136,33 @@ impl Walk<'_> {
         above.extend(own.into_iter().map(|(_, argument)| argument));
         for sub in below.filter(|sub| !sub.is_hide_set()) {
             let path: Vec<String> = path.iter().cloned().chain([sub.get_name().to_owned()]).collect();
-            self.down(sub, &path, above);
+            self.descend(sub, &path, above);
         }
         above.truncate(before);
     }
 
-    fn leaf(&mut self, command: &Command, path: &[String], above: &[Argument], own: Vec<(&Arg, Argument)>) {
-        let exposed =
-            above.iter().filter(|argument| argument.required || self.exposure.above.contains(&argument.id));
+    fn leaf(
+        &mut self,
+        command: &Command,
+        path: &[String],
+        above: &[ClapArgument],
+        own: Vec<(&Arg, ClapArgument)>,
+    ) {
+        let exposed = above
+            .iter()
+            .filter(|argument| argument.required || self.exposure.exposed_arguments.contains(&argument.id));
         let shown = own.into_iter().filter(|(arg, argument)| !arg.is_hide_set() || argument.required);
-        let mut arguments: Vec<Argument> = exposed.cloned().collect();
+        let mut arguments: Vec<ClapArgument> = exposed.cloned().collect();
         arguments.extend(shown.map(|(_, argument)| argument));
-        let always = self.exposure.json.as_ref().and_then(|json| json_option(command, path.len(), json));
+        let always =
+            self.exposure.json_option.as_ref().and_then(|json| json_option(command, path.len(), json));
         if let Some(always) = &always {
             arguments.retain(|argument| argument.id != always.id);
         }
-        legal_properties(&mut arguments);
+        assign_property_names(&mut arguments);
         let words = || if path.is_empty() { command.get_name().to_owned() } else { path.join(" ") };
         let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
-        self.leaves.push(Leaf {
+        self.leaves.push(LeafCommand {
             path: path.to_vec(),
             name: String::new(),
             title: words(),
@@ -158,9 +170,9 @@ impl Walk<'_> {
             description: about.unwrap_or_else(|| format!("Runs `{}`.", words())),
             arguments,
             schema: Value::Null,
-            each: Value::Null,
-            always: always.into_iter().collect(),
-            fixed: Vec::new(),
+            independent_schema: Value::Null,
+            fixed_options: always.into_iter().collect(),
+            fixed_words: Vec::new(),
         });
     }
 }
@@ -171,32 +183,32 @@ fn without_help(command: Command) -> Command {
 }
 
 /// Finds the option by which a command is made to write JSON.
-fn json_option(command: &Command, level: usize, (option, value): &(String, String)) -> Option<Always> {
+fn json_option(command: &Command, level: usize, (option, value): &(String, String)) -> Option<FixedOption> {
     let named = command.get_arguments().find_map(|arg| {
-        let spelling = Spelling::of(arg).filter(|spelling| spelling.to_string() == *option)?;
+        let spelling = OptionSpelling::from_arg(arg).filter(|spelling| spelling.to_string() == *option)?;
         Some((arg, spelling))
     });
     let (arg, spelling) = named?;
     let takes = arg.get_possible_values();
     let takes = takes.is_empty() || takes.iter().any(|possible| possible.get_name() == value);
-    let always = Always { level, id: arg.get_id().to_string(), spelling, value: value.clone() };
+    let always = FixedOption { level, id: arg.get_id().to_string(), spelling, value: value.clone() };
     takes.then_some(always)
 }
 
 /// Gives every argument a name that models' interfaces take, all of them different.
-fn legal_properties(arguments: &mut [Argument]) {
+fn assign_property_names(arguments: &mut [ClapArgument]) {
     let paths: Vec<Vec<String>> = arguments.iter().map(|argument| vec![argument.id.clone()]).collect();
-    let names = name::names(paths.iter().map(Vec::as_slice));
+    let names = name::unique_names(paths.iter().map(Vec::as_slice));
     for (argument, name) in arguments.iter_mut().zip(names) {
         argument.property = name;
     }
 }
 
 /// Makes a tool of `--version`, unless a command does the same.
-fn version(command: &Command, leaves: &[Leaf]) -> Option<Leaf> {
+fn version_leaf(command: &Command, leaves: &[LeafCommand]) -> Option<LeafCommand> {
     let shown = command.get_version().or(command.get_long_version()).is_some();
     let taken = leaves.iter().any(|leaf| leaf.path == ["version"] || leaf.path.is_empty());
-    (shown && !taken && !command.is_disable_version_flag_set()).then(|| Leaf {
+    (shown && !taken && !command.is_disable_version_flag_set()).then(|| LeafCommand {
         path: Vec::new(),
         name: String::new(),
         title: "--version".to_owned(),
@@ -204,13 +216,13 @@ fn version(command: &Command, leaves: &[Leaf]) -> Option<Leaf> {
         description: format!("Shows the version of {}.", command.get_name()),
         arguments: Vec::new(),
         schema: Value::Null,
-        each: Value::Null,
-        always: Vec::new(),
-        fixed: vec!["--version".to_owned()],
+        independent_schema: Value::Null,
+        fixed_options: Vec::new(),
+        fixed_words: vec!["--version".to_owned()],
     })
 }
 
-fn name_all(command: &Command, leaves: &mut [Leaf]) {
+fn assign_names(command: &Command, leaves: &mut [LeafCommand]) {
     let paths: Vec<Vec<String>> = leaves
         .iter()
         .map(|leaf| match leaf.words().as_slice() {
@@ -218,7 +230,7 @@ fn name_all(command: &Command, leaves: &mut [Leaf]) {
             words => words.iter().map(ToString::to_string).collect(),
         })
         .collect();
-    let names = name::names(paths.iter().map(Vec::as_slice));
+    let names = name::unique_names(paths.iter().map(Vec::as_slice));
     for ((leaf, name), path) in leaves.iter_mut().zip(names).zip(paths) {
         let spelled = path.join(" ");
         leaf.aliases.extend((spelled != name).then_some(spelled));
@@ -227,26 +239,30 @@ fn name_all(command: &Command, leaves: &mut [Leaf]) {
     }
 }
 
-impl Leaf {
+impl LeafCommand {
     /// Finds out how the arguments go together, and makes the schema.
-    fn finish(&mut self, root: &Command, twin: &mut Twin) {
+    fn finish(&mut self, root: &Command, twin: &mut UntypedParser) {
         let command = self.path.iter().try_fold(root, |command, word| command.find_subcommand(word));
-        let mut relations = Relations::default();
-        if let Some(command) = command.filter(|_| self.fixed.is_empty()) {
-            relations = Relations::told_by(command, &self.arguments);
-            let layout = self.layouts().first().copied().unwrap_or(Layout::Plain);
-            relations.find_needs(command, &self.arguments, |call| self.read(twin, layout, call)?.err());
-            self.find_missing(&relations, twin);
+        let mut relations = ArgumentRelations::default();
+        if let Some(command) = command.filter(|_| self.fixed_words.is_empty()) {
+            relations = ArgumentRelations::from_command(command, &self.arguments);
+            let layout = self.layouts().first().copied().unwrap_or(ArgvLayout::Plain);
+            relations.probe_requirements(command, &self.arguments, |call| {
+                self.parse_call(twin, layout, call)?.err()
+            });
+            self.probe_missing_values(&relations, twin);
         }
-        (self.schema, self.each) = schemas(&self.arguments, &relations);
+        (self.schema, self.independent_schema) = schemas(&self.arguments, &relations);
     }
 }
 
-impl Leaf {
+impl LeafCommand {
     /// Finds out what the program takes for options that are there without a value, by trying each: clap does not tell.
-    fn find_missing(&mut self, relations: &Relations, twin: &mut Twin) {
-        let least = relations.least(&self.arguments);
-        let alone = |argument: &Argument| argument.shape == Shape::Maybe && argument.level == self.path.len();
+    fn probe_missing_values(&mut self, relations: &ArgumentRelations, twin: &mut UntypedParser) {
+        let least = relations.minimal_call(&self.arguments);
+        let alone = |argument: &ClapArgument| {
+            argument.arity == ArgumentArity::OptionalValue && argument.level == self.path.len()
+        };
         let asked: Vec<usize> = self
             .arguments
             .iter()
@@ -257,30 +273,33 @@ impl Leaf {
         for at in asked {
             let Some(argument) = self.arguments.get_mut(at) else { continue };
             let (id, mut call) = (argument.id.clone(), least.clone());
-            argument.missing = Some(Vec::new());
+            argument.default_missing_value = Some(Vec::new());
             call.insert(argument.property.clone(), true.into());
             // Where it is the last word, there is none that could be taken for its value.
-            let read = self.read(twin, Layout::OptionsLast, &call).and_then(Result::ok);
+            let read = self.parse_call(twin, ArgvLayout::OptionsLast, &call).and_then(Result::ok);
             let values = read.as_ref().and_then(|read| {
                 let leaf = self.path.iter().try_fold(read, |read, word| read.subcommand_matches(word))?;
                 leaf.try_get_raw(&id).ok().flatten()
             });
             let values = values.map(|values| values.map(ToOwned::to_owned).collect());
-            self.arguments.get_mut(at).into_iter().for_each(|argument| argument.missing.clone_from(&values));
+            self.arguments
+                .get_mut(at)
+                .into_iter()
+                .for_each(|argument| argument.default_missing_value.clone_from(&values));
         }
     }
 }
 
 /// Reads the words that the operator has put before every command line.
-fn prefix(command: &Command, words: &[OsString]) -> Result<Prefix, TreeError> {
+fn parse_prefix(command: &Command, words: &[OsString]) -> Result<ArgvPrefix, TreeError> {
     if words.is_empty() {
-        return Ok(Prefix::default());
+        return Ok(ArgvPrefix::default());
     }
     let mut lenient = lenient(command.clone());
     let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
     let line = name.into_iter().chain(words.iter().cloned());
     let read = lenient.try_get_matches_from_mut(line);
-    let read = read.map_err(|error| TreeError::Prefix(twin::words(&error)))?;
+    let read = read.map_err(|error| TreeError::Prefix(untyped_parser::error_text(&error)))?;
     if let Some((sub, _)) = read.subcommand() {
         return Err(TreeError::Prefix(format!("`{sub}` is a command")));
     }
@@ -291,7 +310,7 @@ fn prefix(command: &Command, words: &[OsString]) -> Result<Prefix, TreeError> {
         let values = read.try_get_raw(id).ok().flatten();
         said.then(|| ((0, id.to_owned()), values.map(|values| values.map(ToOwned::to_owned).collect())))
     });
-    Ok(Prefix { words: words.to_vec(), intent: given.collect() })
+    Ok(ArgvPrefix { words: words.to_vec(), expected: given.collect() })
 }
 
 /// Takes away what a program demands, so that words which stand before a command can be read without one.

@@ -1,31 +1,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest name that every model's interface takes.
-const LONGEST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// How many hexadecimal digits tell names apart that would else be equal.
-const DIGITS: usize = 6;
+const HASH_DIGITS: usize = 6;
 
 /// Makes one legal name for each path of words, all of them different.
 ///
 /// The words are joined by `_`. Where two paths come to one name, or a name is too long, it ends in a part of the path's hash,
 /// so that a name depends on nothing but its own path and on whether it would collide.
-pub(crate) fn names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone) -> Vec<String> {
+pub(crate) fn unique_names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone) -> Vec<String> {
     let mut plain: BTreeMap<String, usize> = BTreeMap::new();
     for path in paths.clone() {
-        *plain.entry(legal(&path.join("_"))).or_default() += 1;
+        *plain.entry(sanitize(&path.join("_"))).or_default() += 1;
     }
     let taken: BTreeSet<&str> =
         plain.iter().filter(|(_, times)| **times == 1).map(|(name, _)| name.as_str()).collect();
     let mut given = BTreeSet::new();
     paths
         .map(|path| {
-            let name = legal(&path.join("_"));
-            let alone = plain.get(&name) == Some(&1) && name.len() <= LONGEST;
+            let name = sanitize(&path.join("_"));
+            let alone = plain.get(&name) == Some(&1) && name.len() <= MAX_NAME_LENGTH;
             let name = if alone {
                 name
             } else {
-                hashed(path, &name, |name| taken.contains(name) || given.contains(name))
+                name_with_hash(path, &name, |name| taken.contains(name) || given.contains(name))
             };
             given.insert(name.clone());
             name
@@ -34,19 +34,19 @@ pub(crate) fn names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone) -> Ve
 }
 
 /// Replaces what may not stand in a name.
-pub(crate) fn legal(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     let replaced = text.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' });
     let name: String = replaced.collect();
     let trimmed = name.trim_start_matches(['-', '_']);
     if trimmed.is_empty() { "command".to_owned() } else { trimmed.to_owned() }
 }
 
-fn hashed(path: &[String], name: &str, is_taken: impl Fn(&str) -> bool) -> String {
+fn name_with_hash(path: &[String], name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let hash = fnv(path);
     let made = (0_u64..).map(|turn| {
         let digits = format!("{:016x}", hash.wrapping_add(turn));
-        let tail: String = digits.chars().skip(16 - DIGITS).collect();
-        let head: String = name.chars().take(LONGEST - DIGITS - 1).collect();
+        let tail: String = digits.chars().skip(16 - HASH_DIGITS).collect();
+        let head: String = name.chars().take(MAX_NAME_LENGTH - HASH_DIGITS - 1).collect();
         format!("{head}_{tail}")
     });
     // Among sixteen million tails there is a free one.
@@ -68,7 +68,7 @@ mod tests {
     fn named(paths: &[&str]) -> Vec<String> {
         let paths: Vec<Vec<String>> =
             paths.iter().map(|path| path.split(' ').map(str::to_owned).collect()).collect();
-        names(paths.iter().map(Vec::as_slice))
+        unique_names(paths.iter().map(Vec::as_slice))
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         let long = "a".repeat(80);
         let names = named(&["a b_c", "a_b c", &long, "x y"]);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4, "{names:?}");
-        assert!(names.iter().all(|name| name.len() <= LONGEST), "{names:?}");
+        assert!(names.iter().all(|name| name.len() <= MAX_NAME_LENGTH), "{names:?}");
         assert!(names[0].starts_with("a_b_c_") && names[1].starts_with("a_b_c_"), "{names:?}");
         assert_eq!(names[3], "x_y");
         let reversed = named(&["x y", &long, "a_b c", "a b_c"]);

@@ -5,11 +5,11 @@ use clap::{Arg, Command};
 /// One argument taken out of its program, to try what its parser accepts.
 ///
 /// Clap tells the type of a parser, but not its range, and the function of an author may give a number for a text that is none.
-pub(super) struct Probe {
+pub(super) struct ParserProbe {
     command: Command,
 }
 
-impl Probe {
+impl ParserProbe {
     pub(super) fn new(arg: &Arg) -> Self {
         let alone = Arg::new("probe")
             .long("probe")
@@ -21,13 +21,13 @@ impl Probe {
 
     /// Returns the range of whole numbers that are accepted, within that of the type; `None` if it does not read those.
     pub(super) fn integers(&mut self, least: i128, most: i128) -> Option<(i128, i128)> {
-        if self.complaint("x")? != "invalid digit found in string" {
+        if self.parse_error("x")? != "invalid digit found in string" {
             return None;
         }
         // What a range says of itself is only a hint: it counts if trying both ends bears it out.
         let hints = [i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), least - 1, most + 1];
         let hinted = hints.into_iter().find_map(|outside: i128| {
-            let (low, high) = read_range(&self.complaint(&outside.to_string())?)?;
+            let (low, high) = read_range(&self.parse_error(&outside.to_string())?)?;
             Some((low.max(least), high.min(most)))
         });
         let candidates = hinted.into_iter().chain([(least, most)]);
@@ -35,17 +35,17 @@ impl Probe {
     }
 
     fn is_range(&mut self, (least, most): (i128, i128)) -> bool {
-        let mut accepts = |number: i128| self.complaint(&number.to_string()).is_none();
+        let mut accepts = |number: i128| self.parse_error(&number.to_string()).is_none();
         accepts(least) && accepts(most) && !accepts(least - 1) && !accepts(most + 1)
     }
 
     /// Reports whether numbers with a fraction are read, and nothing that is no number.
     pub(super) fn reads_decimals(&mut self) -> bool {
-        self.complaint("x").as_deref() == Some("invalid float literal") && self.complaint("1.5").is_none()
+        self.parse_error("x").as_deref() == Some("invalid float literal") && self.parse_error("1.5").is_none()
     }
 
     /// Returns what the parser says against a text.
-    fn complaint(&mut self, text: &str) -> Option<String> {
+    fn parse_error(&mut self, text: &str) -> Option<String> {
         let error = self.command.try_get_matches_from_mut([format!("--probe={text}")]).err()?;
         Some(error.source().map_or_else(String::new, ToString::to_string))
     }
@@ -98,7 +98,7 @@ mod tests {
             (Arg::new("a").value_parser(size), ValueKind::Text),
             (Arg::new("a").value_parser(clap::builder::NonEmptyStringValueParser::new()), ValueKind::Text),
         ] {
-            assert_eq!(ValueKind::of(&arg), kind, "{:?}", arg.get_value_parser());
+            assert_eq!(ValueKind::from_arg(&arg), kind, "{:?}", arg.get_value_parser());
         }
     }
 }

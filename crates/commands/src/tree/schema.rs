@@ -1,17 +1,17 @@
 use serde_json::{Map, Value, json};
 
-use super::argument::Argument;
-use super::relations::Relations;
+use super::argument::ClapArgument;
+use super::relations::ArgumentRelations;
 
 /// Makes the JSON Schema of a call's arguments, and the same without what they have to do with each other.
-pub(super) fn schemas(arguments: &[Argument], relations: &Relations) -> (Value, Value) {
-    let each = each(arguments, relations);
+pub(super) fn schemas(arguments: &[ClapArgument], relations: &ArgumentRelations) -> (Value, Value) {
+    let each = properties_schema(arguments, relations);
     let mut whole = each.clone();
     relations.add_to(&mut whole, arguments);
     (whole.into(), each.into())
 }
 
-fn each(arguments: &[Argument], relations: &Relations) -> Map<String, Value> {
+fn properties_schema(arguments: &[ClapArgument], relations: &ArgumentRelations) -> Map<String, Value> {
     let properties: Map<String, Value> = arguments
         .iter()
         .enumerate()

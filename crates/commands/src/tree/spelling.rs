@@ -5,25 +5,25 @@ use clap::Arg;
 
 /// How an option or a flag is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Spelling {
+pub(super) enum OptionSpelling {
     Long(String),
     Short(char),
 }
 
-impl Spelling {
+impl OptionSpelling {
     /// Returns how an argument is written; `None` is one that is known by its place.
-    pub(super) fn of(arg: &Arg) -> Option<Self> {
+    pub(super) fn from_arg(arg: &Arg) -> Option<Self> {
         let long = arg.get_long().map(|long| Self::Long(long.to_owned()));
         long.or_else(|| arg.get_short().map(Self::Short))
     }
 
     /// Joins a value to the option in one word, so that it is a value whatever it looks like.
-    pub(super) fn with(&self, value: &str) -> OsString {
+    pub(super) fn with_value(&self, value: &str) -> OsString {
         format!("{self}={value}").into()
     }
 }
 
-impl fmt::Display for Spelling {
+impl fmt::Display for OptionSpelling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Long(long) => write!(f, "--{long}"),

@@ -5,7 +5,7 @@ use clap::Arg;
 use clap::builder::PossibleValue;
 use serde_json::{Map, Value, json};
 
-use super::probe::Probe;
+use super::probe::ParserProbe;
 
 /// What one value of an argument may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,10 +24,10 @@ pub(super) enum ValueKind {
 }
 
 /// A type of whole numbers, its least and its most.
-type Integer = (fn() -> TypeId, i128, i128);
+type IntegerType = (fn() -> TypeId, i128, i128);
 
 /// The whole numbers that clap knows without the help of the program's author.
-const INTEGERS: &[Integer] = &[
+const INTEGERS: &[IntegerType] = &[
     (TypeId::of::<u8>, u8::MIN as i128, u8::MAX as i128),
     (TypeId::of::<u16>, u16::MIN as i128, u16::MAX as i128),
     (TypeId::of::<u32>, u32::MIN as i128, u32::MAX as i128),
@@ -49,7 +49,7 @@ const INTEGERS: &[Integer] = &[
 
 impl ValueKind {
     /// Finds out what the values of an argument are, by the type of its parser and by what that accepts.
-    pub(super) fn of(arg: &Arg) -> Self {
+    pub(super) fn from_arg(arg: &Arg) -> Self {
         let id = arg.get_value_parser().type_id();
         if id == TypeId::of::<bool>() {
             return Self::Boolean;
@@ -62,7 +62,7 @@ impl ValueKind {
             return Self::Character;
         }
         // A parser of the author's own may give a number and still read something else, such as `4MiB`.
-        let mut probe = Probe::new(arg);
+        let mut probe = ParserProbe::new(arg);
         if let Some((_, least, most)) = INTEGERS.iter().find(|(of, ..)| id == of()) {
             return match probe.integers(*least, *most) {
                 Some((least, most)) => Self::Integer { least, most },
@@ -85,7 +85,7 @@ impl ValueKind {
             Self::Integer { least, most } => {
                 let mut schema = json!({ "type": "integer" });
                 for (key, bound) in [("minimum", least), ("maximum", most)] {
-                    if let (Some(number), Some(schema)) = (bound_in_json(*bound), schema.as_object_mut()) {
+                    if let (Some(number), Some(schema)) = (json_bound(*bound), schema.as_object_mut()) {
                         schema.insert(key.to_owned(), number);
                     }
                 }
@@ -115,7 +115,7 @@ impl ValueKind {
             (Self::Text | Self::Character | Self::Choice(_), Value::String(text)) => Some(text.clone()),
             (Self::Boolean, Value::Bool(value)) => Some(value.to_string()),
             (Self::Number, Value::Number(number)) => Some(number.to_string()),
-            (Self::Integer { .. }, Value::Number(number)) => whole(number),
+            (Self::Integer { .. }, Value::Number(number)) => integer_text(number),
             _ => None,
         }
     }
@@ -126,7 +126,7 @@ impl ValueKind {
             Self::Text | Self::Character | Self::Choice(_) => Some(text.into()),
             Self::Boolean => text.parse::<bool>().ok().map(Value::from),
             Self::Number => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),
-            Self::Integer { .. } => text.parse::<i128>().ok().and_then(bound_in_json),
+            Self::Integer { .. } => text.parse::<i128>().ok().and_then(json_bound),
         }
     }
 }
@@ -137,13 +137,13 @@ fn choices(values: &[PossibleValue]) -> Vec<(String, Option<String>)> {
 }
 
 /// Returns a bound that JSON readers take for what it is.
-fn bound_in_json(bound: i128) -> Option<Value> {
+fn json_bound(bound: i128) -> Option<Value> {
     let small = i64::try_from(bound).map(Value::from);
     small.or_else(|_| u64::try_from(bound).map(Value::from)).ok()
 }
 
 /// Writes a whole number without a fraction, even where it came with one.
-fn whole(number: &serde_json::Number) -> Option<String> {
+fn integer_text(number: &serde_json::Number) -> Option<String> {
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
     }

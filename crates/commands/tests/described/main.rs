@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_commands::{CommandConfig, Described, DescribedSet, Policy};
+use trunkline_commands::{CommandConfig, DescribedCommand, DescribedSet, Policy};
 use trunkline_server::protocol::model::CallToolResult;
 use trunkline_server::transport::{Channel as _, MemoryChannel};
 use trunkline_server::{HostOptions, Server};
@@ -36,7 +36,7 @@ fn folder(test: &str) -> PathBuf {
 fn server(folder: &Path, commands: &Value, rules: &[&str]) -> Server {
     let commands = commands.as_object().unwrap().iter().map(|(name, config)| {
         let config: CommandConfig = serde_json::from_value(config.clone()).unwrap();
-        Described::new(name, config, folder).unwrap()
+        DescribedCommand::new(name, config, folder).unwrap()
     });
     let set = DescribedSet::new(commands.collect(), Policy::from_rules(rules).unwrap());
     set.add_to(Server::new("test"))
@@ -186,11 +186,11 @@ async fn what_the_policy_hides_cannot_be_called() {
 }
 
 /// A client that can be asked, in either era.
-struct Client {
+struct InputClient {
     channel: MemoryChannel,
 }
 
-impl Client {
+impl InputClient {
     async fn send(&mut self, message: &Value) {
         self.channel.send(&message.to_string());
         tokio::time::timeout(DEADLINE, poll_fn(|cx| self.channel.poll_flush(cx))).await.unwrap().unwrap();
@@ -225,7 +225,7 @@ async fn the_user_is_asked_before_a_command_runs_in_the_legacy_era() {
     {
         let folder = folder("confirm-legacy");
         let host = confirmed_server(&folder).host(HostOptions::default()).unwrap();
-        let mut client = Client { channel: host.connect() };
+        let mut client = InputClient { channel: host.connect() };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} }, "clientInfo": { "name": "t", "version": "1" },
         });
@@ -262,7 +262,7 @@ async fn the_user_is_asked_before_a_command_runs_in_the_modern_era() {
     for (confirm, runs) in [(true, true), (false, false)] {
         let folder = folder("confirm-modern");
         let host = confirmed_server(&folder).host(HostOptions::default()).unwrap();
-        let mut client = Client { channel: host.connect() };
+        let mut client = InputClient { channel: host.connect() };
         let params = json!({ "name": "push", "arguments": { "file": "made" }, "_meta": meta(json!({ "elicitation": { "form": {} } })) });
         client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
         let asked = client.receive().await["result"].clone();
@@ -279,7 +279,7 @@ async fn the_user_is_asked_before_a_command_runs_in_the_modern_era() {
     // A client that cannot be asked cannot run it.
     let folder = folder("confirm-modern");
     let host = confirmed_server(&folder).host(HostOptions::default()).unwrap();
-    let mut client = Client { channel: host.connect() };
+    let mut client = InputClient { channel: host.connect() };
     let params = json!({ "name": "push", "arguments": { "file": "made" }, "_meta": meta(json!({})) });
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
     assert_eq!(client.receive().await["error"]["code"], -32021);

@@ -2,13 +2,13 @@ use std::io::{BufRead as _, BufReader, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::support::{Running, command, example, folder, post, serve, store};
+use crate::support::{RunningProgram, command, example, folder, post, serve, store};
 
 /// Talks to a program over its pipes.
 fn talk(program: &str, arguments: &[&str], messages: &[Value]) -> Vec<Value> {
     let mut command = command(example(program));
     command.args(arguments);
-    let mut running = Running::start(command, &folder("stdio"));
+    let mut running = RunningProgram::start(command, &folder("stdio"));
     let mut input = running.child.stdin.take().unwrap();
     for message in messages {
         writeln!(input, "{message}").unwrap();

@@ -3,7 +3,7 @@ use std::path::Path;
 use serde_json::json;
 use trunkline_server::transport::process;
 
-use crate::peer::Peer;
+use crate::peer::LegacyPeer;
 use crate::support::{DEADLINE, host, program};
 
 /// Returns the processes that have a variable in their environment.
@@ -26,7 +26,7 @@ async fn a_thousand_cancelled_calls_leave_no_process() {
     let mark = format!("TRUNKLINE_TEST_MARK=cancel-{}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let host = host(&program().env(name, value));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let mut seen = 0;
     for turn in 0..50 {
         let mut open = Vec::new();
@@ -51,6 +51,8 @@ async fn a_thousand_cancelled_calls_leave_no_process() {
         peer.request("tools/list", json!({})).await;
     }
     assert!(seen >= 500, "{seen}");
-    tokio::time::timeout(DEADLINE, process::settled()).await.expect("everything that is being ended ends");
+    tokio::time::timeout(DEADLINE, process::wait_for_background_exits())
+        .await
+        .expect("everything that is being ended ends");
     assert_eq!(marked(&mark), Vec::<String>::new());
 }

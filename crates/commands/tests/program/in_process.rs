@@ -8,7 +8,7 @@ use serde_json::json;
 use trunkline_commands::Program;
 use trunkline_server::transport::process::RunLimits;
 
-use crate::peer::{Peer, text};
+use crate::peer::{LegacyPeer, text};
 use crate::support::host;
 
 /// Makes the program; its command `wait` waits until the other end of the channel is gone.
@@ -45,7 +45,7 @@ async fn a_function_of_this_process_runs_the_commands() {
     let (_going_on, over) = channel();
     let limits = RunLimits { stdout_bytes: 100, ..RunLimits::default() };
     let host = host(&program(over).limits(limits));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     assert_eq!(text(&peer.call("add", json!({ "a": -2, "b": 5 })).await), "3\n");
     assert_eq!(text(&peer.call("--version", json!({})).await), "sums 3.2.1\n");
     let failed = peer.call("fail", json!({})).await;
@@ -64,7 +64,7 @@ async fn a_function_of_this_process_runs_the_commands() {
 async fn lines_of_a_function_are_progress_too() {
     let (_going_on, over) = channel();
     let host = host(&program(over));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let asked = json!({ "name": "fail", "arguments": {}, "_meta": { "progressToken": 1 } });
     let messages = peer.exchange("tools/call", asked).await;
     let told: Vec<&str> =
@@ -76,7 +76,7 @@ async fn lines_of_a_function_are_progress_too() {
 async fn a_function_that_takes_too_long_is_not_waited_for() {
     let (going_on, over) = channel();
     let host = host(&program(over).timeout(Duration::from_millis(50)));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let late = peer.call("wait", json!({})).await;
     assert!(late["isError"] == true && text(&late).contains("timed out after 50ms"), "{late}");
     drop(going_on);

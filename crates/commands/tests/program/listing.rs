@@ -5,10 +5,10 @@ use clap::{Arg, Command};
 use serde_json::{Map, Value, json};
 use trunkline_commands::{Policy, Program};
 
-use crate::peer::{Peer, text};
+use crate::peer::{LegacyPeer, text};
 use crate::support::{host, program, store};
 
-async fn tools(peer: &mut Peer) -> Vec<Value> {
+async fn tools(peer: &mut LegacyPeer) -> Vec<Value> {
     let answer = peer.request("tools/list", json!({})).await;
     answer["result"]["tools"].as_array().unwrap().clone()
 }
@@ -20,7 +20,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn the_tools_of_the_example_are_those_of_the_list() {
     let host = host(&program());
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let listed = tools(&mut peer).await;
     let expected: Vec<&str> = include_str!("tools.txt").lines().collect();
     assert_eq!(names(&listed), expected, "if that is meant, tools.txt has to say the same");
@@ -42,7 +42,7 @@ async fn the_tools_of_the_example_are_those_of_the_list() {
 #[tokio::test]
 async fn no_schema_has_an_argument_that_lies_above_the_leaves() {
     let host = host(&program());
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     for tool in tools(&mut peer).await {
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();
         for above in ["profile", "config_dir", "format", "service", "serve", "help", "version"] {
@@ -76,7 +76,7 @@ fn least(schema: &Value) -> Value {
 async fn every_tool_runs_its_command_and_none_is_misunderstood() {
     let (_store, service) = store();
     let host = host(&program().env("DEPOT_SERVICE", service));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let listed = tools(&mut peer).await;
     let first = |name: &str| name.ends_with("_add");
     let mut ordered: Vec<&Value> =
@@ -112,7 +112,7 @@ async fn tools_are_made_once_however_often_they_are_listed() {
     let host = host(&Program::new(command).executable("/bin/true"));
     let before = made.load(Ordering::SeqCst);
     assert!(before > 0, "the schema was made");
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let first = peer.request("tools/list", json!({})).await;
     for _ in 0..10_000 {
         let again = peer.request("tools/list", json!({})).await;
@@ -125,7 +125,7 @@ async fn tools_are_made_once_however_often_they_are_listed() {
 async fn a_new_command_is_a_new_tool_without_another_word() {
     let with = |command: Command| async move {
         let host = host(&Program::new(command).executable("/bin/true"));
-        let mut peer = Peer::legacy(&host, json!({})).await;
+        let mut peer = LegacyPeer::legacy(&host, json!({})).await;
         names(&tools(&mut peer).await).into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
     let command = Command::new("p").subcommand(Command::new("a"));
@@ -139,7 +139,7 @@ async fn a_new_command_is_a_new_tool_without_another_word() {
 async fn what_a_policy_hides_is_answered_like_what_never_was() {
     let only = Policy::from_rules(["deny component delete", "allow component *", "allow --version"]).unwrap();
     let host = host(&program().policy(only));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let listed = tools(&mut peer).await;
     let expected = [
         "component_add",

@@ -7,12 +7,12 @@ use trunkline_server::transport::{Channel as _, MemoryChannel};
 use crate::support::DEADLINE;
 
 /// A client at the other end of a channel within this process.
-pub(crate) struct Peer {
+pub(crate) struct LegacyPeer {
     channel: MemoryChannel,
     next: u64,
 }
 
-impl Peer {
+impl LegacyPeer {
     /// Shakes hands in the newest legacy revision.
     pub(crate) async fn legacy(host: &Host, capabilities: Value) -> Self {
         let mut peer = Self { channel: host.connect(), next: 0 };

@@ -1,7 +1,7 @@
 use serde_json::json;
 use trunkline_commands::{ManifestLimits, Manifests};
 
-use crate::peer::Peer;
+use crate::peer::LegacyPeer;
 use crate::support::{folder, host, program};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -13,7 +13,7 @@ async fn manifests_are_listed_read_and_watched() {
     std::fs::write(folder.join("golem.yaml"), "a: 1\n").unwrap();
     std::fs::write(folder.join("child/grandchild/golem.yaml"), "deep\n").unwrap();
     let host = host(&program().manifests(Manifests::new(["golem.yaml"]).directory(&folder)));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let listed = peer.request("resources/list", json!({})).await["result"]["resources"].clone();
     let uri = format!("file://{}/golem.yaml", folder.display());
     assert_eq!(
@@ -61,7 +61,7 @@ async fn manifests_of_folders_that_are_too_many_to_be_watched_are_looked_for() {
     let limits = ManifestLimits { watched: 1, ..ManifestLimits::default() };
     let manifests = Manifests::new(["golem.yaml"]).directory(&folder).limits(limits);
     let host = host(&program().manifests(manifests));
-    let mut peer = Peer::legacy(&host, json!({})).await;
+    let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     std::fs::write(folder.join("child/golem.yaml"), "a: 1\n").unwrap();
     assert_eq!(peer.receive().await["method"], "notifications/resources/list_changed");
 }

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use trunkline_commands::{Policy, Program};
 use trunkline_server::transport::process::RunLimits;
 
-use crate::peer::{Peer, text};
+use crate::peer::{LegacyPeer, text};
 use crate::support::{host, program, store};
 
-async fn peer(program: &Program) -> Peer {
-    Peer::legacy(&host(program), json!({})).await
+async fn peer(program: &Program) -> LegacyPeer {
+    LegacyPeer::legacy(&host(program), json!({})).await
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn a_command_that_fails_says_both_outputs_and_its_code() {
 #[tokio::test]
 async fn a_command_that_never_ends_is_ended() {
     let limits = RunLimits {
-        within: Some(Duration::from_millis(300)),
-        term: Duration::from_millis(200),
+        timeout: Some(Duration::from_millis(300)),
+        kill_after: Duration::from_millis(200),
         ..RunLimits::default()
     };
     let mut peer = peer(&program().limits(limits)).await;

@@ -59,12 +59,12 @@ pub(crate) fn folder(test: &str) -> PathBuf {
 }
 
 /// A process that ends with the test.
-pub(crate) struct Running {
+pub(crate) struct RunningProgram {
     pub(crate) child: Child,
     pub(crate) stderr: BufReader<std::process::ChildStderr>,
 }
 
-impl Running {
+impl RunningProgram {
     /// Starts a program in a folder.
     pub(crate) fn start(mut command: Command, folder: &Path) -> Self {
         let command = command.current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -86,7 +86,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -94,20 +94,20 @@ impl Drop for Running {
 }
 
 /// Starts the store that the example's commands use, and returns its URL.
-pub(crate) fn store() -> (Running, String) {
+pub(crate) fn store() -> (RunningProgram, String) {
     let mut command = command(depot());
     command.args(["store", "0"]);
-    let mut running = Running::start(command, Path::new("."));
+    let mut running = RunningProgram::start(command, Path::new("."));
     let mut line = String::new();
     BufReader::new(running.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (running, format!("http://{}", line.trim_end()))
 }
 
 /// Starts the example as a server on a free port.
-pub(crate) fn serve(folder: &Path, arguments: &[&str]) -> (Running, SocketAddr) {
+pub(crate) fn serve(folder: &Path, arguments: &[&str]) -> (RunningProgram, SocketAddr) {
     let mut command = command(depot());
     command.args(arguments).arg("--serve=0");
-    let mut running = Running::start(command, folder);
+    let mut running = RunningProgram::start(command, folder);
     let line = running.wait_for("MCP server on http://");
     let address = line.trim_end().trim_start_matches("MCP server on http://").trim_end_matches("/mcp");
     (running, address.parse().unwrap())
@@ -115,13 +115,13 @@ pub(crate) fn serve(folder: &Path, arguments: &[&str]) -> (Running, SocketAddr) 
 
 /// What came back for a request: status, headers in lower case, body.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl HttpAnswer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
@@ -137,7 +137,7 @@ impl Answer {
 }
 
 /// Posts a message the way that curl does.
-pub(crate) fn post(address: SocketAddr, headers: &[(&str, &str)], message: &Value) -> Answer {
+pub(crate) fn post(address: SocketAddr, headers: &[(&str, &str)], message: &Value) -> HttpAnswer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     let body = message.to_string();
@@ -156,7 +156,7 @@ pub(crate) fn post(address: SocketAddr, headers: &[(&str, &str)], message: &Valu
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    Answer {
+    HttpAnswer {
         status: head.split(' ').nth(1).unwrap().parse().unwrap(),
         head: head.to_ascii_lowercase(),
         body: body.to_owned(),

@@ -74,7 +74,8 @@ fn every_leaf_is_a_tool_and_hidden_ones_and_groups_are_not() {
         ]
     );
     let tree = tree(program());
-    let aliases: Vec<&[String]> = tree.leaves().iter().map(trunkline_commands::Leaf::aliases).collect();
+    let aliases: Vec<&[String]> =
+        tree.leaves().iter().map(trunkline_commands::LeafCommand::aliases).collect();
     assert_eq!(aliases[1], ["component list"]);
     assert_eq!(aliases[5], ["api-key_new list"]);
     assert_eq!(aliases[8], ["--version"]);
@@ -167,6 +168,7 @@ fn a_program_without_commands_is_one_tool() {
 
 #[test]
 fn a_multicall_program_is_refused() {
-    let error = trunkline_commands::Tree::of(Command::new("box").multicall(true)).unwrap_err();
+    let error =
+        trunkline_commands::CommandTree::from_command(Command::new("box").multicall(true)).unwrap_err();
     assert_eq!(error, TreeError::Multicall("box".to_owned()));
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 pub(crate) const CALLS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum RandomKind {
     Text,
     Integer,
     Number,
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Shape {
+enum RandomShape {
     Flag,
     NoFlag,
     Count,
@@ -34,25 +34,25 @@ enum Shape {
 }
 
 #[derive(Clone, Debug)]
-struct Spec {
-    shape: Shape,
-    kind: Kind,
+struct OptionSpec {
+    shape: RandomShape,
+    kind: RandomKind,
     required: bool,
     hyphens: bool,
     short: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub(crate) struct RandomProgram {
     depth: usize,
-    options: Vec<Spec>,
-    required_places: Vec<Kind>,
-    optional_places: Vec<Kind>,
-    tail: Tail,
+    options: Vec<OptionSpec>,
+    required_places: Vec<RandomKind>,
+    optional_places: Vec<RandomKind>,
+    tail: TrailingArgument,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Tail {
+enum TrailingArgument {
     None,
     Many,
     Last,
@@ -64,7 +64,7 @@ const OPTIONS: [&str; 6] = ["o0", "o1", "o2", "o3", "o4", "o5"];
 const PLACES: [&str; 5] = ["p0", "p1", "p2", "p3", "p4"];
 const GROUPS: [&str; 4] = ["group0", "group1", "group2", "group3"];
 
-impl Spec {
+impl OptionSpec {
     fn arg(&self, at: usize) -> Arg {
         let arg = Arg::new(OPTIONS[at]).required(self.required && self.takes_values());
         let arg = if self.short {
@@ -73,73 +73,73 @@ impl Spec {
             arg.long(OPTIONS[at])
         };
         let arg = match self.shape {
-            Shape::Flag => return arg.action(ArgAction::SetTrue),
-            Shape::NoFlag => return arg.action(ArgAction::SetFalse),
-            Shape::Count => return arg.action(ArgAction::Count),
-            Shape::One => arg,
-            Shape::Maybe => arg.num_args(0..=1).default_missing_value(missing(self.kind)),
-            Shape::Repeated => arg.action(ArgAction::Append),
-            Shape::Joined => arg.value_delimiter(','),
-            Shape::Spread(values) => arg.num_args(values),
-            Shape::Spreads(values) => arg.num_args(values).action(ArgAction::Append),
-            Shape::Open => arg.num_args(1..=3),
+            RandomShape::Flag => return arg.action(ArgAction::SetTrue),
+            RandomShape::NoFlag => return arg.action(ArgAction::SetFalse),
+            RandomShape::Count => return arg.action(ArgAction::Count),
+            RandomShape::One => arg,
+            RandomShape::Maybe => arg.num_args(0..=1).default_missing_value(missing(self.kind)),
+            RandomShape::Repeated => arg.action(ArgAction::Append),
+            RandomShape::Joined => arg.value_delimiter(','),
+            RandomShape::Spread(values) => arg.num_args(values),
+            RandomShape::Spreads(values) => arg.num_args(values).action(ArgAction::Append),
+            RandomShape::Open => arg.num_args(1..=3),
         };
         typed(arg, self.kind).allow_hyphen_values(self.hyphens)
     }
 
     fn takes_values(&self) -> bool {
-        !matches!(self.shape, Shape::Flag | Shape::NoFlag | Shape::Count)
+        !matches!(self.shape, RandomShape::Flag | RandomShape::NoFlag | RandomShape::Count)
     }
 
     fn is_spread(&self) -> bool {
-        matches!(self.shape, Shape::Spread(_) | Shape::Spreads(_) | Shape::Open)
+        matches!(self.shape, RandomShape::Spread(_) | RandomShape::Spreads(_) | RandomShape::Open)
     }
 
     fn value(&self) -> BoxedStrategy<Value> {
         let one = value(self.kind);
         let list = |least, most| prop::collection::vec(value(self.kind), least..=most).prop_map(Value::from);
         match self.shape {
-            Shape::Flag | Shape::NoFlag => any::<bool>().prop_map(Value::from).boxed(),
-            Shape::Count => (0_u8..6).prop_map(Value::from).boxed(),
-            Shape::One => one,
-            Shape::Maybe => prop_oneof![Just(Value::Bool(true)), one].boxed(),
-            Shape::Repeated | Shape::Joined => list(usize::from(self.required), 4).boxed(),
-            Shape::Spread(values) => list(values, values).boxed(),
-            Shape::Spreads(values) => {
+            RandomShape::Flag | RandomShape::NoFlag => any::<bool>().prop_map(Value::from).boxed(),
+            RandomShape::Count => (0_u8..6).prop_map(Value::from).boxed(),
+            RandomShape::One => one,
+            RandomShape::Maybe => prop_oneof![Just(Value::Bool(true)), one].boxed(),
+            RandomShape::Repeated | RandomShape::Joined => list(usize::from(self.required), 4).boxed(),
+            RandomShape::Spread(values) => list(values, values).boxed(),
+            RandomShape::Spreads(values) => {
                 prop::collection::vec(list(values, values), 1..=3).prop_map(Value::from).boxed()
             }
-            Shape::Open => list(1, 3).boxed(),
+            RandomShape::Open => list(1, 3).boxed(),
         }
     }
 }
 
-pub(crate) fn missing(kind: Kind) -> &'static str {
+pub(crate) fn missing(kind: RandomKind) -> &'static str {
     match kind {
-        Kind::Text => "nothing",
-        Kind::Integer => "17",
-        Kind::Number => "1.5",
-        Kind::Boolean => "true",
-        Kind::Choice => "red",
+        RandomKind::Text => "nothing",
+        RandomKind::Integer => "17",
+        RandomKind::Number => "1.5",
+        RandomKind::Boolean => "true",
+        RandomKind::Choice => "red",
     }
 }
 
-fn typed(arg: Arg, kind: Kind) -> Arg {
+fn typed(arg: Arg, kind: RandomKind) -> Arg {
     match kind {
-        Kind::Text => arg,
-        Kind::Integer => arg.value_parser(value_parser!(i64)),
-        Kind::Number => arg.value_parser(value_parser!(f64)),
-        Kind::Boolean => arg.value_parser(value_parser!(bool)),
-        Kind::Choice => arg.value_parser(["red", "-x", "--", "a,b"]),
+        RandomKind::Text => arg,
+        RandomKind::Integer => arg.value_parser(value_parser!(i64)),
+        RandomKind::Number => arg.value_parser(value_parser!(f64)),
+        RandomKind::Boolean => arg.value_parser(value_parser!(bool)),
+        RandomKind::Choice => arg.value_parser(["red", "-x", "--", "a,b"]),
     }
 }
 
-impl Program {
-    pub(crate) fn kind_of(&self, id: &str) -> Kind {
+impl RandomProgram {
+    pub(crate) fn kind_of(&self, id: &str) -> RandomKind {
         let at = id.get(1..).and_then(|at| at.parse::<usize>().ok()).unwrap_or_default();
         match id.chars().next() {
             Some('o') => self.options[at].kind,
             Some('p') => *self.required_places.iter().chain(&self.optional_places).nth(at).unwrap(),
-            _ => Kind::Text,
+            _ => RandomKind::Text,
         }
     }
 
@@ -152,9 +152,9 @@ impl Program {
             leaf = leaf.arg(typed(Arg::new(PLACES[at]).required(required), *kind));
         }
         match self.tail {
-            Tail::None => {}
-            Tail::Many => leaf = leaf.arg(Arg::new(TAIL).num_args(1..)),
-            Tail::Last => leaf = leaf.arg(Arg::new(TAIL).num_args(1..).last(true)),
+            TrailingArgument::None => {}
+            TrailingArgument::Many => leaf = leaf.arg(Arg::new(TAIL).num_args(1..)),
+            TrailingArgument::Last => leaf = leaf.arg(Arg::new(TAIL).num_args(1..).last(true)),
         }
         let groups = GROUPS.into_iter().take(self.depth).rev();
         let below = groups.fold(leaf, |below, name| Command::new(name).subcommand(below));
@@ -175,8 +175,8 @@ impl Program {
         let required = self.required_places.len();
         let places: Vec<_> =
             self.required_places.iter().chain(&self.optional_places).map(|kind| value(*kind)).collect();
-        let tail = prop::collection::vec(value(Kind::Text), 1..4).prop_map(Value::from);
-        let has_tail = self.tail != Tail::None;
+        let tail = prop::collection::vec(value(RandomKind::Text), 1..4).prop_map(Value::from);
+        let has_tail = self.tail != TrailingArgument::None;
         (options, places, required..=required + self.optional_places.len(), any::<bool>(), tail)
             .prop_map(move |(options, places, count, wanted, tail)| {
                 let mut call: Map<String, Value> = options
@@ -203,8 +203,8 @@ impl Program {
     pub(crate) fn may_be_refused(&self, call: &Map<String, Value>) -> bool {
         let nul = |value: &str| value.contains('\0');
         let dash = |value: &str| value.starts_with('-');
-        let swallows = self.options.iter().any(|spec| spec.shape == Shape::Open && spec.hyphens);
-        let unescaped = self.tail == Tail::Last;
+        let swallows = self.options.iter().any(|spec| spec.shape == RandomShape::Open && spec.hyphens);
+        let unescaped = self.tail == TrailingArgument::Last;
         call.iter().any(|(id, value)| {
             let texts = texts(value);
             let spec = id.strip_prefix('o').and_then(|at| self.options.get(at.parse::<usize>().ok()?));
@@ -212,8 +212,8 @@ impl Program {
             texts.iter().any(|text| nul(text))
                 || spec.is_some_and(|spec| {
                     spec.is_spread() && texts.iter().any(|text| dash(text))
-                        || spec.shape == Shape::Maybe && spec.hyphens && *value == Value::Bool(true)
-                        || spec.shape == Shape::Joined && texts.iter().any(|text| text.contains(','))
+                        || spec.shape == RandomShape::Maybe && spec.hyphens && *value == Value::Bool(true)
+                        || spec.shape == RandomShape::Joined && texts.iter().any(|text| text.contains(','))
                 })
                 || by_place && unescaped && texts.iter().any(|text| dash(text))
                 // An optional value that is empty counts as not given, and leaves a gap before the next.
@@ -231,7 +231,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-fn value(kind: Kind) -> BoxedStrategy<Value> {
+fn value(kind: RandomKind) -> BoxedStrategy<Value> {
     let hostile = select(vec![
         "",
         "-",
@@ -270,44 +270,59 @@ fn value(kind: Kind) -> BoxedStrategy<Value> {
         "a\u{0}b",
     ]);
     match kind {
-        Kind::Text => {
+        RandomKind::Text => {
             let any = proptest::string::string_regex("[^\u{0}]{0,12}").unwrap();
             let dashed = proptest::string::string_regex("--?[a-z0-9=,]{0,6}").unwrap();
             prop_oneof![3 => any, 2 => dashed, 3 => hostile.prop_map(str::to_owned)]
                 .prop_map(Value::from)
                 .boxed()
         }
-        Kind::Integer => prop_oneof![any::<i64>(), -3_i64..4].prop_map(Value::from).boxed(),
-        Kind::Number => {
+        RandomKind::Integer => prop_oneof![any::<i64>(), -3_i64..4].prop_map(Value::from).boxed(),
+        RandomKind::Number => {
             prop_oneof![any::<i32>().prop_map(f64::from), -1e6..1e6].prop_map(Value::from).boxed()
         }
-        Kind::Boolean => any::<bool>().prop_map(Value::from).boxed(),
-        Kind::Choice => select(vec!["red", "-x", "--", "a,b"]).prop_map(Value::from).boxed(),
+        RandomKind::Boolean => any::<bool>().prop_map(Value::from).boxed(),
+        RandomKind::Choice => select(vec!["red", "-x", "--", "a,b"]).prop_map(Value::from).boxed(),
     }
 }
 
-fn program() -> impl Strategy<Value = Program> {
-    let kind =
-        || select(vec![Kind::Text, Kind::Text, Kind::Integer, Kind::Number, Kind::Boolean, Kind::Choice]);
+fn program() -> impl Strategy<Value = RandomProgram> {
+    let kind = || {
+        select(vec![
+            RandomKind::Text,
+            RandomKind::Text,
+            RandomKind::Integer,
+            RandomKind::Number,
+            RandomKind::Boolean,
+            RandomKind::Choice,
+        ])
+    };
     let shape = select(vec![
-        Shape::Flag,
-        Shape::NoFlag,
-        Shape::Count,
-        Shape::One,
-        Shape::One,
-        Shape::Maybe,
-        Shape::Repeated,
-        Shape::Joined,
-        Shape::Spread(2),
-        Shape::Spreads(2),
-        Shape::Open,
+        RandomShape::Flag,
+        RandomShape::NoFlag,
+        RandomShape::Count,
+        RandomShape::One,
+        RandomShape::One,
+        RandomShape::Maybe,
+        RandomShape::Repeated,
+        RandomShape::Joined,
+        RandomShape::Spread(2),
+        RandomShape::Spreads(2),
+        RandomShape::Open,
     ]);
-    let spec = (shape, kind(), prop::bool::weighted(0.2), prop::bool::weighted(0.15), any::<bool>())
-        .prop_map(|(shape, kind, required, hyphens, short)| Spec { shape, kind, required, hyphens, short });
+    let spec =
+        (shape, kind(), prop::bool::weighted(0.2), prop::bool::weighted(0.15), any::<bool>()).prop_map(
+            |(shape, kind, required, hyphens, short)| OptionSpec { shape, kind, required, hyphens, short },
+        );
     let places = || prop::collection::vec(kind(), 0..3);
-    let tail = select(vec![Tail::None, Tail::None, Tail::Many, Tail::Last]);
+    let tail = select(vec![
+        TrailingArgument::None,
+        TrailingArgument::None,
+        TrailingArgument::Many,
+        TrailingArgument::Last,
+    ]);
     (0..4_usize, prop::collection::vec(spec, 0..6), places(), places(), tail).prop_map(
-        |(depth, options, required_places, optional_places, tail)| Program {
+        |(depth, options, required_places, optional_places, tail)| RandomProgram {
             depth,
             options,
             required_places,
@@ -317,7 +332,7 @@ fn program() -> impl Strategy<Value = Program> {
     )
 }
 
-pub(crate) fn calls() -> impl Strategy<Value = (Program, Vec<Map<String, Value>>)> {
+pub(crate) fn calls() -> impl Strategy<Value = (RandomProgram, Vec<Map<String, Value>>)> {
     program().prop_flat_map(|program| {
         let calls = prop::collection::vec(program.call(), CALLS);
         (Just(program), calls)

@@ -9,11 +9,11 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use trunkline_commands::ArgvError;
 
-use crate::random::{CALLS, Kind, Program, calls, missing};
+use crate::random::{CALLS, RandomKind, RandomProgram, calls, missing};
 use crate::support::{leaf, tree};
 
 /// Compares what the program reads to what the call says.
-fn check(program: &Program, line: &[OsString], call: &Map<String, Value>) -> Result<(), TestCaseError> {
+fn check(program: &RandomProgram, line: &[OsString], call: &Map<String, Value>) -> Result<(), TestCaseError> {
     let words = [OsString::from("program")].into_iter().chain(line.iter().cloned());
     let read = program.command().try_get_matches_from(words);
     let mut read = &read.map_err(|error| TestCaseError::fail(format!("{line:?}: {error}")))?;
@@ -49,13 +49,13 @@ fn is_absent(arg: &Arg, value: &Value) -> bool {
     }
 }
 
-fn expected(arg: &Arg, kind: Kind, said: &Value) -> Vec<Value> {
+fn expected(arg: &Arg, kind: RandomKind, said: &Value) -> Vec<Value> {
     match (arg.get_action(), said) {
         // The option without a value stands for the value that the program takes then.
-        (ArgAction::Set, Value::Bool(true)) if is_maybe(arg) && kind != Kind::Boolean => {
+        (ArgAction::Set, Value::Bool(true)) if is_maybe(arg) && kind != RandomKind::Boolean => {
             let missing = missing(kind);
             let value = match kind {
-                Kind::Text | Kind::Choice => missing.into(),
+                RandomKind::Text | RandomKind::Choice => missing.into(),
                 _ => serde_json::from_str(missing).unwrap(),
             };
             vec![value]
@@ -68,17 +68,19 @@ fn expected(arg: &Arg, kind: Kind, said: &Value) -> Vec<Value> {
     }
 }
 
-fn typed_values(read: &ArgMatches, arg: &Arg, kind: Kind) -> Vec<Value> {
+fn typed_values(read: &ArgMatches, arg: &Arg, kind: RandomKind) -> Vec<Value> {
     let id = arg.get_id().as_str();
     match (arg.get_action(), kind) {
         (ArgAction::SetTrue | ArgAction::SetFalse, _) => vec![read.get_flag(id).into()],
         (ArgAction::Count, _) => vec![read.get_count(id).into()],
-        (_, Kind::Text | Kind::Choice) => {
+        (_, RandomKind::Text | RandomKind::Choice) => {
             read.get_many::<String>(id).unwrap().map(|text| text.clone().into()).collect()
         }
-        (_, Kind::Integer) => read.get_many::<i64>(id).unwrap().map(|number| (*number).into()).collect(),
-        (_, Kind::Number) => read.get_many::<f64>(id).unwrap().map(|number| (*number).into()).collect(),
-        (_, Kind::Boolean) => read.get_many::<bool>(id).unwrap().map(|value| (*value).into()).collect(),
+        (_, RandomKind::Integer) => {
+            read.get_many::<i64>(id).unwrap().map(|number| (*number).into()).collect()
+        }
+        (_, RandomKind::Number) => read.get_many::<f64>(id).unwrap().map(|number| (*number).into()).collect(),
+        (_, RandomKind::Boolean) => read.get_many::<bool>(id).unwrap().map(|value| (*value).into()).collect(),
     }
 }
 

@@ -7,29 +7,32 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use super::{Fault, Reader};
-use crate::node::{Entry, Node};
-use crate::variables::Expander;
+use super::{DecodeError, NodeDeserializer};
+use crate::node::{ConfigNode, TableEntry};
+use crate::variables::VariableExpander;
 
 /// The elements of a list.
-pub(super) struct Elements<'a> {
-    elements: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
-    expander: &'a Expander<'a>,
+pub(super) struct ArrayAccess<'a> {
+    elements: std::iter::Enumerate<std::slice::Iter<'a, ConfigNode>>,
+    expander: &'a VariableExpander<'a>,
 }
 
-impl<'a> Elements<'a> {
-    pub(super) fn new(elements: &'a [Node], expander: &'a Expander<'a>) -> Self {
+impl<'a> ArrayAccess<'a> {
+    pub(super) fn new(elements: &'a [ConfigNode], expander: &'a VariableExpander<'a>) -> Self {
         Self { elements: elements.iter().enumerate(), expander }
     }
 }
 
-impl<'de> SeqAccess<'de> for Elements<'_> {
-    type Error = Fault;
+impl<'de> SeqAccess<'de> for ArrayAccess<'_> {
+    type Error = DecodeError;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DecodeError> {
         let Some((index, node)) = self.elements.next() else { return Ok(None) };
-        let read = seed.deserialize(Reader { node, expander: self.expander });
-        read.map(Some).map_err(|fault| fault.placed(&node.span).within(&index.to_string()))
+        let read = seed.deserialize(NodeDeserializer { node, expander: self.expander });
+        read.map(Some).map_err(|fault| fault.with_span(&node.span).within(&index.to_string()))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -38,34 +41,36 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 }
 
 /// The members of a table.
-pub(super) struct Members<'a> {
-    entries: std::slice::Iter<'a, Entry>,
-    current: Option<&'a Entry>,
-    expander: &'a Expander<'a>,
+pub(super) struct TableAccess<'a> {
+    entries: std::slice::Iter<'a, TableEntry>,
+    current: Option<&'a TableEntry>,
+    expander: &'a VariableExpander<'a>,
 }
 
-impl<'a> Members<'a> {
-    pub(super) fn new(entries: &'a [Entry], expander: &'a Expander<'a>) -> Self {
+impl<'a> TableAccess<'a> {
+    pub(super) fn new(entries: &'a [TableEntry], expander: &'a VariableExpander<'a>) -> Self {
         Self { entries: entries.iter(), current: None, expander }
     }
 }
 
-impl<'de> MapAccess<'de> for Members<'_> {
-    type Error = Fault;
+impl<'de> MapAccess<'de> for TableAccess<'_> {
+    type Error = DecodeError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
         self.current = self.entries.next();
         let Some(entry) = self.current else { return Ok(None) };
-        let key: StringDeserializer<Fault> = entry.key.clone().into_deserializer();
+        let key: StringDeserializer<DecodeError> = entry.key.clone().into_deserializer();
         let read = seed.deserialize(key);
-        read.map(Some).map_err(|fault| fault.placed(&entry.key_span).within(&entry.key))
+        read.map(Some).map_err(|fault| fault.with_span(&entry.key_span).within(&entry.key))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let entry =
-            self.current.take().ok_or_else(|| Fault::new("a value was read before its key".to_owned()))?;
-        let read = seed.deserialize(Reader { node: &entry.value, expander: self.expander });
-        read.map_err(|fault| fault.placed(&entry.value.span).within(&entry.key))
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let entry = self
+            .current
+            .take()
+            .ok_or_else(|| DecodeError::new("a value was read before its key".to_owned()))?;
+        let read = seed.deserialize(NodeDeserializer { node: &entry.value, expander: self.expander });
+        read.map_err(|fault| fault.with_span(&entry.value.span).within(&entry.key))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -74,67 +79,67 @@ impl<'de> MapAccess<'de> for Members<'_> {
 }
 
 /// A variant that is written as a table with its name as the only key.
-pub(super) struct Choice<'a> {
-    entry: &'a Entry,
-    expander: &'a Expander<'a>,
+pub(super) struct VariantTableAccess<'a> {
+    entry: &'a TableEntry,
+    expander: &'a VariableExpander<'a>,
 }
 
-impl<'a> Choice<'a> {
-    pub(super) fn new(entry: &'a Entry, expander: &'a Expander<'a>) -> Self {
+impl<'a> VariantTableAccess<'a> {
+    pub(super) fn new(entry: &'a TableEntry, expander: &'a VariableExpander<'a>) -> Self {
         Self { entry, expander }
     }
 
-    fn reader(&self) -> Reader<'a> {
-        Reader { node: &self.entry.value, expander: self.expander }
+    fn value(&self) -> NodeDeserializer<'a> {
+        NodeDeserializer { node: &self.entry.value, expander: self.expander }
     }
 
-    fn below(&self, fault: Fault) -> Fault {
-        fault.placed(&self.entry.value.span).within(&self.entry.key)
+    fn within_entry(&self, fault: DecodeError) -> DecodeError {
+        fault.with_span(&self.entry.value.span).within(&self.entry.key)
     }
 }
 
-impl<'de> EnumAccess<'de> for Choice<'_> {
-    type Error = Fault;
+impl<'de> EnumAccess<'de> for VariantTableAccess<'_> {
+    type Error = DecodeError;
     type Variant = Self;
 
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), Fault> {
-        let name: StringDeserializer<Fault> = self.entry.key.clone().into_deserializer();
-        let variant = seed.deserialize(name).map_err(|fault| fault.placed(&self.entry.key_span))?;
+    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Self), DecodeError> {
+        let name: StringDeserializer<DecodeError> = self.entry.key.clone().into_deserializer();
+        let variant = seed.deserialize(name).map_err(|fault| fault.with_span(&self.entry.key_span))?;
         Ok((variant, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for Choice<'_> {
-    type Error = Fault;
+impl<'de> VariantAccess<'de> for VariantTableAccess<'_> {
+    type Error = DecodeError;
 
-    fn unit_variant(self) -> Result<(), Fault> {
-        Err(self.below(Fault::new("it is written without a value, as a string".to_owned())))
+    fn unit_variant(self) -> Result<(), DecodeError> {
+        Err(self.within_entry(DecodeError::new("it is written without a value, as a string".to_owned())))
     }
 
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Fault> {
-        seed.deserialize(self.reader()).map_err(|fault| self.below(fault))
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DecodeError> {
+        seed.deserialize(self.value()).map_err(|fault| self.within_entry(fault))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.reader().deserialize_any(visitor).map_err(|fault| self.below(fault))
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, DecodeError> {
+        self.value().deserialize_any(visitor).map_err(|fault| self.within_entry(fault))
     }
 
     fn struct_variant<V: Visitor<'de>>(
         self,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
-        self.reader().deserialize_struct("", fields, visitor).map_err(|fault| self.below(fault))
+    ) -> Result<V::Value, DecodeError> {
+        self.value().deserialize_struct("", fields, visitor).map_err(|fault| self.within_entry(fault))
     }
 }
 
 /// What is written and what it stands for, as a sequence of two.
-pub(super) struct Forms(pub(super) String, pub(super) String);
+pub(super) struct TextForms(pub(super) String, pub(super) String);
 
-impl<'de> Deserializer<'de> for Forms {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for TextForms {
+    type Error = DecodeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_seq(SeqDeserializer::new([self.0, self.1].into_iter()))
     }
 

@@ -4,69 +4,75 @@
 //! probably meant.
 
 mod access;
-mod fault;
+mod decode_error;
 
 use serde::de::value::StringDeserializer;
 use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer as _, Unexpected, Visitor};
 use serde::forward_to_deserialize_any;
 
-use self::access::{Choice, Elements, Forms, Members};
-pub(crate) use self::fault::Fault;
-use crate::near::nearest;
-use crate::node::{Kind, Node};
+use self::access::{ArrayAccess, TableAccess, TextForms, VariantTableAccess};
+pub(crate) use self::decode_error::DecodeError;
+use crate::node::{ConfigNode, NodeKind};
+use crate::suggestion::nearest;
 use crate::text::{TEMPLATE, TEXT, VERBATIM};
-use crate::variables::Expander;
+use crate::variables::VariableExpander;
 
 /// Reads a value; a fault names its place within the text and its keys from here on.
-pub(crate) fn read<T: DeserializeOwned>(node: &Node, expander: &Expander<'_>) -> Result<T, Fault> {
-    T::deserialize(Reader { node, expander })
+pub(crate) fn read<T: DeserializeOwned>(
+    node: &ConfigNode,
+    expander: &VariableExpander<'_>,
+) -> Result<T, DecodeError> {
+    T::deserialize(NodeDeserializer { node, expander })
 }
 
 #[derive(Clone, Copy)]
-struct Reader<'a> {
-    node: &'a Node,
-    expander: &'a Expander<'a>,
+struct NodeDeserializer<'a> {
+    node: &'a ConfigNode,
+    expander: &'a VariableExpander<'a>,
 }
 
-impl<'a> Reader<'a> {
-    fn expanded(self, text: &str) -> Result<String, Fault> {
-        self.expander.expand(text).map_err(|error| Fault::new(error.to_string()).placed(&self.node.span))
+impl<'a> NodeDeserializer<'a> {
+    fn expanded(self, text: &str) -> Result<String, DecodeError> {
+        self.expander
+            .expand(text)
+            .map_err(|error| DecodeError::new(error.to_string()).with_span(&self.node.span))
     }
 
-    fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_node<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.node.kind {
-            Kind::Null => visitor.visit_unit(),
-            Kind::Bool(yes) => visitor.visit_bool(*yes),
-            Kind::Integer(number) => visitor.visit_i64(*number),
-            Kind::Float(number) => visitor.visit_f64(*number),
-            Kind::Text(text) => visitor.visit_string(self.expanded(text)?),
-            Kind::Array(elements) => visitor.visit_seq(Elements::new(elements, self.expander)),
-            Kind::Table(entries) => visitor.visit_map(Members::new(entries, self.expander)),
+            NodeKind::Null => visitor.visit_unit(),
+            NodeKind::Bool(yes) => visitor.visit_bool(*yes),
+            NodeKind::Integer(number) => visitor.visit_i64(*number),
+            NodeKind::Float(number) => visitor.visit_f64(*number),
+            NodeKind::Text(text) => visitor.visit_string(self.expanded(text)?),
+            NodeKind::Array(elements) => visitor.visit_seq(ArrayAccess::new(elements, self.expander)),
+            NodeKind::Table(entries) => visitor.visit_map(TableAccess::new(entries, self.expander)),
         }
     }
 
     /// Gives both forms of a text to one who wants them.
-    fn both<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let Kind::Text(written) = &self.node.kind else {
-            return Err(Error::invalid_type(Unexpected::Other(self.node.described()), &"a string"));
+    fn expand_both<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let NodeKind::Text(written) = &self.node.kind else {
+            return Err(Error::invalid_type(Unexpected::Other(self.node.kind_name()), &"a string"));
         };
         let value = self.expanded(written)?;
         // A text that is kept is written the way that we spell variables.
-        let written = if self.expander.keeps() { value.clone() } else { written.clone() };
-        visitor.visit_newtype_struct(Forms(written, value))
+        let written = if self.expander.is_disabled() { value.clone() } else { written.clone() };
+        visitor.visit_newtype_struct(TextForms(written, value))
     }
 
     /// Refuses keys that a struct does not have, whatever the struct itself would do with them.
-    fn check_keys(self, known: &'static [&'static str]) -> Result<(), Fault> {
+    fn check_keys(self, known: &'static [&'static str]) -> Result<(), DecodeError> {
         let Some(entries) = self.node.entries() else {
-            let fault: Fault = Error::invalid_type(Unexpected::Other(self.node.described()), &"a table");
-            return Err(fault.placed(&self.node.span));
+            let fault: DecodeError =
+                Error::invalid_type(Unexpected::Other(self.node.kind_name()), &"a table");
+            return Err(fault.with_span(&self.node.span));
         };
         match entries.iter().find(|entry| !known.contains(&&*entry.key)) {
             None => Ok(()),
             Some(entry) => {
                 let message = unknown_key(&entry.key, known.iter().copied());
-                Err(Fault::new(message).within(&entry.key).placed(&entry.key_span))
+                Err(DecodeError::new(message).within(&entry.key).with_span(&entry.key_span))
             }
         }
     }
@@ -84,16 +90,16 @@ pub(crate) fn unknown_key<'k>(key: &str, known: impl Iterator<Item = &'k str> + 
     }
 }
 
-impl<'de> Deserializer<'de> for Reader<'_> {
-    type Error = Fault;
+impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
+    type Error = DecodeError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.any(visitor).map_err(|fault| fault.placed(&self.node.span))
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_node(visitor).map_err(|fault| fault.with_span(&self.node.span))
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.node.kind {
-            Kind::Null => visitor.visit_none(),
+            NodeKind::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
@@ -102,23 +108,23 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         let read = match (name, &self.node.kind) {
-            (TEXT, _) => self.both(visitor),
-            (TEMPLATE, Kind::Text(text)) => {
+            (TEXT, _) => self.expand_both(visitor),
+            (TEMPLATE, NodeKind::Text(text)) => {
                 let expanded = self.expander.expand_template(text);
-                expanded.map_err(|error| Fault::new(error.to_string())).and_then(|text| {
-                    let plain: StringDeserializer<Fault> = text.into_deserializer();
+                expanded.map_err(|error| DecodeError::new(error.to_string())).and_then(|text| {
+                    let plain: StringDeserializer<DecodeError> = text.into_deserializer();
                     visitor.visit_newtype_struct(plain)
                 })
             }
-            (VERBATIM, Kind::Text(text)) => {
-                let plain: StringDeserializer<Fault> = text.clone().into_deserializer();
+            (VERBATIM, NodeKind::Text(text)) => {
+                let plain: StringDeserializer<DecodeError> = text.clone().into_deserializer();
                 visitor.visit_newtype_struct(plain)
             }
             _ => visitor.visit_newtype_struct(self),
         };
-        read.map_err(|fault| fault.placed(&self.node.span))
+        read.map_err(|fault| fault.with_span(&self.node.span))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -126,7 +132,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         self.check_keys(fields)?;
         self.deserialize_any(visitor)
     }
@@ -136,16 +142,16 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, DecodeError> {
         let read = match &self.node.kind {
-            Kind::Text(text) => visitor.visit_enum(StringDeserializer::new(self.expanded(text)?)),
-            Kind::Table(entries) => match entries.as_slice() {
-                [only] => visitor.visit_enum(Choice::new(only, self.expander)),
-                _ => Err(Fault::new("it has to be a table with exactly one key".to_owned())),
+            NodeKind::Text(text) => visitor.visit_enum(StringDeserializer::new(self.expanded(text)?)),
+            NodeKind::Table(entries) => match entries.as_slice() {
+                [only] => visitor.visit_enum(VariantTableAccess::new(only, self.expander)),
+                _ => Err(DecodeError::new("it has to be a table with exactly one key".to_owned())),
             },
-            _ => Err(Error::invalid_type(Unexpected::Other(self.node.described()), &"a string")),
+            _ => Err(Error::invalid_type(Unexpected::Other(self.node.kind_name()), &"a string")),
         };
-        read.map_err(|fault| fault.placed(&self.node.span))
+        read.map_err(|fault| fault.with_span(&self.node.span))
     }
 
     forward_to_deserialize_any! {

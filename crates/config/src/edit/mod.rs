@@ -2,26 +2,26 @@
 
 mod fields;
 mod json;
-mod splice;
+mod text_edit;
 mod toml;
 mod write;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::splice::{Splice, apply};
+use self::text_edit::{TextEdit, apply};
 pub use self::write::replace_file;
-use crate::file::{Chosen, ConfigFile, containers, load};
-use crate::limits::{MOST_CLIENT_BYTES, MOST_CONFIG_BYTES};
-use crate::node::{Kind, Node};
-use crate::problem::{ConfigError, Problem};
+use crate::file::{ConfigFile, FileOrigin, containers, load};
+use crate::limits::{MAX_CLIENT_BYTES, MAX_CONFIG_BYTES};
+use crate::node::{ConfigNode, NodeKind};
+use crate::problem::{ConfigError, ConfigProblem};
 use crate::server::ServerConfig;
-use crate::syntax::Format;
-use crate::variables::Variables;
+use crate::syntax::ConfigFormat;
+use crate::variables::ConfigVariables;
 
-/// A configuration that is being changed. Nothing is written before [`Editor::save`].
+/// A configuration that is being changed. Nothing is written before [`ConfigEditor::save`].
 #[derive(Debug)]
-pub struct Editor {
+pub struct ConfigEditor {
     path: PathBuf,
     /// What was read, and is expected to be there still when it is written; `None` if there was no file.
     original: Option<String>,
@@ -33,7 +33,7 @@ pub struct Editor {
 
 /// Whether a copy of the old file is left beside the new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backup {
+pub enum BackupMode {
     /// As `NAME.bak`, or `NAME.bak2` and so on if that is taken.
     Make,
     /// No copy.
@@ -42,7 +42,7 @@ pub enum Backup {
 
 /// What saving did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Saved {
+pub enum SaveOutcome {
     /// Nothing was changed, and nothing written.
     Unchanged,
     /// The file was written; the copy of the old one is here, if one was made.
@@ -66,7 +66,7 @@ pub enum EditError {
     },
     /// The file is written in a way that this edit would break.
     #[error("{}: the server `{name}` is written in a way that cannot be edited here; change it by hand", path.display())]
-    Unusual {
+    UnsupportedLayout {
         /// The file.
         path: PathBuf,
         /// The name of the server.
@@ -88,18 +88,18 @@ pub enum EditError {
     },
 }
 
-impl Editor {
+impl ConfigEditor {
     /// Opens a file that is there.
     ///
     /// # Errors
     /// As those of [`ConfigFile::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, EditError> {
         let path = path.as_ref();
-        let most = match Format::of(path) {
-            Format::Toml => MOST_CONFIG_BYTES,
-            Format::Json => MOST_CLIENT_BYTES,
+        let most = match ConfigFormat::of(path) {
+            ConfigFormat::Toml => MAX_CONFIG_BYTES,
+            ConfigFormat::Json => MAX_CLIENT_BYTES,
         };
-        let original = load(path, most, Chosen::Named).map_err(ConfigError::from)?;
+        let original = load(path, most, FileOrigin::Named).map_err(ConfigError::from)?;
         Self::parse(path, &original)
     }
 
@@ -109,7 +109,7 @@ impl Editor {
     /// As those of [`ConfigFile::parse`].
     pub fn parse(path: impl Into<PathBuf>, text: &str) -> Result<Self, EditError> {
         let path = path.into();
-        let file = ConfigFile::parse(&path, text, Variables::kept())?;
+        let file = ConfigFile::parse(&path, text, ConfigVariables::unexpanded())?;
         Ok(Self {
             path,
             original: Some(text.to_owned()),
@@ -128,7 +128,7 @@ impl Editor {
         if path.symlink_metadata().is_ok() {
             return Self::open(path);
         }
-        let file = ConfigFile::parse(path, "", Variables::kept())?;
+        let file = ConfigFile::parse(path, "", ConfigVariables::unexpanded())?;
         Ok(Self {
             path: path.to_owned(),
             original: None,
@@ -176,17 +176,17 @@ impl Editor {
     /// There is one of this name, or it is one that could not be read again.
     pub fn add(&mut self, server: &ServerConfig) -> Result<(), EditError> {
         let name = server.name.as_str();
-        if self.file.names().contains(&name) {
+        if self.file.server_names().contains(&name) {
             return Err(EditError::Exists { path: self.path.clone(), name: name.to_owned() });
         }
         let (text, root) = (self.file.text(), self.file.root());
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let splices = match self.file.format() {
-            Format::Toml => toml::add(text, root, server, folder),
-            Format::Json => json::add(text, root, &self.container, server, folder),
+            ConfigFormat::Toml => toml::add(text, root, server, folder),
+            ConfigFormat::Json => json::add(text, root, &self.container, server, folder),
         };
-        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.is_written_like(server));
-        if let Ok(new) = self.with(&splices) {
+        let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.same_definition(server));
+        if let Ok(new) = self.apply_edits(&splices) {
             // What would not be read again has a better name than that it cannot be written.
             new.server(name)?;
         }
@@ -198,13 +198,13 @@ impl Editor {
     /// # Errors
     /// There is none of this name.
     pub fn remove(&mut self, name: &str) -> Result<(), EditError> {
-        self.check_known(name)?;
+        self.require_server(name)?;
         let (text, root) = (self.file.text(), self.file.root());
         let splices = match self.file.format() {
-            Format::Toml => toml::remove(text, root, name),
-            Format::Json => json::remove(text, root, name),
+            ConfigFormat::Toml => toml::remove(text, root, name),
+            ConfigFormat::Json => json::remove(text, root, name),
         };
-        self.change(name, &splices, |new| !new.names().contains(&name))
+        self.change(name, &splices, |new| !new.server_names().contains(&name))
     }
 
     /// Enables a server; nothing changes if it is.
@@ -224,14 +224,14 @@ impl Editor {
     }
 
     fn set_enabled(&mut self, name: &str, enabled: bool) -> Result<(), EditError> {
-        self.check_known(name)?;
+        self.require_server(name)?;
         if self.file.server(name).is_ok_and(|server| server.enabled == enabled) {
             return Ok(());
         }
         let (text, root) = (self.file.text(), self.file.root());
         let splices = match self.file.format() {
-            Format::Toml => toml::set_enabled(text, root, name, enabled),
-            Format::Json => json::set_enabled(text, root, name, enabled),
+            ConfigFormat::Toml => toml::set_enabled(text, root, name, enabled),
+            ConfigFormat::Json => json::set_enabled(text, root, name, enabled),
         };
         let before = self.file.server(name).ok().map(|server| ServerConfig { enabled, ..server });
         self.change(name, &splices, |new| new.server(name).ok() == before)
@@ -241,29 +241,30 @@ impl Editor {
     fn change(
         &mut self,
         name: &str,
-        splices: &[Splice],
+        splices: &[TextEdit],
         is_meant: impl Fn(&ConfigFile) -> bool,
     ) -> Result<(), EditError> {
-        let new = self.with(splices).ok();
+        let new = self.apply_edits(splices).ok();
         let keeps_the_rest = |new: &ConfigFile| {
-            without(self.file.root(), new.format(), name) == without(new.root(), new.format(), name)
+            without_server(self.file.root(), new.format(), name)
+                == without_server(new.root(), new.format(), name)
         };
         match new.filter(|new| keeps_the_rest(new) && is_meant(new)) {
             Some(new) => {
                 self.file = new;
                 Ok(())
             }
-            None => Err(EditError::Unusual { path: self.path.clone(), name: name.to_owned() }),
+            None => Err(EditError::UnsupportedLayout { path: self.path.clone(), name: name.to_owned() }),
         }
     }
 
-    fn with(&self, splices: &[Splice]) -> Result<ConfigFile, ConfigError> {
+    fn apply_edits(&self, splices: &[TextEdit]) -> Result<ConfigFile, ConfigError> {
         let text = apply(self.file.text(), splices.to_vec());
-        ConfigFile::parse(&self.path, &text, Variables::kept())
+        ConfigFile::parse(&self.path, &text, ConfigVariables::unexpanded())
     }
 
-    fn check_known(&self, name: &str) -> Result<(), EditError> {
-        if self.file.names().contains(&name) {
+    fn require_server(&self, name: &str) -> Result<(), EditError> {
+        if self.file.server_names().contains(&name) {
             return Ok(());
         }
         Err(ConfigError::from(self.file.unknown_server(name)).into())
@@ -273,34 +274,34 @@ impl Editor {
     ///
     /// # Errors
     /// It cannot be written, or it is no longer what was read.
-    pub fn save(self, backup: Backup) -> Result<Saved, EditError> {
+    pub fn save(self, backup: BackupMode) -> Result<SaveOutcome, EditError> {
         let mark = self.original.as_ref().is_some_and(|text| text.starts_with('\u{feff}'));
         let text = format!("{}{}", if mark { "\u{feff}" } else { "" }, self.file.text());
         if self.original.as_ref() == Some(&text) {
-            return Ok(Saved::Unchanged);
+            return Ok(SaveOutcome::Unchanged);
         }
         let failed = |source| EditError::Write { path: self.path.clone(), source };
         let changed = || EditError::Changed { path: self.path.clone() };
-        if !self.is_as_read().map_err(failed)? {
+        if !self.is_unmodified().map_err(failed)? {
             return Err(changed());
         }
         if let Some(folder) = self.path.parent().filter(|_| self.original.is_none()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
         let copy = match (&self.original, backup) {
-            (Some(original), Backup::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
+            (Some(original), BackupMode::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
             _ => None,
         };
         // Others may have written it while we wrote what is beside it.
-        if !write::replace(&self.path, &text, self.is_private, || self.is_as_read()).map_err(failed)? {
+        if !write::replace(&self.path, &text, self.is_private, || self.is_unmodified()).map_err(failed)? {
             copy.map(std::fs::remove_file);
             return Err(changed());
         }
-        Ok(Saved::Written(copy))
+        Ok(SaveOutcome::Written(copy))
     }
 
     /// Tells whether the file still says what was read.
-    fn is_as_read(&self) -> io::Result<bool> {
+    fn is_unmodified(&self) -> io::Result<bool> {
         match std::fs::read_to_string(&self.path) {
             Ok(text) => Ok(self.original.as_ref() == Some(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(self.original.is_none()),
@@ -310,25 +311,25 @@ impl Editor {
 }
 
 /// Returns a configuration without one server, and without a table that then says nothing.
-fn without(root: &Node, format: Format, name: &str) -> Node {
+fn without_server(root: &ConfigNode, format: ConfigFormat, name: &str) -> ConfigNode {
     let tables: Vec<usize> = match format {
-        Format::Toml => root.entry("servers").into_iter().map(|entry| entry.key_span.start).collect(),
-        Format::Json => containers(root).map(|entry| entry.key_span.start).collect(),
+        ConfigFormat::Toml => root.entry("servers").into_iter().map(|entry| entry.key_span.start).collect(),
+        ConfigFormat::Json => containers(root).map(|entry| entry.key_span.start).collect(),
     };
     let mut root = root.clone();
-    strip(&mut root, &tables, name, 0);
+    strip_server(&mut root, &tables, name, 0);
     root
 }
 
-fn strip(node: &mut Node, tables: &[usize], name: &str, depth: usize) {
-    let Kind::Table(entries) = &mut node.kind else { return };
+fn strip_server(node: &mut ConfigNode, tables: &[usize], name: &str, depth: usize) {
+    let NodeKind::Table(entries) = &mut node.kind else { return };
     for entry in entries.iter_mut() {
         if tables.contains(&entry.key_span.start) {
-            if let Kind::Table(servers) = &mut entry.value.kind {
+            if let NodeKind::Table(servers) = &mut entry.value.kind {
                 servers.retain(|server| server.key != name);
             }
         } else if depth == 0 && entry.key == "mcp" {
-            strip(&mut entry.value, tables, name, depth + 1);
+            strip_server(&mut entry.value, tables, name, depth + 1);
         }
     }
     entries.retain(|entry| {
@@ -336,8 +337,8 @@ fn strip(node: &mut Node, tables: &[usize], name: &str, depth: usize) {
     });
 }
 
-impl From<Problem> for EditError {
-    fn from(problem: Problem) -> Self {
+impl From<ConfigProblem> for EditError {
+    fn from(problem: ConfigProblem) -> Self {
         Self::Config(problem.into())
     }
 }

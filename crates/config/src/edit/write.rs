@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// How many names are tried for a file of our own beside the one that is edited.
-const MOST_NAMES: u32 = 100;
+const MAX_NAME_ATTEMPTS: u32 = 100;
 
 /// Writes a file so that others see the old one or the new one and nothing between. It keeps the mode, and the owner if
 /// we may say so; a new file is writable by its owner alone, and readable by all unless it is private.
@@ -20,10 +20,10 @@ pub(super) fn replace(
 ) -> io::Result<bool> {
     // A link stays a link: what it leads to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let (temporary, mut file) = fresh(&target, "tmp", is_private)?;
+    let (temporary, mut file) = create_unique(&target, "tmp", is_private)?;
     let written = (|| {
         if let Ok(metadata) = fs::metadata(&target) {
-            take_after(&file, &metadata)?;
+            copy_ownership(&file, &metadata)?;
         }
         file.write_all(contents.as_bytes())?;
         file.sync_all()?;
@@ -53,8 +53,8 @@ pub fn replace_file(path: &Path, contents: &str) -> io::Result<()> {
 /// Copies a file beside itself under a name that is free, and returns that.
 pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
-    let (backup, mut file) = fresh(&target, "bak", true)?;
-    take_after(&file, &fs::metadata(&target)?)?;
+    let (backup, mut file) = create_unique(&target, "bak", true)?;
+    copy_ownership(&file, &fs::metadata(&target)?)?;
     file.write_all(contents.as_bytes())?;
     file.sync_all()?;
     Ok(backup)
@@ -75,7 +75,7 @@ pub(super) fn is_private(path: &Path) -> bool {
 }
 
 /// Makes a file that was not there: `NAME.bak`, `NAME.bak2` and so on.
-fn fresh(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, File)> {
+fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, File)> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -87,7 +87,7 @@ fn fresh(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, 
     #[cfg(not(unix))]
     let _ = is_private;
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
-    for number in 1..=MOST_NAMES {
+    for number in 1..=MAX_NAME_ATTEMPTS {
         let number = if number == 1 { String::new() } else { number.to_string() };
         let path = target.with_file_name(format!("{name}.{ending}{number}"));
         match options.open(&path) {
@@ -100,7 +100,7 @@ fn fresh(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, 
 }
 
 /// Gives a file the mode and the owner of another. It is empty still, so that nobody has read what they should not.
-fn take_after(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
+fn copy_ownership(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt as _, fchown};

@@ -4,24 +4,24 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::problem::Problem;
+use crate::problem::ConfigProblem;
 
 /// How a file came to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
+pub(crate) enum FileOrigin {
     /// A person named it, or it is a client's own.
     Named,
     /// It was there.
-    Found,
+    Discovered,
 }
 
 /// Reads a file whole, up to a limit.
-pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Problem> {
-    let problem = |what: String| Problem::new(path, what);
+pub(crate) fn load(path: &Path, most: u64, chosen: FileOrigin) -> Result<String, ConfigProblem> {
+    let problem = |what: String| ConfigProblem::new(path, what);
     let unreadable = |error| problem(format!("cannot be read: {error}"));
     let links = match chosen {
-        Chosen::Named => Links::Followed,
-        Chosen::Found => judge_link(path, ourselves())?,
+        FileOrigin::Named => LinkPolicy::Follow,
+        FileOrigin::Discovered => check_link(path, current_user())?,
     };
     let file = open(path, links).map_err(unreadable)?;
     // What was opened is what is judged: the name may have been given to another file meanwhile.
@@ -42,15 +42,15 @@ pub(crate) fn load(path: &Path, most: u64, chosen: Chosen) -> Result<String, Pro
 
 /// What is done if a path is a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Links {
-    Followed,
+enum LinkPolicy {
+    Follow,
     /// It was none when it was looked at.
     #[cfg(unix)]
-    Refused,
+    Reject,
 }
 
 /// Opens a file. A pipe is opened too, without waiting for somebody to write to it.
-fn open(path: &Path, links: Links) -> std::io::Result<File> {
+fn open(path: &Path, links: LinkPolicy) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -58,7 +58,7 @@ fn open(path: &Path, links: Links) -> std::io::Result<File> {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt as _;
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-        flags.set(OFlags::NOFOLLOW, links == Links::Refused);
+        flags.set(OFlags::NOFOLLOW, links == LinkPolicy::Reject);
         options.custom_flags(flags.bits().cast_signed());
     }
     #[cfg(not(unix))]
@@ -68,7 +68,7 @@ fn open(path: &Path, links: Links) -> std::io::Result<File> {
 
 /// Tells which user we are.
 #[cfg(unix)]
-fn ourselves() -> u32 {
+fn current_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -77,40 +77,42 @@ fn ourselves() {}
 
 /// Refuses a link that others have put there: they would choose which of our own files counts.
 #[cfg(unix)]
-fn judge_link(path: &Path, ourselves: u32) -> Result<Links, Problem> {
+fn check_link(path: &Path, ourselves: u32) -> Result<LinkPolicy, ConfigProblem> {
     use std::os::unix::fs::MetadataExt as _;
     // What is not there, or cannot be looked at, is told of by whoever opens it.
     let link = std::fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
-    let Some(link) = link else { return Ok(Links::Refused) };
-    if is_trusted(link.uid(), ourselves, Chosen::Found) {
-        return Ok(Links::Followed);
+    let Some(link) = link else { return Ok(LinkPolicy::Reject) };
+    if is_trusted(link.uid(), ourselves, FileOrigin::Discovered) {
+        return Ok(LinkPolicy::Follow);
     }
     let what = format!("is a link of another user (id {}), who could start programs with it", link.uid());
-    Err(Problem::new(path, what).hint("name the file that it leads to with `--config`, if you mean that"))
+    Err(ConfigProblem::new(path, what)
+        .hint("name the file that it leads to with `--config`, if you mean that"))
 }
 
 /// Takes every link: here nothing tells whose it is.
 #[cfg(not(unix))]
-fn judge_link(_: &Path, (): ()) -> Result<Links, Problem> {
-    Ok(Links::Followed)
+fn judge_link(_: &Path, (): ()) -> Result<LinkPolicy, ConfigProblem> {
+    Ok(LinkPolicy::Follow)
 }
 
 /// Refuses a file that others can write to, since whoever does so starts programs in our name.
 #[cfg(unix)]
-fn check_owner(path: &Path, metadata: &Metadata, chosen: Chosen) -> Result<(), Problem> {
+fn check_owner(path: &Path, metadata: &Metadata, chosen: FileOrigin) -> Result<(), ConfigProblem> {
     use std::os::unix::fs::MetadataExt as _;
     let mode = metadata.mode();
     if mode & 0o022 != 0 {
         let what =
             format!("can be written by others (mode {:03o}), who could start programs with it", mode & 0o777);
-        return Err(Problem::new(path, what).hint(format!("run `chmod go-w {}`", shell_word(path))));
+        return Err(ConfigProblem::new(path, what).hint(format!("run `chmod go-w {}`", shell_word(path))));
     }
-    let (owner, ourselves) = (metadata.uid(), ourselves());
+    let (owner, ourselves) = (metadata.uid(), current_user());
     if is_trusted(owner, ourselves, chosen) {
         return Ok(());
     }
     let what = format!("belongs to another user (id {owner}), who could start programs with it");
-    Err(Problem::new(path, what).hint(format!("run `chown {ourselves} {}`, or copy it", shell_word(path))))
+    Err(ConfigProblem::new(path, what)
+        .hint(format!("run `chown {ourselves} {}`, or copy it", shell_word(path))))
 }
 
 /// Tells whether a file of this owner says what we start.
@@ -118,8 +120,8 @@ fn check_owner(path: &Path, metadata: &Metadata, chosen: Chosen) -> Result<(), P
 /// Within a container the superuser reads files that are mounted from outside, and cannot change their owner. One that
 /// merely lies in the folder was not chosen by anybody, and so is not trusted.
 #[cfg(unix)]
-fn is_trusted(owner: u32, ourselves: u32, chosen: Chosen) -> bool {
-    owner == ourselves || owner == 0 || (ourselves == 0 && chosen == Chosen::Named)
+fn is_trusted(owner: u32, ourselves: u32, chosen: FileOrigin) -> bool {
+    owner == ourselves || owner == 0 || (ourselves == 0 && chosen == FileOrigin::Named)
 }
 
 /// Writes a path so that a shell takes it for one word.
@@ -132,7 +134,7 @@ fn shell_word(path: &Path) -> String {
 
 /// Takes every file: here its mode does not tell who can write to it.
 #[cfg(not(unix))]
-fn check_owner(_: &Path, _: &Metadata, _: Chosen) -> Result<(), Problem> {
+fn check_owner(_: &Path, _: &Metadata, _: FileOrigin) -> Result<(), ConfigProblem> {
     Ok(())
 }
 
@@ -143,13 +145,13 @@ mod tests {
     #[test]
     fn files_of_others_are_not_trusted_unless_the_superuser_names_them() {
         let table = [
-            (1000, 1000, Chosen::Found, true),
-            (0, 1000, Chosen::Found, true),
-            (1001, 1000, Chosen::Found, false),
-            (1001, 1000, Chosen::Named, false),
-            (1000, 0, Chosen::Named, true),
-            (1000, 0, Chosen::Found, false),
-            (0, 0, Chosen::Found, true),
+            (1000, 1000, FileOrigin::Discovered, true),
+            (0, 1000, FileOrigin::Discovered, true),
+            (1001, 1000, FileOrigin::Discovered, false),
+            (1001, 1000, FileOrigin::Named, false),
+            (1000, 0, FileOrigin::Named, true),
+            (1000, 0, FileOrigin::Discovered, false),
+            (0, 0, FileOrigin::Discovered, true),
         ];
         for (owner, ourselves, chosen, trusted) in table {
             assert_eq!(is_trusted(owner, ourselves, chosen), trusted, "{owner} {ourselves} {chosen:?}");
@@ -164,17 +166,17 @@ mod tests {
         let (file, link) = (folder.join("ours"), folder.join("link"));
         std::fs::write(&file, "text").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert_eq!(load(&link, 10, Chosen::Found).unwrap(), "text");
+        assert_eq!(load(&link, 10, FileOrigin::Discovered).unwrap(), "text");
         // The links of the superuser are trusted, who can give this one away. Others cannot, and are compared with somebody else.
-        let owner = if ourselves() == 0 { 1001 } else { ourselves() };
+        let owner = if current_user() == 0 { 1001 } else { current_user() };
         std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
-        let refused = judge_link(&link, owner + 1).unwrap_err().to_string();
+        let refused = check_link(&link, owner + 1).unwrap_err().to_string();
         assert!(refused.contains(&format!("is a link of another user (id {owner})")), "{refused}");
-        assert_eq!(judge_link(&link, owner).unwrap(), Links::Followed);
-        assert_eq!(judge_link(&file, owner + 1).unwrap(), Links::Refused);
-        assert!(open(&link, Links::Refused).is_err(), "it has become a link since it was judged");
-        assert_eq!(load(&link, 10, Chosen::Found).is_err(), ourselves() == 0);
-        assert_eq!(load(&link, 10, Chosen::Named).unwrap(), "text");
+        assert_eq!(check_link(&link, owner).unwrap(), LinkPolicy::Follow);
+        assert_eq!(check_link(&file, owner + 1).unwrap(), LinkPolicy::Reject);
+        assert!(open(&link, LinkPolicy::Reject).is_err(), "it has become a link since it was judged");
+        assert_eq!(load(&link, 10, FileOrigin::Discovered).is_err(), current_user() == 0);
+        assert_eq!(load(&link, 10, FileOrigin::Named).unwrap(), "text");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -185,8 +187,8 @@ mod tests {
         let _ = std::fs::remove_file(&pipe);
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         // Opened without asking before what it is, as if it had been put there meanwhile.
-        assert!(!open(&pipe, Links::Refused).unwrap().metadata().unwrap().is_file());
-        let refused = load(&pipe, 10, Chosen::Found).unwrap_err().to_string();
+        assert!(!open(&pipe, LinkPolicy::Reject).unwrap().metadata().unwrap().is_file());
+        let refused = load(&pipe, 10, FileOrigin::Discovered).unwrap_err().to_string();
         assert!(refused.contains("is not a file"), "{refused}");
         std::fs::remove_file(pipe).unwrap();
     }

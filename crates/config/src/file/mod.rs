@@ -7,22 +7,22 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::dialect::Remark;
+use self::dialect::IgnoredKey;
 pub(crate) use self::dialect::containers;
-pub(crate) use self::load::{Chosen, load};
-use crate::de::{self, Fault};
+pub(crate) use self::load::{FileOrigin, load};
+use crate::de::{self, DecodeError};
 use crate::find;
-use crate::limits::{MOST_CONFIG_BYTES, MOST_SERVERS};
-use crate::near::nearest;
-use crate::node::{Entry, Node};
-use crate::place::Place;
-use crate::problem::{ConfigError, Problem};
-use crate::section::Section;
+use crate::limits::{MAX_CONFIG_BYTES, MAX_SERVERS};
+use crate::node::{ConfigNode, TableEntry};
+use crate::problem::{ConfigError, ConfigProblem};
+use crate::section::ConfigSection;
 use crate::server::{self, ServerConfig};
-use crate::syntax::{self, Format};
-use crate::variables::{Expander, Variables};
+use crate::source_position::SourcePosition;
+use crate::suggestion::nearest;
+use crate::syntax::{self, ConfigFormat};
+use crate::variables::{ConfigVariables, VariableExpander};
 
-/// The tables of `trunkline.toml`. Those beside `servers` belong to other rooms, which read them as a [`Section`].
+/// The tables of `trunkline.toml`. Those beside `servers` belong to other rooms, which read them as a [`ConfigSection`].
 pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit"];
 
 /// A configuration file that was read, and is TOML or JSON.
@@ -30,14 +30,14 @@ pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "s
 /// Servers and sections are looked at when they are asked for, so that a mistake in one that nobody needs is in nobody's
 /// way; [`ConfigFile::servers`] looks at all of them.
 #[derive(Clone, Debug)]
-pub struct ConfigFile(Arc<Contents>);
+pub struct ConfigFile(Arc<FileContents>);
 
-pub(crate) struct Contents {
+pub(crate) struct FileContents {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    pub(crate) root: Node,
-    pub(crate) format: Format,
-    pub(crate) variables: Variables,
+    pub(crate) root: ConfigNode,
+    pub(crate) format: ConfigFormat,
+    pub(crate) variables: ConfigVariables,
 }
 
 impl ConfigFile {
@@ -46,15 +46,15 @@ impl ConfigFile {
     /// # Errors
     /// It cannot be read, others can write to it, it is too long, it is neither TOML nor JSON as its name says, or it has a
     /// section that there is not.
-    pub fn open(path: impl AsRef<Path>, variables: Variables) -> Result<Self, ConfigError> {
-        Self::load(path.as_ref(), variables, MOST_CONFIG_BYTES, Chosen::Named)
+    pub fn open(path: impl AsRef<Path>, variables: ConfigVariables) -> Result<Self, ConfigError> {
+        Self::load(path.as_ref(), variables, MAX_CONFIG_BYTES, FileOrigin::Named)
     }
 
     pub(crate) fn load(
         path: &Path,
-        variables: Variables,
+        variables: ConfigVariables,
         most: u64,
-        chosen: Chosen,
+        chosen: FileOrigin,
     ) -> Result<Self, ConfigError> {
         let text = load(path, most, chosen)?;
         Self::parse(path, &text, variables)
@@ -64,40 +64,45 @@ impl ConfigFile {
     ///
     /// # Errors
     /// As those of [`ConfigFile::open`] that are about what is written.
-    pub fn parse(path: impl Into<PathBuf>, text: &str, variables: Variables) -> Result<Self, ConfigError> {
+    pub fn parse(
+        path: impl Into<PathBuf>,
+        text: &str,
+        variables: ConfigVariables,
+    ) -> Result<Self, ConfigError> {
         let path = path.into();
-        let format = Format::of(&path);
+        let format = ConfigFormat::of(&path);
         let text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
-        let root = syntax::parse(format, &text)
-            .map_err(|error| Problem::new(&path, error.message).at(Place::of(&text, error.span.start)))?;
-        let file = Self(Arc::new(Contents { path, text, root, format, variables }));
+        let root = syntax::parse(format, &text).map_err(|error| {
+            ConfigProblem::new(&path, error.message).at(SourcePosition::from_offset(&text, error.span.start))
+        })?;
+        let file = Self(Arc::new(FileContents { path, text, root, format, variables }));
         file.check_root()?;
         Ok(file)
     }
 
-    /// Reads the file that applies in a folder, if there is one; see [`find::IN_FOLDER`](crate::find::IN_FOLDER).
+    /// Reads the file that applies in a folder, if there is one; see [`find::FOLDER_FILE_NAMES`](crate::find::FOLDER_FILE_NAMES).
     ///
     /// # Errors
     /// As those of [`ConfigFile::open`]. Here a file of another user is refused even if we are the superuser.
-    pub fn find(folder: impl AsRef<Path>, variables: Variables) -> Result<Option<Self>, ConfigError> {
-        let found = find::in_folder(folder.as_ref());
-        found.map(|path| Self::open_found(path, variables)).transpose()
+    pub fn find(folder: impl AsRef<Path>, variables: ConfigVariables) -> Result<Option<Self>, ConfigError> {
+        let found = find::find_in_folder(folder.as_ref());
+        found.map(|path| Self::open_discovered(path, variables)).transpose()
     }
 
     /// Reads a file that was found before, and that nobody named.
     ///
     /// # Errors
     /// As those of [`ConfigFile::find`].
-    pub fn open_found(path: impl AsRef<Path>, variables: Variables) -> Result<Self, ConfigError> {
-        Self::load(path.as_ref(), variables, MOST_CONFIG_BYTES, Chosen::Found)
+    pub fn open_discovered(path: impl AsRef<Path>, variables: ConfigVariables) -> Result<Self, ConfigError> {
+        Self::load(path.as_ref(), variables, MAX_CONFIG_BYTES, FileOrigin::Discovered)
     }
 
     /// Returns what Claude Code keeps in its own file for one folder, as if it were a file of its own.
-    pub fn of_project(&self, folder: &Path) -> Option<Self> {
+    pub fn for_project(&self, folder: &Path) -> Option<Self> {
         let root = self.0.root.at(&["projects", folder.to_str()?])?.clone();
-        let Contents { path, text, format, variables, .. } = &*self.0;
+        let FileContents { path, text, format, variables, .. } = &*self.0;
         let (path, text, format, variables) = (path.clone(), text.clone(), *format, variables.clone());
-        let project = Self(Arc::new(Contents { path, text, root, format, variables }));
+        let project = Self(Arc::new(FileContents { path, text, root, format, variables }));
         project.check_root().is_ok().then_some(project)
     }
 
@@ -107,7 +112,7 @@ impl ConfigFile {
     }
 
     /// Returns what it is written in.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> ConfigFormat {
         self.0.format
     }
 
@@ -116,12 +121,12 @@ impl ConfigFile {
         &self.0.text
     }
 
-    pub(crate) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &ConfigNode {
         &self.0.root
     }
 
     /// Returns the names of its servers, in the order of the file.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn server_names(&self) -> Vec<&str> {
         self.server_entries().map(|entry| &*entry.key).collect()
     }
 
@@ -137,17 +142,17 @@ impl ConfigFile {
     }
 
     /// Reads all servers, the disabled ones among them, in the order of the file. A disabled one may have variables without a
-    /// value; [`ServerConfig::unset`] says so.
+    /// value; [`ServerConfig::unset_variable`] says so.
     ///
     /// # Errors
     /// Everything that is wrong with any of them.
     pub fn servers(&self) -> Result<Vec<ServerConfig>, ConfigError> {
-        let (servers, problems) = self.each_server();
+        let (servers, problems) = self.servers_and_problems();
         ConfigError::of(problems).map_or(Ok(servers), Err)
     }
 
     /// Reads all servers that are as they should be, and says of the others what is wrong.
-    pub fn each_server(&self) -> (Vec<ServerConfig>, Vec<Problem>) {
+    pub fn servers_and_problems(&self) -> (Vec<ServerConfig>, Vec<ConfigProblem>) {
         let expander = self.expander();
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
         for entry in self.server_entries() {
@@ -160,60 +165,68 @@ impl ConfigFile {
     }
 
     /// Returns a table that belongs to another room, if the file has it. A client's `mcp.json` has none.
-    pub fn section(&self, name: &str) -> Option<Section> {
-        let has = self.0.format == Format::Toml && self.0.root.get(name).is_some();
-        has.then(|| Section::new(Arc::clone(&self.0), vec![name.to_owned()]))
+    pub fn section(&self, name: &str) -> Option<ConfigSection> {
+        let has = self.0.format == ConfigFormat::Toml && self.0.root.get(name).is_some();
+        has.then(|| ConfigSection::new(Arc::clone(&self.0), vec![name.to_owned()]))
     }
 
     /// Says what in the file has no effect here, each with its place: what only other clients know, and what only earlier
     /// versions knew.
-    pub fn notes(&self) -> Vec<Problem> {
-        let (mut remarks, of_server): (_, fn(&str, &Node) -> Vec<Remark>) = match self.0.format {
-            Format::Toml => (Vec::new(), dialect::remarks_on_server),
-            Format::Json => {
-                (dialect::remarks_on_root(&self.0.root), |name, server| dialect::normalized(name, server).1)
+    pub fn warnings(&self) -> Vec<ConfigProblem> {
+        let (mut remarks, of_server): (_, fn(&str, &ConfigNode) -> Vec<IgnoredKey>) = match self.0.format {
+            ConfigFormat::Toml => (Vec::new(), dialect::ignored_server_keys),
+            ConfigFormat::Json => {
+                (dialect::ignored_root_keys(&self.0.root), |name, server| dialect::normalized(name, server).1)
             }
         };
         remarks.extend(self.server_entries().flat_map(|entry| of_server(&entry.key, &entry.value)));
         remarks.sort_by_key(|remark| remark.offset);
-        remarks.into_iter().map(|remark| self.note(remark)).collect()
+        remarks.into_iter().map(|remark| self.warning(remark)).collect()
     }
 
-    fn note(&self, remark: Remark) -> Problem {
-        let note = self.problem_at(remark.offset, remark.what).key(remark.key);
+    fn warning(&self, remark: IgnoredKey) -> ConfigProblem {
+        let note = self.problem_at(remark.offset, remark.reason).key(remark.key);
         match remark.server {
             Some(server) => note.server(server),
             None => note,
         }
     }
 
-    fn server_entries(&self) -> impl Iterator<Item = &Entry> {
+    fn server_entries(&self) -> impl Iterator<Item = &TableEntry> {
         let root = &self.0.root;
         let (toml, json) = match self.0.format {
-            Format::Toml => (root.entry("servers"), None),
-            Format::Json => (None, Some(containers(root))),
+            ConfigFormat::Toml => (root.entry("servers"), None),
+            ConfigFormat::Json => (None, Some(containers(root))),
         };
         let tables = toml.into_iter().chain(json.into_iter().flatten());
         tables.flat_map(|table| table.value.entries().unwrap_or_default())
     }
 
     /// Reads a server as one of many: what one that is switched off would need is in nobody's way.
-    fn read_listed(&self, entry: &Entry, expander: &Expander<'_>) -> Result<ServerConfig, Problem> {
+    fn read_listed(
+        &self,
+        entry: &TableEntry,
+        expander: &VariableExpander<'_>,
+    ) -> Result<ServerConfig, ConfigProblem> {
         drop(expander.take_unset());
         let read = self.read_server(entry, expander);
         let (true, Some(unset)) = (read.is_err(), expander.take_unset()) else { return read };
-        let kept = Variables::kept();
+        let kept = ConfigVariables::unexpanded();
         match self.read_server(entry, &self.0.expander_of(&kept)) {
-            Ok(server) if !server.enabled => Ok(ServerConfig { unset: Some(unset), ..server }),
+            Ok(server) if !server.enabled => Ok(ServerConfig { unset_variable: Some(unset), ..server }),
             _ => read,
         }
     }
 
-    fn read_server(&self, entry: &Entry, expander: &Expander<'_>) -> Result<ServerConfig, Problem> {
+    fn read_server(
+        &self,
+        entry: &TableEntry,
+        expander: &VariableExpander<'_>,
+    ) -> Result<ServerConfig, ConfigProblem> {
         let folder = self.0.folder();
         let read = match self.0.format {
-            Format::Toml => server::read(&entry.key, &entry.value, folder, expander),
-            Format::Json => {
+            ConfigFormat::Toml => server::read(&entry.key, &entry.value, folder, expander),
+            ConfigFormat::Json => {
                 let (node, _) = dialect::normalized(&entry.key, &entry.value);
                 server::read(&entry.key, &node, folder, expander)
             }
@@ -221,14 +234,14 @@ impl ConfigFile {
         read.map_err(|fault| self.0.problem(&fault, &[]).server(&entry.key))
     }
 
-    pub(crate) fn unknown_server(&self, name: &str) -> Problem {
-        let names = self.names();
+    pub(crate) fn unknown_server(&self, name: &str) -> ConfigProblem {
+        let names = self.server_names();
         let what = match nearest(name, names.iter().copied()) {
             Some(near) => format!("has no server `{name}`; did you mean `{near}`?"),
             None if names.is_empty() => format!("has no server `{name}`; it has none at all"),
             None => format!("has no server `{name}`; it has `{}`", names.join("`, `")),
         };
-        Problem::new(&self.0.path, what)
+        ConfigProblem::new(&self.0.path, what)
     }
 
     /// Checks what is wrong whatever of the file is needed.
@@ -236,22 +249,22 @@ impl ConfigFile {
         let root = &self.0.root;
         let Some(entries) = root.entries() else {
             return Err(self
-                .problem_at(root.span.start, format!("it is {}, and has to be an object", root.described()))
+                .problem_at(root.span.start, format!("it is {}, and has to be an object", root.kind_name()))
                 .into());
         };
-        let tables: Vec<&Entry> = match self.0.format {
-            Format::Toml => {
+        let tables: Vec<&TableEntry> = match self.0.format {
+            ConfigFormat::Toml => {
                 if let Some(unknown) = entries.iter().find(|entry| !SECTIONS.contains(&&*entry.key)) {
                     let what = de::unknown_key(&unknown.key, SECTIONS.iter().copied());
                     return Err(self.problem_at(unknown.key_span.start, what).key(&*unknown.key).into());
                 }
                 entries.iter().collect()
             }
-            Format::Json => containers(root).collect(),
+            ConfigFormat::Json => containers(root).collect(),
         };
         for table in tables {
             if table.value.entries().is_none() {
-                let what = format!("it is {}, and has to be a table", table.value.described());
+                let what = format!("it is {}, and has to be a table", table.value.kind_name());
                 return Err(self.problem_at(table.value.span.start, what).key(&*table.key).into());
             }
         }
@@ -267,33 +280,33 @@ impl ConfigFile {
                 return Err(self.problem_at(entry.key_span.start, what).server(&*entry.key).into());
             }
         }
-        if seen.len() > MOST_SERVERS {
-            let what = format!("has {} servers; at most {MOST_SERVERS} are possible", seen.len());
-            return Err(Problem::new(&self.0.path, what).into());
+        if seen.len() > MAX_SERVERS {
+            let what = format!("has {} servers; at most {MAX_SERVERS} are possible", seen.len());
+            return Err(ConfigProblem::new(&self.0.path, what).into());
         }
         Ok(())
     }
 
-    fn problem_at(&self, offset: usize, what: String) -> Problem {
-        Problem::new(&self.0.path, what).at(Place::of(&self.0.text, offset))
+    fn problem_at(&self, offset: usize, what: String) -> ConfigProblem {
+        ConfigProblem::new(&self.0.path, what).at(SourcePosition::from_offset(&self.0.text, offset))
     }
 
-    fn expander(&self) -> Expander<'_> {
+    fn expander(&self) -> VariableExpander<'_> {
         self.0.expander()
     }
 }
 
 /// Leaves out what is written, in which there may be secrets.
-impl fmt::Debug for Contents {
+impl fmt::Debug for FileContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Contents")
+        f.debug_struct("FileContents")
             .field("path", &self.path)
             .field("format", &self.format)
             .finish_non_exhaustive()
     }
 }
 
-impl Contents {
+impl FileContents {
     /// Returns the folder that the file is about: where it is, or for a client's own folder in a project, the project.
     fn folder(&self) -> &Path {
         let folder = self.path.parent().unwrap_or(Path::new(""));
@@ -301,25 +314,25 @@ impl Contents {
         if folder.file_name().is_some_and(of_client) { folder.parent().unwrap_or(folder) } else { folder }
     }
 
-    pub(crate) fn expander(&self) -> Expander<'_> {
+    pub(crate) fn expander(&self) -> VariableExpander<'_> {
         self.expander_of(&self.variables)
     }
 
-    fn expander_of<'v>(&self, variables: &'v Variables) -> Expander<'v> {
-        let workspace = (self.format == Format::Json).then(|| {
+    fn expander_of<'v>(&self, variables: &'v ConfigVariables) -> VariableExpander<'v> {
+        let workspace = (self.format == ConfigFormat::Json).then(|| {
             let folder = self.folder();
             std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
         });
-        Expander::new(variables, workspace)
+        VariableExpander::new(variables, workspace)
     }
 
     /// Makes a problem of a fault below some keys.
-    pub(crate) fn problem(&self, fault: &Fault, above: &[String]) -> Problem {
+    pub(crate) fn problem(&self, fault: &DecodeError, above: &[String]) -> ConfigProblem {
         let keys: Vec<String> =
             above.iter().cloned().chain(Some(fault.key()).filter(|key| !key.is_empty())).collect();
-        let problem = Problem::new(&self.path, fault.message.clone()).key(keys.join("."));
+        let problem = ConfigProblem::new(&self.path, fault.message.clone()).key(keys.join("."));
         match &fault.span {
-            Some(span) => problem.at(Place::of(&self.text, span.start)),
+            Some(span) => problem.at(SourcePosition::from_offset(&self.text, span.start)),
             None => problem,
         }
     }

@@ -1,18 +1,18 @@
 use std::path::{Path, PathBuf};
 
-use super::client::Client;
-use super::places::Places;
+use super::client_app::ClientApp;
+use super::user_directories::UserDirectories;
 use crate::file::ConfigFile;
-use crate::limits::MOST_CLIENT_BYTES;
-use crate::near::nearest;
+use crate::limits::MAX_CLIENT_BYTES;
 use crate::problem::ConfigError;
 use crate::server::ServerConfig;
-use crate::variables::Variables;
+use crate::suggestion::nearest;
+use crate::variables::ConfigVariables;
 
 /// A server that was found by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct FoundServer {
     /// The server.
     pub server: ServerConfig,
     /// The file that has it.
@@ -27,7 +27,7 @@ pub enum LookupError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No file has it.
-    #[error("no server is configured by the name `{name}`{}", instead(name, known))]
+    #[error("no server is configured by the name `{name}`{}", suggestion(name, known))]
     Unknown {
         /// The name that was looked for.
         name: String,
@@ -37,7 +37,7 @@ pub enum LookupError {
 }
 
 /// Says which name may have been meant.
-fn instead(name: &str, known: &[String]) -> String {
+fn suggestion(name: &str, known: &[String]) -> String {
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("; did you mean `{near}`?"),
         None if known.is_empty() => "; no file with servers was found here".to_owned(),
@@ -52,42 +52,45 @@ fn instead(name: &str, known: &[String]) -> String {
 ///
 /// # Errors
 /// No file has it, or what the file says of it makes no sense.
-pub fn look_up(name: &str, file: Option<&Path>) -> Result<Found, LookupError> {
+pub fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, LookupError> {
     match file {
-        Some(path) => choose(name, &[ConfigFile::open(path, Variables::of_process())?]),
+        Some(path) => choose(name, &[ConfigFile::open(path, ConfigVariables::from_environment())?]),
         None => {
             let folder = std::env::current_dir().ok();
-            choose(name, &usual_files(folder.as_deref(), Places::of_process().as_ref())?)
+            choose(name, &default_files(folder.as_deref(), UserDirectories::from_environment().as_ref())?)
         }
     }
 }
 
 /// Reads the files in which names are looked up by default; those that come first have precedence.
-fn usual_files(folder: Option<&Path>, places: Option<&Places>) -> Result<Vec<ConfigFile>, ConfigError> {
+fn default_files(
+    folder: Option<&Path>,
+    places: Option<&UserDirectories>,
+) -> Result<Vec<ConfigFile>, ConfigError> {
     let mut files = Vec::new();
     if let Some(folder) = folder {
         // A file of this folder that is wrong is probably the one that has the name.
-        files.extend(ConfigFile::find(folder, Variables::of_process())?);
+        files.extend(ConfigFile::find(folder, ConfigVariables::from_environment())?);
     }
     let of_clients = places
         .into_iter()
-        .flat_map(|places| Client::ALL.into_iter().flat_map(move |client| client.files(places, folder)));
+        .flat_map(|places| ClientApp::ALL.into_iter().flat_map(move |client| client.files(places, folder)));
     for (path, chosen) in of_clients {
         // What a client keeps is its own business; a file that cannot be used is as good as none.
-        let read = ConfigFile::load(&path, Variables::of_process(), MOST_CLIENT_BYTES, chosen);
+        let read = ConfigFile::load(&path, ConfigVariables::from_environment(), MAX_CLIENT_BYTES, chosen);
         let Ok(file) = read else { continue };
-        files.extend(folder.and_then(|folder| file.of_project(folder)));
+        files.extend(folder.and_then(|folder| file.for_project(folder)));
         files.push(file);
     }
     Ok(files)
 }
 
-fn choose(name: &str, files: &[ConfigFile]) -> Result<Found, LookupError> {
-    match files.iter().find(|file| file.names().contains(&name)) {
-        Some(file) => Ok(Found { server: file.server(name)?, file: file.path().to_owned() }),
+fn choose(name: &str, files: &[ConfigFile]) -> Result<FoundServer, LookupError> {
+    match files.iter().find(|file| file.server_names().contains(&name)) {
+        Some(file) => Ok(FoundServer { server: file.server(name)?, file: file.path().to_owned() }),
         None => {
             let mut known: Vec<String> = Vec::new();
-            for name in files.iter().flat_map(ConfigFile::names) {
+            for name in files.iter().flat_map(ConfigFile::server_names) {
                 if !known.iter().any(|known| known == name) {
                     known.push(name.to_owned());
                 }
@@ -102,7 +105,7 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> ConfigFile {
-        ConfigFile::parse("mcp.json", text, Variables::given([("", ""); 0])).unwrap()
+        ConfigFile::parse("mcp.json", text, ConfigVariables::fixed([("", ""); 0])).unwrap()
     }
 
     #[test]
@@ -123,7 +126,7 @@ mod tests {
         let first = file(r#"{"mcpServers":{"a":{"command":"first"}}}"#);
         let second = file(r#"{"mcpServers":{"a":{"command":"second"},"b":{"url":"ftp://x"}}}"#);
         let found = choose("a", &[first.clone(), second.clone()]).unwrap();
-        assert!(format!("{:?}", found.server.reach).contains("first"));
+        assert!(format!("{:?}", found.server.location).contains("first"));
         let wrong = choose("b", &[first, second]).unwrap_err();
         assert!(matches!(wrong, LookupError::Config(_)), "{wrong}");
     }

@@ -15,14 +15,14 @@ pub struct ServerNameError;
 
 impl ServerName {
     /// The most characters that a name may have.
-    pub const MOST_CHARACTERS: usize = 64;
+    pub const MAX_CHARACTERS: usize = 64;
 
     /// Reads a name.
     ///
     /// # Errors
     /// The text is empty, too long, or has characters that would not print.
     pub fn parse(text: &str) -> Result<Self, ServerNameError> {
-        let fits = (1..=Self::MOST_CHARACTERS).contains(&text.chars().count());
+        let fits = (1..=Self::MAX_CHARACTERS).contains(&text.chars().count());
         let prints = text.trim() == text && !text.chars().any(char::is_control);
         if fits && prints { Ok(Self(text.into())) } else { Err(ServerNameError) }
     }

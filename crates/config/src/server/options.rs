@@ -4,7 +4,7 @@ use serde::Deserialize;
 /// Who shares one connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Share {
+pub enum ConnectionSharing {
     /// The callers of one principal whose clients can do the same and have the same roots. The default.
     #[default]
     Principal,
@@ -16,7 +16,7 @@ pub enum Share {
     All,
 }
 
-impl Share {
+impl ConnectionSharing {
     /// Returns it as a configuration has it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Share {
 /// When a server is started or connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Start {
+pub enum StartMode {
     /// When it is first needed. The default.
     #[default]
     Lazy,
@@ -39,7 +39,7 @@ pub enum Start {
     Eager,
 }
 
-impl Start {
+impl StartMode {
     /// Returns it as a configuration has it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -117,7 +117,7 @@ impl ProtocolRevision {
 /// How a server that has an address is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Wire {
+pub enum RemoteTransport {
     /// Whatever it turns out to speak. The default.
     #[default]
     Auto,
@@ -131,7 +131,7 @@ pub enum Wire {
     WebSocket,
 }
 
-impl Wire {
+impl RemoteTransport {
     /// Returns it as a configuration has it.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -6,14 +6,14 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::options::{ProtocolEra, ProtocolRevision, Share, Start, Wire};
-use super::reach::{Endpoint, Program, Reach, address_mistake};
+use super::location::{LocalProgram, RemoteEndpoint, ServerLocation, check_address};
+use super::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};
 use super::{ServerConfig, ServerName, ToolRules};
-use crate::de::{self, Fault};
-use crate::duration::Length;
-use crate::node::{Kind, Node};
-use crate::text::Text;
-use crate::variables::Expander;
+use crate::de::{self, DecodeError};
+use crate::duration::ConfigDuration;
+use crate::node::{ConfigNode, NodeKind};
+use crate::text::ConfigText;
+use crate::variables::VariableExpander;
 
 /// One server of `trunkline.toml`. It has either a `command` or a `url`.
 #[derive(Deserialize, JsonSchema)]
@@ -21,31 +21,31 @@ use crate::variables::Expander;
 #[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["url"] }]))]
 pub(crate) struct ServerTable {
     /// The program to start.
-    command: Option<Text>,
+    command: Option<ConfigText>,
     /// The arguments of the program.
-    args: Vec<Text>,
+    args: Vec<ConfigText>,
     /// Environment variables of the program.
-    env: BTreeMap<String, Text>,
+    env: BTreeMap<String, ConfigText>,
     /// The folder in which the program runs, counted from that of this file.
-    cwd: Option<Text>,
+    cwd: Option<ConfigText>,
     /// The address of a server that runs already.
-    url: Option<Text>,
+    url: Option<ConfigText>,
     /// Headers to send with every request to the address.
-    headers: BTreeMap<String, Text>,
+    headers: BTreeMap<String, ConfigText>,
     /// How the address is spoken to.
-    transport: Wire,
+    transport: RemoteTransport,
     /// Whether the tools of this server are offered.
     enabled: bool,
     /// Whether nothing is served without this server.
     required: bool,
     /// How long a call may take, such as "30s".
-    timeout: Option<Length>,
+    timeout: Option<ConfigDuration>,
     /// When the server is started.
-    start: Start,
+    start: StartMode,
     /// How long the server may be unused before it is stopped, such as "10m".
-    idle: Option<Length>,
+    idle: Option<ConfigDuration>,
     /// Who shares one connection to the server.
-    share: Share,
+    share: ConnectionSharing,
     /// The era in which the server is spoken to, where it has both; by default that of the client.
     era: Option<ProtocolEra>,
     /// The revision in which the server is spoken to, and no other.
@@ -63,13 +63,13 @@ impl Default for ServerTable {
             cwd: None,
             url: None,
             headers: BTreeMap::new(),
-            transport: Wire::default(),
+            transport: RemoteTransport::default(),
             enabled: true,
             required: false,
             timeout: None,
-            start: Start::default(),
+            start: StartMode::default(),
             idle: None,
-            share: Share::default(),
+            share: ConnectionSharing::default(),
             era: None,
             revision: None,
             tools: ToolRules::default(),
@@ -98,31 +98,34 @@ pub(crate) const KEYS: &[&str] = &[
 ];
 
 /// Keys that earlier versions had, each with what to say about it. They are accepted and have no effect.
-const REMOVED: &[(&str, &str)] = &[(
+const OBSOLETE_KEYS: &[(&str, &str)] = &[(
     "attribution",
     "has no effect any more and can be removed: a question always reaches the client whose call caused it",
 )];
 
 /// Says why a key of a server has no effect, if it is one that earlier versions had.
-pub(crate) fn without_effect(key: &str) -> Option<&'static str> {
-    REMOVED.iter().find(|(removed, _)| *removed == key).map(|(_, what)| *what)
+pub(crate) fn obsolete_key_reason(key: &str) -> Option<&'static str> {
+    OBSOLETE_KEYS.iter().find(|(removed, _)| *removed == key).map(|(_, what)| *what)
 }
 
 /// Reads one server; the node is its table.
 pub(crate) fn read(
     name: &str,
-    node: &Node,
+    node: &ConfigNode,
     base: &Path,
-    expander: &Expander<'_>,
-) -> Result<ServerConfig, Fault> {
-    let name = ServerName::parse(name).map_err(|error| Fault::new(error.to_string()).placed(&node.span))?;
-    let table: ServerTable = de::read(&current(node), expander)?;
+    expander: &VariableExpander<'_>,
+) -> Result<ServerConfig, DecodeError> {
+    let name =
+        ServerName::parse(name).map_err(|error| DecodeError::new(error.to_string()).with_span(&node.span))?;
+    let table: ServerTable = de::read(&without_obsolete_keys(node), expander)?;
     // Keys are known to be there or not by the node; a mistake in one is placed where it stands.
     let wrong = |keys: &[&str], what: &str| {
         let place = node.at(keys).map_or(&node.span, |value| &value.span);
-        keys.iter().rev().fold(Fault::new(what.to_owned()).placed(place), |fault, key| fault.within(key))
+        keys.iter()
+            .rev()
+            .fold(DecodeError::new(what.to_owned()).with_span(place), |fault, key| fault.within(key))
     };
-    if let Some((keys, what)) = table.tools.mistake() {
+    if let Some((keys, what)) = table.tools.find_invalid_rule() {
         return Err(wrong(&["tools", keys[0], keys[1]], &what));
     }
     if let (Some(era), Some(revision)) = (table.era, table.revision)
@@ -149,10 +152,15 @@ pub(crate) fn read(
                     ));
                 }
             }
-            let program =
-                Program { command, args: table.args, env: table.env, cwd: table.cwd, base: base.to_owned() };
+            let program = LocalProgram {
+                command,
+                args: table.args,
+                env: table.env,
+                cwd: table.cwd,
+                base: base.to_owned(),
+            };
             check_program(&program, &wrong)?;
-            Reach::Program(program)
+            ServerLocation::Program(program)
         }
         (None, Some(url)) => {
             for key in ["args", "env", "cwd"] {
@@ -163,9 +171,9 @@ pub(crate) fn read(
                     ));
                 }
             }
-            let mut endpoint = Endpoint { url, headers: table.headers, wire: table.transport };
+            let mut endpoint = RemoteEndpoint { url, headers: table.headers, transport: table.transport };
             check_endpoint(&mut endpoint, expander, &wrong)?;
-            Reach::Endpoint(endpoint)
+            ServerLocation::Endpoint(endpoint)
         }
     };
     Ok(ServerConfig {
@@ -174,7 +182,7 @@ pub(crate) fn read(
         timeout: table.timeout.map(|length| length.0),
         start: table.start,
         idle: table.idle.map(|length| length.0),
-        share: table.share,
+        sharing: table.share,
         era: table.era,
         revision: table.revision,
         tools: table.tools,
@@ -183,18 +191,21 @@ pub(crate) fn read(
 }
 
 /// Leaves out the keys that have no effect any more.
-fn current(node: &Node) -> Node {
+fn without_obsolete_keys(node: &ConfigNode) -> ConfigNode {
     let mut node = node.clone();
-    if let Kind::Table(entries) = &mut node.kind {
-        entries.retain(|entry| without_effect(&entry.key).is_none());
+    if let NodeKind::Table(entries) = &mut node.kind {
+        entries.retain(|entry| obsolete_key_reason(&entry.key).is_none());
     }
     node
 }
 
 /// Refuses what no program can be started with. The system ends every text of these at a NUL.
-fn check_program(program: &Program, wrong: &dyn Fn(&[&str], &str) -> Fault) -> Result<(), Fault> {
+fn check_program(
+    program: &LocalProgram,
+    wrong: &dyn Fn(&[&str], &str) -> DecodeError,
+) -> Result<(), DecodeError> {
     const NUL: &str = "it has a NUL character in it";
-    let has_nul = |text: &Text| text.expose().contains('\0');
+    let has_nul = |text: &ConfigText| text.expose().contains('\0');
     if program.command.expose().trim().is_empty() {
         return Err(wrong(&["command"], "it is empty"));
     }
@@ -219,20 +230,20 @@ fn check_program(program: &Program, wrong: &dyn Fn(&[&str], &str) -> Fault) -> R
 }
 
 fn check_endpoint(
-    endpoint: &mut Endpoint,
-    expander: &Expander<'_>,
-    wrong: &dyn Fn(&[&str], &str) -> Fault,
-) -> Result<(), Fault> {
+    endpoint: &mut RemoteEndpoint,
+    expander: &VariableExpander<'_>,
+    wrong: &dyn Fn(&[&str], &str) -> DecodeError,
+) -> Result<(), DecodeError> {
     // With variables left as they are, an address may not be one yet.
-    let is_open = expander.keeps() && endpoint.url.as_written().contains("${");
-    if let Some(what) = address_mistake(endpoint.url.expose()).filter(|_| !is_open) {
+    let is_open = expander.is_disabled() && endpoint.url.as_written().contains("${");
+    if let Some(what) = check_address(endpoint.url.expose()).filter(|_| !is_open) {
         return Err(wrong(&["url"], what));
     }
     let is_websocket = endpoint.url.expose().get(..2).is_some_and(|start| start.eq_ignore_ascii_case("ws"));
-    let fits = match endpoint.wire {
-        Wire::Auto => true,
-        Wire::Http | Wire::Sse => !is_websocket,
-        Wire::WebSocket => is_websocket,
+    let fits = match endpoint.transport {
+        RemoteTransport::Auto => true,
+        RemoteTransport::Http | RemoteTransport::Sse => !is_websocket,
+        RemoteTransport::WebSocket => is_websocket,
     };
     if !fits && !is_open {
         return Err(wrong(&["transport"], "the address is of another transport"));

@@ -13,10 +13,10 @@ use serde::Deserialize;
 pub struct ToolRules {
     /// Patterns of the tools to offer; without any, all are.
     #[serde(default)]
-    pub allow: Vec<Pattern>,
+    pub allow: Vec<NamePattern>,
     /// Patterns of the tools not to offer, whatever is allowed.
     #[serde(default)]
-    pub deny: Vec<Pattern>,
+    pub deny: Vec<NamePattern>,
     /// New names for tools.
     #[serde(default)]
     pub rename: BTreeMap<String, String>,
@@ -38,13 +38,13 @@ impl fmt::Debug for ToolRules {
 
 impl ToolRules {
     /// Tells whether a tool is offered.
-    pub fn offers(&self, tool: &str) -> bool {
-        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(tool));
+    pub fn allows(&self, tool: &str) -> bool {
+        let any = |patterns: &[NamePattern]| patterns.iter().any(|pattern| pattern.matches(tool));
         !any(&self.deny) && (self.allow.is_empty() || any(&self.allow))
     }
 
     /// Returns the name under which a tool is offered.
-    pub fn name_of<'a>(&'a self, tool: &'a str) -> &'a str {
+    pub fn exposed_name<'a>(&'a self, tool: &'a str) -> &'a str {
         self.rename.get(tool).map_or(tool, String::as_str)
     }
 
@@ -59,7 +59,7 @@ impl ToolRules {
     }
 
     /// Finds a rule that makes no sense: its key, and what is wrong.
-    pub(crate) fn mistake(&self) -> Option<([&str; 2], String)> {
+    pub(crate) fn find_invalid_rule(&self) -> Option<([&str; 2], String)> {
         let mut taken = BTreeMap::new();
         for (old, new) in &self.rename {
             let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -78,9 +78,9 @@ impl ToolRules {
 /// A pattern for names: `*` stands for any characters, `?` for one, and everything else for itself.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Pattern(String);
+pub struct NamePattern(String);
 
-impl Pattern {
+impl NamePattern {
     /// Makes a pattern; every text is one.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -115,7 +115,7 @@ impl Pattern {
     }
 }
 
-impl fmt::Debug for Pattern {
+impl fmt::Debug for NamePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
     }
@@ -147,21 +147,21 @@ mod tests {
             ("[ab]", "a", false),
         ];
         for (pattern, name, matches) in table {
-            assert_eq!(Pattern::new(pattern).matches(name), matches, "{pattern} {name}");
+            assert_eq!(NamePattern::new(pattern).matches(name), matches, "{pattern} {name}");
         }
     }
 
     #[test]
     fn a_pattern_full_of_stars_is_no_way_to_stop_us() {
-        let pattern = Pattern::new("*a".repeat(64) + "b");
+        let pattern = NamePattern::new("*a".repeat(64) + "b");
         assert!(!pattern.matches(&"a".repeat(4096)));
     }
 
     #[test]
     fn denied_tools_are_never_offered_and_others_only_if_allowed() {
         let rules = |allow: &[&str], deny: &[&str]| ToolRules {
-            allow: allow.iter().map(|text| Pattern::new(*text)).collect(),
-            deny: deny.iter().map(|text| Pattern::new(*text)).collect(),
+            allow: allow.iter().map(|text| NamePattern::new(*text)).collect(),
+            deny: deny.iter().map(|text| NamePattern::new(*text)).collect(),
             ..ToolRules::default()
         };
         let table = [
@@ -173,7 +173,7 @@ mod tests {
             (rules(&["get_*"], &["get_secret"]), true),
         ];
         for (rules, offered) in table {
-            assert_eq!(rules.offers("get_issue"), offered, "{rules:?}");
+            assert_eq!(rules.allows("get_issue"), offered, "{rules:?}");
         }
     }
 }

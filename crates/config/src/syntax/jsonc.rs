@@ -3,7 +3,7 @@ use jsonc_parser::common::{Range as Place, Ranged as _};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::SyntaxError;
-use crate::node::{Entry, Kind, Node};
+use crate::node::{ConfigNode, NodeKind, TableEntry};
 
 /// What editors allow beyond JSON: comments and trailing commas. The rest that the parser would take is refused, since
 /// the client whose file it is would not read it.
@@ -21,7 +21,7 @@ const OPTIONS: ParseOptions = ParseOptions {
 };
 
 /// Reads JSON with comments. The parser itself limits how deep values nest.
-pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
+pub(super) fn parse(text: &str) -> Result<ConfigNode, SyntaxError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {
         let place = error.range();
         SyntaxError { span: place.start..place.end, message: error.kind().to_string() }
@@ -29,29 +29,31 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     match parsed.value {
         Some(value) => node(value),
         // A client that makes the file before it has anything to say leaves it empty.
-        None => Ok(Node { span: text.len()..text.len(), kind: Kind::Table(Vec::new()) }),
+        None => Ok(ConfigNode { span: text.len()..text.len(), kind: NodeKind::Table(Vec::new()) }),
     }
 }
 
-fn node(value: Value<'_>) -> Result<Node, SyntaxError> {
+fn node(value: Value<'_>) -> Result<ConfigNode, SyntaxError> {
     let span = span(&value.range());
     let kind = match value {
-        Value::NullKeyword(_) => Kind::Null,
-        Value::BooleanLit(literal) => Kind::Bool(literal.value),
+        Value::NullKeyword(_) => NodeKind::Null,
+        Value::BooleanLit(literal) => NodeKind::Bool(literal.value),
         Value::NumberLit(literal) => number(literal.value),
-        Value::StringLit(literal) => Kind::Text(literal.value.into_owned()),
-        Value::Array(array) => Kind::Array(array.elements.into_iter().map(node).collect::<Result<_, _>>()?),
-        Value::Object(object) => Kind::Table(members(object)?),
+        Value::StringLit(literal) => NodeKind::Text(literal.value.into_owned()),
+        Value::Array(array) => {
+            NodeKind::Array(array.elements.into_iter().map(node).collect::<Result<_, _>>()?)
+        }
+        Value::Object(object) => NodeKind::Table(members(object)?),
     };
-    Ok(Node { span, kind })
+    Ok(ConfigNode { span, kind })
 }
 
-fn number(text: &str) -> Kind {
-    text.parse().map_or_else(|_| Kind::Float(text.parse().unwrap_or(f64::NAN)), Kind::Integer)
+fn number(text: &str) -> NodeKind {
+    text.parse().map_or_else(|_| NodeKind::Float(text.parse().unwrap_or(f64::NAN)), NodeKind::Integer)
 }
 
 /// Reads the members of an object; of two that are equal some programs take the first and others the last.
-fn members(object: Object<'_>) -> Result<Vec<Entry>, SyntaxError> {
+fn members(object: Object<'_>) -> Result<Vec<TableEntry>, SyntaxError> {
     let mut seen = std::collections::HashSet::with_capacity(object.properties.len());
     let mut entries = Vec::with_capacity(object.properties.len());
     for property in object.properties {
@@ -61,7 +63,7 @@ fn members(object: Object<'_>) -> Result<Vec<Entry>, SyntaxError> {
             let message = format!("`{key}` stands twice in the same object");
             return Err(SyntaxError { span: key_span, message });
         }
-        entries.push(Entry { key, key_span, value: node(property.value)? });
+        entries.push(TableEntry { key, key_span, value: node(property.value)? });
     }
     Ok(entries)
 }

@@ -6,18 +6,18 @@ mod toml;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::node::Node;
+use crate::node::ConfigNode;
 
 /// The language that a configuration is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ConfigFormat {
     /// `trunkline.toml`, whose every key is ours.
     Toml,
     /// An `mcp.json` of any client: JSON with comments and trailing commas, and keys that are not ours.
     Json,
 }
 
-impl Format {
+impl ConfigFormat {
     /// Tells the language by the name of the file: TOML if it ends so, JSON otherwise.
     pub fn of(path: &Path) -> Self {
         if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) {
@@ -36,9 +36,9 @@ pub(crate) struct SyntaxError {
 }
 
 /// Reads a text without its byte order mark. Spans count from the same beginning.
-pub(crate) fn parse(format: Format, text: &str) -> Result<Node, SyntaxError> {
+pub(crate) fn parse(format: ConfigFormat, text: &str) -> Result<ConfigNode, SyntaxError> {
     match format {
-        Format::Toml => toml::parse(text),
-        Format::Json => jsonc::parse(text),
+        ConfigFormat::Toml => toml::parse(text),
+        ConfigFormat::Json => jsonc::parse(text),
     }
 }

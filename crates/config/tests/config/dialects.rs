@@ -1,4 +1,4 @@
-use trunkline_config::{ConfigFile, Reach, Text, Variables};
+use trunkline_config::{ConfigFile, ConfigText, ConfigVariables, ServerLocation};
 
 use super::support::{SAMPLES, read, sample, variables};
 
@@ -8,16 +8,21 @@ fn line(file: &ConfigFile, name: &str) -> String {
         Ok(server) => server,
         Err(error) => return format!("refused: {error}"),
     };
-    let texts = |texts: &std::collections::BTreeMap<String, Text>| {
+    let texts = |texts: &std::collections::BTreeMap<String, ConfigText>| {
         texts.iter().map(|(name, text)| format!("{name}={}", text.expose())).collect::<Vec<_>>().join(",")
     };
-    let reach = match &server.reach {
-        Reach::Program(program) => {
-            let args: Vec<&str> = program.args.iter().map(Text::expose).collect();
+    let reach = match &server.location {
+        ServerLocation::Program(program) => {
+            let args: Vec<&str> = program.args.iter().map(ConfigText::expose).collect();
             format!("{} {} [{}]", program.command.expose(), args.join(" "), texts(&program.env))
         }
-        Reach::Endpoint(endpoint) => {
-            format!("{} {} [{}]", endpoint.wire.as_str(), endpoint.url.expose(), texts(&endpoint.headers))
+        ServerLocation::Endpoint(endpoint) => {
+            format!(
+                "{} {} [{}]",
+                endpoint.transport.as_str(),
+                endpoint.url.expose(),
+                texts(&endpoint.headers)
+            )
         }
     };
     let state = if server.enabled { "" } else { " disabled" };
@@ -103,7 +108,7 @@ fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
         ("trunkline.toml", &[]),
     ];
     for (name, expected) in table {
-        let notes: Vec<String> = read(name).notes().iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = read(name).warnings().iter().map(ToString::to_string).collect();
         assert_eq!(notes, *expected, "{name}");
     }
 }
@@ -113,7 +118,7 @@ fn words_of_editors_stand_for_the_folder_of_the_project() {
     let text = r#"{"servers": {"a": {"command": "${workspaceFolder}/run", "cwd": "sub"}}}"#;
     for path in ["/shop/.vscode/mcp.json", "/shop/.cursor/mcp.json", "/shop/.mcp.json"] {
         let server = ConfigFile::parse(path, text, variables()).unwrap().server("a").unwrap();
-        let Reach::Program(program) = server.reach else { panic!("it has a command") };
+        let ServerLocation::Program(program) = server.location else { panic!("it has a command") };
         assert_eq!(program.command.expose(), "/shop/run", "{path}");
         assert_eq!(program.folder().unwrap(), std::path::Path::new("/shop/sub"), "{path}");
     }
@@ -126,11 +131,11 @@ fn our_own_keys_work_in_a_clients_file_as_well() {
         "tools": {"allow": ["get_*"], "rename": {"get_a": "a"}}}}}"#;
     let server = ConfigFile::parse("mcp.json", text, variables()).unwrap().server("a").unwrap();
     assert_eq!(server.timeout, Some(std::time::Duration::from_secs(30)));
-    assert_eq!(server.share, trunkline_config::Share::Call);
+    assert_eq!(server.sharing, trunkline_config::ConnectionSharing::Call);
     assert_eq!(server.era, Some(trunkline_config::ProtocolEra::Legacy));
     assert_eq!(server.revision, Some(trunkline_config::ProtocolRevision::V2025_06_18));
-    assert!(server.required && server.tools.offers("get_a") && !server.tools.offers("put_a"));
-    assert_eq!(server.tools.name_of("get_a"), "a");
+    assert!(server.required && server.tools.allows("get_a") && !server.tools.allows("put_a"));
+    assert_eq!(server.tools.exposed_name("get_a"), "a");
 }
 
 #[test]
@@ -139,8 +144,8 @@ fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
     let json = r#"{"mcpServers": {"a": {"command": "x", "attribution": "exact", "share": "session"}}}"#;
     for (name, text, place) in [("t.toml", toml, "3:1"), ("mcp.json", json, "1:39")] {
         let file = ConfigFile::parse(name, text, variables()).unwrap();
-        assert_eq!(file.server("a").unwrap().share, trunkline_config::Share::Session, "{name}");
-        let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
+        assert_eq!(file.server("a").unwrap().sharing, trunkline_config::ConnectionSharing::Session, "{name}");
+        let notes: Vec<String> = file.warnings().iter().map(ToString::to_string).collect();
         let expected = format!(
             "{name}:{place}: server `a`, key `attribution`: has no effect any more and can be removed: a question always \
              reaches the client whose call caused it"
@@ -152,18 +157,18 @@ fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
 #[test]
 fn a_files_servers_for_one_project_are_apart_from_the_others() {
     let file = read("claude.json");
-    assert_eq!(file.names(), ["memory"]);
-    let project = file.of_project(std::path::Path::new("/home/ann/shop")).unwrap();
-    assert_eq!(project.names(), ["postgres"]);
-    assert!(file.of_project(std::path::Path::new("/elsewhere")).is_none());
+    assert_eq!(file.server_names(), ["memory"]);
+    let project = file.for_project(std::path::Path::new("/home/ann/shop")).unwrap();
+    assert_eq!(project.server_names(), ["postgres"]);
+    assert!(file.for_project(std::path::Path::new("/elsewhere")).is_none());
 }
 
 #[test]
 fn no_sample_prints_a_secret_in_debug_output() {
     for name in SAMPLES {
         let file = read(name);
-        let (servers, problems) = file.each_server();
-        let shown = format!("{file:?} {servers:?} {servers:#?} {problems:?} {:?}", file.notes());
+        let (servers, problems) = file.servers_and_problems();
+        let shown = format!("{file:?} {servers:?} {servers:#?} {problems:?} {:?}", file.warnings());
         assert!(!shown.contains("canary"), "{name}: {shown}");
     }
 }
@@ -184,7 +189,7 @@ fn variables_can_stay_as_they_are_written() {
         ("cursor.mcp.json", "stripe", "npx -y @stripe/mcp --tools=all [STRIPE_SECRET_KEY=${STRIPE_KEY}]"),
     ];
     for (name, server, expected) in table {
-        let file = ConfigFile::parse(name, &sample(name), Variables::kept()).unwrap();
+        let file = ConfigFile::parse(name, &sample(name), ConfigVariables::unexpanded()).unwrap();
         assert_eq!(line(&file, server), expected, "{name} {server}");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use trunkline_config::{ConfigFile, MOST_CLIENT_BYTES, MOST_CONFIG_BYTES, MOST_SERVERS, Variables, schema};
+use trunkline_config::{
+    ConfigFile, ConfigVariables, MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS, schema,
+};
 
 fn document(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
@@ -25,7 +27,7 @@ fn examples(text: &str, language: &str) -> Vec<String> {
 fn every_example_of_the_document_is_read_without_a_problem_or_a_note() {
     let text = std::fs::read_to_string(document("configuration.md")).unwrap();
     let variables =
-        Variables::given(["GITHUB_TOKEN", "TOKEN", "HOME", "API_KEY"].map(|name| (name, "/value")));
+        ConfigVariables::fixed(["GITHUB_TOKEN", "TOKEN", "HOME", "API_KEY"].map(|name| (name, "/value")));
     for (language, path, least) in [("toml", "trunkline.toml", 5), ("json", "mcp.json", 1)] {
         let examples = examples(&text, language);
         assert!(examples.len() >= least, "there are {} examples in {language}", examples.len());
@@ -33,7 +35,7 @@ fn every_example_of_the_document_is_read_without_a_problem_or_a_note() {
             let file = ConfigFile::parse(path, &example, variables.clone());
             let file = file.unwrap_or_else(|error| panic!("{error}\n{example}"));
             file.servers().unwrap_or_else(|error| panic!("{error}\n{example}"));
-            assert!(file.notes().is_empty(), "{:?}\n{example}", file.notes());
+            assert!(file.warnings().is_empty(), "{:?}\n{example}", file.warnings());
         }
     }
 }
@@ -67,9 +69,9 @@ fn every_key_is_in_the_document_and_every_key_of_the_document_is_one() {
 fn every_bound_is_in_the_document_of_limits() {
     let document = std::fs::read_to_string(document("limits.md")).unwrap();
     let rows = [
-        format!("| `MOST_CONFIG_BYTES` | {} MiB |", MOST_CONFIG_BYTES >> 20),
-        format!("| `MOST_CLIENT_BYTES` | {} MiB |", MOST_CLIENT_BYTES >> 20),
-        format!("| `MOST_SERVERS` | {},{:03} |", MOST_SERVERS / 1000, MOST_SERVERS % 1000),
+        format!("| `MOST_CONFIG_BYTES` | {} MiB |", MAX_CONFIG_BYTES >> 20),
+        format!("| `MOST_CLIENT_BYTES` | {} MiB |", MAX_CLIENT_BYTES >> 20),
+        format!("| `MOST_SERVERS` | {},{:03} |", MAX_SERVERS / 1000, MAX_SERVERS % 1000),
     ];
     for row in rows {
         assert!(document.contains(&row), "docs/limits.md lacks {row}");

@@ -1,6 +1,6 @@
 use trunkline_config::{
-    Backup, ConfigFile, EditError, Editor, Endpoint, Program, Reach, Saved, ServerConfig, ServerName, Share,
-    Text, Variables, Wire,
+    BackupMode, ConfigEditor, ConfigFile, ConfigText, ConfigVariables, ConnectionSharing, EditError,
+    LocalProgram, RemoteEndpoint, RemoteTransport, SaveOutcome, ServerConfig, ServerLocation, ServerName,
 };
 
 use super::support::{Folder, set_mode};
@@ -9,12 +9,12 @@ use super::support::{Folder, set_mode};
 pub(crate) fn server(name: &str, words: &str) -> ServerConfig {
     let name = ServerName::parse(name).unwrap();
     if words.contains("://") {
-        return ServerConfig::new(name, Reach::Endpoint(Endpoint::new(words)));
+        return ServerConfig::new(name, ServerLocation::Endpoint(RemoteEndpoint::new(words)));
     }
-    let mut words = words.split(' ').map(Text::from);
-    let mut program = Program::new(words.next().unwrap());
+    let mut words = words.split(' ').map(ConfigText::from);
+    let mut program = LocalProgram::new(words.next().unwrap());
     program.args = words.collect();
-    ServerConfig::new(name, Reach::Program(program))
+    ServerConfig::new(name, ServerLocation::Program(program))
 }
 
 enum Do {
@@ -27,7 +27,7 @@ enum Do {
 fn edited(path: &str, text: &str, change: &Do) -> String {
     let folder = Folder::new(&format!("edit-{path}"));
     let path = folder.write(path, text);
-    let mut editor = Editor::open(&path).unwrap();
+    let mut editor = ConfigEditor::open(&path).unwrap();
     match change {
         Do::Add(name, words) => editor.add(&server(name, words)),
         Do::Remove(name) => editor.remove(name),
@@ -35,7 +35,7 @@ fn edited(path: &str, text: &str, change: &Do) -> String {
         Do::Disable(name) => editor.disable(name),
     }
     .unwrap();
-    editor.save(Backup::Skip).unwrap();
+    editor.save(BackupMode::Skip).unwrap();
     std::fs::read_to_string(&path).unwrap()
 }
 
@@ -246,21 +246,24 @@ fn everything_that_is_said_of_a_server_is_written_and_read_again() {
         revision = '2025-06-18'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
         tools.describe = { a1 = \"two\\nlines\" }\n\
         [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\nera = 'legacy'\n";
-    let servers = ConfigFile::parse("/w/t.toml", text, Variables::kept()).unwrap().servers().unwrap();
+    let servers =
+        ConfigFile::parse("/w/t.toml", text, ConfigVariables::unexpanded()).unwrap().servers().unwrap();
     let folder = Folder::new("whole");
     for name in ["new.toml", "deep/er/new.json"] {
         let path = folder.0.join(name);
-        let mut editor = Editor::open_or_new(&path).unwrap();
+        let mut editor = ConfigEditor::open_or_new(&path).unwrap();
         for server in &servers {
             editor.add(server).unwrap();
         }
-        assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Written(None));
-        let again = ConfigFile::open(&path, Variables::kept()).unwrap().servers().unwrap();
+        assert_eq!(editor.save(BackupMode::Make).unwrap(), SaveOutcome::Written(None));
+        let again = ConfigFile::open(&path, ConfigVariables::unexpanded()).unwrap().servers().unwrap();
         for (server, again) in servers.iter().zip(&again) {
             // Where a folder is absolute, nothing depends on where the file is.
             assert_eq!(format!("{server:?}"), format!("{again:?}"), "{name}");
             assert_eq!(server.tools, again.tools, "{name}");
-            if let (Reach::Program(a), Reach::Program(b)) = (&server.reach, &again.reach) {
+            if let (ServerLocation::Program(a), ServerLocation::Program(b)) =
+                (&server.location, &again.location)
+            {
                 assert_eq!((&a.args, &a.env, a.folder()), (&b.args, &b.env, b.folder()), "{name}");
             }
         }
@@ -270,33 +273,37 @@ fn everything_that_is_said_of_a_server_is_written_and_read_again() {
 #[test]
 fn an_address_is_spoken_to_as_before_after_it_was_written_and_read_again() {
     for (url, wire, written) in [
-        ("https://h/mcp", Wire::Auto, r#""type": "http", "transport": "auto""#),
-        ("${URL}", Wire::Auto, r#""type": "http", "transport": "auto""#),
-        ("https://h/mcp", Wire::Http, r#""type": "http", "url""#),
-        ("https://h/sse", Wire::Sse, r#""type": "sse", "url""#),
-        ("wss://h/ws", Wire::WebSocket, r#""type": "websocket", "url""#),
+        ("https://h/mcp", RemoteTransport::Auto, r#""type": "http", "transport": "auto""#),
+        ("${URL}", RemoteTransport::Auto, r#""type": "http", "transport": "auto""#),
+        ("https://h/mcp", RemoteTransport::Http, r#""type": "http", "url""#),
+        ("https://h/sse", RemoteTransport::Sse, r#""type": "sse", "url""#),
+        ("wss://h/ws", RemoteTransport::WebSocket, r#""type": "websocket", "url""#),
     ] {
         let folder = Folder::new("wire");
         let path = folder.write("m.json", "{\"mcpServers\":{}}");
-        let endpoint = Endpoint { wire, ..Endpoint::new(url) };
-        let mut editor = Editor::open(&path).unwrap();
+        let endpoint = RemoteEndpoint { transport: wire, ..RemoteEndpoint::new(url) };
+        let mut editor = ConfigEditor::open(&path).unwrap();
         editor
-            .add(&ServerConfig::new(ServerName::parse("x").unwrap(), Reach::Endpoint(endpoint.clone())))
+            .add(&ServerConfig::new(
+                ServerName::parse("x").unwrap(),
+                ServerLocation::Endpoint(endpoint.clone()),
+            ))
             .unwrap();
         let text = editor.file().text().to_owned();
         assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(written), "{text}");
-        let file = ConfigFile::parse(&path, &text, Variables::kept()).unwrap();
-        assert_eq!(file.server("x").unwrap().reach, Reach::Endpoint(endpoint), "{text}");
-        assert!(file.notes().is_empty(), "{:?}", file.notes());
+        let file = ConfigFile::parse(&path, &text, ConfigVariables::unexpanded()).unwrap();
+        assert_eq!(file.server("x").unwrap().location, ServerLocation::Endpoint(endpoint), "{text}");
+        assert!(file.warnings().is_empty(), "{:?}", file.warnings());
     }
 }
 
 #[test]
 fn a_folder_that_counts_from_another_file_stays_the_same_folder() {
     let text = "[servers.x]\ncommand = 'x'\ncwd = 'data'\n[servers.y]\ncommand = 'y'\ncwd = '${D}/z'\n";
-    let servers = ConfigFile::parse("/shop/t.toml", text, Variables::kept()).unwrap().servers().unwrap();
+    let servers =
+        ConfigFile::parse("/shop/t.toml", text, ConfigVariables::unexpanded()).unwrap().servers().unwrap();
     let folder = Folder::new("moved");
-    let mut editor = Editor::open_or_new(folder.0.join("t.toml")).unwrap();
+    let mut editor = ConfigEditor::open_or_new(folder.0.join("t.toml")).unwrap();
     for server in &servers {
         editor.add(server).unwrap();
     }
@@ -309,7 +316,7 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
     let folder = Folder::new("refusals");
     let text = "[servers.a]\ncommand = 'a'\n";
     let path = folder.write("t.toml", text);
-    let mut editor = Editor::open(&path).unwrap();
+    let mut editor = ConfigEditor::open(&path).unwrap();
     let told = |result: Result<(), EditError>| {
         result.unwrap_err().to_string().replace(path.to_str().unwrap(), "t.toml")
     };
@@ -317,10 +324,10 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
     assert_eq!(told(editor.remove("b")), "t.toml: has no server `b`; did you mean `a`?");
     assert_eq!(told(editor.disable("zzz")), "t.toml: has no server `zzz`; it has `a`");
     let mut bad = server("c", "x");
-    bad.reach = Reach::Endpoint(Endpoint::new("ftp://x"));
+    bad.location = ServerLocation::Endpoint(RemoteEndpoint::new("ftp://x"));
     let unread = told(editor.add(&bad));
     assert!(unread.contains("server `c`, key `url`: an address begins with http://"), "{unread}");
-    assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Unchanged);
+    assert_eq!(editor.save(BackupMode::Make).unwrap(), SaveOutcome::Unchanged);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left beside it");
 }
@@ -329,18 +336,18 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
 fn a_file_that_changed_meanwhile_is_not_overwritten() {
     let folder = Folder::new("meanwhile");
     let path = folder.write("t.toml", "[servers.a]\ncommand = 'a'\n");
-    let mut editor = Editor::open(&path).unwrap();
+    let mut editor = ConfigEditor::open(&path).unwrap();
     editor.disable("a").unwrap();
     let theirs = "[servers.b]\ncommand = 'b'\n";
     folder.write("t.toml", theirs);
-    assert!(matches!(editor.save(Backup::Make), Err(EditError::Changed { .. })));
+    assert!(matches!(editor.save(BackupMode::Make), Err(EditError::Changed { .. })));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
     // So is one that was not there when it was looked for.
     let fresh = folder.0.join("fresh.toml");
-    let mut editor = Editor::open_or_new(&fresh).unwrap();
+    let mut editor = ConfigEditor::open_or_new(&fresh).unwrap();
     editor.add(&server("a", "x")).unwrap();
     folder.write("fresh.toml", theirs);
-    assert!(matches!(editor.save(Backup::Skip), Err(EditError::Changed { .. })));
+    assert!(matches!(editor.save(BackupMode::Skip), Err(EditError::Changed { .. })));
 }
 
 #[test]
@@ -354,38 +361,38 @@ fn a_file_keeps_its_mode_and_a_link_stays_a_link() {
     for (wanted, backup) in [(0o600, "real.toml.bak"), (0o640, "real.toml.bak2")] {
         set_mode(&real, wanted);
         let before = std::fs::read_to_string(&real).unwrap();
-        let mut editor = Editor::open(&link).unwrap();
+        let mut editor = ConfigEditor::open(&link).unwrap();
         let enabled = editor.file().server("a").unwrap().enabled;
         if enabled { editor.disable("a") } else { editor.enable("a") }.unwrap();
         let backup = std::fs::canonicalize(&folder.0).unwrap().join(backup);
-        assert_eq!(editor.save(Backup::Make).unwrap(), Saved::Written(Some(backup.clone())));
+        assert_eq!(editor.save(BackupMode::Make).unwrap(), SaveOutcome::Written(Some(backup.clone())));
         assert!(link.symlink_metadata().unwrap().file_type().is_symlink());
         assert_eq!((mode(&real), mode(&backup)), (wanted, wanted));
         assert_eq!(std::fs::read_to_string(&backup).unwrap(), before);
     }
     // A new file is one that we read again, whatever the mask.
     let new = folder.0.join("new.toml");
-    let mut editor = Editor::open_or_new(&new).unwrap();
+    let mut editor = ConfigEditor::open_or_new(&new).unwrap();
     editor.add(&server("a", "x")).unwrap();
     assert!(!editor.is_private());
-    editor.save(Backup::Skip).unwrap();
+    editor.save(BackupMode::Skip).unwrap();
     assert_eq!(mode(&new) & 0o022, 0);
     let own = folder.0.join("own.toml");
-    let mut editor = Editor::open_or_new(&own).unwrap().private();
+    let mut editor = ConfigEditor::open_or_new(&own).unwrap().private();
     assert!(editor.is_new() && editor.is_private());
     editor.add(&server("a", "x")).unwrap();
-    editor.save(Backup::Skip).unwrap();
+    editor.save(BackupMode::Skip).unwrap();
     assert_eq!(mode(&own), 0o600);
-    assert!(Editor::open(&own).unwrap().is_private());
+    assert!(ConfigEditor::open(&own).unwrap().is_private());
 }
 
 #[test]
 fn a_relative_name_without_a_folder_can_be_edited() {
-    let editor = Editor::open_or_new("there-is-no-such-file.toml").unwrap();
-    assert!(editor.file().names().is_empty());
+    let editor = ConfigEditor::open_or_new("there-is-no-such-file.toml").unwrap();
+    assert!(editor.file().server_names().is_empty());
     let mut shared = server("a", "x");
-    shared.share = Share::All;
+    shared.sharing = ConnectionSharing::All;
     let mut editor = editor;
     editor.add(&shared).unwrap();
-    assert_eq!(editor.file().server("a").unwrap().share, Share::All);
+    assert_eq!(editor.file().server("a").unwrap().sharing, ConnectionSharing::All);
 }

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use trunkline_config::find::{self, Client, Places, Platform};
-use trunkline_config::{ConfigFile, MOST_CONFIG_BYTES};
+use trunkline_config::find::{self, ClientApp, HostPlatform, UserDirectories};
+use trunkline_config::{ConfigFile, MAX_CONFIG_BYTES};
 
 use super::support::{Folder, SAMPLES, sample, set_mode, variables};
 
@@ -17,8 +17,8 @@ fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
         assert_eq!(read.is_err(), refused, "{mode:o}");
         if let Err(error) = read {
             let problem = error.problems().next().unwrap();
-            assert_eq!(problem.advice(), Some(&*format!("run `chmod go-w {}`", path.display())));
-            assert!(problem.what().starts_with("can be written by others"), "{problem}");
+            assert_eq!(problem.hint_text(), Some(&*format!("run `chmod go-w {}`", path.display())));
+            assert!(problem.message().starts_with("can be written by others"), "{problem}");
         }
     }
 }
@@ -26,7 +26,7 @@ fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
 #[test]
 fn what_is_no_file_too_long_or_no_text_is_refused_without_waiting() {
     let folder = Folder::new("shapes");
-    let most = usize::try_from(MOST_CONFIG_BYTES).unwrap();
+    let most = usize::try_from(MAX_CONFIG_BYTES).unwrap();
     folder.write("long.toml", &"#".repeat(most + 1));
     folder.write("longest.toml", &"#".repeat(most));
     std::fs::write(folder.0.join("bytes.toml"), b"a = \"\xff\"").unwrap();
@@ -44,8 +44,8 @@ fn what_is_no_file_too_long_or_no_text_is_refused_without_waiting() {
     ];
     for (name, expected) in table {
         let read = ConfigFile::open(folder.0.join(name), variables());
-        let told =
-            read.map_or_else(|error| error.problems().next().unwrap().what().to_owned(), |_| "fine".into());
+        let told = read
+            .map_or_else(|error| error.problems().next().unwrap().message().to_owned(), |_| "fine".into());
         assert_eq!(told, expected, "{name}");
     }
 }
@@ -73,7 +73,7 @@ fn the_first_file_of_a_folder_applies() {
 fn servers_of_every_client_are_found_in_a_home() {
     let folder = Folder::new("home");
     let project = folder.0.join("shop");
-    let places = Places::of(Platform::MacOs, &folder.0);
+    let places = UserDirectories::for_home(HostPlatform::MacOs, &folder.0);
     let claude = sample("claude.json").replace("/home/ann/shop", project.to_str().unwrap());
     folder.write(".claude.json", &claude);
     folder.write(
@@ -91,7 +91,7 @@ fn servers_of_every_client_are_found_in_a_home() {
     let lines: Vec<String> = found
         .iter()
         .map(|import| match &import.file {
-            Ok(file) => format!("{} ({}): {}", import.client, import.scope, file.names().join(" ")),
+            Ok(file) => format!("{} ({}): {}", import.client, import.scope, file.server_names().join(" ")),
             Err(_) => format!("{}: cannot be used", import.client),
         })
         .collect();
@@ -108,7 +108,7 @@ fn servers_of_every_client_are_found_in_a_home() {
             "Windsurf: cannot be used",
         ]
     );
-    assert!(found.iter().all(|import| Client::parse(import.client.as_str()) == Some(import.client)));
+    assert!(found.iter().all(|import| ClientApp::parse(import.client.as_str()) == Some(import.client)));
 }
 
 #[test]
@@ -123,6 +123,6 @@ fn every_sample_is_read() {
     listed.sort_unstable();
     assert_eq!(names, listed);
     for name in SAMPLES {
-        assert!(!super::support::read(name).names().is_empty(), "{name}");
+        assert!(!super::support::read(name).server_names().is_empty(), "{name}");
     }
 }

@@ -10,9 +10,9 @@ mod edits;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
-mod kept;
-#[cfg(test)]
 mod mistakes;
+#[cfg(test)]
+mod preserved;
 #[cfg(test)]
 mod sections;
 #[cfg(test)]

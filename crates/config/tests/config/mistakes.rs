@@ -1,4 +1,4 @@
-use trunkline_config::{ConfigFile, Variables};
+use trunkline_config::{ConfigFile, ConfigVariables};
 
 use super::support::variables;
 
@@ -180,7 +180,7 @@ fn all_mistakes_are_told_together_and_one_server_is_read_without_the_others() {
 fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
     let toml = |rest: &str| format!("[servers.a]\ncommand = 'x'\nargs = ['${{NONE}}', '${{TOKEN}}']\n{rest}");
     let read = |path: &str, text: &str| {
-        ConfigFile::parse(path, text, Variables::given([("TOKEN", "canary")])).unwrap()
+        ConfigFile::parse(path, text, ConfigVariables::fixed([("TOKEN", "canary")])).unwrap()
     };
     let json = r#"{"mcpServers":{"a":{"url":"${NONE}","disabled":true},"b":{"command":"y"}}}"#;
     for (path, text) in
@@ -188,8 +188,8 @@ fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
     {
         let file = read(path, &text);
         let servers = file.servers().unwrap();
-        assert_eq!(servers[0].unset.as_deref(), Some("NONE"), "{path}");
-        assert_eq!((servers[1].name.as_str(), &servers[1].unset), ("b", &None), "{path}");
+        assert_eq!(servers[0].unset_variable.as_deref(), Some("NONE"), "{path}");
+        assert_eq!((servers[1].name.as_str(), &servers[1].unset_variable), ("b", &None), "{path}");
         // Whoever wants to use it has to be told.
         assert!(
             file.server("a").unwrap_err().to_string().contains("the variable `NONE` is not set"),
@@ -232,7 +232,7 @@ fn a_mistake_never_repeats_a_value() {
         "[servers.a]\ncommand = '${TOKEN}'\nshare = '${TOKEN}'",
     ];
     for text in texts {
-        let file = ConfigFile::parse("t.toml", text, Variables::given([("TOKEN", "canary")])).unwrap();
+        let file = ConfigFile::parse("t.toml", text, ConfigVariables::fixed([("TOKEN", "canary")])).unwrap();
         let error = file.servers().unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("canary"), "{shown}");

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use trunkline_config::{ConfigFile, Length, Section, Text, Verbatim};
+use trunkline_config::{ConfigDuration, ConfigFile, ConfigSection, ConfigText, VerbatimText};
 
 use super::support::variables;
 
@@ -13,9 +13,9 @@ struct Command {
     description: String,
     #[serde(default)]
     args: BTreeMap<String, Argument>,
-    script: Option<Verbatim>,
-    token: Option<Text>,
-    timeout: Option<Length>,
+    script: Option<VerbatimText>,
+    token: Option<ConfigText>,
+    timeout: Option<ConfigDuration>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,7 +42,7 @@ enum Choice {
     Range { from: i64, to: i64 },
 }
 
-fn section(text: &str) -> Section {
+fn section(text: &str) -> ConfigSection {
     let file = ConfigFile::parse("trunkline.toml", text, variables()).unwrap();
     file.section("commands").unwrap()
 }
@@ -54,12 +54,12 @@ fn tables_of_other_rooms_are_read_as_any_type() {
         [commands.a.args.n]\ntype = 'integer'\nmin = 3\n\
         choices = ['any', { one = 'x' }, { range = { from = 1, to = 2 } }]\n";
     let tables = section(text).tables().unwrap();
-    assert_eq!(tables.iter().map(Section::name).collect::<Vec<_>>(), ["b", "a"]);
+    assert_eq!(tables.iter().map(ConfigSection::name).collect::<Vec<_>>(), ["b", "a"]);
     let b: Command = tables[0].read().unwrap();
-    assert_eq!((b.argv.len(), b.timeout), (1, Some(Length(Duration::from_secs(120)))));
+    assert_eq!((b.argv.len(), b.timeout), (1, Some(ConfigDuration(Duration::from_secs(120)))));
     let a: Command = tables[1].read().unwrap();
     assert_eq!(a.argv, ["echo", "gh-canary"]);
-    assert_eq!(a.script, Some(Verbatim("echo ${NOT_SET}".into())), "a script has variables of its own");
+    assert_eq!(a.script, Some(VerbatimText("echo ${NOT_SET}".into())), "a script has variables of its own");
     let token = a.token.unwrap();
     assert_eq!((token.as_written(), token.expose()), ("${GITHUB_TOKEN}", "gh-canary"));
     let n = &a.args["n"];

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use trunkline_config::{ConfigFile, Variables};
+use trunkline_config::{ConfigFile, ConfigVariables};
 
 /// Every sample, with the name that its text is read under.
 pub(crate) const SAMPLES: &[&str] = &[
@@ -22,8 +22,8 @@ pub(crate) fn sample(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-pub(crate) fn variables() -> Variables {
-    Variables::given([
+pub(crate) fn variables() -> ConfigVariables {
+    ConfigVariables::fixed([
         ("GITHUB_TOKEN", "gh-canary"),
         ("STRIPE_KEY", "sk-canary"),
         ("CONTEXT7_KEY", "c7-canary"),

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use trunkline_config::{Effect, Reach, ServerConfig, ServerName, Share, Start, Wire, difference};
+use trunkline_config::{
+    ChangeEffect, ConnectionSharing, RemoteTransport, ServerConfig, ServerLocation, ServerName, StartMode,
+    diff,
+};
 
 use super::support::read;
 
@@ -11,17 +14,17 @@ fn every_key_of_a_server_is_read() {
     assert_eq!(names, ["github", "files"]);
     let [github, files] = servers.as_slice() else { panic!("there are two") };
 
-    let Reach::Endpoint(endpoint) = &github.reach else { panic!("it has an address") };
+    let ServerLocation::Endpoint(endpoint) = &github.location else { panic!("it has an address") };
     assert_eq!(endpoint.url.expose(), "https://api.githubcopilot.com/mcp/");
     assert_eq!(endpoint.headers["authorization"].expose(), "Bearer gh-canary");
     assert_eq!(endpoint.headers["authorization"].as_written(), "Bearer ${GITHUB_TOKEN}");
-    assert_eq!(endpoint.wire, Wire::Auto);
+    assert_eq!(endpoint.transport, RemoteTransport::Auto);
     assert_eq!((github.timeout, github.required), (Some(Duration::from_secs(30)), true));
-    assert!(github.tools.offers("get_issue") && !github.tools.offers("get_secret_key"));
-    assert_eq!(github.tools.name_of("get_issue"), "issue");
+    assert!(github.tools.allows("get_issue") && !github.tools.allows("get_secret_key"));
+    assert_eq!(github.tools.exposed_name("get_issue"), "issue");
     assert_eq!(github.tools.description_of("get_issue"), Some("Reads one issue of the shop."));
 
-    let Reach::Program(program) = &files.reach else { panic!("it has a command") };
+    let ServerLocation::Program(program) = &files.location else { panic!("it has a command") };
     assert_eq!(
         program.command_line(),
         "npx -y @modelcontextprotocol/server-filesystem ${HOME_DIR:-/srv}/shop"
@@ -29,8 +32,8 @@ fn every_key_of_a_server_is_read() {
     assert_eq!(program.args[2].expose(), "/srv/shop");
     assert_eq!(program.env["LOG_LEVEL"].expose(), "debug");
     assert_eq!(program.folder().unwrap(), std::path::Path::new("/project/data"));
-    assert_eq!(files.share, Share::Session);
-    assert_eq!((files.start, files.idle), (Start::Eager, Some(Duration::from_secs(600))));
+    assert_eq!(files.sharing, ConnectionSharing::Session);
+    assert_eq!((files.start, files.idle), (StartMode::Eager, Some(Duration::from_secs(600))));
     assert!(files.enabled && !files.required && files.timeout.is_none());
 }
 
@@ -41,9 +44,9 @@ fn what_is_not_said_is_at_its_default() {
     let file =
         trunkline_config::ConfigFile::parse("trunkline.toml", text, super::support::variables()).unwrap();
     let a = file.server("a").unwrap();
-    assert_eq!(a, ServerConfig::new(ServerName::parse("a").unwrap(), a.reach.clone()));
-    let Reach::Endpoint(b) = file.server("b").unwrap().reach else { panic!("it has an address") };
-    assert_eq!(b.wire, Wire::WebSocket);
+    assert_eq!(a, ServerConfig::new(ServerName::parse("a").unwrap(), a.location.clone()));
+    let ServerLocation::Endpoint(b) = file.server("b").unwrap().location else { panic!("it has an address") };
+    assert_eq!(b.transport, RemoteTransport::WebSocket);
 }
 
 #[test]
@@ -62,39 +65,39 @@ fn configurations_are_compared_by_the_names_of_servers() {
          toggled = {command = 't', enabled = false}\nenv = {command = 'e', env = {A = '2'}}\nsame.command = 's'\n\
          shared = {command = 'h', share = 'all'}\npinned = {command = 'p', era = 'legacy'}",
     );
-    let found = difference(&before, &after);
+    let found = diff(&before, &after);
     let names = |servers: &[&ServerConfig]| servers.iter().map(|s| s.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&found.added), ["new"]);
     assert_eq!(names(&found.removed), ["gone"]);
-    assert_eq!(names(&found.same), ["same"]);
-    let changed: Vec<(&str, Effect)> =
+    assert_eq!(names(&found.unchanged), ["same"]);
+    let changed: Vec<(&str, ChangeEffect)> =
         found.changed.iter().map(|changed| (changed.after.name.as_str(), changed.effect)).collect();
     assert_eq!(
         changed,
         [
-            ("rules", Effect::Keep),
-            ("toggled", Effect::Keep),
-            ("env", Effect::Reconnect),
-            ("shared", Effect::Reconnect),
-            ("pinned", Effect::Reconnect)
+            ("rules", ChangeEffect::KeepConnection),
+            ("toggled", ChangeEffect::KeepConnection),
+            ("env", ChangeEffect::Reconnect),
+            ("shared", ChangeEffect::Reconnect),
+            ("pinned", ChangeEffect::Reconnect)
         ]
     );
-    assert!(!found.is_empty() && difference(&before, &before).is_empty());
+    assert!(!found.is_empty() && diff(&before, &before).is_empty());
     let mut turned = before.clone();
     turned.reverse();
-    assert!(difference(&before, &turned).is_empty(), "the order is no difference");
+    assert!(diff(&before, &turned).is_empty(), "the order is no difference");
 }
 
 #[test]
 fn a_variable_that_changed_its_value_changes_the_server() {
     let read = |value: &str| {
-        let variables = trunkline_config::Variables::given([("TOKEN", value)]);
+        let variables = trunkline_config::ConfigVariables::fixed([("TOKEN", value)]);
         let text = "[servers.a]\ncommand = 'x'\nenv.TOKEN = '${TOKEN}'";
         trunkline_config::ConfigFile::parse("trunkline.toml", text, variables).unwrap().servers().unwrap()
     };
     let (one, two) = (read("one"), read("two"));
-    assert!(difference(&one, &read("one")).is_empty());
-    assert_eq!(difference(&one, &two).changed.len(), 1);
+    assert!(diff(&one, &read("one")).is_empty());
+    assert_eq!(diff(&one, &two).changed.len(), 1);
 }
 
 /// A hub decides by this order which server a resource belongs to.

@@ -5,12 +5,12 @@ use std::sync::Weak;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep;
-use trunkline_server::Change;
+use trunkline_server::ServerChange;
 
 use super::views::ListVersions;
-use super::{Inner, SpeaksFor};
-use crate::registry::Differs;
-use crate::upstream::Lists;
+use super::{HubInner, IdentitySource};
+use crate::registry::ListDifferences;
+use crate::upstream::ListSet;
 
 /// Changes that clients are to be notified of.
 #[derive(Debug, Default)]
@@ -22,17 +22,17 @@ pub(super) struct Announcements {
 #[derive(Debug, Default)]
 struct PendingChanges {
     /// Lists that are different from before.
-    different: Differs,
+    changed: ListDifferences,
     /// Lists that the only server of a bridge says have changed, which is passed on whether it is so or not.
-    announced: Lists,
+    announced: ListSet,
 }
 
 impl Announcements {
-    pub(super) fn add(&self, different: Differs, announced: Lists) {
+    pub(super) fn add(&self, different: ListDifferences, announced: ListSet) {
         {
             let mut pending = self.pending.lock();
-            pending.different = pending.different.or(different);
-            pending.announced = pending.announced.and(announced);
+            pending.changed = pending.changed.union(different);
+            pending.announced = pending.announced.union(announced);
         }
         self.added.notify_one();
     }
@@ -42,11 +42,11 @@ impl Announcements {
     }
 }
 
-/// Publishes changes, each time what has gathered within [`HubLimits::announce_after`](crate::HubLimits::announce_after).
-pub(super) async fn publish_changes(inner: Weak<Inner>) {
+/// Publishes changes, each time what has gathered within [`HubLimits::announce_delay`](crate::HubLimits::announce_delay).
+pub(super) async fn publish_changes(inner: Weak<HubInner>) {
     loop {
         let Some((announcements, pause)) =
-            inner.upgrade().map(|inner| (inner.announcements.clone(), inner.options.limits.announce_after))
+            inner.upgrade().map(|inner| (inner.announcements.clone(), inner.options.limits.announce_delay))
         else {
             return;
         };
@@ -57,18 +57,20 @@ pub(super) async fn publish_changes(inner: Weak<Inner>) {
     }
 }
 
-impl Inner {
+impl HubInner {
     fn publish(&self, pending: &PendingChanges) {
-        let PendingChanges { different, announced } = pending;
-        let announced = match self.speaks_for {
-            SpeaksFor::ItsServer => *announced,
-            SpeaksFor::Itself => Lists::NONE,
+        let PendingChanges { changed: different, announced } = pending;
+        let announced = match self.identity_source {
+            IdentitySource::Upstream => *announced,
+            IdentitySource::Hub => ListSet::NONE,
         };
-        type Version = fn(ListVersions) -> u64;
-        let lists: [(Change, bool, bool, Version); 3] = [
-            (Change::Tools, different.tools, announced.tools, |versions| versions.tools),
-            (Change::Prompts, different.prompts, announced.prompts, |versions| versions.prompts),
-            (Change::Resources, different.resources, announced.resources, |versions| versions.resources),
+        type VersionFn = fn(ListVersions) -> u64;
+        let lists: [(ServerChange, bool, bool, VersionFn); 3] = [
+            (ServerChange::Tools, different.tools, announced.tools, |versions| versions.tools),
+            (ServerChange::Prompts, different.prompts, announced.prompts, |versions| versions.prompts),
+            (ServerChange::Resources, different.resources, announced.resources, |versions| {
+                versions.resources
+            }),
         ];
         let views = self.views.load();
         for (change, is_different, is_announced, version) in lists {

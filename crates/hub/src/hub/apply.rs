@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use trunkline_config::{Effect, ServerConfig, ServerName, Start, difference};
+use trunkline_config::{ChangeEffect, ServerConfig, ServerName, StartMode, diff};
 
 use super::Hub;
 use crate::upstream::Upstream;
@@ -9,7 +9,7 @@ use crate::upstream::Upstream;
 /// What came of applying a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Applied {
+pub struct ApplyReport {
     /// Servers that are new.
     pub added: Vec<ServerName>,
     /// Servers that are gone, with their connections.
@@ -30,29 +30,32 @@ impl Hub {
     /// has already asked what is offered. A server that cannot be is reported and hurts no other.
     /// The new ones are in place before anything is connected to, so that a server that is slow keeps no other configuration
     /// waiting: one that is replaced meanwhile is reported as such.
-    pub async fn set_servers(&self, configs: Vec<ServerConfig>) -> Applied {
-        let (mut applied, fresh, ended) = self.replace(&configs);
-        applied.failed = self.connect_fresh(&fresh).await;
-        join_all(ended.iter().map(|server| server.ended())).await;
+    pub async fn set_servers(&self, configs: Vec<ServerConfig>) -> ApplyReport {
+        let (mut applied, fresh, ended) = self.replace_servers(&configs);
+        applied.failed = self.connect_new(&fresh).await;
+        join_all(ended.iter().map(|server| server.wait_disconnected())).await;
         applied
     }
 
     /// Puts other servers in place, and returns what is different, who is new and who is on the way out.
-    fn replace(&self, configs: &[ServerConfig]) -> (Applied, Vec<Arc<Upstream>>, Vec<Arc<Upstream>>) {
+    fn replace_servers(
+        &self,
+        configs: &[ServerConfig],
+    ) -> (ApplyReport, Vec<Arc<Upstream>>, Vec<Arc<Upstream>>) {
         let inner = &self.inner;
-        let _one_at_a_time = inner.applying.lock();
+        let _one_at_a_time = inner.apply_lock.lock();
         let servers = inner.servers();
         let before: Vec<ServerConfig> =
             servers.iter().map(|server| ServerConfig::clone(&server.config())).collect();
-        let mut applied = Applied::default();
+        let mut applied = ApplyReport::default();
         let mut next: Vec<(usize, Arc<Upstream>)> = Vec::with_capacity(configs.len());
         let (mut fresh, mut replaced) = (Vec::new(), Vec::new());
         let named = |name: &ServerName| servers.iter().find(|server| server.name() == name);
         let place =
             |config: &ServerConfig| configs.iter().position(|other| other.name == config.name).unwrap_or(0);
-        let found = difference(&before, configs);
+        let found = diff(&before, configs);
         for config in found.added {
-            let server = self.make(config, None);
+            let server = self.make_upstream(config, None);
             applied.added.push(config.name.clone());
             fresh.push(server.clone());
             next.push((place(config), server));
@@ -60,20 +63,20 @@ impl Hub {
         for changed in found.changed {
             applied.updated.push(changed.after.name.clone());
             let Some(old) = named(&changed.after.name) else { continue };
-            if changed.effect == Effect::Keep {
+            if changed.effect == ChangeEffect::KeepConnection {
                 old.reconfigure(changed.after.clone());
-                if inner.is_asked() {
-                    old.want();
+                if inner.was_listed() {
+                    old.request_lists();
                 }
                 next.push((place(changed.after), old.clone()));
             } else {
-                let server = self.make(changed.after, Some(old));
+                let server = self.make_upstream(changed.after, Some(old));
                 replaced.push(old.clone());
                 fresh.push(server.clone());
                 next.push((place(changed.after), server));
             }
         }
-        for config in found.same {
+        for config in found.unchanged {
             applied.unchanged.push(config.name.clone());
             next.extend(named(&config.name).map(|server| (place(config), server.clone())));
         }
@@ -88,24 +91,25 @@ impl Hub {
         (applied, fresh, ended)
     }
 
-    fn make(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
+    fn make_upstream(&self, config: &ServerConfig, before: Option<&Arc<Upstream>>) -> Arc<Upstream> {
         let inner = &self.inner;
-        let stored = inner.catalogue.as_ref().filter(|_| before.is_none());
-        let stored = stored.and_then(|file| file.server(&config.name, &config.reach));
+        let stored = inner.catalogue_file.as_ref().filter(|_| before.is_none());
+        let stored = stored.and_then(|file| file.server(&config.name, &config.location));
         let (options, id) = (inner.options.clone(), inner.id.clone());
-        let server = Upstream::new(config.clone(), options, id, before, stored.as_ref(), inner.listener());
-        if self.inner.is_asked() {
-            server.want();
+        let server =
+            Upstream::new(config.clone(), options, id, before, stored.as_ref(), inner.event_handler());
+        if self.inner.was_listed() {
+            server.request_lists();
         }
         server
     }
 
     /// Connects to the new servers that are needed now, and says which cannot be connected to.
-    async fn connect_fresh(&self, fresh: &[Arc<Upstream>]) -> Vec<(ServerName, String)> {
-        let is_asked = self.inner.is_asked();
+    async fn connect_new(&self, fresh: &[Arc<Upstream>]) -> Vec<(ServerName, String)> {
+        let is_asked = self.inner.was_listed();
         let needed = fresh.iter().filter(|server| {
             let config = server.config();
-            config.enabled && (is_asked || config.start == Start::Eager || server.is_wanted())
+            config.enabled && (is_asked || config.start == StartMode::Eager || server.is_list_requested())
         });
         let outcomes = needed.map(|server| async move {
             let outcome = server.connect_now().await;

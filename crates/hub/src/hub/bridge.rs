@@ -1,6 +1,6 @@
-use trunkline_config::{ServerConfig, Start};
+use trunkline_config::{ServerConfig, StartMode};
 
-use super::{Hub, ManageError, SpeaksFor};
+use super::{Hub, IdentitySource, ManageError};
 use crate::names::NameTemplate;
 use crate::options::HubOptions;
 use crate::registry::ResourceTools;
@@ -12,10 +12,13 @@ impl Hub {
     /// # Errors
     /// The server cannot be connected to.
     pub async fn bridge(mut server: ServerConfig, options: HubOptions) -> Result<Self, ManageError> {
-        let options =
-            HubOptions { names: NameTemplate::untouched(), resource_tools: ResourceTools::Absent, ..options };
-        let hub = Self::speaking(options, SpeaksFor::ItsServer);
-        (server.enabled, server.start) = (true, Start::Eager);
+        let options = HubOptions {
+            names: NameTemplate::verbatim(),
+            resource_tools: ResourceTools::Disabled,
+            ..options
+        };
+        let hub = Self::with_identity_source(options, IdentitySource::Upstream);
+        (server.enabled, server.start) = (true, StartMode::Eager);
         match hub.set_servers(vec![server]).await.failed.pop() {
             None => Ok(hub),
             Some((server, reason)) => Err(ManageError::Unavailable { server, reason }),

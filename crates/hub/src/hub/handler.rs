@@ -7,22 +7,24 @@ use futures_util::future::join_all;
 use trunkline_protocol::Method;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
-use trunkline_server::{BoxFuture, Call, Filter, Handler, Listener, ShownLists, Subscription};
+use trunkline_server::{
+    BoxFuture, ChangeSubscriber, ChangeSubscription, Handler, IncomingCall, ShownLists, SubscriptionFilter,
+};
 
-use super::lists::input_of;
-use super::route::{Answer, Routed};
-use super::{Hub, Inner, SpeaksFor};
-use crate::upstream::{Known, Upstream};
+use super::lists::input_set_of;
+use super::route::{RouteFuture, RouteOutcome};
+use super::{Hub, HubInner, IdentitySource};
+use crate::upstream::{KnownServer, Upstream};
 
 impl Handler for Hub {
     fn identity(&self) -> Implementation {
         let own = || self.inner.options.identity.clone();
-        self.inner.spoken_for().and_then(|known| known.identity.clone()).unwrap_or_else(own)
+        self.inner.bridged_server().and_then(|known| known.identity.clone()).unwrap_or_else(own)
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        match self.inner.spoken_for() {
-            Some(known) => capabilities_of(&known),
+        match self.inner.bridged_server() {
+            Some(known) => bridged_capabilities(&known),
             // Servers come and go, so that everything may be there at any time.
             None => ServerCapabilities {
                 tools: Some(ListCapability { list_changed: true }),
@@ -40,53 +42,57 @@ impl Handler for Hub {
     }
 
     fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.inner.registry().tools.get(tool)?.mirrored()
+        self.inner.registry().tools.get(tool)?.mirrored_params()
     }
 
     fn has_tool(&self, tool: &str) -> bool {
         self.inner.registry().tools.contains_key(tool)
     }
 
-    fn call(&self, call: Call) -> Answer {
+    fn call(&self, call: IncomingCall) -> RouteFuture {
         let views = self.inner.views.load();
-        match self.inner.route(views.for_call(|| input_of(&call)), call) {
-            Routed::Answer(answer) => answer,
-            Routed::Unknown(call, refusal) => self.inner.unlisted(&views, call, refusal),
-            Routed::Incomplete(call) => self.inner.completed_list(call),
+        match self.inner.route(views.for_call(|| input_set_of(&call)), call) {
+            RouteOutcome::Handled(answer) => answer,
+            RouteOutcome::Unknown(call, refusal) => self.inner.unlisted(&views, call, refusal),
+            RouteOutcome::Incomplete(call) => self.inner.completed_list(call),
         }
     }
 
-    fn prepare_watch(
+    fn prepare_subscription(
         &self,
-        listener: &Listener,
+        listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
     ) -> BoxFuture<'static, BTreeSet<String>> {
         let (inner, listener) = (self.inner.clone(), listener.clone());
-        Box::pin(async move { inner.prepare_watch(&listener, uris).await })
+        Box::pin(async move { inner.subscribe_at_owners(&listener, uris).await })
     }
 
-    fn watch(&self, mut filter: Filter) -> Subscription {
+    fn subscribe(&self, mut filter: SubscriptionFilter) -> ChangeSubscription {
         // A subscriber without a session has seen what is there now, and is notified of what changes from here on.
         let now = self.inner.views.load().union_versions;
-        let assumed = || ShownLists::assuming(now.tools, now.prompts, now.resources);
-        filter.shown.get_or_insert_with(assumed);
-        self.inner.changes.watch(filter)
+        let assumed = || ShownLists::from_versions(now.tools, now.prompts, now.resources);
+        filter.shown_lists.get_or_insert_with(assumed);
+        self.inner.changes.subscribe(filter)
     }
 }
 
-impl Inner {
-    async fn prepare_watch(&self, listener: &Listener, uris: BTreeSet<String>) -> BTreeSet<String> {
-        let by_owner = self.by_owner(uris);
-        let watching = by_owner.iter().map(|(server, theirs)| server.watch(listener, theirs.clone()));
+impl HubInner {
+    async fn subscribe_at_owners(
+        &self,
+        listener: &ChangeSubscriber,
+        uris: BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let by_owner = self.group_by_owner(uris);
+        let watching = by_owner.iter().map(|(server, theirs)| server.subscribe(listener, theirs.clone()));
         let told: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
         if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&told)) {
-            self.rewatch.notify_one();
+            self.resubscribe.notify_one();
         }
         told
     }
 
     /// Sorts resources by the servers that they belong to; those that belong to none are left out.
-    pub(super) fn by_owner(
+    pub(super) fn group_by_owner(
         &self,
         uris: impl IntoIterator<Item = String>,
     ) -> Vec<(Arc<Upstream>, BTreeSet<String>)> {
@@ -103,19 +109,19 @@ impl Inner {
     }
 
     /// Returns what is known of the only server, if the hub speaks for it.
-    fn spoken_for(&self) -> Option<Arc<Known>> {
-        if self.speaks_for == SpeaksFor::Itself {
+    fn bridged_server(&self) -> Option<Arc<KnownServer>> {
+        if self.identity_source == IdentitySource::Hub {
             return None;
         }
         match self.servers().as_slice() {
-            [only] => only.known(),
+            [only] => only.known_server(),
             _ => None,
         }
     }
 
     pub(super) fn is_offered(&self, method: Method) -> bool {
-        let Some(known) = self.spoken_for() else { return true };
-        let offered = capabilities_of(&known);
+        let Some(known) = self.bridged_server() else { return true };
+        let offered = bridged_capabilities(&known);
         match method {
             Method::ToolsList | Method::ToolsCall => offered.tools.is_some(),
             Method::PromptsList | Method::PromptsGet => offered.prompts.is_some(),
@@ -129,7 +135,7 @@ impl Inner {
 }
 
 /// Says of the hub what its only server says of itself, as far as that passes through.
-fn capabilities_of(known: &Known) -> ServerCapabilities {
+fn bridged_capabilities(known: &KnownServer) -> ServerCapabilities {
     let offered = &known.capabilities;
     ServerCapabilities {
         tools: offered.tools,

@@ -3,16 +3,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::time::Instant;
-use trunkline_client::{Call, Error};
+use trunkline_client::{ClientCall, Error};
 use trunkline_config::ServerName;
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 
 use super::Hub;
-use crate::upstream::{Status, Upstream};
+use crate::upstream::{Upstream, UpstreamStatus};
 
 /// Whether what a server has is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Switch {
+pub enum ServerSwitch {
     /// It is.
     On,
     /// It is not; the connection stays.
@@ -21,11 +21,11 @@ pub enum Switch {
 
 /// What came of switching a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Toggled {
+pub enum ToggleOutcome {
     /// It was the other way before.
     Changed,
     /// It was so already.
-    AsItWas,
+    Unchanged,
 }
 
 /// Why something could not be done to a server.
@@ -50,16 +50,16 @@ impl Hub {
     ///
     /// # Errors
     /// There is no such server.
-    pub fn toggle(&self, name: &str, switch: Switch) -> Result<Toggled, ManageError> {
-        let server = self.named(name)?;
-        if !server.switch(switch == Switch::On) {
-            return Ok(Toggled::AsItWas);
+    pub fn toggle(&self, name: &str, switch: ServerSwitch) -> Result<ToggleOutcome, ManageError> {
+        let server = self.find_server(name)?;
+        if !server.set_enabled(switch == ServerSwitch::On) {
+            return Ok(ToggleOutcome::Unchanged);
         }
-        if self.inner.is_asked() {
-            server.want();
+        if self.inner.was_listed() {
+            server.request_lists();
         }
         self.inner.rebuild();
-        Ok(Toggled::Changed)
+        Ok(ToggleOutcome::Changed)
     }
 
     /// Connects to a server now, whatever failed before.
@@ -67,8 +67,8 @@ impl Hub {
     /// # Errors
     /// There is no such server, or it cannot be connected to.
     pub async fn connect(&self, name: &str) -> Result<(), ManageError> {
-        let server = self.named(name)?;
-        let outcome = server.connect_by_hand().await;
+        let server = self.find_server(name)?;
+        let outcome = server.connect_manually().await;
         self.inner.rebuild();
         outcome.map_err(|reason| ManageError::Unavailable { server: server.name().clone(), reason })
     }
@@ -78,10 +78,10 @@ impl Hub {
     /// # Errors
     /// There is no such server.
     pub async fn disconnect(&self, name: &str) -> Result<(), ManageError> {
-        let server = self.named(name)?;
+        let server = self.find_server(name)?;
         server.disconnect();
         self.inner.rebuild();
-        server.ended().await;
+        server.wait_disconnected().await;
         Ok(())
     }
 
@@ -90,17 +90,17 @@ impl Hub {
     /// # Errors
     /// As [`Hub::connect`].
     pub async fn reconnect(&self, name: &str) -> Result<(), ManageError> {
-        let server = self.named(name)?;
-        server.drop_connections().await;
+        let server = self.find_server(name)?;
+        server.restart_connections().await;
         self.connect(name).await
     }
 
-    fn named(&self, name: &str) -> Result<Arc<Upstream>, ManageError> {
+    fn find_server(&self, name: &str) -> Result<Arc<Upstream>, ManageError> {
         self.inner.server(name).ok_or_else(|| ManageError::NoSuchServer(name.to_owned()))
     }
 
     /// Returns how every server stands, in the order of the configuration.
-    pub fn status(&self) -> Vec<Status> {
+    pub fn status(&self) -> Vec<UpstreamStatus> {
         self.inner.servers().iter().map(|server| server.status()).collect()
     }
 
@@ -108,8 +108,8 @@ impl Hub {
     ///
     /// # Errors
     /// There is no such server.
-    pub fn status_of(&self, name: &str) -> Result<Status, ManageError> {
-        let server = self.named(name)?;
+    pub fn status_of(&self, name: &str) -> Result<UpstreamStatus, ManageError> {
+        let server = self.find_server(name)?;
         Ok(server.status())
     }
 
@@ -118,14 +118,15 @@ impl Hub {
     /// # Errors
     /// There is no such server, or it does not answer.
     pub async fn ping(&self, name: &str) -> Result<Duration, ManageError> {
-        let server = self.named(name)?;
+        let server = self.find_server(name)?;
         let unavailable = |reason: String| ManageError::Unavailable { server: server.name().clone(), reason };
-        let lease = server.lease_to_hub().await.map_err(|reason| unavailable(reason.to_string()))?;
+        let lease = server.lease_for_hub().await.map_err(|reason| unavailable(reason.to_string()))?;
         let pinged = match lease.client().ping().await {
             // Where there is no ping, a server is asked who it is.
             Err(Error::Unsupported(_)) => {
                 let began = Instant::now();
-                let described = lease.client().run(Call::other("server/discover", Raw::EMPTY_OBJECT)).await;
+                let described =
+                    lease.client().run(ClientCall::other("server/discover", RawJson::EMPTY_OBJECT)).await;
                 described.map(|_| began.elapsed())
             }
             pinged => pinged,
@@ -139,7 +140,7 @@ impl Hub {
         let servers = self.inner.servers();
         let required = servers.iter().filter(|server| server.config().required && server.is_enabled());
         let outcomes = required.map(|server| async move {
-            let lease = server.lease_to_hub().await;
+            let lease = server.lease_for_hub().await;
             lease.err().map(|reason| (server.name().clone(), reason.to_string()))
         });
         join_all(outcomes).await.into_iter().flatten().collect()

@@ -4,12 +4,12 @@ mod announce;
 mod apply;
 mod bridge;
 mod handler;
+mod link_owners;
 mod lists;
 mod manage;
 mod resource_tools;
 mod route;
 mod save;
-mod seen;
 mod unlisted;
 mod views;
 
@@ -26,21 +26,21 @@ use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use trunkline_config::ServerName;
 use trunkline_protocol::Method;
-use trunkline_server::{Change, Changes, Listener};
+use trunkline_server::{ChangePublisher, ChangeSubscriber, ServerChange};
 use trunkline_session::Principal;
 
 use self::announce::Announcements;
-pub use self::apply::Applied;
-pub use self::manage::{ManageError, Switch, Toggled};
-use self::seen::Seen;
-use self::views::{ListVersions, VersionCounter, View, Views};
+pub use self::apply::ApplyReport;
+use self::link_owners::LinkOwners;
+pub use self::manage::{ManageError, ServerSwitch, ToggleOutcome};
+use self::views::{CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::catalogue_file::CatalogueFile;
-use crate::names::Collision;
+use crate::loop_detection::HubId;
+use crate::names::NameCollision;
 use crate::options::HubOptions;
-use crate::registry::{Differs, Registry, ToolTarget, log_collisions};
+use crate::registry::{HubRegistry, ListDifferences, ToolTarget, log_collisions};
 use crate::scope::SharingScope;
-use crate::trail::HubId;
-use crate::upstream::{ListingKey, Lists, Told, Upstream};
+use crate::upstream::{ListSet, ListingKey, Upstream, UpstreamEvent};
 
 /// Many servers behind one.
 ///
@@ -48,82 +48,83 @@ use crate::upstream::{ListingKey, Lists, Told, Upstream};
 /// server. Clones are the same hub; the last one dropped ends every connection.
 #[derive(Clone)]
 pub struct Hub {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<HubInner>,
 }
 
-pub(crate) type Snapshot = Registry<Arc<Upstream>>;
+pub(crate) type RegistrySnapshot = HubRegistry<Arc<Upstream>>;
 
-pub(crate) struct Inner {
+pub(crate) struct HubInner {
     pub(crate) options: Arc<HubOptions>,
     /// What it calls itself to other hubs.
     pub(crate) id: HubId,
     /// In the order of the configuration.
     servers: RwLock<Vec<Arc<Upstream>>>,
-    views: ArcSwap<Views>,
+    views: ArcSwap<CallerViews>,
     versions: VersionCounter,
     /// Held by whoever makes the next snapshot, so that no older one replaces a newer one; never while a call runs.
-    rebuilding: Mutex<()>,
+    rebuild_lock: Mutex<()>,
     /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
-    applying: Mutex<()>,
-    changes: Changes,
+    apply_lock: Mutex<()>,
+    changes: ChangePublisher,
     announcements: Arc<Announcements>,
     /// Where listings are kept for the next run, if anywhere.
-    catalogue: Option<Arc<CatalogueFile>>,
+    catalogue_file: Option<Arc<CatalogueFile>>,
     /// Notified when there may be something to keep.
-    listed: Arc<Notify>,
+    listings_changed: Arc<Notify>,
     /// Told when somebody else may have a resource that is watched, or one is watched in vain.
-    rewatch: Arc<Notify>,
+    resubscribe: Arc<Notify>,
     /// What servers pointed at in their results.
-    seen: Arc<Seen>,
+    link_owners: Arc<LinkOwners>,
     /// Whether anybody has asked what is offered.
-    is_asked: AtomicBool,
+    was_listed: AtomicBool,
     /// The bridge of one server says of itself what that server says.
-    speaks_for: SpeaksFor,
+    identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
 /// Who watches without saying who it is, from within this process.
-const UNNAMED: Listener = Listener { principal: Principal::Anonymous, session: None, connection: None };
+const LOCAL_LISTENER: ChangeSubscriber =
+    ChangeSubscriber { principal: Principal::Anonymous, session: None, connection: None };
 
 /// For whom a hub speaks when it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SpeaksFor {
+pub(crate) enum IdentitySource {
     /// For itself, since servers come and go.
-    Itself,
+    Hub,
     /// For its only server.
-    ItsServer,
+    Upstream,
 }
 
 impl Hub {
     /// Makes a hub without servers. It has to be made within a runtime.
     pub fn new(options: HubOptions) -> Self {
-        Self::speaking(options, SpeaksFor::Itself)
+        Self::with_identity_source(options, IdentitySource::Hub)
     }
 
-    pub(crate) fn speaking(options: HubOptions, speaks_for: SpeaksFor) -> Self {
-        let inner = Arc::new(Inner {
-            seen: Arc::new(Seen::new(options.limits.links)),
+    pub(crate) fn with_identity_source(options: HubOptions, speaks_for: IdentitySource) -> Self {
+        let inner = Arc::new(HubInner {
+            link_owners: Arc::new(LinkOwners::new(options.limits.remembered_links)),
             id: HubId::random(),
             servers: RwLock::default(),
             views: ArcSwap::default(),
             versions: VersionCounter::default(),
-            rebuilding: Mutex::default(),
-            applying: Mutex::default(),
-            changes: Changes::default(),
+            rebuild_lock: Mutex::default(),
+            apply_lock: Mutex::default(),
+            changes: ChangePublisher::default(),
             announcements: Arc::default(),
-            catalogue: options.catalogue_file.clone().map(|path| Arc::new(CatalogueFile::open(path))),
-            listed: Arc::default(),
-            rewatch: Arc::default(),
-            is_asked: AtomicBool::new(false),
-            speaks_for,
+            catalogue_file: options.catalogue_file.clone().map(|path| Arc::new(CatalogueFile::open(path))),
+            listings_changed: Arc::default(),
+            resubscribe: Arc::default(),
+            was_listed: AtomicBool::new(false),
+            identity_source: speaks_for,
             tasks: Mutex::default(),
             options: Arc::new(options),
         });
-        let tending = tend_watches(Arc::downgrade(&inner), inner.changes.clone());
+        let tending = run_subscriptions(Arc::downgrade(&inner), inner.changes.clone());
         inner.tasks().push(tokio::spawn(tending).abort_handle());
         let publishing = announce::publish_changes(Arc::downgrade(&inner));
         inner.tasks().push(tokio::spawn(publishing).abort_handle());
-        let saving = save::save_listings(Arc::downgrade(&inner), inner.listed.clone());
+        let saving = save::save_listings(Arc::downgrade(&inner), inner.listings_changed.clone());
         inner.tasks().push(tokio::spawn(saving).abort_handle());
         Self { inner }
     }
@@ -136,7 +137,9 @@ impl Hub {
                 ToolTarget::Upstream(server, item) => (server, &**item),
                 ToolTarget::ListResources | ToolTarget::ReadResource => return None,
             },
-            Method::PromptsGet => registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.real))?,
+            Method::PromptsGet => {
+                registry.prompts.get(name).map(|prompt| (&prompt.owner, &*prompt.upstream_name))?
+            }
             Method::ResourcesRead => (registry.owner_of(name)?, name),
             _ => return None,
         };
@@ -144,14 +147,14 @@ impl Hub {
     }
 
     /// Returns the names and addresses that several servers would have, with all who would.
-    pub fn collisions(&self) -> Vec<Collision> {
+    pub fn collisions(&self) -> Vec<NameCollision> {
         self.inner.registry().collisions.clone()
     }
 }
 
-impl Inner {
+impl HubInner {
     /// Returns what all callers see together, for whatever does not depend on a caller.
-    pub(crate) fn registry(&self) -> Arc<Snapshot> {
+    pub(crate) fn registry(&self) -> Arc<RegistrySnapshot> {
         self.views.load().union.clone()
     }
 
@@ -174,54 +177,55 @@ impl Inner {
 
     /// Makes new snapshots of what is offered, and has clients notified of what is different.
     fn rebuild(&self) {
-        self.rebuild_after(Lists::NONE);
+        self.rebuild_after(ListSet::NONE);
     }
 
     /// The same, after a server has announced changes itself.
-    fn rebuild_after(&self, announced: Lists) {
+    fn rebuild_after(&self, announced: ListSet) {
         let different = self.rebuild_views(None);
-        self.rewatch.notify_one();
-        self.listed.notify_one();
+        self.resubscribe.notify_one();
+        self.listings_changed.notify_one();
         self.announcements.add(different, announced);
     }
 
     /// Makes new snapshots, also for callers of a kind that was not served before.
-    fn rebuild_views(&self, added: Option<ListingKey>) -> Differs {
-        let _rebuilding = self.rebuilding.lock();
+    fn rebuild_views(&self, added: Option<ListingKey>) -> ListDifferences {
+        let _rebuilding = self.rebuild_lock.lock();
         let before = self.views.load();
-        let (next, different) = before.rebuilt(&self.servers(), &self.options, added, &self.versions);
+        let (next, different) = before.rebuild(&self.servers(), &self.options, added, &self.versions);
         log_collisions(&next.union.collisions, &before.union.collisions);
         self.views.store(Arc::new(next));
         different
     }
 
     /// Returns what callers of this kind see.
-    fn view_of(&self, caller: ListingKey) -> View {
-        if let Some(view) = self.views.load().of(caller) {
+    fn view_of(&self, caller: ListingKey) -> CallerView {
+        if let Some(view) = self.views.load().view_for(caller) {
             return view.clone();
         }
         let different = self.rebuild_views(Some(caller));
-        self.announcements.add(different, Lists::NONE);
+        self.announcements.add(different, ListSet::NONE);
         let views = self.views.load();
         // Views are never taken away, so that it is there.
-        let union = || View { registry: views.union.clone(), versions: ListVersions::default() };
-        views.of(caller).cloned().unwrap_or_else(union)
+        let union = || CallerView { registry: views.union.clone(), versions: ListVersions::default() };
+        views.view_for(caller).cloned().unwrap_or_else(union)
     }
 
     /// Has what is watched watched by whoever has it, and by nobody else; returns when to look again.
     ///
     /// A server may have been replaced, or be back, since it was asked. One that is switched off keeps what it has.
-    fn tend_watched(&self, wanted: &[(Listener, BTreeSet<String>)]) -> Option<Duration> {
+    fn update_subscriptions(&self, wanted: &[(ChangeSubscriber, BTreeSet<String>)]) -> Option<Duration> {
         let servers = self.servers();
         let (offering, resting): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.is_offered());
         let mut by_owner = Vec::with_capacity(wanted.len());
         for (listener, uris) in wanted {
-            let kept: BTreeSet<String> = resting.iter().flat_map(|server| server.watched(listener)).collect();
-            let owned = self.by_owner(uris.difference(&kept).cloned());
-            owned.iter().for_each(|(server, theirs)| server.take_up(listener, theirs));
+            let kept: BTreeSet<String> =
+                resting.iter().flat_map(|server| server.subscribed_uris(listener)).collect();
+            let owned = self.group_by_owner(uris.difference(&kept).cloned());
+            owned.iter().for_each(|(server, theirs)| server.resubscribe(listener, theirs));
             by_owner.push(owned);
         }
-        let wanted_of = |server: &Arc<Upstream>| -> Vec<(&Listener, BTreeSet<String>)> {
+        let wanted_of = |server: &Arc<Upstream>| -> Vec<(&ChangeSubscriber, BTreeSet<String>)> {
             let each = wanted.iter().zip(&by_owner);
             each.map(|((listener, uris), owned)| {
                 let others = owned.iter().filter(|(owner, _)| !Arc::ptr_eq(owner, server));
@@ -231,15 +235,16 @@ impl Inner {
             .collect()
         };
         let whole: Vec<_> = wanted.iter().map(|(listener, uris)| (listener, uris.clone())).collect();
-        let offering = offering.into_iter().filter_map(|server| server.still_wanted(&wanted_of(server)));
-        offering.chain(resting.into_iter().filter_map(|server| server.still_wanted(&whole))).min()
+        let offering =
+            offering.into_iter().filter_map(|server| server.prune_subscriptions(&wanted_of(server)));
+        offering.chain(resting.into_iter().filter_map(|server| server.prune_subscriptions(&whole))).min()
     }
 
     /// Returns what is watched, by who listens; listeners that hear the same are one.
-    fn wanted(&self) -> Vec<(Listener, BTreeSet<String>)> {
-        let mut wanted: HashMap<Listener, BTreeSet<String>> = HashMap::new();
-        for (listener, uris) in self.changes.watched() {
-            let mut listener = listener.unwrap_or(UNNAMED);
+    fn desired_subscriptions(&self) -> Vec<(ChangeSubscriber, BTreeSet<String>)> {
+        let mut wanted: HashMap<ChangeSubscriber, BTreeSet<String>> = HashMap::new();
+        for (listener, uris) in self.changes.watched_resources() {
+            let mut listener = listener.unwrap_or(LOCAL_LISTENER);
             if let SharingScope::Principal(_) = SharingScope::of_listener(&listener, self.options.anonymous) {
                 listener.connection = None;
             }
@@ -249,15 +254,15 @@ impl Inner {
     }
 
     /// Returns what a server calls when it has something to say.
-    fn listener(self: &Arc<Self>) -> Arc<dyn Fn(Told) + Send + Sync> {
+    fn event_handler(self: &Arc<Self>) -> Arc<dyn Fn(UpstreamEvent) + Send + Sync> {
         let inner = Arc::downgrade(self);
         Arc::new(move |told| {
             let Some(inner) = inner.upgrade() else { return };
             match told {
-                Told::Offers(announced) => inner.rebuild_after(announced),
-                Told::Updated(uri, who) => {
-                    inner.changes.publish_to(&Change::Updated(uri.into()), |listener| {
-                        who.is(listener.unwrap_or(&UNNAMED), inner.options.anonymous)
+                UpstreamEvent::ListsChanged(announced) => inner.rebuild_after(announced),
+                UpstreamEvent::ResourceUpdated(uri, who) => {
+                    inner.changes.publish_to(&ServerChange::ResourceUpdated(uri.into()), |listener| {
+                        who.includes(listener.unwrap_or(&LOCAL_LISTENER), inner.options.anonymous)
                     });
                 }
             }
@@ -266,7 +271,7 @@ impl Inner {
 }
 
 /// Lets servers know which resources nobody watches any more, and has those that are watched watched by whoever has them.
-async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
+async fn run_subscriptions(inner: Weak<HubInner>, changes: ChangePublisher) {
     let mut next: Option<Duration> = None;
     loop {
         let again = async {
@@ -275,19 +280,19 @@ async fn tend_watches(inner: Weak<Inner>, changes: Changes) {
                 None => std::future::pending().await,
             }
         };
-        let Some(rewatch) = inner.upgrade().map(|inner| inner.rewatch.clone()) else { return };
+        let Some(rewatch) = inner.upgrade().map(|inner| inner.resubscribe.clone()) else { return };
         tokio::select! {
-            () = changes.revised() => {}
+            () = changes.watched_changed() => {}
             () = rewatch.notified() => {}
             () = again => {}
         }
         let Some(inner) = inner.upgrade() else { return };
-        let wanted = inner.wanted();
-        next = inner.tend_watched(&wanted);
+        let wanted = inner.desired_subscriptions();
+        next = inner.update_subscriptions(&wanted);
     }
 }
 
-impl Drop for Inner {
+impl Drop for HubInner {
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());

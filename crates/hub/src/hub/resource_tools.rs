@@ -2,43 +2,43 @@
 
 use std::sync::Arc;
 
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{CallToolResult, Content, ReadResult, Resource};
-use trunkline_protocol::{Members, Method, Raw, Refusal, shorten};
-use trunkline_server::{BoxFuture, Call, Outcome};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::model::{CallToolResult, Content, ReadResourceResult, Resource};
+use trunkline_protocol::{JsonObject, Method, RawJson, Refusal, shorten};
+use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall};
 
-use super::Snapshot;
-use crate::relay::{Errand, Wanted, relay};
+use super::RegistrySnapshot;
+use crate::relay::{ParamRewrite, RelayRequest, relay};
 use crate::upstream::Upstream;
 
 /// Lists the resources of one server or of all.
-pub(super) fn list(registry: &Snapshot, call: &Call) -> Reply {
+pub(super) fn list(registry: &RegistrySnapshot, call: &IncomingCall) -> ServerResult {
     let server = argument(call, "server");
     if let Some(name) = server.as_deref().filter(|name| registry.with_resources_named(name).is_none()) {
         let known: Vec<_> = registry.with_resources.iter().map(|(server, _)| format!("`{server}`")).collect();
         let problem = format!("`{}` has no resources; {} have", shorten(name), known.join(", "));
-        return Reply::Tool(CallToolResult::error(problem));
+        return ServerResult::Tool(CallToolResult::error(problem));
     }
     let wanted = |name: &str| server.as_deref().is_none_or(|server| server == name);
     let listed: Vec<_> = registry
         .resources
         .values()
         .filter(|entry| wanted(entry.owner.name().as_str()))
-        .map(|entry| described(entry.owner.name().as_str(), &entry.item))
+        .map(|entry| resource_json(entry.owner.name().as_str(), &entry.item))
         .collect();
-    Reply::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
+    ServerResult::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
 }
 
 /// Finds out which resource is to be read, and at which server.
 ///
 /// # Errors
 /// What is wrong with the arguments, for the model to read.
-pub(super) fn whose<'r>(
-    registry: &'r Snapshot,
-    call: &Call,
+pub(super) fn find_resource<'r>(
+    registry: &'r RegistrySnapshot,
+    call: &IncomingCall,
     owner_of: impl FnOnce(&str) -> Option<&'r Arc<Upstream>>,
-) -> Result<(Arc<Upstream>, Members), Reply> {
-    let said = |problem: String| Reply::Tool(CallToolResult::error(problem));
+) -> Result<(Arc<Upstream>, JsonObject), ServerResult> {
+    let said = |problem: String| ServerResult::Tool(CallToolResult::error(problem));
     let uri = argument(call, "uri").ok_or_else(|| said("`uri` must be a string".to_owned()))?;
     let server = match argument(call, "server") {
         Some(name) => registry
@@ -49,31 +49,36 @@ pub(super) fn whose<'r>(
             None => return Err(said(format!("no server has the resource {}", shorten(&uri)))),
         },
     };
-    let mut params = Members::new();
-    params.set("uri", Raw::from_text(&uri));
+    let mut params = JsonObject::new();
+    params.set("uri", RawJson::from_text(&uri));
     Ok((server.clone(), params))
 }
 
 /// Reads a resource, and gives its contents as the result of a tool.
 pub(super) fn read(
     server: Arc<Upstream>,
-    params: Members,
-    call: Call,
-) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-    let errand = Errand { method: Method::ResourcesRead, wanted: Wanted::Other(params), call };
+    params: JsonObject,
+    call: IncomingCall,
+) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+    let errand =
+        RelayRequest { method: Method::ResourcesRead, rewrite: ParamRewrite::Replaced(params), call };
     let reading = relay(server, errand);
     Box::pin(async move {
         Ok(match reading.await {
-            Ok(Outcome::Done(Reply::Carried(read))) => Outcome::Done(Reply::Tool(as_tool_result(read.raw()))),
+            Ok(HandlerOutcome::Done(ServerResult::Relayed(read))) => {
+                HandlerOutcome::Done(ServerResult::Tool(as_tool_result(read.raw())))
+            }
             Ok(other) => other,
             // The model can read why, and ask for something else.
-            Err(refusal) => Outcome::Done(Reply::Tool(CallToolResult::error(refusal.to_string()))),
+            Err(refusal) => {
+                HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(refusal.to_string())))
+            }
         })
     })
 }
 
-fn as_tool_result(read: &Raw) -> CallToolResult {
-    match ReadResult::read(read) {
+fn as_tool_result(read: &RawJson) -> CallToolResult {
+    match ReadResourceResult::read(read) {
         Ok(read) => CallToolResult {
             content: read.contents.into_iter().map(Content::embedded).collect(),
             ..CallToolResult::default()
@@ -82,13 +87,13 @@ fn as_tool_result(read: &Raw) -> CallToolResult {
     }
 }
 
-fn argument(call: &Call, name: &str) -> Option<String> {
+fn argument(call: &IncomingCall, name: &str) -> Option<String> {
     let arguments = call.arguments().members().ok()?;
     arguments.text(name).map(|text| text.to_string())
 }
 
 /// Says what a resource is, for whoever lists it as text.
-fn described(server: &str, resource: &Resource) -> serde_json::Value {
+fn resource_json(server: &str, resource: &Resource) -> serde_json::Value {
     serde_json::json!({
         "server": server,
         "uri": resource.uri,

@@ -2,195 +2,211 @@
 
 use std::sync::Arc;
 
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::{Method, Raw, Refusal, shorten};
-use trunkline_server::{BoxFuture, Call, Outcome};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::{Method, RawJson, Refusal, shorten};
+use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall};
 
-use super::lists::input_of;
-use super::{Inner, Snapshot, resource_tools};
+use super::lists::input_set_of;
+use super::{HubInner, RegistrySnapshot, resource_tools};
+use crate::loop_detection::ViaPath;
 use crate::registry::ToolTarget;
-use crate::relay::{Errand, Wanted, relay};
+use crate::relay::{ParamRewrite, RelayRequest, relay};
 use crate::scope::SharingScope;
-use crate::trail::Trail;
 use crate::upstream::Upstream;
 
-pub(super) type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
+pub(super) type RouteFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
 /// Where a call goes.
-pub(super) enum Routed {
-    Answer(Answer),
+pub(super) enum RouteOutcome {
+    Handled(RouteFuture),
     /// To nobody whom we know of.
-    Unknown(Call, Refusal),
+    Unknown(IncomingCall, Refusal),
     /// It asks for a list that is not complete for its caller.
-    Incomplete(Call),
+    Incomplete(IncomingCall),
 }
 
-impl Inner {
-    pub(super) fn route(&self, registry: &Snapshot, call: Call) -> Routed {
+impl HubInner {
+    pub(super) fn route(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         if !self.is_offered(call.method) {
-            return Routed::Answer(ready(Err(Refusal::METHOD_NOT_FOUND)));
+            return RouteOutcome::Handled(ready_future(Err(Refusal::METHOD_NOT_FOUND)));
         }
         // What is called by its name is on a list, on which nothing is that leads back here.
         let is_listed = matches!(call.method, Method::ToolsCall | Method::PromptsGet);
-        if !is_listed && let Err(refusal) = Trail::of(call.params().meta.as_ref()).check(&self.id) {
-            return refused(refusal);
+        if !is_listed
+            && let Err(refusal) = ViaPath::from_meta(call.params().meta.as_ref()).check_loop(&self.id)
+        {
+            return refused_route(refusal);
         }
         match call.method {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
-                self.note_asked();
-                match self.is_complete_for(input_of(&call)) {
-                    true => Routed::Answer(ready(self.list(&call))),
-                    false => Routed::Incomplete(call),
+                self.note_list_request();
+                match self.is_complete_for(input_set_of(&call)) {
+                    true => RouteOutcome::Handled(ready_future(self.list(&call))),
+                    false => RouteOutcome::Incomplete(call),
                 }
             }
             Method::PromptsGet => self.get_prompt(registry, call),
             Method::ResourcesRead => self.read_resource(registry, call),
             Method::Complete => self.complete(registry, call),
-            _ => Routed::Answer(ready(Err(Refusal::METHOD_NOT_FOUND))),
+            _ => RouteOutcome::Handled(ready_future(Err(Refusal::METHOD_NOT_FOUND))),
         }
     }
 
-    fn call_tool(&self, registry: &Snapshot, call: Call) -> Routed {
+    fn call_tool(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         let target = match call.params().borrowed_text("name") {
             Ok(name) => match registry.tools.get(&*name) {
                 Some(entry) => &entry.target,
                 None => {
-                    let refusal = unknown("tool", &name);
-                    return Routed::Unknown(call, refusal);
+                    let refusal = not_found_refusal("tool", &name);
+                    return RouteOutcome::Unknown(call, refusal);
                 }
             },
-            Err(refusal) => return refused(refusal),
+            Err(refusal) => return refused_route(refusal),
         };
         match target {
             ToolTarget::Upstream(server, real) => {
-                self.relay(registry, server, call, Wanted::Named(real.written.clone()))
+                self.relay(registry, server, call, ParamRewrite::Renamed(real.json.clone()))
             }
-            ToolTarget::ListResources => {
-                Routed::Answer(ready(Ok(Outcome::Done(resource_tools::list(registry, &call)))))
-            }
+            ToolTarget::ListResources => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(
+                resource_tools::list(registry, &call),
+            )))),
             ToolTarget::ReadResource => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
-                match resource_tools::whose(registry, &call, owner) {
-                    Ok((server, params)) => Routed::Answer(resource_tools::read(server, params, call)),
-                    Err(problem) => Routed::Answer(ready(Ok(Outcome::Done(problem)))),
+                match resource_tools::find_resource(registry, &call, owner) {
+                    Ok((server, params)) => RouteOutcome::Handled(resource_tools::read(server, params, call)),
+                    Err(problem) => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(problem)))),
                 }
             }
         }
     }
 
-    fn get_prompt(&self, registry: &Snapshot, call: Call) -> Routed {
+    fn get_prompt(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         let name = match call.params().text("name") {
             Ok(name) => name,
-            Err(refusal) => return refused(refusal),
+            Err(refusal) => return refused_route(refusal),
         };
         match registry.prompts.get(&*name) {
-            Some(prompt) => {
-                self.relay(registry, &prompt.owner, call, Wanted::Named(Raw::from_text(&prompt.real)))
-            }
-            None => Routed::Unknown(call, unknown("prompt", &name)),
+            Some(prompt) => self.relay(
+                registry,
+                &prompt.owner,
+                call,
+                ParamRewrite::Renamed(RawJson::from_text(&prompt.upstream_name)),
+            ),
+            None => RouteOutcome::Unknown(call, not_found_refusal("prompt", &name)),
         }
     }
 
-    fn read_resource(&self, registry: &Snapshot, call: Call) -> Routed {
+    fn read_resource(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         let uri = match call.params().text("uri") {
             Ok(uri) => uri,
-            Err(refusal) => return refused(refusal),
+            Err(refusal) => return refused_route(refusal),
         };
         match self.owner_of(registry, &call, &uri) {
-            Some(server) => self.relay(registry, server, call, Wanted::Same),
-            None => Routed::Unknown(call, Refusal::resource_not_found(&uri)),
+            Some(server) => self.relay(registry, server, call, ParamRewrite::Unchanged),
+            None => RouteOutcome::Unknown(call, Refusal::resource_not_found(&uri)),
         }
     }
 
     /// Returns the server to which a resource belongs: the one that claims its address, then the first of those that pointed
     /// at it in a result, then the one that would take any address.
-    fn owner_of<'r>(&self, registry: &'r Snapshot, call: &Call, uri: &str) -> Option<&'r Arc<Upstream>> {
+    fn owner_of<'r>(
+        &self,
+        registry: &'r RegistrySnapshot,
+        call: &IncomingCall,
+        uri: &str,
+    ) -> Option<&'r Arc<Upstream>> {
         let pointed = || {
-            let servers = self.seen.servers_of(&self.scope_of(call)?, uri);
+            let servers = self.link_owners.servers_of(&self.scope_of(call)?, uri);
             registry.first_with_resources(&servers)
         };
-        registry.claimed(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
+        registry.claiming_owner(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
     }
 
     /// Returns with whom the caller shares what is remembered of results; nothing if its next call will not be known as its.
-    fn scope_of(&self, call: &Call) -> Option<SharingScope> {
-        call.context.with_caller(|caller| SharingScope::of(caller, self.options.anonymous))
+    fn scope_of(&self, call: &IncomingCall) -> Option<SharingScope> {
+        call.context.with_caller(|caller| SharingScope::of_caller(caller, self.options.anonymous))
     }
 
     /// Asks whoever has the prompt or the template, under the name that it has there.
-    fn complete(&self, registry: &Snapshot, call: Call) -> Routed {
+    fn complete(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         let reference = call.params().get("ref").and_then(|raw| raw.members().ok());
         let Some(mut reference) = reference else {
-            return refused(Refusal::INVALID_PARAMS.because("`ref` must be an object"));
+            return refused_route(Refusal::INVALID_PARAMS.with_message("`ref` must be an object"));
         };
         let kind = reference.text("type").unwrap_or_default();
         match &*kind {
             "ref/prompt" => {
                 let name = reference.text("name").unwrap_or_default();
                 let Some(prompt) = registry.prompts.get(&*name) else {
-                    return Routed::Unknown(call, unknown("prompt", &name));
+                    return RouteOutcome::Unknown(call, not_found_refusal("prompt", &name));
                 };
-                reference.set("name", Raw::from_text(&prompt.real));
+                reference.set("name", RawJson::from_text(&prompt.upstream_name));
                 let mut params = call.params().members.clone();
                 params.set("ref", reference.to_raw());
-                self.relay(registry, &prompt.owner, call, Wanted::Other(params))
+                self.relay(registry, &prompt.owner, call, ParamRewrite::Replaced(params))
             }
             "ref/resource" => {
                 let uri = reference.text("uri").unwrap_or_default();
                 let template = registry.templates.get(&*uri).map(|template| &template.owner);
                 match template.or_else(|| registry.owner_of(&uri)) {
-                    Some(server) => self.relay(registry, server, call, Wanted::Same),
-                    None => Routed::Unknown(call, unknown("resource template", &uri)),
+                    Some(server) => self.relay(registry, server, call, ParamRewrite::Unchanged),
+                    None => RouteOutcome::Unknown(call, not_found_refusal("resource template", &uri)),
                 }
             }
             other => {
                 let problem = format!("`ref.type` has no meaning: {}", shorten(other));
-                refused(Refusal::INVALID_PARAMS.because(problem))
+                refused_route(Refusal::INVALID_PARAMS.with_message(problem))
             }
         }
     }
 
     /// Answers a call of what nobody has. The server in this process may have more to say of a tool that is not there.
-    pub(super) fn unknown(&self, call: Call, refusal: Refusal) -> Answer {
+    pub(super) fn answer_unknown(&self, call: IncomingCall, refusal: Refusal) -> RouteFuture {
         let servers = self.servers();
         let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
         match (own, call.method, call.name()) {
             // One that it has, and that is not offered, is not called by guess.
             (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
-            _ => ready(Err(refusal)),
+            _ => ready_future(Err(refusal)),
         }
     }
 
-    fn relay(&self, registry: &Snapshot, server: &Arc<Upstream>, call: Call, wanted: Wanted) -> Routed {
+    fn relay(
+        &self,
+        registry: &RegistrySnapshot,
+        server: &Arc<Upstream>,
+        call: IncomingCall,
+        wanted: ParamRewrite,
+    ) -> RouteOutcome {
         if let Some(own) = server.in_process() {
-            return Routed::Answer(own.call(call));
+            return RouteOutcome::Handled(own.call(call));
         }
         // Where only one server has resources, whatever nobody lists is its own.
-        let is_noted = call.method.may_ask() && registry.with_resources.len() > 1;
+        let is_noted = call.method.may_require_input() && registry.with_resources.len() > 1;
         let scope = is_noted.then(|| self.scope_of(&call)).flatten();
-        let pointed = scope.map(|scope| (self.seen.clone(), scope, server.name().clone()));
-        let errand = Errand { method: call.method, wanted, call };
+        let pointed = scope.map(|scope| (self.link_owners.clone(), scope, server.name().clone()));
+        let errand = RelayRequest { method: call.method, rewrite: wanted, call };
         let relayed = relay(server.clone(), errand);
-        let Some((seen, scope, name)) = pointed else { return Routed::Answer(Box::pin(relayed)) };
-        Routed::Answer(Box::pin(async move {
+        let Some((seen, scope, name)) = pointed else { return RouteOutcome::Handled(Box::pin(relayed)) };
+        RouteOutcome::Handled(Box::pin(async move {
             let outcome = relayed.await;
-            if let Ok(Outcome::Done(Reply::Carried(result))) = &outcome {
-                seen.note(&scope, &name, result);
+            if let Ok(HandlerOutcome::Done(ServerResult::Relayed(result))) = &outcome {
+                seen.record(&scope, &name, result);
             }
             outcome
         }))
     }
 }
 
-fn ready(answer: Result<Outcome, Refusal>) -> Answer {
+fn ready_future(answer: Result<HandlerOutcome, Refusal>) -> RouteFuture {
     Box::pin(std::future::ready(answer))
 }
 
-fn refused(refusal: Refusal) -> Routed {
-    Routed::Answer(ready(Err(refusal)))
+fn refused_route(refusal: Refusal) -> RouteOutcome {
+    RouteOutcome::Handled(ready_future(Err(refusal)))
 }
 
-fn unknown(kind: &str, name: &str) -> Refusal {
-    Refusal::INVALID_PARAMS.because(format!("Unknown {kind}: {}", shorten(name)))
+fn not_found_refusal(kind: &str, name: &str) -> Refusal {
+    Refusal::INVALID_PARAMS.with_message(format!("Unknown {kind}: {}", shorten(name)))
 }

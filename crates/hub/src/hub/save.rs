@@ -6,31 +6,31 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::Inner;
+use super::HubInner;
 
 /// How long changes are gathered before the file is written.
-const GATHER: Duration = Duration::from_secs(1);
+const SAVE_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes the file of listings whenever they have changed.
-pub(super) async fn save_listings(inner: Weak<Inner>, listed: Arc<Notify>) {
+pub(super) async fn save_listings(inner: Weak<HubInner>, listed: Arc<Notify>) {
     loop {
         listed.notified().await;
-        sleep(GATHER).await;
+        sleep(SAVE_DELAY).await;
         let Some(inner) = inner.upgrade() else { return };
         inner.save_listings().await;
     }
 }
 
-impl Inner {
+impl HubInner {
     /// Writes the file of listings, if there is one.
     pub(super) async fn save_listings(&self) {
-        let Some(file) = self.catalogue.clone() else { return };
+        let Some(file) = self.catalogue_file.clone() else { return };
         let servers = self.servers();
         if servers.is_empty() {
             // A hub that has shut down; what it had is kept already.
             return;
         }
-        let listed = servers.iter().map(|server| (server.name().clone(), server.to_store())).collect();
+        let listed = servers.iter().map(|server| (server.name().clone(), server.to_stored())).collect();
         let saved = tokio::task::spawn_blocking(move || file.save(listed)).await;
         if let Ok(Err(error)) = saved {
             tracing::warn!(%error, "listings cannot be stored for the next start");

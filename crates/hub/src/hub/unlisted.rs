@@ -6,39 +6,46 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::timeout;
 use trunkline_protocol::{Method, Refusal};
-use trunkline_server::{Call, Outcome};
+use trunkline_server::{HandlerOutcome, IncomingCall};
 
-use super::Inner;
-use super::lists::input_of;
-use super::route::{Answer, Routed};
-use super::views::Views;
+use super::HubInner;
+use super::lists::input_set_of;
+use super::route::{RouteFuture, RouteOutcome};
+use super::views::CallerViews;
 use crate::relay::not_listed_refusal;
-use crate::upstream::{ListingState, Party, Upstream};
+use crate::upstream::{CallerProfile, ListingState, Upstream};
 
-impl Inner {
+impl HubInner {
     /// Answers a call of what is in none of the views that it was looked up in.
-    pub(super) fn unlisted(self: &Arc<Self>, views: &Arc<Views>, call: Call, refusal: Refusal) -> Answer {
-        let candidates = self.candidates(&call);
+    pub(super) fn unlisted(
+        self: &Arc<Self>,
+        views: &Arc<CallerViews>,
+        call: IncomingCall,
+        refusal: Refusal,
+    ) -> RouteFuture {
+        let candidates = self.possible_owners(&call);
         // A server that has listed since the views were read is no candidate any more; the views of now have its tools.
         let now = self.views.load();
         let again = match Arc::ptr_eq(&now, views) {
-            true => Routed::Unknown(call, refusal),
-            false => self.route(now.for_call(|| input_of(&call)), call),
+            true => RouteOutcome::Unknown(call, refusal),
+            false => self.route(now.for_call(|| input_set_of(&call)), call),
         };
         match again {
-            Routed::Unknown(call, refusal) if candidates.is_empty() => self.unknown(call, refusal),
-            Routed::Unknown(call, refusal) => {
+            RouteOutcome::Unknown(call, refusal) if candidates.is_empty() => {
+                self.answer_unknown(call, refusal)
+            }
+            RouteOutcome::Unknown(call, refusal) => {
                 let inner = self.clone();
                 Box::pin(async move { inner.find_owner(candidates, call, refusal).await })
             }
-            Routed::Answer(answer) => answer,
-            Routed::Incomplete(call) => self.completed_list(call),
+            RouteOutcome::Handled(answer) => answer,
+            RouteOutcome::Incomplete(call) => self.completed_list(call),
         }
     }
 
     /// Returns the servers that may have what a call names, and have not listed what they have for its caller.
-    fn candidates(&self, call: &Call) -> Vec<Arc<Upstream>> {
-        let caller = input_of(call);
+    fn possible_owners(&self, call: &IncomingCall) -> Vec<Arc<Upstream>> {
+        let caller = input_set_of(call);
         let name = match call.method {
             Method::ToolsCall | Method::PromptsGet => call.name(),
             _ => None,
@@ -47,7 +54,7 @@ impl Inner {
             (_, ListingState::Current) => false,
             // A server within the hub keeps its own names.
             (Some(_), _) if server.in_process().is_some() => true,
-            (Some(name), _) => self.options.names.may_be_of(server.name().as_str(), name),
+            (Some(name), _) => self.options.names.could_match(server.name().as_str(), name),
             // Any server may have an address; one that lists do not wait for is not waited for here either.
             (None, state) => state == ListingState::Missing,
         };
@@ -58,27 +65,27 @@ impl Inner {
     async fn find_owner(
         &self,
         candidates: Vec<Arc<Upstream>>,
-        mut call: Call,
+        mut call: IncomingCall,
         mut refusal: Refusal,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<HandlerOutcome, Refusal> {
         let roots = call.context.known_roots().await;
-        let party = Party::of(&call.context).with_roots(roots);
+        let party = CallerProfile::from_context(&call.context).with_roots(roots);
         let caller = party.listing_key();
         candidates.iter().for_each(|server| server.begin_learning(&party));
         let mut learning: FuturesUnordered<_> =
-            candidates.iter().map(|server| server.learned(caller)).collect();
+            candidates.iter().map(|server| server.wait_learned(caller)).collect();
         let searching = async {
             while learning.next().await.is_some() {
                 let view = self.view_of(caller);
                 match self.route(&view.registry, call) {
-                    Routed::Answer(answer) => return Ok(answer),
-                    Routed::Unknown(again, reason) => (call, refusal) = (again, reason),
-                    Routed::Incomplete(again) => call = again,
+                    RouteOutcome::Handled(answer) => return Ok(answer),
+                    RouteOutcome::Unknown(again, reason) => (call, refusal) = (again, reason),
+                    RouteOutcome::Incomplete(again) => call = again,
                 }
             }
             Err((call, refusal))
         };
-        match timeout(self.options.limits.first_call_within, searching).await {
+        match timeout(self.options.limits.first_call_timeout, searching).await {
             Ok(Ok(answer)) => answer.await,
             Ok(Err((call, refusal))) => {
                 let is_waiting =
@@ -87,7 +94,7 @@ impl Inner {
                     Some(server) if call.method != Method::ResourcesRead => {
                         Err(not_listed_refusal(server.name(), server.has_failed()))
                     }
-                    _ => self.unknown(call, refusal).await,
+                    _ => self.answer_unknown(call, refusal).await,
                 }
             }
             Err(_) => match candidates.first() {

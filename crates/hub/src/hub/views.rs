@@ -8,28 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trunkline_protocol::Method;
-use trunkline_server::Change;
+use trunkline_server::ServerChange;
 
-use super::Snapshot;
+use super::RegistrySnapshot;
 use crate::options::HubOptions;
-use crate::registry::{Differs, Offer, Registry};
+use crate::registry::{HubRegistry, ListDifferences, UpstreamOffer};
 use crate::upstream::{ListingKey, Upstream};
 
 /// The registries of one moment.
 #[derive(Debug, Default)]
-pub(crate) struct Views {
+pub(crate) struct CallerViews {
     /// What all callers see together, for whatever does not depend on a caller.
-    pub(super) union: Arc<Snapshot>,
+    pub(super) union: Arc<RegistrySnapshot>,
     pub(super) union_versions: ListVersions,
-    by_caller: Vec<(ListingKey, View)>,
+    by_caller: Vec<(ListingKey, CallerView)>,
     /// Whether all callers see the same.
     is_uniform: bool,
 }
 
 /// What callers of one era with one set of capabilities see.
 #[derive(Clone, Debug)]
-pub(super) struct View {
-    pub(super) registry: Arc<Snapshot>,
+pub(super) struct CallerView {
+    pub(super) registry: Arc<RegistrySnapshot>,
     pub(super) versions: ListVersions,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ListVersions {
 
 impl ListVersions {
     /// Gives new numbers to the lists that are different.
-    fn next(self, differs: Differs, counter: &VersionCounter) -> Self {
+    fn next(self, differs: ListDifferences, counter: &VersionCounter) -> Self {
         let next = |differs: bool, version: u64| if differs { counter.next() } else { version };
         Self {
             tools: next(differs.tools, self.tools),
@@ -53,11 +53,11 @@ impl ListVersions {
     }
 
     /// Returns the list that a method shows, and its number.
-    pub(super) fn of(self, method: Method) -> (Change, u64) {
+    pub(super) fn version_of(self, method: Method) -> (ServerChange, u64) {
         match method {
-            Method::ToolsList => (Change::Tools, self.tools),
-            Method::PromptsList => (Change::Prompts, self.prompts),
-            _ => (Change::Resources, self.resources),
+            Method::ToolsList => (ServerChange::Tools, self.tools),
+            Method::PromptsList => (ServerChange::Prompts, self.prompts),
+            _ => (ServerChange::Resources, self.resources),
         }
     }
 }
@@ -73,18 +73,18 @@ impl VersionCounter {
     }
 }
 
-impl Views {
+impl CallerViews {
     /// Returns what a caller sees, if callers like it were ever served.
-    pub(super) fn of(&self, caller: ListingKey) -> Option<&View> {
+    pub(super) fn view_for(&self, caller: ListingKey) -> Option<&CallerView> {
         self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)
     }
 
     /// Returns the registry for a call, whose caller is looked at only where that makes a difference.
-    pub(super) fn for_call(&self, caller: impl FnOnce() -> ListingKey) -> &Arc<Snapshot> {
+    pub(super) fn for_call(&self, caller: impl FnOnce() -> ListingKey) -> &Arc<RegistrySnapshot> {
         if self.is_uniform {
             return &self.union;
         }
-        self.of(caller()).map_or(&self.union, |view| &view.registry)
+        self.view_for(caller()).map_or(&self.union, |view| &view.registry)
     }
 
     /// Reports whether a client was shown a list that is no longer what its view, or the union, has.
@@ -95,25 +95,25 @@ impl Views {
 
     /// Makes the registries anew, for the callers that were served and perhaps one more; returns which lists are different
     /// for any of them.
-    pub(super) fn rebuilt(
+    pub(super) fn rebuild(
         &self,
         servers: &[Arc<Upstream>],
         options: &HubOptions,
         added: Option<ListingKey>,
         counter: &VersionCounter,
-    ) -> (Self, Differs) {
-        let mut built = Built { options, known: Vec::new() };
+    ) -> (Self, ListDifferences) {
+        let mut built = RegistryBuilder { options, registries: Vec::new() };
         let union = built.registry(servers, None);
-        let mut differs = union.differs(&self.union);
+        let mut differs = union.diff(&self.union);
         let union_versions = self.union_versions.next(differs, counter);
         let callers = self.by_caller.iter().map(|(caller, _)| *caller);
-        let added = added.filter(|added| self.of(*added).is_none());
+        let added = added.filter(|added| self.view_for(*added).is_none());
         let by_caller: Vec<_> = callers
             .chain(added)
             .map(|caller| {
                 let registry = built.registry(servers, Some(caller));
-                let (view, changed) = View::next(self.of(caller), registry, counter);
-                differs = differs.or(changed);
+                let (view, changed) = CallerView::next(self.view_for(caller), registry, counter);
+                differs = differs.union(changed);
                 (caller, view)
             })
             .collect();
@@ -122,41 +122,46 @@ impl Views {
     }
 }
 
-impl View {
+impl CallerView {
     /// Makes the next view of the same callers, whose lists keep their numbers as far as they are the same.
-    fn next(before: Option<&Self>, registry: Arc<Snapshot>, counter: &VersionCounter) -> (Self, Differs) {
+    fn next(
+        before: Option<&Self>,
+        registry: Arc<RegistrySnapshot>,
+        counter: &VersionCounter,
+    ) -> (Self, ListDifferences) {
         let Some(before) = before else {
-            let versions = ListVersions::default().next(Differs::ALL, counter);
-            return (Self { registry, versions }, Differs::default());
+            let versions = ListVersions::default().next(ListDifferences::ALL, counter);
+            return (Self { registry, versions }, ListDifferences::default());
         };
-        let differs = registry.differs(&before.registry);
+        let differs = registry.diff(&before.registry);
         (Self { registry, versions: before.versions.next(differs, counter) }, differs)
     }
 }
 
-type Offers = Vec<Offer<Arc<Upstream>>>;
+type UpstreamOffers = Vec<UpstreamOffer<Arc<Upstream>>>;
 
 /// The registries that were made so far, each with what it was made of.
-struct Built<'o> {
+struct RegistryBuilder<'o> {
     options: &'o HubOptions,
-    known: Vec<(Offers, Arc<Snapshot>)>,
+    registries: Vec<(UpstreamOffers, Arc<RegistrySnapshot>)>,
 }
 
-impl Built<'_> {
+impl RegistryBuilder<'_> {
     /// Makes a registry, or returns the one that was made of the same.
-    fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<ListingKey>) -> Arc<Snapshot> {
-        let offers: Offers = servers.iter().filter_map(|server| server.offer(caller)).collect();
-        let same = |known: &[Offer<Arc<Upstream>>]| {
+    fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<ListingKey>) -> Arc<RegistrySnapshot> {
+        let offers: UpstreamOffers = servers.iter().filter_map(|server| server.offer(caller)).collect();
+        let same = |known: &[UpstreamOffer<Arc<Upstream>>]| {
             known.len() == offers.len()
                 && known.iter().zip(&offers).all(|(left, right)| {
                     Arc::ptr_eq(&left.owner, &right.owner) && Arc::ptr_eq(&left.catalogue, &right.catalogue)
                 })
         };
-        if let Some((_, registry)) = self.known.iter().find(|(known, _)| same(known)) {
+        if let Some((_, registry)) = self.registries.iter().find(|(known, _)| same(known)) {
             return registry.clone();
         }
-        let registry = Arc::new(Registry::build(&self.options.names, self.options.resource_tools, &offers));
-        self.known.push((offers, registry.clone()));
+        let registry =
+            Arc::new(HubRegistry::build(&self.options.names, self.options.resource_tools, &offers));
+        self.registries.push((offers, registry.clone()));
         registry
     }
 }

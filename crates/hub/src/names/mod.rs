@@ -13,7 +13,7 @@ pub use self::template::{NameTemplate, NameTemplateError};
 /// What a name or an address is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ItemKind {
     /// A tool.
     Tool,
     /// A prompt.
@@ -24,7 +24,7 @@ pub enum Kind {
     Template,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ItemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tool => "tool",
@@ -39,9 +39,9 @@ impl fmt::Display for Kind {
 /// address that several servers claim, and that belongs to the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Collision {
+pub struct NameCollision {
     /// What it is a name of.
-    pub kind: Kind,
+    pub kind: ItemKind,
     /// The name, or the address.
     pub name: String,
     /// Those who would have it: the server, what the item is called there, and what it is called here instead, if it can
@@ -49,9 +49,9 @@ pub struct Collision {
     pub owners: Vec<(ServerName, String, Option<String>)>,
 }
 
-impl fmt::Display for Collision {
+impl fmt::Display for NameCollision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let (Kind::Resource | Kind::Template, [(owner, ..), others @ ..]) =
+        if let (ItemKind::Resource | ItemKind::Template, [(owner, ..), others @ ..]) =
             (self.kind, self.owners.as_slice())
         {
             let others: Vec<_> = others.iter().map(|(server, ..)| format!("`{server}`")).collect();
@@ -74,7 +74,7 @@ impl fmt::Display for Collision {
 
 /// Something that gets a name on this side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item<'a> {
+pub(crate) struct NamedItem<'a> {
     /// How its server's things are called here.
     pub(crate) template: &'a NameTemplate,
     pub(crate) server: &'a ServerName,
@@ -87,8 +87,13 @@ pub(crate) struct Item<'a> {
 /// A name that one item alone spells exactly is that item's. One that several would have is nobody's: all of them get
 /// names with a digest of where they come from, and those for whom even that is taken get none. The same happens to one who
 /// would have a name of the hub's own.
-pub(crate) fn assign(kind: Kind, items: &[Item<'_>], own: &[&str]) -> (Vec<Option<String>>, Vec<Collision>) {
-    let made: Vec<_> = items.iter().map(|item| item.template.make(item.server.as_str(), item.name)).collect();
+pub(crate) fn assign(
+    kind: ItemKind,
+    items: &[NamedItem<'_>],
+    own: &[&str],
+) -> (Vec<Option<String>>, Vec<NameCollision>) {
+    let made: Vec<_> =
+        items.iter().map(|item| item.template.generate(item.server.as_str(), item.name)).collect();
     let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, made) in made.iter().enumerate() {
         groups.entry(&made.text).or_default().push(at);
@@ -96,12 +101,12 @@ pub(crate) fn assign(kind: Kind, items: &[Item<'_>], own: &[&str]) -> (Vec<Optio
     let mut names: Vec<Option<String>> = Vec::with_capacity(items.len());
     for (at, made_name) in made.iter().enumerate() {
         let group = groups.get(&*made_name.text).map_or(&[][..], Vec::as_slice);
-        let exact = group.iter().filter(|other| made.get(**other).is_some_and(|made| made.exact)).count();
+        let exact = group.iter().filter(|other| made.get(**other).is_some_and(|made| made.is_exact)).count();
         let is_free = !own.contains(&&*made_name.text);
-        let keeps = is_free && (group.len() == 1 || (made_name.exact && exact == 1));
+        let keeps = is_free && (group.len() == 1 || (made_name.is_exact && exact == 1));
         names.push(match items.get(at) {
             Some(_) if keeps => Some(made_name.text.clone()),
-            Some(item) => item.template.make_distinct(item.server.as_str(), item.name),
+            Some(item) => item.template.generate_with_digest(item.server.as_str(), item.name),
             None => None,
         });
     }
@@ -109,18 +114,18 @@ pub(crate) fn assign(kind: Kind, items: &[Item<'_>], own: &[&str]) -> (Vec<Optio
     let mut collisions: Vec<_> = groups
         .into_iter()
         .filter(|(name, group)| group.len() > 1 || own.contains(name))
-        .map(|(name, group)| Collision {
+        .map(|(name, group)| NameCollision {
             kind,
             name: name.to_owned(),
-            owners: group.into_iter().filter_map(|at| owner(items, &names, at)).collect(),
+            owners: group.into_iter().filter_map(|at| collision_owner(items, &names, at)).collect(),
         })
         .collect();
     collisions.sort_by(|left, right| left.name.cmp(&right.name));
     (names, collisions)
 }
 
-fn owner(
-    items: &[Item<'_>],
+fn collision_owner(
+    items: &[NamedItem<'_>],
     names: &[Option<String>],
     at: usize,
 ) -> Option<(ServerName, String, Option<String>)> {
@@ -147,11 +152,14 @@ mod tests {
 
     use super::*;
 
-    fn assigned(template: &NameTemplate, items: &[(&str, &str)]) -> (Vec<Option<String>>, Vec<Collision>) {
+    fn assigned(
+        template: &NameTemplate,
+        items: &[(&str, &str)],
+    ) -> (Vec<Option<String>>, Vec<NameCollision>) {
         let servers: Vec<_> = items.iter().map(|(server, _)| ServerName::parse(server).unwrap()).collect();
         let named = servers.iter().zip(items);
-        let items: Vec<_> = named.map(|(server, (_, name))| Item { template, server, name }).collect();
-        assign(Kind::Tool, &items, &[])
+        let items: Vec<_> = named.map(|(server, (_, name))| NamedItem { template, server, name }).collect();
+        assign(ItemKind::Tool, &items, &[])
     }
 
     #[test]
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn untouched_names_that_are_there_twice_are_left_out() {
-        let (names, collisions) = assigned(&NameTemplate::untouched(), &[("a", "x"), ("b", "x"), ("b", "y")]);
+        let (names, collisions) = assigned(&NameTemplate::verbatim(), &[("a", "x"), ("b", "x"), ("b", "y")]);
         assert_eq!(names, [None, None, Some("y".to_owned())]);
         assert_eq!(collisions[0].owners.len(), 2);
     }

@@ -4,37 +4,38 @@ use std::sync::Arc;
 use trunkline_config::ServerName;
 
 use super::ownership::ResourceClaims;
-use super::{Entry, Offer, Registry, ToolEntry, ToolTarget, resource_tools};
-use crate::names::{Collision, Item, Kind, NameTemplate, assign};
+use super::{CatalogueEntry, HubRegistry, HubToolEntry, ToolTarget, UpstreamOffer, resource_tools};
+use crate::names::{ItemKind, NameCollision, NameTemplate, NamedItem, assign};
 
 /// The most characters that are taken of one server's instructions.
-const LONGEST_INSTRUCTIONS: usize = 8 * 1024;
+const MAX_INSTRUCTIONS_CHARS: usize = 8 * 1024;
 
 /// Whether agents that know only tools can list and read resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceTools {
     /// They can, by two tools, as long as any server has resources.
     #[default]
-    Offered,
+    Enabled,
     /// They cannot.
-    Absent,
+    Disabled,
 }
 
-impl<O: Clone> Registry<O> {
+impl<O: Clone> HubRegistry<O> {
     /// Puts together what servers offer, in the order of the configuration: it decides which of them a resource belongs to, and
     /// the order of their instructions.
-    pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[Offer<O>]) -> Self {
+    pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[UpstreamOffer<O>]) -> Self {
         let mut registry = Self::default();
         // A server that is part of the hub has decided about its tools itself.
-        let is_upstream = |offer: &Offer<O>| offer.catalogue.has_resources && !offer.keeps_names;
-        let has_resource_tools = tools == ResourceTools::Offered && offers.iter().any(is_upstream);
+        let is_upstream =
+            |offer: &UpstreamOffer<O>| offer.catalogue.has_resources && !offer.keeps_original_names;
+        let has_resource_tools = tools == ResourceTools::Enabled && offers.iter().any(is_upstream);
         let own: &[&str] =
-            if has_resource_tools { &[resource_tools::LIST, resource_tools::READ] } else { &[] };
+            if has_resource_tools { &[resource_tools::LIST_TOOL, resource_tools::READ_TOOL] } else { &[] };
         registry.add_tools(template, offers, own);
         registry.add_prompts(template, offers);
         registry.add_resources(offers);
         registry.add_templates(offers);
-        let has_resources = |offer: &&Offer<O>| offer.catalogue.has_resources;
+        let has_resources = |offer: &&UpstreamOffer<O>| offer.catalogue.has_resources;
         registry.with_resources = offers
             .iter()
             .filter(has_resources)
@@ -42,33 +43,33 @@ impl<O: Clone> Registry<O> {
             .collect();
         if has_resource_tools {
             for (tool, target) in [
-                (resource_tools::list(), ToolTarget::ListResources),
-                (resource_tools::read(), ToolTarget::ReadResource),
+                (resource_tools::list_tool(), ToolTarget::ListResources),
+                (resource_tools::read_tool(), ToolTarget::ReadResource),
             ] {
-                let entry = Arc::new(ToolEntry::new(target, tool));
-                registry.tools.entry(entry.described().name.as_str().into()).or_insert(entry);
+                let entry = Arc::new(HubToolEntry::new(target, tool));
+                registry.tools.entry(entry.tool().name.as_str().into()).or_insert(entry);
             }
         }
         registry.instructions = join_instructions(offers);
         registry
     }
 
-    fn add_tools(&mut self, template: &NameTemplate, offers: &[Offer<O>], own: &[&str]) {
+    fn add_tools(&mut self, template: &NameTemplate, offers: &[UpstreamOffer<O>], own: &[&str]) {
         let mut offered = Vec::new();
         // What is part of the hub may have them instead of the hub.
-        let within = offers.iter().filter(|offer| offer.keeps_names);
+        let within = offers.iter().filter(|offer| offer.keeps_original_names);
         let within: Vec<_> =
             within.flat_map(|offer| offer.catalogue.tools.iter().map(|tool| &*tool.name)).collect();
         let own: Vec<_> = own.iter().filter(|name| !within.contains(name)).copied().collect();
         for offer in offers {
-            let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.offers(&tool.name));
-            offered.extend(once_each(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
+            let tools = offer.catalogue.tools.iter().filter(|tool| offer.rules.allows(&tool.name));
+            offered.extend(dedup_by_key(tools, |tool| &tool.name).into_iter().map(|tool| (offer, tool)));
         }
         let items: Vec<_> = offered
             .iter()
-            .map(|(offer, tool)| offer.item(template, offer.rules.name_of(&tool.name)))
+            .map(|(offer, tool)| offer.named_item(template, offer.rules.exposed_name(&tool.name)))
             .collect();
-        let (names, collisions) = assign(Kind::Tool, &items, &own);
+        let (names, collisions) = assign(ItemKind::Tool, &items, &own);
         for ((offer, tool), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let target = ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into());
@@ -77,45 +78,46 @@ impl<O: Clone> Registry<O> {
                 tool.description = Some(description.to_owned());
             }
             tool.name.clone_from(&name);
-            self.tools.insert(name.into(), Arc::new(ToolEntry::new(target, tool)));
+            self.tools.insert(name.into(), Arc::new(HubToolEntry::new(target, tool)));
         }
         self.collisions.extend(collisions);
     }
 
-    fn add_prompts(&mut self, template: &NameTemplate, offers: &[Offer<O>]) {
+    fn add_prompts(&mut self, template: &NameTemplate, offers: &[UpstreamOffer<O>]) {
         let mut offered = Vec::new();
         for offer in offers {
-            let prompts = once_each(offer.catalogue.prompts.iter(), |prompt| &prompt.name);
+            let prompts = dedup_by_key(offer.catalogue.prompts.iter(), |prompt| &prompt.name);
             offered.extend(prompts.into_iter().map(|prompt| (offer, prompt)));
         }
         let items: Vec<_> =
-            offered.iter().map(|(offer, prompt)| offer.item(template, &prompt.name)).collect();
-        let (names, collisions) = assign(Kind::Prompt, &items, &[]);
+            offered.iter().map(|(offer, prompt)| offer.named_item(template, &prompt.name)).collect();
+        let (names, collisions) = assign(ItemKind::Prompt, &items, &[]);
         for ((offer, prompt), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
             let (real, mut prompt): (Arc<str>, _) = (prompt.name.as_str().into(), prompt.clone());
             prompt.name.clone_from(&name);
-            self.prompts.insert(name.into(), Arc::new(Entry::new(offer.owner.clone(), real, prompt)));
+            self.prompts
+                .insert(name.into(), Arc::new(CatalogueEntry::new(offer.owner.clone(), real, prompt)));
         }
         self.collisions.extend(collisions);
     }
 
     /// Adds resources, each to the list of the server that it belongs to.
-    fn add_resources(&mut self, offers: &[Offer<O>]) {
+    fn add_resources(&mut self, offers: &[UpstreamOffer<O>]) {
         let mut claims = ResourceClaims::default();
-        let mut shadowed = ShadowedItems::new(Kind::Resource);
+        let mut shadowed = ShadowedItems::new(ItemKind::Resource);
         for offer in offers {
-            let resources = once_each(offer.catalogue.resources.iter(), |resource| &resource.uri);
+            let resources = dedup_by_key(offer.catalogue.resources.iter(), |resource| &resource.uri);
             let listed: Vec<_> =
                 resources.into_iter().map(|each| (Arc::<str>::from(&*each.uri), each)).collect();
             let templates = offer.catalogue.templates.iter().map(|template| &*template.uri_template);
             let owner = (offer.server.clone(), offer.owner.clone());
             let (kept, lost) = claims.add(owner, listed, |(uri, _)| uri.clone(), templates);
             for ((uri, _), (owner, _)) in lost {
-                shadowed.note(&uri, owner, &offer.server);
+                shadowed.record(&uri, owner, &offer.server);
             }
             self.resources.extend(kept.into_iter().map(|(uri, resource)| {
-                let entry = Entry::new(offer.owner.clone(), uri.clone(), resource.clone());
+                let entry = CatalogueEntry::new(offer.owner.clone(), uri.clone(), resource.clone());
                 (uri, Arc::new(entry))
             }));
         }
@@ -124,16 +126,17 @@ impl<O: Clone> Registry<O> {
     }
 
     /// Adds templates, of those with the same text that of the first server.
-    fn add_templates(&mut self, offers: &[Offer<O>]) {
+    fn add_templates(&mut self, offers: &[UpstreamOffer<O>]) {
         let mut owners: BTreeMap<Arc<str>, &ServerName> = BTreeMap::new();
-        let mut shadowed = ShadowedItems::new(Kind::Template);
+        let mut shadowed = ShadowedItems::new(ItemKind::Template);
         for offer in offers {
-            for template in once_each(offer.catalogue.templates.iter(), |template| &template.uri_template) {
+            for template in dedup_by_key(offer.catalogue.templates.iter(), |template| &template.uri_template)
+            {
                 let text: Arc<str> = template.uri_template.as_str().into();
                 match owners.get(&text) {
-                    Some(owner) => shadowed.note(&text, owner, &offer.server),
+                    Some(owner) => shadowed.record(&text, owner, &offer.server),
                     None => {
-                        let entry = Entry::new(offer.owner.clone(), text.clone(), template.clone());
+                        let entry = CatalogueEntry::new(offer.owner.clone(), text.clone(), template.clone());
                         self.templates.insert(text.clone(), Arc::new(entry));
                         owners.insert(text, &offer.server);
                     }
@@ -146,53 +149,53 @@ impl<O: Clone> Registry<O> {
 
 /// Items that are left out because they belong to another server.
 struct ShadowedItems {
-    kind: Kind,
+    kind: ItemKind,
     /// By address: the owner, and the servers that listed it in vain.
     by_address: BTreeMap<Arc<str>, Vec<ServerName>>,
 }
 
 impl ShadowedItems {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: ItemKind) -> Self {
         Self { kind, by_address: BTreeMap::new() }
     }
 
-    fn note(&mut self, address: &Arc<str>, owner: &ServerName, other: &ServerName) {
+    fn record(&mut self, address: &Arc<str>, owner: &ServerName, other: &ServerName) {
         let servers = self.by_address.entry(address.clone()).or_insert_with(|| vec![owner.clone()]);
         servers.push(other.clone());
     }
 
-    fn into_collisions(self) -> impl Iterator<Item = Collision> {
+    fn into_collisions(self) -> impl Iterator<Item = NameCollision> {
         self.by_address.into_iter().map(move |(address, servers)| {
             let is_owner = std::iter::once(true).chain(std::iter::repeat(false));
             let owners = servers.into_iter().zip(is_owner).map(|(server, is_owner)| {
                 (server, address.to_string(), is_owner.then(|| address.to_string()))
             });
-            Collision { kind: self.kind, name: address.to_string(), owners: owners.collect() }
+            NameCollision { kind: self.kind, name: address.to_string(), owners: owners.collect() }
         })
     }
 }
 
-impl<O> Offer<O> {
-    fn item<'a>(&'a self, template: &'a NameTemplate, name: &'a str) -> Item<'a> {
-        const UNTOUCHED: &NameTemplate = &NameTemplate::untouched();
-        let template = if self.keeps_names { UNTOUCHED } else { template };
-        Item { template, server: &self.server, name }
+impl<O> UpstreamOffer<O> {
+    fn named_item<'a>(&'a self, template: &'a NameTemplate, name: &'a str) -> NamedItem<'a> {
+        const VERBATIM: &NameTemplate = &NameTemplate::verbatim();
+        let template = if self.keeps_original_names { VERBATIM } else { template };
+        NamedItem { template, server: &self.server, name }
     }
 }
 
 /// Leaves out what one server lists twice.
-fn once_each<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &String) -> Vec<&'a T> {
+fn dedup_by_key<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &String) -> Vec<&'a T> {
     let mut seen = std::collections::HashSet::new();
     items.filter(|item| seen.insert(key(item).clone())).collect()
 }
 
 /// Joins what servers advise, each under its name; the only one's is left as it is.
-fn join_instructions<O>(offers: &[Offer<O>]) -> Option<String> {
+fn join_instructions<O>(offers: &[UpstreamOffer<O>]) -> Option<String> {
     let advice: Vec<_> = offers
         .iter()
         .filter_map(|offer| {
             let text = offer.instructions.as_deref()?.trim();
-            let shortened: String = text.chars().take(LONGEST_INSTRUCTIONS).collect();
+            let shortened: String = text.chars().take(MAX_INSTRUCTIONS_CHARS).collect();
             (!shortened.is_empty()).then_some((&offer.server, shortened))
         })
         .collect();

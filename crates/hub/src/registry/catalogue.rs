@@ -7,7 +7,7 @@ use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 ///
 /// Lists are shared, since only one of them changes at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Catalogue {
+pub(crate) struct UpstreamCatalogue {
     pub(crate) tools: Arc<Vec<Tool>>,
     pub(crate) prompts: Arc<Vec<Prompt>>,
     pub(crate) resources: Arc<Vec<Resource>>,
@@ -15,22 +15,22 @@ pub(crate) struct Catalogue {
     /// Whether it has resources at all, listed or not.
     pub(crate) has_resources: bool,
     /// What could not be taken, each with the reason.
-    pub(crate) left_out: Arc<Vec<String>>,
+    pub(crate) skipped: Arc<Vec<String>>,
     /// What was repaired or cut, each with the reason.
     pub(crate) repaired: Arc<Vec<String>>,
 }
 
-impl Catalogue {
+impl UpstreamCatalogue {
     /// Adds what another listing of the same server has beside this one: some servers show more to clients that can do
     /// more.
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub(crate) fn merge(&self, other: &Self) -> Self {
         Self {
             tools: union(&self.tools, &other.tools, |tool| &tool.name),
             prompts: union(&self.prompts, &other.prompts, |prompt| &prompt.name),
             resources: union(&self.resources, &other.resources, |resource| &resource.uri),
             templates: union(&self.templates, &other.templates, |template| &template.uri_template),
             has_resources: self.has_resources || other.has_resources,
-            left_out: self.left_out.clone(),
+            skipped: self.skipped.clone(),
             repaired: self.repaired.clone(),
         }
     }

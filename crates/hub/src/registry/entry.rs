@@ -4,30 +4,30 @@ use std::sync::Arc;
 use serde_json::Value;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
-use trunkline_protocol::{Raw, Revision};
-use trunkline_server::listing::Rendered;
+use trunkline_protocol::{RawJson, Revision};
+use trunkline_server::listing::RenderedItem;
 
 /// A member of a tool that is about tasks, which are not carried.
-const EXECUTION: &str = "execution";
+const EXECUTION_KEY: &str = "execution";
 
 /// The mark of an argument that a header repeats.
-const MIRROR_MARK: &str = "x-mcp-header";
+const MIRROR_HEADER_KEY: &str = "x-mcp-header";
 
 /// What a tool is called at its server.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct RealName {
+pub(crate) struct UpstreamName {
     text: Box<str>,
     /// The same as JSON, written once for all calls.
-    pub(crate) written: Raw,
+    pub(crate) json: RawJson,
 }
 
-impl From<&str> for RealName {
+impl From<&str> for UpstreamName {
     fn from(name: &str) -> Self {
-        Self { text: name.into(), written: Raw::from_text(name) }
+        Self { text: name.into(), json: RawJson::from_text(name) }
     }
 }
 
-impl Deref for RealName {
+impl Deref for UpstreamName {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -39,7 +39,7 @@ impl Deref for RealName {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ToolTarget<O> {
     /// A tool of a server, by the name that it has there.
-    Upstream(O, RealName),
+    Upstream(O, UpstreamName),
     /// The list of all resources, for agents that know only tools.
     ListResources,
     /// One resource, for agents that know only tools.
@@ -48,73 +48,73 @@ pub(crate) enum ToolTarget<O> {
 
 /// A tool as it is offered on this side.
 #[derive(Debug)]
-pub(crate) struct ToolEntry<O> {
+pub(crate) struct HubToolEntry<O> {
     pub(crate) target: ToolTarget<O>,
     tool: Tool,
-    mirrored: Option<Arc<MirroredParams>>,
-    rendered: Rendered,
+    mirrored_params: Option<Arc<MirroredParams>>,
+    rendered: RenderedItem,
 }
 
-impl<O> ToolEntry<O> {
+impl<O> HubToolEntry<O> {
     pub(crate) fn new(target: ToolTarget<O>, mut tool: Tool) -> Self {
-        tool.rest.take(EXECUTION);
-        let mirrored = tool.input_schema.as_str().contains(MIRROR_MARK).then(|| {
+        tool.rest.take(EXECUTION_KEY);
+        let mirrored = tool.input_schema.as_str().contains(MIRROR_HEADER_KEY).then(|| {
             let schema: Value = tool.input_schema.decode().unwrap_or_default();
             MirroredParams::from_schema(&schema).unwrap_or_else(|_| {
                 // Whoever takes such marks seriously would leave the tool out because of them.
-                tool.input_schema = without_marks(schema).into();
+                tool.input_schema = without_mirror_keys(schema).into();
                 MirroredParams::default()
             })
         });
         let mirrored = mirrored.filter(|mirrored| !mirrored.is_empty()).map(Arc::new);
-        Self { target, tool, mirrored, rendered: Rendered::default() }
+        Self { target, tool, mirrored_params: mirrored, rendered: RenderedItem::default() }
     }
 
-    pub(crate) fn mirrored(&self) -> Option<Arc<MirroredParams>> {
-        self.mirrored.clone()
+    pub(crate) fn mirrored_params(&self) -> Option<Arc<MirroredParams>> {
+        self.mirrored_params.clone()
     }
 
-    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+    pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.tool.write(dialect, writer))
     }
 
-    pub(crate) fn described(&self) -> &Tool {
+    pub(crate) fn tool(&self) -> &Tool {
         &self.tool
     }
 }
 
 /// Removes the marks of mirrored arguments wherever they are.
-fn without_marks(schema: Value) -> Value {
+fn without_mirror_keys(schema: Value) -> Value {
     match schema {
         Value::Object(members) => {
-            let kept = members.into_iter().filter(|(key, _)| key != MIRROR_MARK);
-            Value::Object(kept.map(|(key, value)| (key, without_marks(value))).collect())
+            let kept = members.into_iter().filter(|(key, _)| key != MIRROR_HEADER_KEY);
+            Value::Object(kept.map(|(key, value)| (key, without_mirror_keys(value))).collect())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_marks).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_mirror_keys).collect()),
         other => other,
     }
 }
 
 /// Something else that is offered, with where it comes from.
 #[derive(Debug)]
-pub(crate) struct Entry<O, T> {
+pub(crate) struct CatalogueEntry<O, T> {
     pub(crate) owner: O,
     /// What it is called there.
-    pub(crate) real: Arc<str>,
+    pub(crate) upstream_name: Arc<str>,
     pub(crate) item: T,
-    rendered: Rendered,
+    rendered: RenderedItem,
 }
 
-impl<O, T> Entry<O, T> {
+impl<O, T> CatalogueEntry<O, T> {
     pub(crate) fn new(owner: O, real: impl Into<Arc<str>>, item: T) -> Self {
-        Self { owner, real: real.into(), item, rendered: Rendered::default() }
+        Self { owner, upstream_name: real.into(), item, rendered: RenderedItem::default() }
     }
 }
 
 macro_rules! listed {
     ($($item:ty),*) => {
-        $(impl<O> Entry<O, $item> {
-            pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+        $(impl<O> CatalogueEntry<O, $item> {
+            pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
                 self.rendered.get(revision, |dialect, writer| self.item.write(dialect, writer))
             }
         })*
@@ -129,10 +129,10 @@ mod tests {
 
     use super::*;
 
-    fn entry(schema: &Value) -> ToolEntry<()> {
+    fn entry(schema: &Value) -> HubToolEntry<()> {
         let mut tool = Tool::new("t", schema.into());
-        tool.rest.set(EXECUTION, Raw::parse(r#"{"taskSupport":"optional"}"#).unwrap());
-        ToolEntry::new(ToolTarget::Upstream((), "t".into()), tool)
+        tool.rest.set(EXECUTION_KEY, RawJson::parse(r#"{"taskSupport":"optional"}"#).unwrap());
+        HubToolEntry::new(ToolTarget::Upstream((), "t".into()), tool)
     }
 
     #[test]
@@ -142,11 +142,11 @@ mod tests {
         let bad =
             json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "a b" } } });
         let kept = entry(&good);
-        assert_eq!(kept.mirrored().unwrap().iter().next().unwrap().header(), "Mcp-Param-A");
-        assert!(kept.list_item(Revision::NEWEST).as_str().contains(MIRROR_MARK));
+        assert_eq!(kept.mirrored_params().unwrap().iter().next().unwrap().header(), "Mcp-Param-A");
+        assert!(kept.list_item(Revision::NEWEST).as_str().contains(MIRROR_HEADER_KEY));
         let stripped = entry(&bad);
-        assert!(stripped.mirrored().is_none());
-        assert!(!stripped.list_item(Revision::NEWEST).as_str().contains(MIRROR_MARK));
+        assert!(stripped.mirrored_params().is_none());
+        assert!(!stripped.list_item(Revision::NEWEST).as_str().contains(MIRROR_HEADER_KEY));
     }
 
     #[test]

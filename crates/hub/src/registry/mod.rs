@@ -16,44 +16,44 @@ use trunkline_config::{ServerName, ToolRules};
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate};
 
 pub use self::build::ResourceTools;
-pub(crate) use self::catalogue::Catalogue;
-pub(crate) use self::entry::{Entry, ToolEntry, ToolTarget};
+pub(crate) use self::catalogue::UpstreamCatalogue;
+pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, ToolTarget};
 use self::ownership::ResourceClaims;
 pub(crate) use self::report::log_collisions;
-use crate::names::Collision;
+use crate::names::NameCollision;
 
-type Named<T> = BTreeMap<Arc<str>, Arc<T>>;
+type NamedMap<T> = BTreeMap<Arc<str>, Arc<T>>;
 
 /// A snapshot, which is replaced as a whole and never changed: calls that run keep the one that they started with.
 ///
 /// `O` is how a server is reached; nothing here depends on it.
 #[derive(Debug)]
-pub(crate) struct Registry<O> {
-    pub(crate) tools: Named<ToolEntry<O>>,
-    pub(crate) prompts: Named<Entry<O, Prompt>>,
-    pub(crate) resources: Named<Entry<O, Resource>>,
-    pub(crate) templates: Named<Entry<O, ResourceTemplate>>,
+pub(crate) struct HubRegistry<O> {
+    pub(crate) tools: NamedMap<HubToolEntry<O>>,
+    pub(crate) prompts: NamedMap<CatalogueEntry<O, Prompt>>,
+    pub(crate) resources: NamedMap<CatalogueEntry<O, Resource>>,
+    pub(crate) templates: NamedMap<CatalogueEntry<O, ResourceTemplate>>,
     /// What servers claim of resources.
     claims: ResourceClaims<(ServerName, O)>,
     /// The servers that have resources, listed or not, in the order of the configuration.
     pub(crate) with_resources: Vec<(ServerName, O)>,
-    pub(crate) collisions: Vec<Collision>,
+    pub(crate) collisions: Vec<NameCollision>,
     pub(crate) instructions: Option<String>,
 }
 
 /// What one server brings into a registry.
 #[derive(Clone, Debug)]
-pub(crate) struct Offer<O> {
+pub(crate) struct UpstreamOffer<O> {
     pub(crate) server: ServerName,
     pub(crate) owner: O,
     pub(crate) rules: ToolRules,
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue: Arc<UpstreamCatalogue>,
     pub(crate) instructions: Option<String>,
     /// Whether its names are used as they are.
-    pub(crate) keeps_names: bool,
+    pub(crate) keeps_original_names: bool,
 }
 
-impl<O> Default for Registry<O> {
+impl<O> Default for HubRegistry<O> {
     fn default() -> Self {
         Self {
             tools: BTreeMap::new(),
@@ -68,7 +68,7 @@ impl<O> Default for Registry<O> {
     }
 }
 
-impl<O: Clone> Registry<O> {
+impl<O: Clone> HubRegistry<O> {
     /// Returns the server to which a resource belongs: the first that claims its address, then the first with a template that
     /// matches everything. What no server claims belongs to the only server that has resources, if there is only one.
     pub(crate) fn owner_of(&self, uri: &str) -> Option<&O> {
@@ -76,13 +76,13 @@ impl<O: Clone> Registry<O> {
             [(_, only)] => Some(only),
             _ => None,
         };
-        let caught = || self.claims.caught(uri).map(|(_, owner)| owner);
-        self.claimed(uri).or_else(caught).or_else(only)
+        let caught = || self.claims.catch_all_owner(uri).map(|(_, owner)| owner);
+        self.claiming_owner(uri).or_else(caught).or_else(only)
     }
 
     /// Returns the server to which a resource belongs because it claims its address, and not just any.
-    pub(crate) fn claimed(&self, uri: &str) -> Option<&O> {
-        self.claims.claimed(uri).map(|(_, owner)| owner)
+    pub(crate) fn claiming_owner(&self, uri: &str) -> Option<&O> {
+        self.claims.claiming_owner(uri).map(|(_, owner)| owner)
     }
 
     /// Returns the first of some servers, in the order of the configuration, that has resources.
@@ -97,29 +97,29 @@ impl<O: Clone> Registry<O> {
     }
 
     /// Compares what is listed with an older snapshot, list by list.
-    pub(crate) fn differs(&self, before: &Self) -> Differs {
-        Differs {
-            tools: differ(&self.tools, &before.tools, |l, r| l.described() == r.described()),
-            prompts: differ(&self.prompts, &before.prompts, |l, r| l.item == r.item),
-            resources: differ(&self.resources, &before.resources, |l, r| l.item == r.item)
-                || differ(&self.templates, &before.templates, |l, r| l.item == r.item),
+    pub(crate) fn diff(&self, before: &Self) -> ListDifferences {
+        ListDifferences {
+            tools: maps_differ(&self.tools, &before.tools, |l, r| l.tool() == r.tool()),
+            prompts: maps_differ(&self.prompts, &before.prompts, |l, r| l.item == r.item),
+            resources: maps_differ(&self.resources, &before.resources, |l, r| l.item == r.item)
+                || maps_differ(&self.templates, &before.templates, |l, r| l.item == r.item),
         }
     }
 }
 
 /// Which lists are different.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Differs {
+pub(crate) struct ListDifferences {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
 }
 
-impl Differs {
+impl ListDifferences {
     pub(crate) const ALL: Self = Self { tools: true, prompts: true, resources: true };
 
     /// Returns the lists that are different here or there.
-    pub(crate) fn or(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
             prompts: self.prompts || other.prompts,
@@ -128,7 +128,7 @@ impl Differs {
     }
 }
 
-fn differ<T>(now: &Named<T>, before: &Named<T>, same: impl Fn(&T, &T) -> bool) -> bool {
+fn maps_differ<T>(now: &NamedMap<T>, before: &NamedMap<T>, same: impl Fn(&T, &T) -> bool) -> bool {
     now.len() != before.len()
         || now.iter().zip(before).any(|((name, entry), (other, old))| name != other || !same(entry, old))
 }

@@ -70,7 +70,7 @@ impl<O> ResourceClaims<O> {
         let (mut kept, mut shadowed) = (Vec::with_capacity(listed.len()), Vec::new());
         for item in listed {
             let uri = address(&item);
-            match self.claimed_at_build(&uri) {
+            match self.claiming_index(&uri) {
                 Some(owner) => shadowed.push((item, owner)),
                 None => {
                     self.listed.insert(uri, place);
@@ -87,7 +87,7 @@ impl<O> ResourceClaims<O> {
     }
 
     /// Returns the server to which an address belongs because it claims that address, and not just any.
-    pub(super) fn claimed(&self, uri: &str) -> Option<&O> {
+    pub(super) fn claiming_owner(&self, uri: &str) -> Option<&O> {
         let listed = self.listed.get(uri).copied();
         let earlier = self.servers.iter().take(listed.unwrap_or(usize::MAX));
         let by_template = earlier.into_iter().position(|server| {
@@ -97,7 +97,7 @@ impl<O> ResourceClaims<O> {
     }
 
     /// Returns the first server that claims an address by a template that matches everything.
-    pub(super) fn caught(&self, uri: &str) -> Option<&O> {
+    pub(super) fn catch_all_owner(&self, uri: &str) -> Option<&O> {
         let catches = |server: &&ServerClaims<O>| {
             matches_any(&server.templates, TemplateBreadth::CatchAll, uri, &mut { LOOKUP_BUDGET })
         };
@@ -106,7 +106,7 @@ impl<O> ResourceClaims<O> {
 
     /// Returns the place of the server that claims an address among those that were added. A server with so many templates
     /// that its budget is spent claims nothing more.
-    fn claimed_at_build(&mut self, uri: &str) -> Option<usize> {
+    fn claiming_index(&mut self, uri: &str) -> Option<usize> {
         let listed = self.listed.get(uri).copied();
         let earlier = self.servers.iter_mut().take(listed.unwrap_or(usize::MAX));
         let by_template = earlier.into_iter().position(|server| {
@@ -127,7 +127,7 @@ impl TemplateClaim {
     }
 
     /// Reports whether an address cannot match, by a look at how it begins. Escapes can be spelled in several ways.
-    fn is_excluded(&self, uri: &str) -> bool {
+    fn cannot_match(&self, uri: &str) -> bool {
         let begins = uri.as_bytes().get(..self.prefix.len()).unwrap_or(uri.as_bytes());
         let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| byte.is_ascii() && *byte != b'%');
         is_plain(self.prefix.as_bytes()) && is_plain(begins) && begins != self.prefix.as_bytes()
@@ -136,7 +136,7 @@ impl TemplateClaim {
 
 /// Reports whether a template of a kind matches an address, for as long as the budget lasts.
 fn matches_any(templates: &[TemplateClaim], breadth: TemplateBreadth, uri: &str, budget: &mut usize) -> bool {
-    templates.iter().filter(|claim| claim.breadth == breadth && !claim.is_excluded(uri)).any(|claim| {
+    templates.iter().filter(|claim| claim.breadth == breadth && !claim.cannot_match(uri)).any(|claim| {
         let cost = uri.len().saturating_mul(claim.expressions);
         let is_affordable = cost <= *budget;
         *budget = budget.saturating_sub(cost);
@@ -179,7 +179,7 @@ mod tests {
         let (claims, lists) = claims(servers);
         assert_eq!(lists, expected_lists);
         for (uri, expected) in owners {
-            let owner = claims.claimed(uri).or_else(|| claims.caught(uri)).copied();
+            let owner = claims.claiming_owner(uri).or_else(|| claims.catch_all_owner(uri)).copied();
             assert_eq!(owner.unwrap_or("none"), *expected, "{uri}");
         }
     }

@@ -4,12 +4,12 @@ use serde_json::json;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 
 /// The name of the tool that lists resources.
-pub(crate) const LIST: &str = "list_mcp_resources";
+pub(crate) const LIST_TOOL: &str = "list_mcp_resources";
 
 /// The name of the tool that reads one.
-pub(crate) const READ: &str = "read_mcp_resource";
+pub(crate) const READ_TOOL: &str = "read_mcp_resource";
 
-pub(super) fn list() -> Tool {
+pub(super) fn list_tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -17,14 +17,14 @@ pub(super) fn list() -> Tool {
         },
         "additionalProperties": false,
     });
-    described(
-        LIST,
+    make_tool(
+        LIST_TOOL,
         "Lists the resources that MCP servers offer: server, uri, name, description and media type.",
         &schema,
     )
 }
 
-pub(super) fn read() -> Tool {
+pub(super) fn read_tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -34,10 +34,10 @@ pub(super) fn read() -> Tool {
         "required": ["uri"],
         "additionalProperties": false,
     });
-    described(READ, "Reads a resource that an MCP server offers.", &schema)
+    make_tool(READ_TOOL, "Reads a resource that an MCP server offers.", &schema)
 }
 
-fn described(name: &str, description: &str, schema: &serde_json::Value) -> Tool {
+fn make_tool(name: &str, description: &str, schema: &serde_json::Value) -> Tool {
     let mut tool = Tool::new(name, schema.into());
     tool.description = Some(description.to_owned());
     tool.annotations = Some(ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() });

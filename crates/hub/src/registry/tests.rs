@@ -1,4 +1,4 @@
-use trunkline_config::{Pattern, ServerName, ToolRules};
+use trunkline_config::{NamePattern, ServerName, ToolRules};
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 
 use super::*;
@@ -8,41 +8,41 @@ fn name(text: &str) -> ServerName {
     ServerName::parse(text).unwrap()
 }
 
-fn offer(server: &'static str, catalogue: Catalogue) -> Offer<&'static str> {
-    Offer {
+fn offer(server: &'static str, catalogue: UpstreamCatalogue) -> UpstreamOffer<&'static str> {
+    UpstreamOffer {
         server: name(server),
         owner: server,
         rules: ToolRules::default(),
         catalogue: Arc::new(catalogue),
         instructions: None,
-        keeps_names: false,
+        keeps_original_names: false,
     }
 }
 
-fn tools(names: &[&str]) -> Catalogue {
+fn tools(names: &[&str]) -> UpstreamCatalogue {
     let tools = names.iter().map(|name| Tool { name: (*name).to_owned(), ..Tool::default() });
-    Catalogue { tools: Arc::new(tools.collect()), ..Catalogue::default() }
+    UpstreamCatalogue { tools: Arc::new(tools.collect()), ..UpstreamCatalogue::default() }
 }
 
-fn resources(uris: &[&str], templates: &[&str]) -> Catalogue {
+fn resources(uris: &[&str], templates: &[&str]) -> UpstreamCatalogue {
     let template = |text: &&str| ResourceTemplate {
         uri_template: (*text).to_owned(),
         name: "t".to_owned(),
         ..ResourceTemplate::default()
     };
-    Catalogue {
+    UpstreamCatalogue {
         resources: Arc::new(uris.iter().map(|uri| Resource::new(*uri, "r")).collect()),
         templates: Arc::new(templates.iter().map(template).collect()),
         has_resources: true,
-        ..Catalogue::default()
+        ..UpstreamCatalogue::default()
     }
 }
 
-fn build(offers: &[Offer<&'static str>]) -> Registry<&'static str> {
-    Registry::build(&NameTemplate::hub(), ResourceTools::Absent, offers)
+fn build(offers: &[UpstreamOffer<&'static str>]) -> HubRegistry<&'static str> {
+    HubRegistry::build(&NameTemplate::hub(), ResourceTools::Disabled, offers)
 }
 
-fn names<T>(named: &Named<T>) -> Vec<&str> {
+fn names<T>(named: &NamedMap<T>) -> Vec<&str> {
     named.keys().map(|name| &**name).collect()
 }
 
@@ -51,13 +51,13 @@ fn a_tool_is_found_by_its_name_on_this_side_and_called_by_its_own() {
     let registry = build(&[offer("b", tools(&["x.y", "z"])), offer("a", tools(&["z"]))]);
     assert_eq!(names(&registry.tools), ["a__z", "b__x_y", "b__z"]);
     assert_eq!(registry.tools["b__x_y"].target, ToolTarget::Upstream("b", "x.y".into()));
-    assert_eq!(registry.tools["b__x_y"].described().name, "b__x_y");
+    assert_eq!(registry.tools["b__x_y"].tool().name, "b__x_y");
     assert!(registry.collisions.is_empty());
 }
 
 #[test]
 fn a_server_that_keeps_its_names_has_them_as_they_are_beside_those_of_others() {
-    let own = |names: &[&str]| Offer { keeps_names: true, ..offer("own", tools(names)) };
+    let own = |names: &[&str]| UpstreamOffer { keeps_original_names: true, ..offer("own", tools(names)) };
     let registry = build(&[own(&["z", "x.y"]), offer("a", tools(&["z"]))]);
     assert_eq!(names(&registry.tools), ["a__z", "x.y", "z"]);
     assert_eq!(registry.tools["z"].target, ToolTarget::Upstream("own", "z".into()));
@@ -70,7 +70,7 @@ fn a_server_that_keeps_its_names_has_them_as_they_are_beside_those_of_others() {
 fn rules_leave_tools_out_rename_them_and_describe_them_anew() {
     let mut offered = offer("s", tools(&["get", "delete", "list"]));
     offered.rules = ToolRules {
-        deny: vec![Pattern::new("del*")],
+        deny: vec![NamePattern::new("del*")],
         rename: [("get".to_owned(), "fetch".to_owned())].into(),
         describe: [("list".to_owned(), "Lists.".to_owned())].into(),
         ..ToolRules::default()
@@ -78,7 +78,7 @@ fn rules_leave_tools_out_rename_them_and_describe_them_anew() {
     let registry = build(&[offered]);
     assert_eq!(names(&registry.tools), ["s__fetch", "s__list"]);
     assert_eq!(registry.tools["s__fetch"].target, ToolTarget::Upstream("s", "get".into()));
-    assert_eq!(registry.tools["s__list"].described().description.as_deref(), Some("Lists."));
+    assert_eq!(registry.tools["s__list"].tool().description.as_deref(), Some("Lists."));
 }
 
 #[test]
@@ -90,10 +90,11 @@ fn a_server_whose_name_begins_like_another_keeps_what_is_its_own() {
 
 #[test]
 fn prompts_are_named_like_tools() {
-    let catalogue = Catalogue { prompts: Arc::new(vec![Prompt::new("p q")]), ..Catalogue::default() };
+    let catalogue =
+        UpstreamCatalogue { prompts: Arc::new(vec![Prompt::new("p q")]), ..UpstreamCatalogue::default() };
     let registry = build(&[offer("s", catalogue)]);
     assert_eq!(names(&registry.prompts), ["s__p_q"]);
-    assert_eq!(&*registry.prompts["s__p_q"].real, "p q");
+    assert_eq!(&*registry.prompts["s__p_q"].upstream_name, "p q");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_resource_belongs_to_the_first_server_that_claims_it() {
         ("other:7", Some(&"b")),
     ] {
         assert_eq!(registry.owner_of(uri), expected, "{uri}");
-        assert_eq!(registry.claimed(uri), expected.filter(|_| uri != "other:7"), "{uri}");
+        assert_eq!(registry.claiming_owner(uri), expected.filter(|_| uri != "other:7"), "{uri}");
     }
     assert_eq!(names(&registry.resources), ["x:1", "x:2", "x:both", "z:1"]);
     assert_eq!(registry.resources["x:both"].owner, "a");
@@ -145,8 +146,8 @@ fn what_nobody_lists_is_asked_of_the_only_server_that_has_resources() {
 
 #[test]
 fn agents_without_resources_get_tools_for_them_while_there_are_any() {
-    let with = |offers: &[Offer<&'static str>]| {
-        let registry = Registry::build(&NameTemplate::agent(), ResourceTools::Offered, offers);
+    let with = |offers: &[UpstreamOffer<&'static str>]| {
+        let registry = HubRegistry::build(&NameTemplate::agent(), ResourceTools::Enabled, offers);
         registry.tools.keys().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(with(&[offer("a", tools(&["t"]))]), ["mcp__a__t"]);
@@ -157,30 +158,30 @@ fn agents_without_resources_get_tools_for_them_while_there_are_any() {
 fn only_lists_that_changed_are_different() {
     let before = build(&[offer("a", tools(&["t"]))]);
     let same = build(&[offer("a", tools(&["t"]))]);
-    assert_eq!(same.differs(&before), Differs::default());
+    assert_eq!(same.diff(&before), ListDifferences::default());
     let more = build(&[offer("a", tools(&["t", "u"]))]);
-    assert_eq!(more.differs(&before), Differs { tools: true, ..Differs::default() });
+    assert_eq!(more.diff(&before), ListDifferences { tools: true, ..ListDifferences::default() });
     let mut described = offer("a", tools(&["t"]));
     described.rules.describe = [("t".to_owned(), "new".to_owned())].into();
-    assert!(build(&[described]).differs(&before).tools);
-    assert!(build(&[offer("a", resources(&["x:1"], &[]))]).differs(&before).resources);
+    assert!(build(&[described]).diff(&before).tools);
+    assert!(build(&[offer("a", resources(&["x:1"], &[]))]).diff(&before).resources);
 }
 
 #[test]
 fn instructions_are_joined_under_the_names_of_their_servers() {
-    let advised = |server, text: &str| Offer {
+    let advised = |server, text: &str| UpstreamOffer {
         instructions: Some(text.to_owned()),
-        ..offer(server, Catalogue::default())
+        ..offer(server, UpstreamCatalogue::default())
     };
     assert_eq!(build(&[advised("a", "Be kind.")]).instructions.as_deref(), Some("Be kind."));
     let both = build(&[advised("a", "Be kind."), advised("b", " "), advised("c", "Be brief.")]);
     assert_eq!(both.instructions.as_deref(), Some("# a\n\nBe kind.\n\n# c\n\nBe brief."));
-    assert_eq!(build(&[offer("a", Catalogue::default())]).instructions, None);
+    assert_eq!(build(&[offer("a", UpstreamCatalogue::default())]).instructions, None);
 }
 
 #[test]
 fn listings_of_one_server_for_different_clients_are_added_up() {
-    let both = tools(&["a", "b"]).and(&tools(&["b", "c"]));
+    let both = tools(&["a", "b"]).merge(&tools(&["b", "c"]));
     let names: Vec<_> = both.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
 }

@@ -16,29 +16,29 @@ pub(super) struct Backoff {
 
 impl Backoff {
     /// Notes that the server could not be started.
-    pub(super) fn failed(&mut self, now: Instant, limits: &HubLimits) {
+    pub(super) fn record_failure(&mut self, now: Instant, limits: &HubLimits) {
         self.failures = self.failures.saturating_add(1);
-        let doubled = limits.restart_after.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
-        self.until = Some(now + jittered(doubled.min(limits.restart_at_most)));
+        let doubled = limits.restart_delay.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
+        self.until = Some(now + with_jitter(doubled.min(limits.max_restart_delay)));
     }
 
     /// Notes that a connection which began then is gone although nobody ended it.
-    pub(super) fn lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
+    pub(super) fn record_lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
         if now.saturating_duration_since(began) >= limits.healthy_after {
             self.failures = 0;
         }
-        self.failed(now, limits);
+        self.record_failure(now, limits);
     }
 
     /// Notes that a connection which began then was ended in order.
-    pub(super) fn ended(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
+    pub(super) fn record_closed(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
         if now.saturating_duration_since(began) >= limits.healthy_after {
             *self = Self::default();
         }
     }
 
     /// Notes that somebody wants the server to be started now, whatever was before.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
@@ -49,7 +49,7 @@ impl Backoff {
 }
 
 /// Takes away up to a quarter, so that servers which failed together are not started together.
-fn jittered(delay: Duration) -> Duration {
+fn with_jitter(delay: Duration) -> Duration {
     let mut byte = [0];
     // Without randomness there is no jitter, and nothing worse.
     let _ = getrandom::fill(&mut byte);
@@ -66,7 +66,7 @@ mod tests {
         let (mut backoff, now) = (Backoff::default(), Instant::now());
         assert_eq!(backoff.remaining(now), Duration::ZERO);
         for expected in [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000] {
-            backoff.failed(now, &limits);
+            backoff.record_failure(now, &limits);
             let expected = Duration::from_millis(expected);
             let remaining = backoff.remaining(now);
             assert!(
@@ -75,9 +75,9 @@ mod tests {
             );
         }
         for _ in 0..100_000 {
-            backoff.failed(now, &limits);
+            backoff.record_failure(now, &limits);
         }
-        assert!(backoff.remaining(now) <= limits.restart_at_most);
+        assert!(backoff.remaining(now) <= limits.max_restart_delay);
     }
 
     #[test]
@@ -87,10 +87,10 @@ mod tests {
         for (lived, resets) in [(59, false), (60, true)] {
             let mut backoff = Backoff::default();
             for _ in 0..6 {
-                backoff.lost(began, began, &limits);
+                backoff.record_lost(began, began, &limits);
             }
             let now = began + Duration::from_secs(lived);
-            backoff.lost(began, now, &limits);
+            backoff.record_lost(began, now, &limits);
             assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
         }
     }
@@ -102,11 +102,11 @@ mod tests {
         for (lived, resets) in [(59, false), (60, true)] {
             let mut backoff = Backoff::default();
             for _ in 0..6 {
-                backoff.failed(began, &limits);
+                backoff.record_failure(began, &limits);
             }
             let now = began + Duration::from_secs(lived);
-            backoff.ended(began, now, &limits);
-            backoff.failed(now, &limits);
+            backoff.record_closed(began, now, &limits);
+            backoff.record_failure(now, &limits);
             assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
         }
     }

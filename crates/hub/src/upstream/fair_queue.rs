@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The first call of each client comes before the second of any, and so on; within one round the one that came first.
 #[derive(Debug)]
 pub(super) struct FairQueue<C, T> {
-    waiting: BTreeMap<Position, (C, T)>,
+    waiting: BTreeMap<QueuePosition, (C, T)>,
     /// The round that is served now. A client that comes back begins there, so that it is owed nothing for the time in which
     /// it did not wait.
     round: u64,
@@ -16,7 +16,7 @@ pub(super) struct FairQueue<C, T> {
 
 /// The place of one call in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Position {
+pub(super) struct QueuePosition {
     round: u64,
     arrival: u64,
 }
@@ -29,17 +29,17 @@ impl<C, T> Default for FairQueue<C, T> {
 
 impl<C: PartialEq, T> FairQueue<C, T> {
     /// Adds a call of a client behind those that the client has here already.
-    pub(super) fn join(&mut self, client: C, item: T) -> Position {
+    pub(super) fn join(&mut self, client: C, item: T) -> QueuePosition {
         let last = self.waiting.iter().rev().find(|(_, (known, _))| *known == client);
         let round = last.map_or(self.round, |(position, _)| position.round + 1);
-        let position = Position { round, arrival: self.arrivals };
+        let position = QueuePosition { round, arrival: self.arrivals };
         self.arrivals += 1;
         self.waiting.insert(position, (client, item));
         position
     }
 
     /// Takes a call out because it was served.
-    pub(super) fn serve(&mut self, position: Position) {
+    pub(super) fn serve(&mut self, position: QueuePosition) {
         if self.waiting.remove(&position).is_some() {
             // Its client may be back at once, and then comes after those who wait in the same round.
             self.round = self.round.max(position.round + 1);
@@ -47,16 +47,16 @@ impl<C: PartialEq, T> FairQueue<C, T> {
     }
 
     /// Takes a call out because it no longer waits.
-    pub(super) fn leave(&mut self, position: Position) {
+    pub(super) fn leave(&mut self, position: QueuePosition) {
         self.waiting.remove(&position);
     }
 
-    pub(super) fn get_mut(&mut self, position: Position) -> Option<&mut T> {
+    pub(super) fn get_mut(&mut self, position: QueuePosition) -> Option<&mut T> {
         self.waiting.get_mut(&position).map(|(_, item)| item)
     }
 
     /// Returns all calls, the one that is to be served first at the beginning.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (Position, &C, &T)> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (QueuePosition, &C, &T)> {
         self.waiting.iter().map(|(position, (client, item))| (*position, client, item))
     }
 }

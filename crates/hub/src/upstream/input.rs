@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Refusal, Revision};
 
-use super::pages::Pages;
-use super::roots::SessionRoots;
+use super::roots::UpstreamRoots;
+use super::url_elicitations::UrlElicitations;
 
 /// What a client can be asked, as far as it makes a difference to a server that keeps sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -19,11 +19,11 @@ const SAMPLING_TOOLS: u8 = 1 << 3;
 const ROOTS: u8 = 1 << 4;
 
 /// Adds one capability to others.
-type Declare = fn(&ClientCapabilities) -> ClientCapabilities;
+type DeclareFn = fn(&ClientCapabilities) -> ClientCapabilities;
 
 impl InputSet {
     /// Reads what a client declared.
-    pub(crate) fn of(capabilities: &ClientCapabilities) -> Self {
+    pub(crate) fn from_capabilities(capabilities: &ClientCapabilities) -> Self {
         let flags = [
             (capabilities.form(), FORM),
             (capabilities.url(), URL),
@@ -49,7 +49,7 @@ impl InputSet {
     /// Declares it.
     pub(crate) fn capabilities(self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
-        let declare: [(u8, Declare); 5] = [
+        let declare: [(u8, DeclareFn); 5] = [
             (FORM, ClientCapabilities::with_form),
             (URL, ClientCapabilities::with_url),
             (SAMPLING, ClientCapabilities::with_sampling),
@@ -66,7 +66,7 @@ impl InputSet {
 
     /// Reports whether anything but roots can be asked. Roots are those of a whole connection, so that it does not matter
     /// within which of its calls they are asked for.
-    pub(crate) fn asks_users(self) -> bool {
+    pub(crate) fn has_user_input(self) -> bool {
         self.0 & !ROOTS != 0
     }
 
@@ -102,31 +102,37 @@ impl InputSet {
 }
 
 /// Answers what a server asks outside of any call that could be asked: as far as it is known, and else not at all.
-pub(super) struct SessionInput {
+pub(super) struct SessionInputHandler {
     pub(super) capabilities: ClientCapabilities,
-    pub(super) roots: Arc<SessionRoots>,
-    pub(super) pages: Arc<Pages>,
+    pub(super) roots: Arc<UpstreamRoots>,
+    pub(super) url_elicitations: Arc<UrlElicitations>,
 }
 
-impl InputHandler for SessionInput {
+impl InputHandler for SessionInputHandler {
     fn capabilities(&self) -> ClientCapabilities {
         self.capabilities.clone()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         match question {
-            Question::Roots => Box::pin(async { Ok(Answer::Roots(self.roots.answer().await)) }),
+            InputRequest::Roots => Box::pin(async { Ok(InputResponse::Roots(self.roots.answer().await)) }),
             // Nobody can be shown the question, which is what it means that a user did not decide.
-            Question::Form(_) | Question::Url(_) => Box::pin(std::future::ready(Ok(Answer::cancel()))),
-            Question::Sample(_) => {
+            InputRequest::Form(_) | InputRequest::Url(_) => {
+                Box::pin(std::future::ready(Ok(InputResponse::cancel())))
+            }
+            InputRequest::Sampling(_) => {
                 let refusal = Refusal::application(-1, "no interactive client for this request");
                 Box::pin(std::future::ready(Err(refusal)))
             }
         }
     }
 
-    fn page_done(&self, elicitation_id: &str) {
-        self.pages.done(elicitation_id);
+    fn elicitation_complete(&self, elicitation_id: &str) {
+        self.url_elicitations.complete(elicitation_id);
     }
 }
 
@@ -138,8 +144,8 @@ mod tests {
     fn a_server_is_only_told_what_it_could_use() {
         let declared =
             ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
-        let all = InputSet::of(&declared);
-        assert_eq!(InputSet::of(&all.capabilities()), all);
+        let all = InputSet::from_capabilities(&declared);
+        assert_eq!(InputSet::from_capabilities(&all.capabilities()), all);
         for (revision, expected) in [
             (Revision::V2024_11_05, SAMPLING | ROOTS),
             (Revision::V2025_03_26, SAMPLING | ROOTS),
@@ -149,7 +155,7 @@ mod tests {
             assert_eq!(all.usable_in(revision), InputSet(expected), "{revision}");
         }
         // Who can only open pages cannot be asked by a server that knows only forms.
-        let page = InputSet::of(&ClientCapabilities::default().with_url());
+        let page = InputSet::from_capabilities(&ClientCapabilities::default().with_url());
         assert_eq!(page.usable_in(Revision::V2025_06_18), InputSet::default());
         assert!(all.covers(InputSet(FORM)) && !InputSet(FORM).covers(all));
     }
@@ -158,11 +164,11 @@ mod tests {
     fn what_a_server_could_use_is_what_it_reads_of_what_it_is_told() {
         for set in 0..1 << 5 {
             // Tools are a part of sampling.
-            let set = InputSet::of(&InputSet(set).capabilities());
+            let set = InputSet::from_capabilities(&InputSet(set).capabilities());
             for revision in Revision::ALL {
                 let told = set.capabilities().for_revision(revision);
                 let read = ClientCapabilities::read(&told, revision).unwrap();
-                assert_eq!(set.usable_in(revision), InputSet::of(&read), "{set:?} {revision}");
+                assert_eq!(set.usable_in(revision), InputSet::from_capabilities(&read), "{set:?} {revision}");
             }
         }
     }

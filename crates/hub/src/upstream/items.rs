@@ -2,23 +2,23 @@
 
 use std::collections::HashSet;
 
-use trunkline_client::List;
+use trunkline_client::ItemList;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
-use trunkline_protocol::{Members, Writer, shorten};
+use trunkline_protocol::{JsonObject, JsonWriter, shorten};
 use trunkline_server::UpstreamItem;
 
 use crate::limits::HubLimits;
-use crate::trail::{HubId, Trail};
+use crate::loop_detection::{HubId, ViaPath};
 
 /// The longest name or address of an item: cursors of lists hold one.
-const LONGEST_KEY: usize = 8 * 1024;
+const MAX_KEY_BYTES: usize = 8 * 1024;
 
 /// The most items of one list that are described, of those that were left out and of those that were repaired.
-const MOST_DESCRIBED: usize = 20;
+const MAX_REPORTED_ITEMS: usize = 20;
 
 /// What a text ends with that was cut.
-const CUT: &str = "… (cut)";
+const TRUNCATION_MARK: &str = "… (cut)";
 
 /// An item of a list.
 pub(super) trait CatalogueItem: Clone {
@@ -28,12 +28,12 @@ pub(super) trait CatalogueItem: Clone {
     /// Returns the name or address by which it is used.
     fn key(&self) -> &str;
 
-    fn meta(&self) -> Option<&Members>;
+    fn meta(&self) -> Option<&JsonObject>;
 
     /// Returns the texts that are for people and models to read.
     fn texts(&mut self) -> Vec<&mut String>;
 
-    fn write(&self, writer: &mut Writer);
+    fn write(&self, writer: &mut JsonWriter);
 }
 
 macro_rules! catalogue_item {
@@ -45,7 +45,7 @@ macro_rules! catalogue_item {
                 &self.$key
             }
 
-            fn meta(&self) -> Option<&Members> {
+            fn meta(&self) -> Option<&JsonObject> {
                 self.meta.as_ref()
             }
 
@@ -54,7 +54,7 @@ macro_rules! catalogue_item {
                 texts(self)
             }
 
-            fn write(&self, writer: &mut Writer) {
+            fn write(&self, writer: &mut JsonWriter) {
                 $type::write(self, Dialect::NEWEST, writer);
             }
         })*
@@ -82,7 +82,7 @@ catalogue_item! {
 }
 
 /// A list that was taken over.
-pub(super) struct TakenList<T> {
+pub(super) struct AcceptedList<T> {
     pub(super) items: Vec<T>,
     pub(super) report: ListReport,
 }
@@ -90,7 +90,7 @@ pub(super) struct TakenList<T> {
 /// What of a list was not taken over as the server sent it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListReport {
-    pub(super) left_out: ProblemLines,
+    pub(super) skipped: ProblemLines,
     pub(super) repaired: ProblemLines,
     pub(super) truncated: usize,
 }
@@ -105,7 +105,7 @@ pub(super) struct ProblemLines {
 impl ProblemLines {
     fn push(&mut self, line: impl FnOnce() -> String) {
         self.count += 1;
-        if self.first.len() < MOST_DESCRIBED {
+        if self.first.len() < MAX_REPORTED_ITEMS {
             self.first.push(line());
         }
     }
@@ -123,17 +123,21 @@ impl ProblemLines {
 }
 
 /// Takes over what of a list can be passed on, and counts what cannot.
-pub(super) fn take<T: CatalogueItem>(list: &List<T>, limits: &HubLimits, hub: &HubId) -> TakenList<T> {
+pub(super) fn accept_items<T: CatalogueItem>(
+    list: &ItemList<T>,
+    limits: &HubLimits,
+    hub: &HubId,
+) -> AcceptedList<T> {
     let mut report = ListReport::default();
-    for item in &list.left_out {
-        report.left_out.push(|| format!("{}: {}", item.name, item.reason));
+    for item in &list.skipped {
+        report.skipped.push(|| format!("{}: {}", item.name, item.reason));
     }
     for item in &list.repaired {
         report.repaired.push(|| format!("{}: {}", item.name, item.repairs));
     }
     let (mut items, mut keys, mut circular) = (Vec::with_capacity(list.len()), HashSet::new(), 0_usize);
     for received in list {
-        if Trail::of(received.meta()).check(hub).is_err() {
+        if ViaPath::from_meta(received.meta()).check_loop(hub).is_err() {
             circular += 1;
             continue;
         }
@@ -143,10 +147,10 @@ pub(super) fn take<T: CatalogueItem>(list: &List<T>, limits: &HubLimits, hub: &H
             report.truncated += cut;
             report.repaired.push(|| format!("{}: texts that are too long: {cut}", shorten(item.key())));
         }
-        let problem = if item.key().len() > LONGEST_KEY {
+        let problem = if item.key().len() > MAX_KEY_BYTES {
             Some("its name is too long")
         } else if received.raw().as_str().len() > limits.item_bytes
-            && written_bytes(&item) > limits.item_bytes
+            && encoded_bytes(&item) > limits.item_bytes
         {
             Some("it is too large")
         } else if !keys.insert(item.key().to_owned()) {
@@ -155,36 +159,37 @@ pub(super) fn take<T: CatalogueItem>(list: &List<T>, limits: &HubLimits, hub: &H
             None
         };
         match problem {
-            Some(problem) => report.left_out.push(|| format!("{}: {problem}", shorten(item.key()))),
+            Some(problem) => report.skipped.push(|| format!("{}: {problem}", shorten(item.key()))),
             None => items.push(item),
         }
     }
     if circular > 0 {
         let problem = "would lead back to this hub, which is among the servers of that one";
-        report.left_out.push(|| format!("{circular} of them {problem}"));
-        report.left_out.count += circular - 1;
+        report.skipped.push(|| format!("{circular} of them {problem}"));
+        report.skipped.count += circular - 1;
     }
-    UpstreamItem::LeftOut.count(report.left_out.count);
+    UpstreamItem::LeftOut.count(report.skipped.count);
     UpstreamItem::Repaired.count(list.repaired.len());
     UpstreamItem::Truncated.count(report.truncated);
-    TakenList { items, report }
+    AcceptedList { items, report }
 }
 
 /// Cuts texts that are longer than they may be, each at the end of a character; returns how many.
 fn truncate_texts<T: CatalogueItem>(item: &mut T, most: usize) -> usize {
     let mut count = 0;
     for text in item.texts().into_iter().filter(|text| text.len() > most) {
-        let end = (0..=most.saturating_sub(CUT.len())).rev().find(|end| text.is_char_boundary(*end));
+        let end =
+            (0..=most.saturating_sub(TRUNCATION_MARK.len())).rev().find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or_default());
-        text.push_str(CUT);
+        text.push_str(TRUNCATION_MARK);
         count += 1;
     }
     count
 }
 
 /// Returns how long an item is as it is listed.
-fn written_bytes<T: CatalogueItem>(item: &T) -> usize {
-    let mut writer = Writer::with_capacity(1024);
+fn encoded_bytes<T: CatalogueItem>(item: &T) -> usize {
+    let mut writer = JsonWriter::with_capacity(1024);
     item.write(&mut writer);
     writer.len()
 }

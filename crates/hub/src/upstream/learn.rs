@@ -6,27 +6,27 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::Upstream;
+use super::caller_profile::CallerProfile;
 use super::listing_key::ListingKey;
-use super::listings::ListingState;
-use super::party::Party;
+use super::listing_store::ListingState;
 
 impl Upstream {
     /// Returns how far it is known what the upstream lists for a caller.
     pub(crate) fn listing_state(&self, caller: ListingKey) -> ListingState {
         let config = self.config.load();
         let desk = self.lock();
-        if !desk.offers() {
+        if !desk.is_offered() {
             return ListingState::Current;
         }
         match desk.listings.state(caller, desk.listing_key(caller, &config)) {
             // The registry, from which lists are answered, is about to have it.
-            ListingState::Current if !desk.is_shown => ListingState::Missing,
+            ListingState::Current if !desk.is_in_registry => ListingState::Missing,
             state => state,
         }
     }
 
     /// Begins to learn what the upstream lists for a caller, unless that is known or under way.
-    pub(crate) fn begin_learning(self: &Arc<Self>, party: &Party) {
+    pub(crate) fn begin_learning(self: &Arc<Self>, party: &CallerProfile) {
         let caller = party.listing_key();
         if self.listing_state(caller) == ListingState::Current || !self.lock().listings.begin_learning(caller)
         {
@@ -34,8 +34,8 @@ impl Upstream {
         }
         let (upstream, party) = (self.clone(), party.clone());
         let learning = tokio::spawn(async move {
-            let _ = timeout(upstream.options.limits.catalogue_within, upstream.learn(&party)).await;
-            upstream.change(|desk| desk.listings.end_learning(caller));
+            let _ = timeout(upstream.options.limits.listing_timeout, upstream.learn(&party)).await;
+            upstream.update_state(|desk| desk.listings.end_learning(caller));
         });
         let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
@@ -49,16 +49,16 @@ impl Upstream {
     }
 
     /// Connects for a caller, and waits until the upstream has listed over that connection or it is gone.
-    async fn learn(self: &Arc<Self>, party: &Party) {
-        if self.lock().left_alone(Instant::now()).is_some() {
+    async fn learn(self: &Arc<Self>, party: &CallerProfile) {
+        if self.lock().retry_after(Instant::now()).is_some() {
             return;
         }
-        let mut pulse = self.pulse.subscribe();
+        let mut pulse = self.change_counter.subscribe();
         let caller = party.listing_key();
         // With sessions each connection lists for itself, and this has no effect.
         self.lock().listings.request(caller);
         let Ok(lease) = self.lease(party).await else { return };
-        lease.connection().stir();
+        lease.connection().wake_supervisor();
         let listed = pulse.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {
             // The sender is `self`, so that this waits and never fails.
@@ -68,8 +68,8 @@ impl Upstream {
     }
 
     /// Waits until it is known what the upstream lists for a caller, or nothing is under way to learn it.
-    pub(crate) async fn learned(&self, caller: ListingKey) {
-        let mut pulse = self.pulse.subscribe();
+    pub(crate) async fn wait_learned(&self, caller: ListingKey) {
+        let mut pulse = self.change_counter.subscribe();
         let is_done = |_: &u64| {
             self.listing_state(caller) == ListingState::Current || !self.lock().listings.is_learning(caller)
         };

@@ -7,26 +7,26 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Upstream;
-use super::connection::{Connection, Lease, Who};
-use super::desk::{Attempt, Desk, Done};
-use super::party::{Party, Place};
-use super::room::{self, Room};
-use super::state::{Failure, Unavailable};
-use super::wait_list::{Need, Ticket};
+use super::caller_profile::{CallerProfile, PoolKey};
+use super::connection::{ConnectionLease, ConnectionScope, UpstreamConnection};
+use super::eviction::{self, EvictionDecision};
+use super::status::{UpstreamFailure, UpstreamUnavailable};
+use super::upstream_state::{AttemptOutcome, ConnectionAttempt, UpstreamState};
+use super::wait_list::{ConnectionNeed, WaitTicket};
 
 /// How a connection for somebody stands.
-enum Look {
-    Here(Lease),
-    Coming(watch::Receiver<Option<Done>>),
+enum LeaseStatus {
+    Ready(ConnectionLease),
+    Connecting(watch::Receiver<Option<AttemptOutcome>>),
     /// Not before this time is over, because of what happened last.
-    Later(Duration, Failure),
+    BackingOff(Duration, UpstreamFailure),
     /// Not before another call is over, or there is a further connection; if it is not here in time, this is why.
-    InTurn(Need, Unavailable),
+    Queued(ConnectionNeed, UpstreamUnavailable),
 }
 
 /// A call that waits for a connection.
-struct Waiting {
-    ticket: Ticket,
+struct WaitingCall {
+    ticket: WaitTicket,
     /// When a further connection may be made for it although there are some that are in use.
     grows_at: Instant,
 }
@@ -35,28 +35,35 @@ impl Upstream {
     /// Finds a connection for somebody, or makes one.
     ///
     /// # Errors
-    /// [`Unavailable`]: it cannot be connected to within what a call may wait.
-    pub(crate) async fn lease(self: &Arc<Self>, party: &Party) -> Result<Lease, Unavailable> {
-        match self.look(party, None)? {
-            Look::Here(lease) => Ok(lease),
+    /// [`UpstreamUnavailable`]: it cannot be connected to within what a call may wait.
+    pub(crate) async fn lease(
+        self: &Arc<Self>,
+        party: &CallerProfile,
+    ) -> Result<ConnectionLease, UpstreamUnavailable> {
+        match self.try_lease(party, None)? {
+            LeaseStatus::Ready(lease) => Ok(lease),
             // Boxed, so that calls which find a connection have no room for it.
             look => Box::pin(self.wait_for_lease(party, look)).await,
         }
     }
 
-    async fn wait_for_lease(self: &Arc<Self>, party: &Party, first: Look) -> Result<Lease, Unavailable> {
+    async fn wait_for_lease(
+        self: &Arc<Self>,
+        party: &CallerProfile,
+        first: LeaseStatus,
+    ) -> Result<ConnectionLease, UpstreamUnavailable> {
         let limits = &self.options.limits;
-        let give_up = Instant::now() + limits.wait_for_restart;
-        let mut pulse = self.pulse.subscribe();
-        let mut waiting: Option<Waiting> = None;
+        let give_up = Instant::now() + limits.connection_wait_timeout;
+        let mut pulse = self.change_counter.subscribe();
+        let mut waiting: Option<WaitingCall> = None;
         let mut look = first;
         loop {
             match look {
-                Look::Here(lease) => {
-                    waiting.into_iter().for_each(|waiting| waiting.ticket.serve());
+                LeaseStatus::Ready(lease) => {
+                    waiting.into_iter().for_each(|waiting| waiting.ticket.mark_served());
                     return Ok(lease);
                 }
-                Look::Coming(done) => match came_of(done).await {
+                LeaseStatus::Connecting(done) => match attempt_outcome(done).await {
                     Some(Ok(connection)) => {
                         if let Some(lease) = self.lease_for_call(&connection, party) {
                             return Ok(lease);
@@ -66,22 +73,22 @@ impl Upstream {
                     // The attempt was given up, and the next look says why.
                     None => {}
                 },
-                Look::Later(wait, failure) if Instant::now() + wait > give_up => {
-                    return Err(Unavailable::Failed(failure, wait));
+                LeaseStatus::BackingOff(wait, failure) if Instant::now() + wait > give_up => {
+                    return Err(UpstreamUnavailable::Failed(failure, wait));
                 }
-                Look::Later(wait, _) => sleep(wait).await,
-                Look::InTurn(need, why) => match &waiting {
+                LeaseStatus::BackingOff(wait, _) => sleep(wait).await,
+                LeaseStatus::Queued(need, why) => match &waiting {
                     // What became free before the call was on the list is seen by the next look.
                     None => {
-                        let ticket = self.waiting.join(party.client_key(), need);
-                        waiting = Some(Waiting { ticket, grows_at: Instant::now() + limits.grow_after });
+                        let ticket = self.wait_list.join(party.client_key(), need);
+                        waiting = Some(WaitingCall { ticket, grows_at: Instant::now() + limits.grow_delay });
                     }
-                    Some(Waiting { ticket, grows_at }) => {
+                    Some(WaitingCall { ticket, grows_at }) => {
                         ticket.update(need);
                         let next =
                             if Instant::now() < *grows_at { (*grows_at).min(give_up) } else { give_up };
                         tokio::select! {
-                            () = ticket.woken() => {}
+                            () = ticket.wait_woken() => {}
                             _ = pulse.changed() => {}
                             () = sleep_until(next) => if next == give_up {
                                 return Err(why);
@@ -91,43 +98,47 @@ impl Upstream {
                 },
             }
             pulse.mark_unchanged();
-            look = self.look(party, waiting.as_ref())?;
+            look = self.try_lease(party, waiting.as_ref())?;
         }
     }
 
     /// Begins to use a connection that was made for one call, unless it ends already.
-    fn lease_for_call(&self, connection: &Arc<Connection>, party: &Party) -> Option<Lease> {
+    fn lease_for_call(
+        &self,
+        connection: &Arc<UpstreamConnection>,
+        party: &CallerProfile,
+    ) -> Option<ConnectionLease> {
         // Whether it ends is decided under the same lock.
         let _desk = self.lock();
-        if connection.who() != Who::Call || connection.is_closing() {
+        if connection.scope() != ConnectionScope::Call || connection.is_closing() {
             return None;
         }
-        connection.roots.enter(party.roots.as_ref());
-        Some(connection.lease(party.roots.as_ref()).with_turn(party.client_key()))
+        connection.roots.add_caller(party.roots.as_ref());
+        Some(connection.lease(party.roots.as_ref()).with_input_turn(party.client_key()))
     }
 
     /// Finds any connection for the hub itself, or makes one.
     ///
     /// # Errors
     /// As [`Upstream::lease`].
-    pub(crate) async fn lease_to_hub(self: &Arc<Self>) -> Result<Lease, Unavailable> {
+    pub(crate) async fn lease_for_hub(self: &Arc<Self>) -> Result<ConnectionLease, UpstreamUnavailable> {
         loop {
             let coming = {
                 let mut desk = self.lock();
                 desk.check()?;
-                if let Some(connection) = best_for_hub(&desk) {
-                    return Ok(connection.lease_to_hub());
+                if let Some(connection) = choose_for_hub(&desk) {
+                    return Ok(connection.lease_for_hub());
                 }
-                match desk.attempts.first().map(|attempt| attempt.done.clone()) {
+                match desk.attempts.first().map(|attempt| attempt.outcome.clone()) {
                     Some(done) => done,
-                    None => match desk.left_alone(Instant::now()) {
-                        Some((wait, failure)) => return Err(Unavailable::Failed(failure, wait)),
-                        None => self.start(&mut desk, Place::nobodys(), None),
+                    None => match desk.retry_after(Instant::now()) {
+                        Some((wait, failure)) => return Err(UpstreamUnavailable::Failed(failure, wait)),
+                        None => self.start_attempt(&mut desk, PoolKey::unassigned(), None),
                     },
                 }
             };
-            self.beat();
-            if let Some(Err(failure)) = came_of(coming).await {
+            self.notify_changed();
+            if let Some(Err(failure)) = attempt_outcome(coming).await {
                 return Err(self.why_unavailable(failure));
             }
         }
@@ -138,40 +149,46 @@ impl Upstream {
     ///
     /// # Errors
     /// As [`Upstream::lease`].
-    pub(super) async fn lease_to_watch(self: &Arc<Self>, who: &Who) -> Result<Lease, Unavailable> {
+    pub(super) async fn lease_for_subscription(
+        self: &Arc<Self>,
+        who: &ConnectionScope,
+    ) -> Result<ConnectionLease, UpstreamUnavailable> {
         loop {
             let coming = {
                 let mut desk = self.lock();
                 desk.check()?;
-                if let Some(connection) = desk.usable_to_watch(who).first() {
-                    return Ok(connection.lease_to_hub());
+                if let Some(connection) = desk.usable_for_subscription(who).first() {
+                    return Ok(connection.lease_for_hub());
                 }
-                let unclaimed =
-                    desk.usable().find(|connection| connection.is_whose(|who| *who == Who::Nobody));
+                let unclaimed = desk
+                    .usable()
+                    .find(|connection| connection.matches_scope(|who| *who == ConnectionScope::Unassigned));
                 if let Some(connection) = unclaimed {
-                    let lease = connection.lease_to_hub();
-                    connection.claim(&Place::to_watch(who));
-                    connection.stir();
+                    let lease = connection.lease_for_hub();
+                    connection.claim(&PoolKey::for_subscription(who));
+                    connection.wake_supervisor();
                     return Ok(lease);
                 }
-                let is_theirs =
-                    |attempt: &&Attempt| [who, &Who::Nobody, &Who::Everybody].contains(&&attempt.place.who);
-                match desk.attempts.iter().find(is_theirs).map(|attempt| attempt.done.clone()) {
+                let is_theirs = |attempt: &&ConnectionAttempt| {
+                    [who, &ConnectionScope::Unassigned, &ConnectionScope::Shared]
+                        .contains(&&attempt.pool_key.scope)
+                };
+                match desk.attempts.iter().find(is_theirs).map(|attempt| attempt.outcome.clone()) {
                     Some(done) => done,
                     None => {
-                        if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
-                            return Err(Unavailable::Failed(failure, wait));
+                        if let Some((wait, failure)) = desk.retry_after(Instant::now()) {
+                            return Err(UpstreamUnavailable::Failed(failure, wait));
                         }
                         let most = self.options.limits.connections_per_server.div_ceil(2).max(1);
-                        if desk.connections.len() + desk.attempts.len() + desk.ending >= most {
-                            return Err(Unavailable::Full(most));
+                        if desk.connections.len() + desk.attempts.len() + desk.closing >= most {
+                            return Err(UpstreamUnavailable::Full(most));
                         }
-                        self.start(&mut desk, Place::to_watch(who), None)
+                        self.start_attempt(&mut desk, PoolKey::for_subscription(who), None)
                     }
                 }
             };
-            self.beat();
-            if let Some(Err(failure)) = came_of(coming).await {
+            self.notify_changed();
+            if let Some(Err(failure)) = attempt_outcome(coming).await {
                 return Err(self.why_unavailable(failure));
             }
         }
@@ -179,73 +196,90 @@ impl Upstream {
 
     /// Returns why there is no connection after a failed attempt. An upstream that was removed meanwhile is removed, so that
     /// the call can go to its successor.
-    fn why_unavailable(&self, failure: Failure) -> Unavailable {
+    fn why_unavailable(&self, failure: UpstreamFailure) -> UpstreamUnavailable {
         let desk = self.lock();
-        let wait = desk.left_alone(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait);
-        desk.check().err().unwrap_or(Unavailable::Failed(failure, wait))
+        let wait = desk.retry_after(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait);
+        desk.check().err().unwrap_or(UpstreamUnavailable::Failed(failure, wait))
     }
 
-    fn look(self: &Arc<Self>, party: &Party, waiting: Option<&Waiting>) -> Result<Look, Unavailable> {
+    fn try_lease(
+        self: &Arc<Self>,
+        party: &CallerProfile,
+        waiting: Option<&WaitingCall>,
+    ) -> Result<LeaseStatus, UpstreamUnavailable> {
         let mut desk = self.lock();
         desk.check()?;
-        let place = self.place_of(party, &desk.eras);
+        let place = self.pool_key_of(party, &desk.eras);
         let digest = party.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
-        let mut need = Need { place, roots: digest, room: false };
+        let mut need = ConnectionNeed { pool_key: place, roots: digest, needs_slot: false };
         let mut has_some = false;
         let ticket = waiting.map(|waiting| &waiting.ticket);
-        if need.place.who != Who::Call {
-            let before = match party.can_be_asked(&need.place) {
-                true => self.waiting.rivals_before(ticket, &need, &party.client_key()),
+        if need.pool_key.scope != ConnectionScope::Call {
+            let before = match party.can_be_asked(&need.pool_key) {
+                true => self.wait_list.competitors_before(ticket, &need, &party.client_key()),
                 false => 0,
             };
-            let mut fitting = self.fitting(&desk, &need.place, party);
-            if self.owes_room(&desk, &need.place) {
-                fitting.retain(|connection| connection.uses() > 0);
+            let mut fitting = self.matching_connections(&desk, &need.pool_key, party);
+            if self.exceeds_fair_share(&desk, &need.pool_key) {
+                fitting.retain(|connection| connection.use_count() > 0);
             }
-            if let Some(lease) = begin_use(&fitting, party, &need.place, before) {
-                return Ok(Look::Here(lease));
+            if let Some(lease) = lease_matching(&fitting, party, &need.pool_key, before) {
+                return Ok(LeaseStatus::Ready(lease));
             }
-            let same_roots = |attempt: &&Attempt| !self.asks_roots() || attempt.roots == digest;
+            let same_roots = |attempt: &&ConnectionAttempt| !self.asks_roots() || attempt.roots == digest;
             let coming: Vec<_> = desk
                 .attempts
                 .iter()
                 .filter(same_roots)
-                .filter(|it| it.serves(&need.place, desk.eras.is_empty()))
+                .filter(|it| it.serves(&need.pool_key, desk.eras.is_empty()))
                 .collect();
             match coming.get(before) {
                 // Those that come first get the attempts that began first.
-                Some(attempt) if fitting.is_empty() => return Ok(Look::Coming(attempt.done.clone())),
-                Some(_) => return Ok(Look::InTurn(need, Unavailable::InUse(fitting.len()))),
+                Some(attempt) if fitting.is_empty() => {
+                    return Ok(LeaseStatus::Connecting(attempt.outcome.clone()));
+                }
+                Some(_) => {
+                    return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(fitting.len())));
+                }
                 None => {}
             }
             has_some = !fitting.is_empty() || !coming.is_empty();
             let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
-            let is_left_alone = desk.left_alone(Instant::now()).is_some();
+            let is_left_alone = desk.retry_after(Instant::now()).is_some();
             if has_some && (!may_grow || is_left_alone) {
-                return Ok(Look::InTurn(need, Unavailable::InUse(fitting.len())));
+                return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(fitting.len())));
             }
         }
-        if let Some((wait, failure)) = desk.left_alone(Instant::now()) {
-            return Ok(Look::Later(wait, failure));
+        if let Some((wait, failure)) = desk.retry_after(Instant::now()) {
+            return Ok(LeaseStatus::BackingOff(wait, failure));
         }
-        if !self.make_room(&desk, &need.place, ticket) {
-            need.room = true;
-            return Ok(Look::InTurn(need, Unavailable::Full(self.most_connections())));
+        if !self.make_space(&desk, &need.pool_key, ticket) {
+            need.needs_slot = true;
+            return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::Full(self.max_connections())));
         }
-        let done = self.start(&mut desk, need.place.clone(), Some(party));
+        let done = self.start_attempt(&mut desk, need.pool_key.clone(), Some(party));
         drop(desk);
-        self.beat();
+        self.notify_changed();
         // One that cannot be had is no reason to give up while there are others.
-        Ok(if has_some { Look::InTurn(need, Unavailable::InUse(0)) } else { Look::Coming(done) })
+        Ok(if has_some {
+            LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(0))
+        } else {
+            LeaseStatus::Connecting(done)
+        })
     }
 
     /// Returns the connections that serve a party, whether they are free or not.
-    fn fitting<'d>(&self, desk: &'d Desk, place: &Place, party: &Party) -> Vec<&'d Arc<Connection>> {
+    fn matching_connections<'d>(
+        &self,
+        desk: &'d UpstreamState,
+        place: &PoolKey,
+        party: &CallerProfile,
+    ) -> Vec<&'d Arc<UpstreamConnection>> {
         let (roots, asks_roots) = (party.roots.as_ref().map(|(digest, _)| *digest), self.asks_roots());
-        let fits = |connection: &&Arc<Connection>| {
-            let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
-            let is_sessions_own = !is_nobodys && matches!(place.who, Who::Session(_));
-            let is_theirs = is_nobodys || connection.is_whose(|who| *who == place.who);
+        let fits = |connection: &&Arc<UpstreamConnection>| {
+            let is_nobodys = connection.matches_scope(|who| *who == ConnectionScope::Unassigned);
+            let is_sessions_own = !is_nobodys && matches!(place.scope, ConnectionScope::Session(_));
+            let is_theirs = is_nobodys || connection.matches_scope(|who| *who == place.scope);
             let speaks = connection.input == place.input && connection.era == place.era;
             speaks && is_theirs && (is_sessions_own || connection.has_roots(roots, asks_roots))
         };
@@ -254,78 +288,89 @@ impl Upstream {
 
     /// Sees to it that there may be one more connection, beside those that calls will make which come first; reports whether
     /// there may be one now.
-    fn make_room(&self, desk: &Desk, place: &Place, ticket: Option<&Ticket>) -> bool {
+    fn make_space(&self, desk: &UpstreamState, place: &PoolKey, ticket: Option<&WaitTicket>) -> bool {
         // One of its own that is free, and that another of its calls is about to take, is as good as in use.
-        let is_wanted = |connection: &Connection| {
+        let is_wanted = |connection: &UpstreamConnection| {
             let is_usable = connection.owner() == place.owner && connection.client.abandoned_calls() == 0;
-            is_usable && self.waiting.will_use(connection, ticket, self.asks_roots())
+            is_usable && self.wait_list.will_be_used(connection, ticket, self.asks_roots())
         };
-        let (slots, most) = (desk.slots(is_wanted).collect::<Vec<_>>(), self.most_connections());
-        match room::make_room(&slots, &self.waiting.owners_without_room(), place.owner.as_ref(), most) {
-            Room::Free => slots.len() + self.waiting.room_before(ticket) < most,
-            Room::Wait => false,
-            Room::End(at) => {
-                desk.connections.get(at).into_iter().for_each(|connection| connection.end());
+        let (slots, most) = (desk.slots(is_wanted).collect::<Vec<_>>(), self.max_connections());
+        match eviction::decide_eviction(
+            &slots,
+            &self.wait_list.owners_waiting_for_slot(),
+            place.owner.as_ref(),
+            most,
+        ) {
+            EvictionDecision::Free => slots.len() + self.wait_list.slot_waiters_before(ticket) < most,
+            EvictionDecision::Wait => false,
+            EvictionDecision::Evict(at) => {
+                desk.connections.get(at).into_iter().for_each(|connection| connection.request_close());
                 false
             }
         }
     }
 
     /// Reports whether a place has more connections than its share while others wait for one.
-    fn owes_room(&self, desk: &Desk, place: &Place) -> bool {
-        let waiting = self.waiting.owners_without_room();
+    fn exceeds_fair_share(&self, desk: &UpstreamState, place: &PoolKey) -> bool {
+        let waiting = self.wait_list.owners_waiting_for_slot();
         let Some(owner) = place.owner.as_ref().filter(|_| !waiting.is_empty()) else { return false };
         let slots: Vec<_> = desk.slots(|_| false).collect();
-        room::owes_room(&slots, &waiting, owner, self.most_connections())
+        eviction::exceeds_fair_share(&slots, &waiting, owner, self.max_connections())
     }
 
-    fn most_connections(&self) -> usize {
+    fn max_connections(&self) -> usize {
         self.options.limits.connections_per_server.max(1)
     }
 }
 
 /// Begins to use one of the connections that fit, if more of them are free than `before` calls of others will take which come
 /// first. The one that a session uses already counts as free for its further calls, unless others wait.
-fn begin_use(fitting: &[&Arc<Connection>], party: &Party, place: &Place, before: usize) -> Option<Lease> {
+fn lease_matching(
+    fitting: &[&Arc<UpstreamConnection>],
+    party: &CallerProfile,
+    place: &PoolKey,
+    before: usize,
+) -> Option<ConnectionLease> {
     let (client, can_be_asked) = (party.client_key(), party.can_be_asked(place));
     let free = || fitting.iter().filter(|connection| !can_be_asked || connection.may_be_asked(&client));
     // A client stays with the process that it has used: that may remember what it did.
-    let used = free().find(|connection| connection.was_asked(&client));
+    let used = free().find(|connection| connection.was_last_asked(&client));
     let connection = used.or_else(|| free().next()).filter(|_| before == 0 || free().count() > before)?;
-    let is_nobodys = connection.is_whose(|who| *who == Who::Nobody);
-    if let (false, Who::Session(_), Some((_, changed))) = (is_nobodys, &place.who, &party.roots) {
-        tell_of_roots(connection, changed.clone());
+    let is_nobodys = connection.matches_scope(|who| *who == ConnectionScope::Unassigned);
+    if let (false, ConnectionScope::Session(_), Some((_, changed))) = (is_nobodys, &place.scope, &party.roots)
+    {
+        notify_roots_changed(connection, changed.clone());
     }
-    connection.roots.enter(party.roots.as_ref());
+    connection.roots.add_caller(party.roots.as_ref());
     let lease = connection.lease(party.roots.as_ref());
     if is_nobodys {
         connection.claim(place);
         // How long it may be unused depends on whose it is.
-        connection.stir();
+        connection.wake_supervisor();
     }
-    Some(if can_be_asked { lease.with_turn(client) } else { lease })
+    Some(if can_be_asked { lease.with_input_turn(client) } else { lease })
 }
 
 /// Chooses the connection over which the hub itself speaks: rather one that is nobody's own.
-fn best_for_hub(desk: &Desk) -> Option<&Arc<Connection>> {
-    desk.usable().min_by_key(|connection| match connection.who() {
-        Who::Everybody => 0,
-        Who::Nobody => 1,
-        Who::Principal(_) => 2,
-        Who::Session(_) => 3,
-        Who::Call => 4,
+fn choose_for_hub(desk: &UpstreamState) -> Option<&Arc<UpstreamConnection>> {
+    desk.usable().min_by_key(|connection| match connection.scope() {
+        ConnectionScope::Shared => 0,
+        ConnectionScope::Unassigned => 1,
+        ConnectionScope::Principal(_) => 2,
+        ConnectionScope::Session(_) => 3,
+        ConnectionScope::Call => 4,
     })
 }
 
 /// Waits for what comes of an attempt; nothing if it was given up.
-async fn came_of(mut done: watch::Receiver<Option<Done>>) -> Option<Done> {
+async fn attempt_outcome(mut done: watch::Receiver<Option<AttemptOutcome>>) -> Option<AttemptOutcome> {
     let done = done.wait_for(Option::is_some).await.ok()?;
     done.clone()
 }
 
 /// Tells the server of a session that its roots have changed, if it was told of others.
-fn tell_of_roots(connection: &Arc<Connection>, roots: Vec<trunkline_protocol::model::Root>) {
-    if connection.roots.give(roots) {
+fn notify_roots_changed(connection: &Arc<UpstreamConnection>, roots: Vec<trunkline_protocol::model::Root>) {
+    if connection.roots.provide(roots) {
         let client = connection.client.clone();
         tokio::spawn(async move {
             if let Err(error) = client.roots_changed().await {

@@ -1,11 +1,11 @@
 //! What the lists of an upstream depend on, and which of its listings a caller sees.
 
-use trunkline_client::SpokenEras;
-use trunkline_config::Share;
+use trunkline_client::SupportedEras;
+use trunkline_config::ConnectionSharing;
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{Era, Revision};
 
-use super::era::choose;
+use super::era::choose_era;
 use super::input::InputSet;
 
 /// An era and a set of capabilities. Of a caller, they are what it speaks and declares; of a listing, the era that it was
@@ -19,21 +19,21 @@ pub(crate) struct ListingKey {
 impl ListingKey {
     /// Describes a caller.
     pub(crate) fn of_caller(revision: Revision, capabilities: &ClientCapabilities) -> Self {
-        Self { era: revision.era(), input: InputSet::of(capabilities) }
+        Self { era: revision.era(), input: InputSet::from_capabilities(capabilities) }
     }
 
     /// Returns the key of the listing that a caller sees: in the era that is chosen for it, with the capabilities that the upstream
     /// is shown in the revision of that era. Callers of both eras see one listing of an upstream that speaks only one.
     pub(super) fn at_upstream(
         self,
-        share: Share,
+        share: ConnectionSharing,
         pinned: Option<Era>,
-        spoken: SpokenEras,
+        spoken: SupportedEras,
         revision: impl FnOnce(Era) -> Option<Revision>,
     ) -> Self {
-        let era = choose(self.era, pinned, spoken);
+        let era = choose_era(self.era, pinned, spoken);
         let input = match revision(era) {
-            _ if share == Share::All => InputSet::default(),
+            _ if share == ConnectionSharing::All => InputSet::default(),
             Some(revision) => self.input.usable_in(revision),
             None => self.input,
         };
@@ -51,23 +51,23 @@ mod tests {
         let caller = ClientCapabilities::default().with_form().with_url();
         let [old, new] =
             [Revision::V2025_06_18, Revision::NEWEST].map(|of| ListingKey::of_caller(of, &caller));
-        let [form, both] = [caller.with_form(), caller.clone()].map(|of| InputSet::of(&of));
+        let [form, both] = [caller.with_form(), caller.clone()].map(|of| InputSet::from_capabilities(&of));
         let form = form.usable_in(Revision::V2025_06_18);
         let revision = |era| Some(if era == Legacy { Revision::V2025_06_18 } else { Revision::NEWEST });
-        let two = SpokenEras::default().with(Legacy, true).with(Modern, true);
+        let two = SupportedEras::default().with(Legacy, true).with(Modern, true);
         for (spoken, pinned, for_old, for_new) in [
             (two, None, (Legacy, form), (Modern, both)),
-            (SpokenEras::default(), None, (Legacy, form), (Modern, both)),
-            (SpokenEras::only(Legacy), None, (Legacy, form), (Legacy, form)),
-            (SpokenEras::only(Modern), None, (Modern, both), (Modern, both)),
+            (SupportedEras::default(), None, (Legacy, form), (Modern, both)),
+            (SupportedEras::only(Legacy), None, (Legacy, form), (Legacy, form)),
+            (SupportedEras::only(Modern), None, (Modern, both), (Modern, both)),
             (two, Some(Legacy), (Legacy, form), (Legacy, form)),
         ] {
             for (caller, (era, input)) in [(old, for_old), (new, for_new)] {
-                let key = caller.at_upstream(Share::Principal, pinned, spoken, revision);
+                let key = caller.at_upstream(ConnectionSharing::Principal, pinned, spoken, revision);
                 assert_eq!(key, ListingKey { era, input }, "{caller:?} {spoken:?} {pinned:?}");
-                let shared = caller.at_upstream(Share::All, pinned, spoken, revision);
+                let shared = caller.at_upstream(ConnectionSharing::All, pinned, spoken, revision);
                 assert_eq!(shared, ListingKey { era, input: InputSet::default() });
-                let unknown = caller.at_upstream(Share::Principal, pinned, spoken, |_| None);
+                let unknown = caller.at_upstream(ConnectionSharing::Principal, pinned, spoken, |_| None);
                 assert_eq!(unknown, ListingKey { era, input: both });
             }
         }

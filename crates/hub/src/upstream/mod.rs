@@ -6,28 +6,28 @@
 
 mod attempt;
 mod backoff;
+mod caller_profile;
 mod connection;
-mod desk;
 mod ending;
 mod era;
+mod eviction;
 mod fair_queue;
 mod input;
 mod items;
-mod keep;
 mod learn;
 mod lease;
-mod listing;
+mod list_fetch;
 mod listing_key;
-mod listings;
-mod mind;
-mod pages;
-mod party;
-mod room;
+mod listing_store;
+mod reconnect;
 mod roots;
 mod running_calls;
-mod state;
+mod status;
+mod subscriptions;
+mod supervisor;
+mod upstream_state;
+mod url_elicitations;
 mod wait_list;
-mod watch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,23 +41,23 @@ use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
 
-pub(crate) use self::connection::{AskingTurn, Lease, Who};
-use self::desk::Desk;
+pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
+pub(crate) use self::connection::{ConnectionLease, ConnectionScope, InputTurn};
 pub(crate) use self::input::InputSet;
-pub(crate) use self::listing::Lists;
+pub(crate) use self::list_fetch::ListSet;
 pub(crate) use self::listing_key::ListingKey;
-pub(crate) use self::listings::{Listing, ListingState, MOST_LISTINGS};
-pub(crate) use self::party::{Caller, Party};
+pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
 pub(crate) use self::running_calls::RunningCall;
-pub(crate) use self::state::{FailureKind, Known, Unavailable, headline};
-pub use self::state::{State, Status};
+pub(crate) use self::status::{FailureKind, KnownServer, UpstreamUnavailable, headline};
+pub use self::status::{UpstreamHealth, UpstreamStatus};
+use self::subscriptions::UpstreamSubscriptions;
+use self::upstream_state::UpstreamState;
 use self::wait_list::WaitList;
-use self::watch::Watches;
 use crate::catalogue_file::{StoredEra, StoredServer};
 use crate::limits::HubLimits;
+use crate::loop_detection::HubId;
 use crate::options::HubOptions;
-use crate::registry::{Catalogue, Offer};
-use crate::trail::HubId;
+use crate::registry::{UpstreamCatalogue, UpstreamOffer};
 
 /// One server, as long as it is configured in the same way.
 pub(crate) struct Upstream {
@@ -68,35 +68,35 @@ pub(crate) struct Upstream {
     hub: HubId,
     /// The server itself, if it is part of the hub.
     in_process: Option<Arc<dyn Handler>>,
-    desk: Mutex<Desk>,
+    state: Mutex<UpstreamState>,
     /// Counts what happens to the desk, for those who wait for something to happen to it.
-    pulse: channel::Sender<u64>,
+    change_counter: channel::Sender<u64>,
     /// Whether the server has ever asked for roots.
     asks_roots: Arc<AtomicBool>,
     /// The calls that wait for a connection.
-    waiting: Arc<WaitList>,
-    watches: Watches,
+    wait_list: Arc<WaitList>,
+    subscriptions: UpstreamSubscriptions,
     /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
     /// be answered at the next time.
-    trouble: ArcSwapOption<String>,
+    last_call_error: ArcSwapOption<String>,
     /// Who has its name, once it is replaced.
     successor: OnceLock<Arc<Self>>,
     /// Whom it replaced, which may still be on the way out.
     predecessor: Weak<Self>,
-    tell: Arc<TellFn>,
+    on_event: Arc<UpstreamEventFn>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
 /// What a server has to say to the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum UpstreamEvent {
     /// What it offers may be different; it has said so itself of these lists.
-    Offers(Lists),
+    ListsChanged(ListSet),
     /// The content of a resource is, for those who share these connections.
-    Updated(String, Who),
+    ResourceUpdated(String, ConnectionScope),
 }
 
-type TellFn = dyn Fn(Told) + Send + Sync;
+type UpstreamEventFn = dyn Fn(UpstreamEvent) + Send + Sync;
 
 impl Upstream {
     /// Makes a server known; `before` is what it is the successor of, and `stored` what it offered in the previous run: either
@@ -107,9 +107,9 @@ impl Upstream {
         hub: HubId,
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
-        tell: Arc<TellFn>,
+        tell: Arc<UpstreamEventFn>,
     ) -> Arc<Self> {
-        let mut desk = Desk::new(config.enabled);
+        let mut desk = UpstreamState::new(config.enabled);
         if let Some(stored) = stored {
             desk.restore(stored);
         }
@@ -127,22 +127,22 @@ impl Upstream {
             config: ArcSwap::from_pointee(config),
             options,
             hub,
-            desk: Mutex::new(desk),
-            pulse: channel::Sender::new(0),
+            state: Mutex::new(desk),
+            change_counter: channel::Sender::new(0),
             asks_roots: Arc::default(),
-            waiting: Arc::default(),
-            watches: Watches::default(),
-            trouble: ArcSwapOption::empty(),
+            wait_list: Arc::default(),
+            subscriptions: UpstreamSubscriptions::default(),
+            last_call_error: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
-            tell,
+            on_event: tell,
             tasks: Mutex::default(),
         });
         if let Some(before) = before {
             // It is replaced once.
             let _ = before.successor.set(upstream.clone());
         }
-        let keeping = keep::spawn(&upstream);
+        let keeping = reconnect::spawn(&upstream);
         upstream.tasks.lock().push(keeping);
         upstream
     }
@@ -173,13 +173,13 @@ impl Upstream {
     pub(crate) fn reconfigure(&self, config: ServerConfig) {
         let enabled = config.enabled;
         let before = self.config.swap(Arc::new(config));
-        self.change(|desk| {
+        self.update_state(|desk| {
             // What was switched by hand stays so until the configuration says otherwise.
             if before.enabled != enabled {
                 desk.is_enabled = enabled;
             }
             // How long a connection may be unused may be another time now.
-            desk.connections.iter().for_each(|connection| connection.stir());
+            desk.connections.iter().for_each(|connection| connection.wake_supervisor());
         });
     }
 
@@ -195,16 +195,16 @@ impl Upstream {
     }
 
     /// Returns what is known of the server.
-    pub(crate) fn known(&self) -> Option<Arc<Known>> {
-        self.lock().known.clone()
+    pub(crate) fn known_server(&self) -> Option<Arc<KnownServer>> {
+        self.lock().known_server.clone()
     }
 
     /// Returns what the server brings into the registry, if it is switched on and was ever listed: for callers of one kind, or for
     /// all of them together.
-    pub(crate) fn offer(self: &Arc<Self>, caller: Option<ListingKey>) -> Option<Offer<Arc<Self>>> {
+    pub(crate) fn offer(self: &Arc<Self>, caller: Option<ListingKey>) -> Option<UpstreamOffer<Arc<Self>>> {
         let config = self.config.load();
         let desk = self.lock();
-        if !desk.offers() {
+        if !desk.is_offered() {
             return None;
         }
         let catalogue = match caller {
@@ -213,18 +213,18 @@ impl Upstream {
         };
         let keeps_names = self.in_process.is_some();
         let rules = if keeps_names { ToolRules::default() } else { config.tools.clone() };
-        Some(Offer {
+        Some(UpstreamOffer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
             catalogue: catalogue?,
-            instructions: desk.known.as_ref().and_then(|known| known.instructions.clone()),
-            keeps_names,
+            instructions: desk.known_server.as_ref().and_then(|known| known.instructions.clone()),
+            keeps_original_names: keeps_names,
         })
     }
 
     /// Returns what is worth keeping of the server for the next run, if it has listed anything in this one.
-    pub(crate) fn to_store(&self) -> Option<StoredServer> {
+    pub(crate) fn to_stored(&self) -> Option<StoredServer> {
         if self.in_process.is_some() {
             return None;
         }
@@ -239,14 +239,14 @@ impl Upstream {
         }
         let eras = known.iter().map(|known| {
             let instructions = known.instructions.clone();
-            StoredEra::new(known.revision, known.keeps_sessions, instructions, &listings)
+            StoredEra::new(known.revision, known.is_stateful, instructions, &listings)
         });
-        StoredServer::new(&self.config.load().reach, eras.collect(), not_spoken)
+        StoredServer::new(&self.config.load().location, eras.collect(), not_spoken)
     }
 
     /// Switches the server's offers on or off; reports whether that changed anything. Connections and calls stay.
-    pub(crate) fn switch(&self, on: bool) -> bool {
-        self.change(|desk| std::mem::replace(&mut desk.is_enabled, on) != on)
+    pub(crate) fn set_enabled(&self, on: bool) -> bool {
+        self.update_state(|desk| std::mem::replace(&mut desk.is_enabled, on) != on)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -255,13 +255,13 @@ impl Upstream {
 
     /// Reports whether anything of the server is offered.
     pub(crate) fn is_offered(&self) -> bool {
-        self.lock().offers()
+        self.lock().is_offered()
     }
 
     /// Has the server connected to in the background, to learn what it offers. Lists do not wait for that.
-    pub(crate) fn want(&self) {
-        self.change(|desk| {
-            desk.is_wanted = true;
+    pub(crate) fn request_lists(&self) {
+        self.update_state(|desk| {
+            desk.is_list_requested = true;
             if desk.listings.is_empty() {
                 desk.listings.set_late_for_all();
             }
@@ -269,20 +269,20 @@ impl Upstream {
     }
 
     /// Notes that a call came to nothing on the way to the server.
-    pub(crate) fn note_trouble(&self, reason: String) {
-        self.trouble.store(Some(Arc::new(reason)));
+    pub(crate) fn record_call_error(&self, reason: String) {
+        self.last_call_error.store(Some(Arc::new(reason)));
     }
 
     /// Notes that a call was answered.
-    pub(crate) fn note_answer(&self) {
-        if self.trouble.load().is_some() {
-            self.trouble.store(None);
+    pub(crate) fn clear_call_error(&self) {
+        if self.last_call_error.load().is_some() {
+            self.last_call_error.store(None);
         }
     }
 
     /// Reports whether somebody has asked what the server offers.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.lock().is_wanted
+    pub(crate) fn is_list_requested(&self) -> bool {
+        self.lock().is_list_requested
     }
 
     /// Reports whether the last attempt to connect failed.
@@ -291,18 +291,18 @@ impl Upstream {
     }
 
     /// Tells how the server stands.
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> UpstreamStatus {
         let (desk, now) = (self.lock(), Instant::now());
         let catalogue = desk.listings.union().unwrap_or_default();
-        let known = desk.known.as_deref();
-        Status {
+        let known = desk.known_server.as_deref();
+        UpstreamStatus {
             name: self.name.clone(),
-            state: desk.state(),
+            state: desk.health(),
             reason: match &desk.failure {
                 Some(failure) => Some(failure.reason.clone()),
-                None => self.trouble.load().as_deref().cloned(),
+                None => self.last_call_error.load().as_deref().cloned(),
             },
-            retry_in: desk.left_alone(now).map(|(wait, _)| wait),
+            retry_in: desk.retry_after(now).map(|(wait, _)| wait),
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
             identity: known.and_then(|known| known.identity.clone()),
@@ -310,38 +310,38 @@ impl Upstream {
             tools: catalogue.tools.len(),
             prompts: catalogue.prompts.len(),
             resources: catalogue.resources.len(),
-            left_out: catalogue.left_out.to_vec(),
+            skipped: catalogue.skipped.to_vec(),
             repaired: catalogue.repaired.to_vec(),
             connections: desk.connections.len(),
-            calls: desk.connections.iter().map(|connection| connection.calls()).sum(),
-            waiting: self.waiting.len(),
+            calls: desk.connections.iter().map(|connection| connection.call_count()).sum(),
+            waiting: self.wait_list.len(),
             starts: desk.starts,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock()
+    fn lock(&self) -> MutexGuard<'_, UpstreamState> {
+        self.state.lock()
     }
 
     /// Changes the desk, and tells whoever waits for that.
-    fn change<T>(&self, change: impl FnOnce(&mut Desk) -> T) -> T {
+    fn update_state<T>(&self, change: impl FnOnce(&mut UpstreamState) -> T) -> T {
         let changed = change(&mut self.lock());
-        self.beat();
+        self.notify_changed();
         changed
     }
 
-    fn beat(&self) {
-        self.pulse.send_modify(|count| *count = count.wrapping_add(1));
+    fn notify_changed(&self) {
+        self.change_counter.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
-    fn take_catalogue(&self, shown: ListingKey, listed: Catalogue, announced: Lists) {
+    fn store_catalogue(&self, shown: ListingKey, listed: UpstreamCatalogue, announced: ListSet) {
         let config = self.config.load();
-        let is_different = self.change(|desk| desk.take_catalogue(shown, listed, &config));
-        if is_different || !announced.is_none() {
-            (self.tell)(Told::Offers(announced));
+        let is_different = self.update_state(|desk| desk.store_catalogue(shown, listed, &config));
+        if is_different || !announced.is_empty() {
+            (self.on_event)(UpstreamEvent::ListsChanged(announced));
         }
-        self.change(|desk| desk.is_shown = true);
+        self.update_state(|desk| desk.is_in_registry = true);
     }
 }
 

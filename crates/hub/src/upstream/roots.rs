@@ -14,7 +14,7 @@ pub(crate) type RootsDigest = [u8; 16];
 pub(crate) type KnownRoots = (RootsDigest, Vec<Root>);
 
 /// Makes the digest of roots; their order and their names do not matter.
-pub(crate) fn digest(roots: &[Root]) -> RootsDigest {
+pub(crate) fn roots_digest(roots: &[Root]) -> RootsDigest {
     let mut uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
     uris.sort_unstable();
     uris.dedup();
@@ -33,58 +33,67 @@ pub(crate) fn digest(roots: &[Root]) -> RootsDigest {
 /// Some servers take the folders that they are told of for all that they may touch, and the last ones told replace those
 /// before. So a session that was told of roots serves only callers who have the same ones.
 #[derive(Debug)]
-pub(crate) struct SessionRoots {
-    state: Mutex<State>,
+pub(crate) struct UpstreamRoots {
+    state: Mutex<UpstreamRootsState>,
     /// Told when the server asks and the roots are not known.
-    wanted: Notify,
-    given: Notify,
-    within: Duration,
+    requested: Notify,
+    provided: Notify,
+    answer_timeout: Duration,
     /// Shared by all sessions of the server: whether it has ever asked.
     server_asks: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    given: Option<KnownRoots>,
-    told: Option<RootsDigest>,
+struct UpstreamRootsState {
+    provided: Option<KnownRoots>,
+    sent: Option<RootsDigest>,
     is_waiting: bool,
     /// Those of the callers whose calls run, as far as they are known.
     callers: Vec<Option<RootsDigest>>,
     /// Whether a call was served before, so that the session is past its beginning.
-    has_served: bool,
+    has_served_call: bool,
     /// Callers with different roots were there when the server asked, so that it was told of none; or it was told of the roots
     /// of one whose next call is not known by them.
-    is_spoilt: bool,
+    is_tainted: bool,
 }
 
-impl SessionRoots {
+impl UpstreamRoots {
     pub(crate) fn new(known: Option<Vec<Root>>, within: Duration, server_asks: Arc<AtomicBool>) -> Arc<Self> {
-        let state = State { given: known.map(|roots| (digest(&roots), roots)), ..State::default() };
+        let state = UpstreamRootsState {
+            provided: known.map(|roots| (roots_digest(&roots), roots)),
+            ..UpstreamRootsState::default()
+        };
         let (wanted, given) = (Notify::new(), Notify::new());
-        Arc::new(Self { state: Mutex::new(state), wanted, given, within, server_asks })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            requested: wanted,
+            provided: given,
+            answer_timeout: within,
+            server_asks,
+        })
     }
 
     /// Answers the server's question.
     pub(crate) async fn answer(&self) -> Vec<Root> {
         self.server_asks.store(true, Ordering::Release);
-        if let Some(roots) = self.lock().tell() {
+        if let Some(roots) = self.lock().answer_now() {
             return roots;
         }
         let given = async {
             loop {
-                let given = self.given.notified();
+                let given = self.provided.notified();
                 // Whoever listens is told again and again, since it may come later than the question.
-                self.wanted.notify_waiters();
-                if let Some(roots) = self.lock().tell() {
+                self.requested.notify_waiters();
+                if let Some(roots) = self.lock().answer_now() {
                     return roots;
                 }
                 given.await;
             }
         };
-        let roots = tokio::time::timeout(self.within, given).await.unwrap_or_default();
+        let roots = tokio::time::timeout(self.answer_timeout, given).await.unwrap_or_default();
         let mut state = self.lock();
         state.is_waiting = false;
-        state.told.get_or_insert(digest(&roots));
+        state.sent.get_or_insert(roots_digest(&roots));
         roots
     }
 
@@ -93,7 +102,7 @@ impl SessionRoots {
         self.server_asks.store(true, Ordering::Release);
         let mut state = self.lock();
         let was_waiting = state.is_waiting;
-        let told = state.tell();
+        let told = state.answer_now();
         // The call itself asks, so that nobody else needs to.
         state.is_waiting = was_waiting;
         told
@@ -101,31 +110,31 @@ impl SessionRoots {
 
     /// Reports whether a question within a call is certainly the call's own, and none of the session: `is_attributed` if the
     /// server itself says so. A session asks when it begins, and then somebody's call may be there already.
-    pub(crate) fn is_calls_own(&self, is_attributed: bool) -> bool {
+    pub(crate) fn belongs_to_call(&self, is_attributed: bool) -> bool {
         let state = self.lock();
-        is_attributed || (state.has_served && state.callers.len() == 1)
+        is_attributed || (state.has_served_call && state.callers.len() == 1)
     }
 
     /// Notes that the server was told of a caller's roots within its call, and may remember them. `known` are those by which
     /// the caller is known before its next call; without any, that call may be anybody's.
-    pub(crate) fn told_in_call(&self, known: Option<&[Root]>) {
+    pub(crate) fn note_sent_in_call(&self, known: Option<&[Root]>) {
         let mut state = self.lock();
-        match known.map(digest) {
-            Some(digest) if state.told.is_none_or(|told| told == digest) => state.told = Some(digest),
-            _ => state.is_spoilt = true,
+        match known.map(roots_digest) {
+            Some(digest) if state.sent.is_none_or(|told| told == digest) => state.sent = Some(digest),
+            _ => state.is_tainted = true,
         }
     }
 
     /// Reports whether a caller may have the session of a server that does not ask for roots when it begins.
-    pub(crate) fn serves(&self, caller: Option<RootsDigest>) -> bool {
+    pub(crate) fn accepts_caller(&self, caller: Option<RootsDigest>) -> bool {
         let state = self.lock();
-        !state.is_spoilt && state.told.is_none_or(|told| caller == Some(told))
+        !state.is_tainted && state.sent.is_none_or(|told| caller == Some(told))
     }
 
     /// Waits until the server asks for roots that are not known.
-    pub(crate) async fn wanted(&self) {
+    pub(crate) async fn requested(&self) {
         loop {
-            let wanted = self.wanted.notified();
+            let wanted = self.requested.notified();
             if self.lock().is_waiting {
                 return;
             }
@@ -134,21 +143,21 @@ impl SessionRoots {
     }
 
     /// Gives the session its roots; reports whether the server has to be told that they changed.
-    pub(crate) fn give(&self, roots: Vec<Root>) -> bool {
-        let digest = digest(&roots);
+    pub(crate) fn provide(&self, roots: Vec<Root>) -> bool {
+        let digest = roots_digest(&roots);
         let mut state = self.lock();
-        state.given = Some((digest, roots));
-        let has_changed = state.told.is_some_and(|told| told != digest);
+        state.provided = Some((digest, roots));
+        let has_changed = state.sent.is_some_and(|told| told != digest);
         drop(state);
-        self.given.notify_waiters();
+        self.provided.notify_waiters();
         has_changed
     }
 
     /// Reports whether the session serves callers of these roots; one without any takes those of its first caller.
-    pub(crate) fn fits(&self, caller: Option<RootsDigest>) -> bool {
+    pub(crate) fn matches_caller(&self, caller: Option<RootsDigest>) -> bool {
         let state = self.lock();
-        match (state.told, &state.given, caller) {
-            _ if state.is_spoilt => false,
+        match (state.sent, &state.provided, caller) {
+            _ if state.is_tainted => false,
             (Some(told), _, Some(digest)) => told == digest,
             (None, Some((given, _)), Some(digest)) => *given == digest,
             _ => true,
@@ -156,54 +165,54 @@ impl SessionRoots {
     }
 
     /// Takes a caller in, whose roots fit or make no difference.
-    pub(crate) fn enter(&self, caller: Option<&KnownRoots>) {
-        self.lock().take_in(caller);
+    pub(crate) fn add_caller(&self, caller: Option<&KnownRoots>) {
+        self.lock().add_caller(caller);
     }
 
     /// Lets a caller go.
-    pub(crate) fn leave(&self, caller: Option<RootsDigest>) {
+    pub(crate) fn remove_caller(&self, caller: Option<RootsDigest>) {
         let mut state = self.lock();
         if let Some(at) = state.callers.iter().position(|known| *known == caller) {
             state.callers.swap_remove(at);
         }
-        state.has_served = true;
+        state.has_served_call = true;
     }
 
     /// Reports whether the session was told of roots that are no caller's, so that it can serve no further ones.
-    pub(crate) fn is_spoilt(&self) -> bool {
-        self.lock().is_spoilt
+    pub(crate) fn is_tainted(&self) -> bool {
+        self.lock().is_tainted
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, UpstreamRootsState> {
         self.state.lock()
     }
 }
 
-impl State {
-    fn take_in(&mut self, caller: Option<&KnownRoots>) {
+impl UpstreamRootsState {
+    fn add_caller(&mut self, caller: Option<&KnownRoots>) {
         self.callers.push(caller.map(|(digest, _)| *digest));
-        if let (None, Some(known)) = (&self.given, caller) {
-            self.given = Some(known.clone());
+        if let (None, Some(known)) = (&self.provided, caller) {
+            self.provided = Some(known.clone());
         }
     }
 
     /// Returns what the server is told now; nothing if that is not known yet.
-    fn tell(&mut self) -> Option<Vec<Root>> {
-        let known = self.given.as_ref().map(|(digest, _)| *digest);
+    fn answer_now(&mut self) -> Option<Vec<Root>> {
+        let known = self.provided.as_ref().map(|(digest, _)| *digest);
         let are_one = match self.callers.as_slice() {
             [] | [_] => true,
             several => known.is_some() && several.iter().all(|caller| *caller == known),
         };
         if !are_one {
             // Nobody knows whose roots are asked for, and those of one caller are not for the others.
-            self.is_spoilt = true;
-            self.told = Some(digest(&[]));
+            self.is_tainted = true;
+            self.sent = Some(roots_digest(&[]));
             self.is_waiting = false;
             return Some(Vec::new());
         }
         self.is_waiting = known.is_none();
-        self.told = known.or(self.told);
-        self.given.as_ref().map(|(_, roots)| roots.clone())
+        self.sent = known.or(self.sent);
+        self.provided.as_ref().map(|(_, roots)| roots.clone())
     }
 }
 
@@ -216,18 +225,18 @@ mod tests {
     }
 
     fn known(uri: &str) -> KnownRoots {
-        (digest(&roots(&[uri])), roots(&[uri]))
+        (roots_digest(&roots(&[uri])), roots(&[uri]))
     }
 
-    fn session(known: Option<&[&str]>) -> Arc<SessionRoots> {
-        SessionRoots::new(known.map(roots), Duration::from_secs(10), Arc::default())
+    fn session(known: Option<&[&str]>) -> Arc<UpstreamRoots> {
+        UpstreamRoots::new(known.map(roots), Duration::from_secs(10), Arc::default())
     }
 
     #[test]
     fn the_digest_is_of_the_set_of_addresses() {
-        assert_eq!(digest(&roots(&["a", "b"])), digest(&roots(&["b", "a", "a"])));
-        assert_ne!(digest(&roots(&["a", "b"])), digest(&roots(&["ab"])));
-        assert_ne!(digest(&roots(&[])), digest(&roots(&["a"])));
+        assert_eq!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["b", "a", "a"])));
+        assert_ne!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["ab"])));
+        assert_ne!(roots_digest(&roots(&[])), roots_digest(&roots(&["a"])));
     }
 
     #[tokio::test(start_paused = true)]
@@ -235,18 +244,18 @@ mod tests {
         assert_eq!(session(Some(&["a"])).answer().await, roots(&["a"]));
 
         let waits = session(None);
-        waits.enter(None);
+        waits.add_caller(None);
         let asked = {
             let waits = waits.clone();
             tokio::spawn(async move { waits.answer().await })
         };
-        waits.wanted().await;
-        assert!(!waits.give(roots(&["b"])), "it is told now for the first time");
+        waits.requested().await;
+        assert!(!waits.provide(roots(&["b"])), "it is told now for the first time");
         assert_eq!(asked.await.unwrap(), roots(&["b"]));
 
         let nobody = session(None);
         assert_eq!(nobody.answer().await, roots(&[]));
-        assert!(nobody.give(roots(&["c"])), "what comes too late is told as a change");
+        assert!(nobody.provide(roots(&["c"])), "what comes too late is told as a change");
     }
 
     #[tokio::test]
@@ -254,16 +263,16 @@ mod tests {
         let session = session(Some(&["a"]));
         let [a, b] = ["a", "b"].map(known);
         assert_eq!(session.answer().await, roots(&["a"]));
-        assert_eq!((session.fits(Some(a.0)), session.fits(Some(b.0))), (true, false));
+        assert_eq!((session.matches_caller(Some(a.0)), session.matches_caller(Some(b.0))), (true, false));
     }
 
     #[tokio::test]
     async fn a_session_without_roots_takes_those_of_its_first_caller() {
         let session = session(None);
         let [a, b] = ["a", "b"].map(known);
-        assert!(session.fits(Some(a.0)) && session.fits(Some(b.0)));
-        session.enter(Some(&a));
-        assert_eq!((session.fits(Some(a.0)), session.fits(Some(b.0))), (true, false));
+        assert!(session.matches_caller(Some(a.0)) && session.matches_caller(Some(b.0)));
+        session.add_caller(Some(&a));
+        assert_eq!((session.matches_caller(Some(a.0)), session.matches_caller(Some(b.0))), (true, false));
         assert_eq!(session.answer().await, roots(&["a"]));
     }
 
@@ -272,11 +281,11 @@ mod tests {
         for (first, second) in [(Some("a"), Some("b")), (Some("a"), None), (None, None)] {
             let session = session(Some(&["a"]));
             for caller in [first, second] {
-                session.enter(caller.map(known).as_ref());
+                session.add_caller(caller.map(known).as_ref());
             }
             assert_eq!(session.answer().await, roots(&[]), "{first:?} {second:?}");
-            assert!(session.is_spoilt());
-            assert!(!session.fits(None));
+            assert!(session.is_tainted());
+            assert!(!session.matches_caller(None));
         }
     }
 
@@ -284,25 +293,25 @@ mod tests {
     fn a_session_that_was_told_of_roots_in_a_call_serves_only_who_is_known_to_have_them() {
         let [a, b] = ["a", "b"].map(known);
         let known_caller = session(None);
-        known_caller.told_in_call(Some(&roots(&["a"])));
+        known_caller.note_sent_in_call(Some(&roots(&["a"])));
         for (caller, serves) in [(Some(a.0), true), (Some(b.0), false), (None, false)] {
-            assert_eq!(known_caller.serves(caller), serves, "{caller:?}");
+            assert_eq!(known_caller.accepts_caller(caller), serves, "{caller:?}");
         }
         let unknown_caller = session(None);
-        assert!(unknown_caller.serves(None));
-        unknown_caller.told_in_call(None);
-        assert!(!unknown_caller.serves(None) && unknown_caller.is_spoilt());
+        assert!(unknown_caller.accepts_caller(None));
+        unknown_caller.note_sent_in_call(None);
+        assert!(!unknown_caller.accepts_caller(None) && unknown_caller.is_tainted());
     }
 
     #[test]
     fn a_question_is_the_calls_own_if_the_server_says_so_or_the_session_is_past_its_beginning() {
         let session = session(None);
-        session.enter(None);
-        assert!(session.is_calls_own(true) && !session.is_calls_own(false));
-        session.leave(None);
-        session.enter(None);
-        assert!(session.is_calls_own(false));
-        session.enter(None);
-        assert!(!session.is_calls_own(false), "it may be that of another call");
+        session.add_caller(None);
+        assert!(session.belongs_to_call(true) && !session.belongs_to_call(false));
+        session.remove_caller(None);
+        session.add_caller(None);
+        assert!(session.belongs_to_call(false));
+        session.add_caller(None);
+        assert!(!session.belongs_to_call(false), "it may be that of another call");
     }
 }

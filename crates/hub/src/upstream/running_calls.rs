@@ -12,18 +12,18 @@ use trunkline_session::SessionId;
 /// A server of the legacy era does not say to which call a log message belongs. It is passed on only if all calls that it may be
 /// about are those of one client; otherwise it goes to the log of the hub.
 #[derive(Debug, Default)]
-pub(crate) struct RunningCalls(Mutex<Calls>);
+pub(crate) struct RunningCalls(Mutex<RunningCallTable>);
 
 #[derive(Debug, Default)]
-struct Calls {
+struct RunningCallTable {
     next: u64,
-    running: Vec<Call>,
+    running: Vec<RunningCallEntry>,
     /// The clients of calls that were given up, and at which the server may still be at work; two are as many as a thousand.
-    left: Vec<Option<SessionId>>,
+    abandoned: Vec<Option<SessionId>>,
 }
 
 #[derive(Debug)]
-struct Call {
+struct RunningCallEntry {
     number: u64,
     /// Its client, if that is known from one call to the next.
     client: Option<SessionId>,
@@ -45,14 +45,14 @@ impl RunningCalls {
         let mut calls = self.lock();
         let number = calls.next;
         calls.next += 1;
-        calls.running.push(Call { number, client, context: context.clone() });
+        calls.running.push(RunningCallEntry { number, client, context: context.clone() });
         RunningCall { calls: self.clone(), number, is_answered: false }
     }
 
     /// Passes on a log message that names no call, and that may be about one that was given up.
     pub(super) fn log(&self, server: &ServerName, message: &LogMessage, is_abandoned: bool) {
         match self.only_client(is_abandoned) {
-            Some(context) => context.carry_log(message.level, message.logger.clone(), message.data.clone()),
+            Some(context) => context.forward_log(message.level, message.logger.clone(), message.data.clone()),
             None => tracing::debug!(
                 %server,
                 level = message.level.as_str(),
@@ -67,14 +67,14 @@ impl RunningCalls {
     fn only_client(&self, is_abandoned: bool) -> Option<Context> {
         let mut calls = self.lock();
         if !is_abandoned {
-            calls.left.clear();
+            calls.abandoned.clear();
         }
         let (first, others) = calls.running.split_first()?;
-        let mut others = others.iter().map(|other| other.client).chain(calls.left.iter().copied());
+        let mut others = others.iter().map(|other| other.client).chain(calls.abandoned.iter().copied());
         others.all(|other| other.is_some() && other == first.client).then(|| first.context.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, RunningCallTable> {
         self.0.lock()
     }
 }
@@ -91,8 +91,8 @@ impl Drop for RunningCall {
         let mut calls = self.calls.lock();
         let Some(at) = calls.running.iter().position(|call| call.number == self.number) else { return };
         let client = calls.running.remove(at).client;
-        if !self.is_answered && calls.left.len() < 2 && !calls.left.contains(&client) {
-            calls.left.push(client);
+        if !self.is_answered && calls.abandoned.len() < 2 && !calls.abandoned.contains(&client) {
+            calls.abandoned.push(client);
         }
     }
 }

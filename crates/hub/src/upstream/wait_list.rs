@@ -6,49 +6,49 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::connection::Connection;
-use super::fair_queue::{FairQueue, Position};
-use super::party::{ClientKey, Place};
+use super::caller_profile::{ClientKey, PoolKey};
+use super::connection::UpstreamConnection;
+use super::fair_queue::{FairQueue, QueuePosition};
 use super::roots::RootsDigest;
 
 /// The calls that wait for a connection to one server. It is shared by the connections, which wake a call when they are free.
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
-    queue: Mutex<FairQueue<ClientKey, Waiter>>,
+    queue: Mutex<FairQueue<ClientKey, WaitListEntry>>,
     /// How many there are, so that a connection that becomes free need not look where there are none.
     count: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Waiter {
-    need: Need,
+struct WaitListEntry {
+    need: ConnectionNeed,
     woken: Arc<Notify>,
 }
 
 /// What a waiting call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Need {
+pub(super) struct ConnectionNeed {
     /// The connections that serve it.
-    pub(super) place: Place,
+    pub(super) pool_key: PoolKey,
     pub(super) roots: Option<RootsDigest>,
     /// Whether it needs a further connection, for which there is no room yet.
-    pub(super) room: bool,
+    pub(super) needs_slot: bool,
 }
 
-impl Need {
+impl ConnectionNeed {
     /// Reports whether two calls would take the same connection from each other.
-    fn is_rival(&self, other: &Self) -> bool {
-        self.place == other.place && self.roots == other.roots
+    fn competes_with(&self, other: &Self) -> bool {
+        self.pool_key == other.pool_key && self.roots == other.roots
     }
 }
 
 impl WaitList {
     /// Adds a call behind those that its client has here already.
-    pub(super) fn join(self: &Arc<Self>, client: ClientKey, need: Need) -> Ticket {
+    pub(super) fn join(self: &Arc<Self>, client: ClientKey, need: ConnectionNeed) -> WaitTicket {
         let woken = Arc::new(Notify::new());
-        let position = self.lock().join(client, Waiter { need, woken: woken.clone() });
+        let position = self.lock().join(client, WaitListEntry { need, woken: woken.clone() });
         self.count.fetch_add(1, Ordering::SeqCst);
-        Ticket { list: self.clone(), position, woken }
+        WaitTicket { list: self.clone(), position, woken }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -58,16 +58,25 @@ impl WaitList {
     /// Returns how many calls of others come before one that needs the same: before its ticket, or all if it has none yet.
     ///
     /// The calls of one session may use a connection together, and so do not wait for each other.
-    pub(super) fn rivals_before(&self, ticket: Option<&Ticket>, need: &Need, client: &ClientKey) -> usize {
-        self.count_before(ticket, |other, theirs| !client.shares_with(other) && theirs.is_rival(need))
+    pub(super) fn competitors_before(
+        &self,
+        ticket: Option<&WaitTicket>,
+        need: &ConnectionNeed,
+        client: &ClientKey,
+    ) -> usize {
+        self.count_before(ticket, |other, theirs| !client.may_share_with(other) && theirs.competes_with(need))
     }
 
     /// Returns how many calls come before one that wait for room.
-    pub(super) fn room_before(&self, ticket: Option<&Ticket>) -> usize {
-        self.count_before(ticket, |_, other| other.room)
+    pub(super) fn slot_waiters_before(&self, ticket: Option<&WaitTicket>) -> usize {
+        self.count_before(ticket, |_, other| other.needs_slot)
     }
 
-    fn count_before(&self, ticket: Option<&Ticket>, is_counted: impl Fn(&ClientKey, &Need) -> bool) -> usize {
+    fn count_before(
+        &self,
+        ticket: Option<&WaitTicket>,
+        is_counted: impl Fn(&ClientKey, &ConnectionNeed) -> bool,
+    ) -> usize {
         if self.count.load(Ordering::SeqCst) == 0 {
             return 0;
         }
@@ -78,29 +87,29 @@ impl WaitList {
     }
 
     /// Returns for which owners calls wait that need room.
-    pub(super) fn owners_without_room(&self) -> Vec<ClientKey> {
+    pub(super) fn owners_waiting_for_slot(&self) -> Vec<ClientKey> {
         let queue = self.lock();
-        let waiting = queue.in_order().filter(|(.., waiter)| waiter.need.room);
-        waiting.filter_map(|(.., waiter)| waiter.need.place.owner.clone()).collect()
+        let waiting = queue.in_order().filter(|(.., waiter)| waiter.need.needs_slot);
+        waiting.filter_map(|(.., waiter)| waiter.need.pool_key.owner.clone()).collect()
     }
 
     /// Reports whether a connection that is free will serve another call than this one which waits.
-    pub(super) fn will_use(
+    pub(super) fn will_be_used(
         &self,
-        connection: &Connection,
-        ticket: Option<&Ticket>,
+        connection: &UpstreamConnection,
+        ticket: Option<&WaitTicket>,
         asks_roots: bool,
     ) -> bool {
         let queue = self.lock();
         let mut others =
             queue.in_order().filter(|(at, ..)| ticket.is_none_or(|ticket| *at != ticket.position));
-        others.any(|(.., Waiter { need, .. })| {
-            connection.is_at(&need.place) && connection.has_roots(need.roots, asks_roots)
+        others.any(|(.., WaitListEntry { need, .. })| {
+            connection.matches_key(&need.pool_key) && connection.has_roots(need.roots, asks_roots)
         })
     }
 
     /// Wakes the calls that a connection which is free now can serve, and the first that it could make room for.
-    pub(super) fn wake_for(&self, connection: &Connection) {
+    pub(super) fn wake_for(&self, connection: &UpstreamConnection) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -109,57 +118,58 @@ impl WaitList {
         let mut has_room_for = 1;
         for (.., waiter) in queue.in_order() {
             // A connection serves callers with certain roots, and which those are is not known here.
-            if connection.is_at(&waiter.need.place) && !served.contains(&&waiter.need.roots) {
+            if connection.matches_key(&waiter.need.pool_key) && !served.contains(&&waiter.need.roots) {
                 served.push(&waiter.need.roots);
                 waiter.woken.notify_one();
-            } else if waiter.need.room && has_room_for > 0 {
+            } else if waiter.need.needs_slot && has_room_for > 0 {
                 has_room_for -= 1;
                 waiter.woken.notify_one();
             }
         }
     }
 
-    fn leave(&self, ticket: &Ticket) {
+    fn leave(&self, ticket: &WaitTicket) {
         let mut queue = self.lock();
         let need = queue.get_mut(ticket.position).map(|waiter| waiter.need.clone());
         queue.leave(ticket.position);
         self.count.fetch_sub(usize::from(need.is_some()), Ordering::SeqCst);
         // It may have been woken for a connection that it does not take.
         let Some(need) = need else { return };
-        let next = queue.in_order().find(|(.., waiter)| waiter.need.is_rival(&need) || waiter.need.room);
+        let next =
+            queue.in_order().find(|(.., waiter)| waiter.need.competes_with(&need) || waiter.need.needs_slot);
         if let Some((.., waiter)) = next {
             waiter.woken.notify_one();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, Waiter>> {
+    fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, WaitListEntry>> {
         self.queue.lock()
     }
 }
 
 /// The place of a call that waits; it leaves the list when this is dropped.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct WaitTicket {
     list: Arc<WaitList>,
-    position: Position,
+    position: QueuePosition,
     woken: Arc<Notify>,
 }
 
-impl Ticket {
+impl WaitTicket {
     /// Notes what the call needs by now.
-    pub(super) fn update(&self, need: Need) {
+    pub(super) fn update(&self, need: ConnectionNeed) {
         if let Some(waiter) = self.list.lock().get_mut(self.position) {
             waiter.need = need;
         }
     }
 
     /// Waits until there may be a connection for the call.
-    pub(super) async fn woken(&self) {
+    pub(super) async fn wait_woken(&self) {
         self.woken.notified().await;
     }
 
     /// Notes that the call was served, so that its client's next one comes after those of others.
-    pub(super) fn serve(self) {
+    pub(super) fn mark_served(self) {
         let mut queue = self.list.lock();
         let was_waiting = queue.get_mut(self.position).is_some();
         queue.serve(self.position);
@@ -167,7 +177,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for WaitTicket {
     fn drop(&mut self) {
         self.list.leave(self);
     }

@@ -9,26 +9,28 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{BoxFuture, Builder, Client, Error};
-use trunkline_config::{Endpoint, Reach, ServerConfig, ServerName, Start, Wire};
-use trunkline_hub::{Connector, Dial, Hub, HubLimits, HubOptions, State};
-use trunkline_server::http::{HttpOptions, serve};
+use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
+use trunkline_config::{
+    RemoteEndpoint, RemoteTransport, ServerConfig, ServerLocation, ServerName, StartMode,
+};
+use trunkline_hub::{ConfigConnector, Connector, Hub, HubLimits, HubOptions, UpstreamHealth};
+use trunkline_server::http::{HttpServerOptions, serve};
 use trunkline_server::{Host, HostOptions, ServerHandle, Shutdown};
 
-use crate::support::{NEW, OLD, gated, parrot, plain, quick, say, tools, until, within};
+use crate::support::{NEW, OLD, echo_tool, gated, plain_client, quick, say, tools, until, within};
 
 /// A real server that listens.
-struct Place {
+struct ListeningServer {
     address: SocketAddr,
     shutdown: Shutdown,
     serving: JoinHandle<()>,
 }
 
-impl Place {
+impl ListeningServer {
     async fn at(address: &str, parts: &ServerHandle) -> Self {
         let options = HostOptions::default();
         let shutdown = options.shutdown.clone();
-        let endpoint = Host::new(parts.clone(), options).unwrap().http(HttpOptions::default());
+        let endpoint = Host::new(parts.clone(), options).unwrap().http_service(HttpServerOptions::default());
         let listener = within(listen(address)).await;
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move {
@@ -58,51 +60,55 @@ async fn listen(address: &str) -> TcpListener {
     }
 }
 
-fn endpoint(name: &str, url: String, wire: Wire) -> ServerConfig {
-    let mut endpoint = Endpoint::new(&*url);
-    endpoint.wire = wire;
-    let mut config = ServerConfig::new(ServerName::parse(name).unwrap(), Reach::Endpoint(endpoint));
-    config.start = Start::Eager;
+fn endpoint(name: &str, url: String, wire: RemoteTransport) -> ServerConfig {
+    let mut endpoint = RemoteEndpoint::new(&*url);
+    endpoint.transport = wire;
+    let mut config = ServerConfig::new(ServerName::parse(name).unwrap(), ServerLocation::Endpoint(endpoint));
+    config.start = StartMode::Eager;
     config
 }
 
 /// Dials as the configuration says, but speaks one revision.
-struct Pinned(Dial, Revision);
+struct PinnedConnector(ConfigConnector, Revision);
 
-impl Connector for Pinned {
-    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
+impl Connector for PinnedConnector {
+    fn connect(
+        &self,
+        server: &ServerConfig,
+        builder: ClientBuilder,
+    ) -> BoxFuture<'static, Result<Client, Error>> {
         self.0.connect(server, builder.pin(self.1))
     }
 }
 
 fn hub_speaking(revision: Option<Revision>) -> Hub {
     let connector: Arc<dyn Connector> = match revision {
-        Some(revision) => Arc::new(Pinned(Dial::default(), revision)),
-        None => Arc::new(Dial::default()),
+        Some(revision) => Arc::new(PinnedConnector(ConfigConnector::default(), revision)),
+        None => Arc::new(ConfigConnector::default()),
     };
     Hub::new(HubOptions { connector, limits: quick(), ..HubOptions::default() })
 }
 
 fn parts() -> ServerHandle {
     let (server, _) = gated();
-    server.with(parrot("t")).handle().unwrap()
+    server.with(echo_tool("t")).handle().unwrap()
 }
 
 #[tokio::test]
 async fn a_configuration_that_says_how_a_server_is_spoken_to_is_taken_at_its_word() {
-    let place = Place::at("127.0.0.1:0", &parts()).await;
+    let place = ListeningServer::at("127.0.0.1:0", &parts()).await;
     let url = |scheme: &str, path: &str| format!("{scheme}://{}{path}", place.address);
     let hub = hub_speaking(None);
     let configs = vec![
-        endpoint("auto", url("http", "/mcp"), Wire::Auto),
-        endpoint("http", url("http", "/mcp"), Wire::Http),
-        endpoint("sse", url("http", "/sse"), Wire::Sse),
-        endpoint("ws", url("ws", "/ws"), Wire::WebSocket),
-        endpoint("ws2", url("http", "/ws"), Wire::WebSocket),
+        endpoint("auto", url("http", "/mcp"), RemoteTransport::Auto),
+        endpoint("http", url("http", "/mcp"), RemoteTransport::Http),
+        endpoint("sse", url("http", "/sse"), RemoteTransport::Sse),
+        endpoint("ws", url("ws", "/ws"), RemoteTransport::WebSocket),
+        endpoint("ws2", url("http", "/ws"), RemoteTransport::WebSocket),
     ];
     let applied = within(hub.set_servers(configs)).await;
     assert!(applied.failed.is_empty(), "{applied:?}");
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     for (name, transport, revision) in [
         ("auto", "streamable-http", NEW),
         ("http", "streamable-http", NEW),
@@ -116,8 +122,8 @@ async fn a_configuration_that_says_how_a_server_is_spoken_to_is_taken_at_its_wor
     }
     // Nothing else is tried where the words are wrong.
     let wrong = vec![
-        endpoint("http", url("http", "/sse"), Wire::Http),
-        endpoint("sse", url("http", "/mcp"), Wire::Sse),
+        endpoint("http", url("http", "/sse"), RemoteTransport::Http),
+        endpoint("sse", url("http", "/mcp"), RemoteTransport::Sse),
     ];
     let applied = within(hub.set_servers(wrong)).await;
     assert_eq!(applied.failed.len(), 2, "{applied:?}");
@@ -148,13 +154,13 @@ async fn refuses_everything() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 #[tokio::test]
 async fn nothing_is_tried_beside_what_the_configuration_says() {
     for (wire, methods) in [
-        (Wire::Sse, vec!["GET"]),
-        (Wire::Http, vec!["POST", "POST"]),
-        (Wire::Auto, vec!["POST", "POST", "GET"]),
+        (RemoteTransport::Sse, vec!["GET"]),
+        (RemoteTransport::Http, vec!["POST", "POST"]),
+        (RemoteTransport::Auto, vec!["POST", "POST", "GET"]),
     ] {
         let (address, heard) = refuses_everything().await;
         let later = Duration::from_secs(600);
-        let limits = HubLimits { restart_after: later, restart_at_most: later, ..quick() };
+        let limits = HubLimits { restart_delay: later, max_restart_delay: later, ..quick() };
         let hub = Hub::new(HubOptions { limits, ..HubOptions::default() });
         let applied = within(hub.set_servers(vec![endpoint("a", format!("http://{address}/x"), wire)])).await;
         assert_eq!(applied.failed.len(), 1);
@@ -172,11 +178,11 @@ async fn nothing_is_tried_beside_what_the_configuration_says() {
 async fn a_session_that_the_server_forgot_is_healed_and_the_call_works() {
     for revision in [Revision::V2025_03_26, OLD, NEW] {
         let parts = parts();
-        let mut place = Place::at("127.0.0.1:0", &parts).await;
+        let mut place = ListeningServer::at("127.0.0.1:0", &parts).await;
         let hub = hub_speaking(Some(revision));
-        let config = endpoint("a", format!("http://{}/mcp", place.address), Wire::Http);
+        let config = endpoint("a", format!("http://{}/mcp", place.address), RemoteTransport::Http);
         within(hub.set_servers(vec![config])).await;
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         for round in 0..5 {
             assert_eq!(say(&client, "a__t").await, "t", "{revision}, {round}");
             place = place.restart(&parts).await;
@@ -190,20 +196,21 @@ async fn a_session_that_the_server_forgot_is_healed_and_the_call_works() {
 async fn a_server_that_is_gone_for_a_while_answers_with_a_reason_and_then_again() {
     for revision in [OLD, NEW] {
         let parts = parts();
-        let place = Place::at("127.0.0.1:0", &parts).await;
+        let place = ListeningServer::at("127.0.0.1:0", &parts).await;
         let address = place.address;
         let hub = hub_speaking(Some(revision));
-        within(hub.set_servers(vec![endpoint("a", format!("http://{address}/mcp"), Wire::Http)])).await;
-        let client = plain(&hub, OLD).await;
+        within(hub.set_servers(vec![endpoint("a", format!("http://{address}/mcp"), RemoteTransport::Http)]))
+            .await;
+        let client = plain_client(&hub, OLD).await;
         assert_eq!(say(&client, "a__t").await, "t");
         place.shutdown.stop();
         within(place.serving).await.unwrap();
         let failed = within(client.call("a__t", json!({}))).await;
-        let Err(Error::Refused(refused)) = failed else { panic!("{failed:?}") };
+        let Err(Error::ErrorResponse(refused)) = failed else { panic!("{failed:?}") };
         assert_eq!(refused.code, -32603);
         assert!(refused.message.starts_with("upstream `a` "), "{}", refused.message);
         assert!(hub.status_of("a").unwrap().reason.is_some());
-        let back = Place::at(&address.to_string(), &parts).await;
+        let back = ListeningServer::at(&address.to_string(), &parts).await;
         assert_eq!(say(&client, "a__t").await, "t", "{revision}");
         assert_eq!(hub.status_of("a").unwrap().reason, None);
         back.shutdown.stop();
@@ -215,11 +222,15 @@ async fn a_caller_who_gives_up_is_gone_at_the_server_too_in_every_pair_of_eras()
     for up in [OLD, NEW] {
         for down in [OLD, NEW] {
             let (server, gate) = gated();
-            let place = Place::at("127.0.0.1:0", &server.handle().unwrap()).await;
+            let place = ListeningServer::at("127.0.0.1:0", &server.handle().unwrap()).await;
             let hub = hub_speaking(Some(up));
-            within(hub.set_servers(vec![endpoint("a", format!("http://{}/mcp", place.address), Wire::Http)]))
-                .await;
-            let client = plain(&hub, down).await;
+            within(hub.set_servers(vec![endpoint(
+                "a",
+                format!("http://{}/mcp", place.address),
+                RemoteTransport::Http,
+            )]))
+            .await;
+            let client = plain_client(&hub, down).await;
             let call = {
                 let client = client.clone();
                 tokio::spawn(async move { say(&client, "a__wait").await })
@@ -228,7 +239,7 @@ async fn a_caller_who_gives_up_is_gone_at_the_server_too_in_every_pair_of_eras()
             call.abort();
             gate.waiting(0).await;
             until(|| hub.status_of("a").unwrap().calls == 0).await;
-            assert_eq!(hub.status_of("a").unwrap().state, State::Ready);
+            assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Ready);
             place.shutdown.stop();
         }
     }

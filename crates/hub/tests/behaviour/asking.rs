@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_client::transport::{Channel as _, MemoryChannel};
-use trunkline_client::{Call, Client};
+use trunkline_client::{Client, ClientCall};
 use trunkline_hub::Hub;
 
 use crate::refusing::{calls, hub, outcome};
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, eager, front, said, script, somebody, within,
+    NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, eager, named_principal,
+    script, serve_hub, text_result, within,
 };
 
 const BOTH: [Revision; 2] = [OLD, NEW];
@@ -21,10 +22,15 @@ fn can_everything() -> ClientCapabilities {
     ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
 }
 
-async fn asked(hub: &Hub, down: Revision, can: ClientCapabilities, answer: Answer) -> (Client, Answers) {
-    let answers = Answers::new(move |_| Ok(answer.clone())).declaring(can);
+async fn asked(
+    hub: &Hub,
+    down: Revision,
+    can: ClientCapabilities,
+    answer: InputResponse,
+) -> (Client, RecordingHandler) {
+    let answers = RecordingHandler::new(move |_| Ok(answer.clone())).declaring(can);
     let builder = Client::builder().pin(down).input(answers.clone());
-    (client(&front(hub), builder, somebody("ada")).await, answers)
+    (client(&serve_hub(hub), builder, named_principal("ada")).await, answers)
 }
 
 fn several_choices() -> Value {
@@ -35,12 +41,12 @@ fn several_choices() -> Value {
 #[tokio::test]
 async fn several_choices_are_refused_with_a_sentence_to_whoever_knows_only_one() {
     let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
-        None => Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+        None => ScriptReply::Result(json!({ "resultType": "input_required", "requestState": "s",
             "inputRequests": { "k": { "method": "elicitation/create", "params": several_choices() } } })),
-        Some(_) => Says::Result(json!({ "resultType": "complete", "content": [], "contents": [] })),
+        Some(_) => ScriptReply::Result(json!({ "resultType": "complete", "content": [], "contents": [] })),
     })
     .await;
-    let chosen = Answer::accept(Some(json!({ "a": ["x"] }).into()));
+    let chosen = InputResponse::accept(Some(json!({ "a": ["x"] }).into()));
     for down in [Revision::V2025_06_18, OLD, NEW] {
         let (client, answers) = asked(&hub, down, can_everything(), chosen.clone()).await;
         for call in calls() {
@@ -74,16 +80,16 @@ fn page() -> Value {
 }
 
 /// A legacy server that wants a page to be visited before the first call.
-async fn gatekeeper() -> (Script, Town, Hub) {
+async fn gatekeeper() -> (ScriptedServer, TestServers, Hub) {
     let times = Arc::new(AtomicUsize::new(0));
     hub(OLD, move |message| {
         if times.fetch_add(1, Ordering::SeqCst).is_multiple_of(2) {
-            return Says::Error(
+            return ScriptReply::Error(
                 json!({ "code": -32042, "message": "visit first", "data": { "elicitations": [page()] } }),
             );
         }
-        Says::Result(match message["method"].as_str() {
-            Some("tools/call") => said("welcome"),
+        ScriptReply::Result(match message["method"].as_str() {
+            Some("tools/call") => text_result("welcome"),
             _ => json!({ "contents": [{ "uri": "x:y", "text": "welcome" }] }),
         })
     })
@@ -94,7 +100,7 @@ async fn gatekeeper() -> (Script, Town, Hub) {
 async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_again() {
     for down in BOTH {
         let (heard, _town, hub) = gatekeeper().await;
-        let (client, answers) = asked(&hub, down, can_everything(), Answer::accept(None)).await;
+        let (client, answers) = asked(&hub, down, can_everything(), InputResponse::accept(None)).await;
         for call in calls() {
             let got = outcome(&client, call).await;
             assert!(got["result"].to_string().contains("welcome"), "{down}: {got}");
@@ -102,7 +108,9 @@ async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_
         let asked = answers.asked();
         assert_eq!(asked.len(), 2);
         assert!(
-            asked.iter().all(|asked| matches!(asked, Question::Url(url) if url.url == "https://x.example/"))
+            asked
+                .iter()
+                .all(|asked| matches!(asked, InputRequest::Url(url) if url.url == "https://x.example/"))
         );
         assert_eq!(heard.of("tools/call").len(), 2, "{down}");
     }
@@ -111,7 +119,7 @@ async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_
 #[tokio::test]
 async fn a_page_that_nobody_visits_ends_the_call_with_a_word_about_it() {
     for down in BOTH {
-        for answer in [Answer::decline(), Answer::cancel()] {
+        for answer in [InputResponse::decline(), InputResponse::cancel()] {
             let (heard, _town, hub) = gatekeeper().await;
             let (client, _) = asked(&hub, down, can_everything(), answer).await;
             let [call, read] = calls();
@@ -121,7 +129,7 @@ async fn a_page_that_nobody_visits_ends_the_call_with_a_word_about_it() {
             assert!(text.contains("page was not agreed to"), "{text}");
             assert_eq!(heard.of("tools/call").len(), 1, "{down}: it is not made again");
             // The next one is let in, and the one after it asked again.
-            outcome(&client, Call::tool("a__t", json!({}))).await;
+            outcome(&client, ClientCall::tool("a__t", json!({}))).await;
             let got = outcome(&client, read).await;
             assert_eq!(got["code"], -32603, "{down}: {got}");
         }
@@ -134,8 +142,8 @@ async fn a_caller_who_cannot_be_shown_a_page_is_told_what_it_would_need() {
         [(NEW, ClientCapabilities::default().with_form()), (OLD, ClientCapabilities::default())]
     {
         let (_heard, _town, hub) = gatekeeper().await;
-        let (client, answers) = asked(&hub, down, can, Answer::accept(None)).await;
-        let got = outcome(&client, Call::tool("a__t", json!({}))).await;
+        let (client, answers) = asked(&hub, down, can, InputResponse::accept(None)).await;
+        let got = outcome(&client, ClientCall::tool("a__t", json!({}))).await;
         if down == NEW {
             let required = &got["data"]["requiredCapabilities"];
             assert_eq!(
@@ -158,12 +166,12 @@ async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_e
         let round: u64 =
             message["params"]["requestState"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0);
         if round == 3 {
-            return Says::Result(
+            return ScriptReply::Result(
                 json!({ "resultType": "complete", "content": [{ "type": "text", "text": "welcome" }] }),
             );
         }
         let params = json!({ "mode": "url", "url": "https://x.example/", "message": "Log in." });
-        Says::Result(json!({ "resultType": "input_required", "requestState": (round + 1).to_string(),
+        ScriptReply::Result(json!({ "resultType": "input_required", "requestState": (round + 1).to_string(),
             "inputRequests": { "k": { "method": "elicitation/create", "params": params } } }))
     })
     .await;
@@ -198,8 +206,8 @@ async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_e
 /// Connects a client of 2025-11-25 by hand, that can be shown pages.
 async fn by_hand(hub: &Hub, who: &str) -> MemoryChannel {
     let (ours, mut peer) = trunkline_client::transport::memory(64);
-    let (front, who) = (front(hub), somebody(who));
-    tokio::spawn(async move { front.channel(ours, who).await.map(drop) });
+    let (front, who) = (serve_hub(hub), named_principal(who));
+    tokio::spawn(async move { front.serve_channel(ours, who).await.map(drop) });
     let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
     send(&mut peer, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": OLD.as_str(), "capabilities": capabilities, "clientInfo": { "name": "c", "version": "1" } } }))
@@ -228,18 +236,20 @@ async fn that_a_user_is_done_at_a_page_is_told_to_the_client_that_was_asked_and_
             let number = calls.fetch_add(1, Ordering::SeqCst);
             let params = json!({ "mode": "url", "elicitationId": format!("e{number}"), "url": "https://x.example/", "message": "?" });
             let id = json!({ "number": number, "call": message["id"] }).to_string();
-            peer.say(json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }));
-            Says::Nothing
+            peer.send(
+                json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }),
+            );
+            ScriptReply::Nothing
         }
         None => {
             let id: Value = serde_json::from_str(message["id"].as_str().unwrap()).unwrap();
-            peer.answer(&json!({ "id": id["call"] }), said("welcome"));
-            Says::Nothing
+            peer.answer(&json!({ "id": id["call"] }), text_result("welcome"));
+            ScriptReply::Nothing
         }
-        _ => Says::AsUsual,
+        _ => ScriptReply::AsUsual,
     });
-    let town = Town::default();
-    town.script("a", opener, OLD);
+    let town = TestServers::default();
+    town.add_script("a", opener, OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     let (mut ada, mut other, mut bob) =
@@ -253,7 +263,7 @@ async fn that_a_user_is_done_at_a_page_is_told_to_the_client_that_was_asked_and_
     }
     // Both are over the same connection, in which the server tells of the second page first.
     let done = |id: &str| {
-        heard.say(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } }));
+        heard.send(&json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": id } }));
     };
     done("e1");
     let complete = receive(&mut other).await;

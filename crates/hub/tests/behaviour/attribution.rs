@@ -5,56 +5,59 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_client::protocol::{Level, Revision};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
+use trunkline_client::protocol::{LoggingLevel, Revision};
 use trunkline_client::{Client, LogMessage};
-use trunkline_config::Share;
+use trunkline_config::ConnectionSharing;
 use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, front, lazy, quick, said, say, script, somebody, until,
-    within,
+    NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, lazy, named_principal,
+    quick, say, script, serve_hub, text_result, until, within,
 };
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
 /// A hub that opens a further connection as soon as one is needed.
 fn eager_to_grow() -> HubLimits {
-    HubLimits { grow_after: Duration::ZERO, ..quick() }
+    HubLimits { grow_delay: Duration::ZERO, ..quick() }
 }
 
 /// A hub that has one connection to each server, which calls wait for.
 fn one_connection() -> HubLimits {
-    HubLimits { connections_per_server: 1, grow_after: Duration::ZERO, ..quick() }
+    HubLimits { connections_per_server: 1, grow_delay: Duration::ZERO, ..quick() }
 }
 
 /// A legacy server whose calls end when the test says so.
-async fn patient(limits: HubLimits) -> (Script, Town, Hub) {
-    patient_and_shared(limits, Share::default()).await
+async fn patient(limits: HubLimits) -> (ScriptedServer, TestServers, Hub) {
+    patient_and_shared(limits, ConnectionSharing::default()).await
 }
 
-async fn patient_and_shared(limits: HubLimits, share: Share) -> (Script, Town, Hub) {
-    let town = Town::default();
+async fn patient_and_shared(
+    limits: HubLimits,
+    share: ConnectionSharing,
+) -> (ScriptedServer, TestServers, Hub) {
+    let town = TestServers::default();
     let (heard, opener) = script(|_, message| match message["method"].as_str() {
-        Some("tools/call") => Says::Nothing,
-        _ => Says::AsUsual,
+        Some("tools/call") => ScriptReply::Nothing,
+        _ => ScriptReply::AsUsual,
     });
-    town.script("a", opener, OLD);
+    town.add_script("a", opener, OLD);
     let hub = town.hub_within(limits);
     let mut config = lazy("a");
-    config.share = share;
+    config.sharing = share;
     within(hub.set_servers(vec![config])).await;
     (heard, town, hub)
 }
 
 /// Says yes to every form.
-fn agreeable() -> Answers {
-    Answers::new(|_| Ok(Answer::accept(Some(json!({ "ok": true }).into()))))
+fn agreeable() -> RecordingHandler {
+    RecordingHandler::new(|_| Ok(InputResponse::accept(Some(json!({ "ok": true }).into()))))
         .declaring(ClientCapabilities::default().with_form())
 }
 
-async fn connect(hub: &Hub, who: &str, down: Revision, answers: &Answers) -> Client {
-    client(&front(hub), Client::builder().pin(down).input(answers.clone()), somebody(who)).await
+async fn connect(hub: &Hub, who: &str, down: Revision, answers: &RecordingHandler) -> Client {
+    client(&serve_hub(hub), Client::builder().pin(down).input(answers.clone()), named_principal(who)).await
 }
 
 fn call(client: &Client) -> JoinHandle<String> {
@@ -75,9 +78,9 @@ fn question(id: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params })
 }
 
-fn asked(answers: &Answers) -> Vec<String> {
+fn asked(answers: &RecordingHandler) -> Vec<String> {
     let asked = answers.asked().into_iter().map(|question| match question {
-        Question::Form(form) => form.message,
+        InputRequest::Form(form) => form.message,
         other => panic!("{other:?}"),
     });
     asked.collect()
@@ -102,7 +105,7 @@ async fn a_question_reaches_the_client_whose_call_asked_it_beside_an_older_call_
         heard.answered(&json!("of the first")).await;
         assert_eq!((asked(&slow).len(), asked(&asking).len()), (1, 1), "{down}");
         for (number, running, name) in [(1, second, "second"), (0, first, "first")] {
-            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], said(name));
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], text_result(name));
             assert_eq!(within(running).await.unwrap(), name, "{down}");
         }
     }
@@ -112,7 +115,7 @@ async fn a_question_reaches_the_client_whose_call_asked_it_beside_an_older_call_
 async fn a_connection_is_used_again_before_a_further_one_is_made() {
     for down in BOTH {
         let (heard, _town, hub) =
-            patient(HubLimits { grow_after: Duration::from_secs(3600), ..quick() }).await;
+            patient(HubLimits { grow_delay: Duration::from_secs(3600), ..quick() }).await;
         let answers = agreeable();
         let clients =
             [connect(&hub, "ada", down, &answers).await, connect(&hub, "ada", down, &answers).await];
@@ -121,12 +124,12 @@ async fn a_connection_is_used_again_before_a_further_one_is_made() {
         let second = call(&clients[1]);
         until(|| hub.status_of("a").unwrap().waiting == 1).await;
         assert_eq!(heard.of("tools/call").len(), 1, "{down}: the other waits for its turn");
-        heard.answer(&calls[0], said("first"));
+        heard.answer(&calls[0], text_result("first"));
         assert_eq!(within(first).await.unwrap(), "first");
         let calls = heard.received("tools/call", 2).await;
-        heard.say(&question("second"));
+        heard.send(&question("second"));
         heard.answered(&json!("second")).await;
-        heard.answer(&calls[1], said("second"));
+        heard.answer(&calls[1], text_result("second"));
         assert_eq!(within(second).await.unwrap(), "second");
         assert_eq!(hub.status_of("a").unwrap().connections, 1, "{down}");
     }
@@ -148,12 +151,12 @@ async fn connections_grow_to_their_bound_and_no_further_and_then_calls_wait() {
         assert_eq!((heard.open(), heard.of("tools/call").len()), (3, 3), "{down}");
         for number in [0, 1] {
             // Each that ends lets one of those that wait begin, over the same connection.
-            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], said("done"));
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[0], text_result("done"));
             heard.received("tools/call", 4 + number).await;
             assert_eq!(heard.of_connection(number, "tools/call").len(), 2, "{down}");
         }
         for (number, at) in [(0, 1), (1, 1), (2, 0)] {
-            heard.answer_over(number, &heard.of_connection(number, "tools/call")[at], said("done"));
+            heard.answer_over(number, &heard.of_connection(number, "tools/call")[at], text_result("done"));
         }
         for call in calls {
             assert_eq!(within(call).await.unwrap(), "done", "{down}");
@@ -177,9 +180,9 @@ async fn calls_of_one_session_run_beside_each_other_in_one_process_and_its_quest
         heard.answered(&json!(id)).await;
     }
     assert_eq!((asked(&own).len(), asked(&others).len()), (2, 0));
-    heard.answer_over(1, &heard.of_connection(1, "tools/call")[0], said("other"));
+    heard.answer_over(1, &heard.of_connection(1, "tools/call")[0], text_result("other"));
     assert_eq!(within(other).await.unwrap(), "other");
-    sent.iter().for_each(|call| heard.answer_over(0, call, said("own")));
+    sent.iter().for_each(|call| heard.answer_over(0, call, text_result("own")));
     for call in calls {
         assert_eq!(within(call).await.unwrap(), "own");
     }
@@ -197,7 +200,7 @@ async fn calls_without_a_session_are_asked_only_what_they_caused_themselves() {
     for number in 0..3 {
         let calls = heard.of_connection(number, "tools/call");
         let [only] = calls.as_slice() else { panic!("one at a time: {calls:?}") };
-        heard.answer_over(number, only, said(only["params"]["arguments"]["name"].as_str().unwrap()));
+        heard.answer_over(number, only, text_result(only["params"]["arguments"]["name"].as_str().unwrap()));
     }
     for (call, name) in running.into_iter().zip(["a", "b", "c"]) {
         assert_eq!(within(call).await.unwrap().unwrap(), name);
@@ -207,19 +210,19 @@ async fn calls_without_a_session_are_asked_only_what_they_caused_themselves() {
 #[tokio::test]
 async fn a_call_that_gets_no_turn_in_time_is_refused_as_retryable_with_the_name_of_the_server() {
     for down in BOTH {
-        let limits = HubLimits { wait_for_restart: Duration::from_millis(50), ..one_connection() };
+        let limits = HubLimits { connection_wait_timeout: Duration::from_millis(50), ..one_connection() };
         let (heard, _town, hub) = patient(limits).await;
         let clients = [agreeable(), agreeable()];
         let first = call(&connect(&hub, "ada", down, &clients[0]).await);
         let calls = heard.received("tools/call", 1).await;
         let refused = call_as(&connect(&hub, "ada", down, &clients[1]).await, "late");
-        let Err(trunkline_client::Error::Refused(refused)) = within(refused).await.unwrap() else {
+        let Err(trunkline_client::Error::ErrorResponse(refused)) = within(refused).await.unwrap() else {
             panic!("it is not refused")
         };
         assert!(refused.message.starts_with("upstream `a` unavailable: "), "{down}: {}", refused.message);
         let data: Value = refused.data.unwrap().decode().unwrap();
         assert_eq!(data, json!({ "upstream": "a", "reason": "too_many", "retryable": true }), "{down}");
-        heard.answer(&calls[0], said("first"));
+        heard.answer(&calls[0], text_result("first"));
         assert_eq!(within(first).await.unwrap(), "first");
     }
 }
@@ -250,7 +253,7 @@ async fn clients_get_their_turns_in_turn_whatever_the_number_of_their_calls() {
     for number in 0..calls.len() {
         let sent = heard.received("tools/call", number + 1).await;
         order.push(sent[number]["params"]["arguments"]["name"].as_str().unwrap().to_owned());
-        heard.answer(&sent[number], said("done"));
+        heard.answer(&sent[number], text_result("done"));
     }
     for call in calls {
         assert_eq!(within(call).await.unwrap().unwrap(), "done");
@@ -273,7 +276,7 @@ async fn a_call_that_is_given_up_while_it_waits_takes_no_turn() {
         until(|| hub.status_of("a").unwrap().waiting == 1).await;
         for (at, number) in [(0, 0), (1, 2)] {
             let sent = heard.received("tools/call", at + 1).await;
-            heard.answer(&sent[at], said("done"));
+            heard.answer(&sent[at], text_result("done"));
             assert_eq!(within(&mut calls[number]).await.unwrap(), "done", "{down}");
         }
         assert_eq!(heard.of("tools/call").len(), 2, "{down}");
@@ -298,7 +301,7 @@ async fn a_question_of_a_call_that_was_given_up_never_reaches_another_client() {
         assert!(asked(&staying).is_empty() && asked(&leaving).is_empty(), "{down}");
         let calls = heard.of_connection(1, "tools/call");
         assert_eq!(calls.len(), 1, "{down}: it runs over a connection on which nothing else can be asked");
-        heard.answer_over(1, &calls[0], said("done"));
+        heard.answer_over(1, &calls[0], text_result("done"));
         assert_eq!(within(running).await.unwrap(), "done", "{down}");
     }
 }
@@ -307,16 +310,16 @@ async fn a_question_of_a_call_that_was_given_up_never_reaches_another_client() {
 async fn a_connection_serves_others_again_once_the_server_has_answered_a_call_that_was_given_up() {
     for down in BOTH {
         let (heard, _town, hub) =
-            patient(HubLimits { grow_after: Duration::from_millis(20), ..one_connection() }).await;
+            patient(HubLimits { grow_delay: Duration::from_millis(20), ..one_connection() }).await;
         let given_up = call(&connect(&hub, "ada", down, &agreeable()).await);
         let calls = heard.received("tools/call", 1).await;
         given_up.abort();
         heard.received("notifications/cancelled", 1).await;
-        heard.answer(&calls[0], said("too late"));
+        heard.answer(&calls[0], text_result("too late"));
         let running = call(&connect(&hub, "ada", down, &agreeable()).await);
         let calls = heard.received("tools/call", 2).await;
         assert_eq!(heard.of("initialize").len(), 1, "{down}");
-        heard.answer(&calls[1], said("done"));
+        heard.answer(&calls[1], text_result("done"));
         assert_eq!(within(running).await.unwrap(), "done", "{down}");
     }
 }
@@ -329,11 +332,11 @@ async fn callers_who_can_be_asked_nothing_never_wait_for_a_turn() {
         (ClientCapabilities::default().with_roots(), "roots"),
     ] {
         let (heard, _town, hub) = patient(one_connection()).await;
-        let mute = Answers::at(&[]).declaring(can);
+        let mute = RecordingHandler::with_roots(&[]).declaring(can);
         let client = connect(&hub, "ada", NEW, &mute).await;
         let calls = [call(&client), call(&client), call(&client)];
         for sent in heard.received("tools/call", 3).await {
-            heard.answer(&sent, said("done"));
+            heard.answer(&sent, text_result("done"));
         }
         for call in calls {
             assert_eq!(within(call).await.unwrap(), "done", "{what}");
@@ -344,15 +347,15 @@ async fn callers_who_can_be_asked_nothing_never_wait_for_a_turn() {
 #[tokio::test]
 async fn a_connection_that_all_share_puts_questions_to_none_of_them() {
     for down in BOTH {
-        let (heard, _town, hub) = patient_and_shared(quick(), Share::All).await;
+        let (heard, _town, hub) = patient_and_shared(quick(), ConnectionSharing::All).await;
         let (ada, bob) = (agreeable(), agreeable());
         let calls =
             [call(&connect(&hub, "ada", down, &ada).await), call(&connect(&hub, "bob", down, &bob).await)];
         let sent = heard.received("tools/call", 2).await;
-        heard.say(&question("of either"));
+        heard.send(&question("of either"));
         let answer = heard.answered(&json!("of either")).await;
         assert_eq!(answer["error"]["code"], -32601, "{down}: {answer}");
-        sent.iter().for_each(|call| heard.answer(call, said("done")));
+        sent.iter().for_each(|call| heard.answer(call, text_result("done")));
         for call in calls {
             assert_eq!(within(call).await.unwrap(), "done", "{down}");
         }
@@ -366,8 +369,8 @@ async fn listening(hub: &Hub, down: Revision) -> (Client, Arc<Mutex<Vec<String>>
     let logged = Arc::<Mutex<Vec<String>>>::default();
     let heard = logged.clone();
     let log = move |message: &LogMessage| heard.lock().unwrap().push(message.data.decode().unwrap());
-    let builder = Client::builder().pin(down).log_level(Level::Debug).on_log(log);
-    (client(&front(hub), builder, somebody("ada")).await, logged)
+    let builder = Client::builder().pin(down).log_level(LoggingLevel::Debug).on_log(log);
+    (client(&serve_hub(hub), builder, named_principal("ada")).await, logged)
 }
 
 fn log_line(text: &str) -> Value {
@@ -382,16 +385,16 @@ async fn a_log_message_that_names_no_call_reaches_a_client_only_while_no_other_h
         let ((ada, adas), (bob, bobs)) = (listening(&hub, down).await, listening(&hub, down).await);
         let first = call(&ada);
         heard.received("tools/call", 1).await;
-        heard.say(&log_line("alone"));
+        heard.send(&log_line("alone"));
         until(|| *adas.lock().unwrap() == ["alone"]).await;
         let second = call(&bob);
         let calls = heard.received("tools/call", 2).await;
-        heard.say(&log_line("of either"));
-        heard.answer(&calls[0], said("first"));
+        heard.send(&log_line("of either"));
+        heard.answer(&calls[0], text_result("first"));
         assert_eq!(within(first).await.unwrap(), "first");
-        heard.say(&log_line("left"));
+        heard.send(&log_line("left"));
         until(|| *bobs.lock().unwrap() == ["left"]).await;
-        heard.answer(&calls[1], said("second"));
+        heard.answer(&calls[1], text_result("second"));
         assert_eq!(within(second).await.unwrap(), "second");
         assert_eq!(*adas.lock().unwrap(), ["alone"], "{down}");
         assert_eq!(heard.of("initialize").len(), 1, "{down}");
@@ -409,14 +412,15 @@ async fn a_question_never_reaches_another_principal_however_long_it_has_been_wai
         let ada = call(&connect(&hub, "ada", down, &adas).await);
         let calls = heard.received("tools/call", 2).await;
         // The newest connection is that of ada.
-        heard.say(&question("for ada"));
+        heard.send(&question("for ada"));
         heard.answered(&json!("for ada")).await;
         assert_eq!((bobs.asked().len(), adas.asked().len()), (0, 1), "{down}");
         let own = |sent: &Value| calls.iter().position(|call| call["id"] == sent["id"]).is_some();
         assert!(calls.iter().all(own));
-        bobs_connection
-            .receive(json!({ "jsonrpc": "2.0", "id": calls[0]["id"], "result": said("b") }).to_string());
-        heard.answer(&calls[1], said("a"));
+        bobs_connection.receive(
+            json!({ "jsonrpc": "2.0", "id": calls[0]["id"], "result": text_result("b") }).to_string(),
+        );
+        heard.answer(&calls[1], text_result("a"));
         assert_eq!((within(bob).await.unwrap(), within(ada).await.unwrap()), ("b".into(), "a".into()));
     }
 }
@@ -425,11 +429,12 @@ async fn a_question_never_reaches_another_principal_however_long_it_has_been_wai
 async fn what_a_server_asks_while_nobody_calls_is_refused_in_the_words_that_its_kind_has() {
     for down in BOTH {
         let (heard, _town, hub) = patient(quick()).await;
-        let all = Answers::new(|question: &Question| panic!("nobody should be asked: {question:?}"));
+        let all =
+            RecordingHandler::new(|question: &InputRequest| panic!("nobody should be asked: {question:?}"));
         let client = connect(&hub, "ada", down, &all).await;
         let done = call(&client);
         let calls = heard.received("tools/call", 1).await;
-        heard.answer(&calls[0], said("done"));
+        heard.answer(&calls[0], text_result("done"));
         assert_eq!(within(done).await.unwrap(), "done");
         until(|| hub.status_of("a").unwrap().calls == 0).await;
         let sample = json!({ "messages": [], "maxTokens": 1 });
@@ -449,7 +454,7 @@ async fn what_a_server_asks_while_nobody_calls_is_refused_in_the_words_that_its_
             ("unknown", "tasks/get", json!({}), "/error/code", json!(-32601)),
             ("unheard", "x/y", json!({}), "/error/code", json!(-32601)),
         ] {
-            heard.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+            heard.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
             let answer = heard.answered(&json!(id)).await;
             assert_eq!(answer.pointer(key), Some(&expected), "{down}: {answer}");
         }
@@ -474,13 +479,15 @@ async fn a_question_that_the_caller_did_not_declare_is_refused_with_the_right_co
     ] {
         for down in BOTH {
             let (heard, _town, hub) = patient(quick()).await;
-            let nobody = Answers::new(|question: &Question| panic!("nobody should be asked: {question:?}"));
+            let nobody = RecordingHandler::new(|question: &InputRequest| {
+                panic!("nobody should be asked: {question:?}")
+            });
             let running = call(&connect(&hub, "ada", down, &nobody.declaring(can.clone())).await);
             let calls = heard.received("tools/call", 1).await;
-            heard.say(&json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params }));
+            heard.send(&json!({ "jsonrpc": "2.0", "id": "q", "method": method, "params": params }));
             let answer = heard.answered(&json!("q")).await;
             assert_eq!(answer["error"]["code"], code, "{down}, {method}: {answer}");
-            heard.answer(&calls[0], said("went on"));
+            heard.answer(&calls[0], text_result("went on"));
             assert_eq!(within(running).await.unwrap(), "went on");
         }
     }

@@ -4,23 +4,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use trunkline_client::{BoxFuture, Builder, Client, Error};
-use trunkline_config::{ServerConfig, Share};
+use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
+use trunkline_config::{ConnectionSharing, ServerConfig};
 use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
 
 use crate::support::{
-    NEW, OLD, Says, Script, Town, client, eager, front, lazy, parrots, plain, quick, say, script, somebody,
-    until, within,
+    NEW, OLD, ScriptReply, ScriptedServer, TestServers, client, eager, echo_server, lazy, named_principal,
+    plain_client, quick, say, script, serve_hub, until, within,
 };
 
 /// Panics a few times before it connects.
-struct Fragile {
-    town: Town,
+struct PanickingConnector {
+    town: TestServers,
     panics: AtomicUsize,
 }
 
-impl Connector for Fragile {
-    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
+impl Connector for PanickingConnector {
+    fn connect(
+        &self,
+        server: &ServerConfig,
+        builder: ClientBuilder,
+    ) -> BoxFuture<'static, Result<Client, Error>> {
         let left = self.panics.fetch_sub(1, Ordering::SeqCst);
         let connecting = self.town.connect(server, builder);
         Box::pin(async move {
@@ -32,40 +36,40 @@ impl Connector for Fragile {
 
 #[tokio::test]
 async fn a_connector_that_panics_is_one_that_failed() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
-    let connector = Fragile { town, panics: AtomicUsize::new(4) };
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    let connector = PanickingConnector { town, panics: AtomicUsize::new(4) };
     let hub =
         Hub::new(HubOptions { connector: Arc::new(connector), limits: quick(), ..HubOptions::default() });
     let applied = within(hub.set_servers(vec![eager("a")])).await;
     assert!(applied.failed[0].1.contains("an error within the hub"), "{applied:?}");
     until(|| hub.status_of("a").unwrap().tools == 1).await;
-    assert_eq!(say(&plain(&hub, NEW).await, "a__t").await, "t");
+    assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t");
 }
 
 #[tokio::test]
 async fn there_are_never_more_connections_than_there_may_be() {
     const MOST: usize = 2;
-    let town = Town::default();
-    let (itself, most) = (Arc::new(OnceLock::<Script>::new()), Arc::new(AtomicUsize::new(0)));
+    let town = TestServers::default();
+    let (itself, most) = (Arc::new(OnceLock::<ScriptedServer>::new()), Arc::new(AtomicUsize::new(0)));
     let (opened, opener) = script({
         let (itself, most) = (itself.clone(), most.clone());
         move |_, message| {
             if message["method"] == "initialize" {
-                let open = itself.get().map_or(0, Script::open);
+                let open = itself.get().map_or(0, ScriptedServer::open);
                 most.fetch_max(open, Ordering::SeqCst);
             }
-            Says::AsUsual
+            ScriptReply::AsUsual
         }
     });
     assert!(itself.set(opened).is_ok());
-    town.script("a", opener, OLD);
+    town.add_script("a", opener, OLD);
     let hub = town.hub_within(HubLimits { connections_per_server: MOST, ..quick() });
     within(hub.set_servers(vec![lazy("a")])).await;
     let callers = ["ada", "bob", "cid", "dan", "eve"].map(|who| {
-        let front = front(&hub);
+        let front = serve_hub(&hub);
         tokio::spawn(async move {
-            let client = client(&front, Client::builder().pin(OLD), somebody(who)).await;
+            let client = client(&front, Client::builder().pin(OLD), named_principal(who)).await;
             // All may be in use by others just now.
             while say(&client, "a__t").await != "t" {
                 tokio::task::yield_now().await;
@@ -80,16 +84,16 @@ async fn there_are_never_more_connections_than_there_may_be() {
 
 #[tokio::test]
 async fn what_is_one_callers_own_is_stopped_when_it_is_not_used_though_the_server_is_there_from_the_start() {
-    for share in [Share::Principal, Share::Session] {
-        let town = Town::default();
-        town.settle("a", &parrots(&["t"]), OLD);
-        let hub = town.hub_within(HubLimits { idle: Duration::from_millis(1), ..quick() });
+    for share in [ConnectionSharing::Principal, ConnectionSharing::Session] {
+        let town = TestServers::default();
+        town.add_server("a", &echo_server(&["t"]), OLD);
+        let hub = town.hub_within(HubLimits { idle_timeout: Duration::from_millis(1), ..quick() });
         let mut config = eager("a");
-        config.share = share;
+        config.sharing = share;
         within(hub.set_servers(vec![config])).await;
-        assert_eq!(town.visits("a"), 1);
-        assert_eq!(say(&plain(&hub, OLD).await, "a__t").await, "t");
+        assert_eq!(town.connection_count("a"), 1);
+        assert_eq!(say(&plain_client(&hub, OLD).await, "a__t").await, "t");
         // The one that was there from the start is the caller's now, and another is there for the next.
-        until(|| town.visits("a") == 2 && hub.status_of("a").unwrap().connections == 1).await;
+        until(|| town.connection_count("a") == 2 && hub.status_of("a").unwrap().connections == 1).await;
     }
 }

@@ -2,29 +2,31 @@
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Call, Client};
+use trunkline_client::{Client, ClientCall};
 use trunkline_hub::Hub;
 
-use crate::support::{NEW, Says, Town, eager, plain, script, within};
+use crate::support::{NEW, ScriptReply, TestServers, eager, plain_client, script, within};
 
 use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
 /// A hub in front of a modern server that lists one tool, and whose calls have this result.
-async fn hub(tool: Value, result: Value) -> (Town, Hub) {
-    let town = Town::default();
+async fn hub(tool: Value, result: Value) -> (TestServers, Hub) {
+    let town = TestServers::default();
     let (_, opener) = script(move |_, message| match message["method"].as_str() {
-        Some("tools/list") => Says::Result(json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0,
-            "cacheScope": "private" })),
-        Some("tools/call") => Says::Result(result.clone()),
-        _ => Says::AsUsual,
+        Some("tools/list") => {
+            ScriptReply::Result(json!({ "resultType": "complete", "tools": [tool], "ttlMs": 0,
+            "cacheScope": "private" }))
+        }
+        Some("tools/call") => ScriptReply::Result(result.clone()),
+        _ => ScriptReply::AsUsual,
     });
-    town.script("a", opener, NEW);
+    town.add_script("a", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     (town, hub)
 }
 
-async fn run(client: &Client, call: Call) -> Value {
+async fn run(client: &Client, call: ClientCall) -> Value {
     within(client.run(call)).await.unwrap().decode().unwrap()
 }
 
@@ -37,8 +39,8 @@ async fn seen(block: Value) -> Vec<(Revision, Value)> {
     let (_town, hub) = hub(plain_tool(), json!({ "resultType": "complete", "content": [block] })).await;
     let mut seen = Vec::new();
     for revision in Revision::ALL {
-        let client = plain(&hub, revision).await;
-        let result = run(&client, Call::tool("a__t", json!({}))).await;
+        let client = plain_client(&hub, revision).await;
+        let result = run(&client, ClientCall::tool("a__t", json!({}))).await;
         seen.push((revision, result["content"][0].clone()));
     }
     seen
@@ -88,8 +90,8 @@ async fn structured_content_is_wrapped_or_said_as_text() {
         let result = json!({ "resultType": "complete", "content": [], "structuredContent": value });
         let (_town, hub) = hub(plain_tool(), result).await;
         for revision in Revision::ALL {
-            let client = plain(&hub, revision).await;
-            let got = run(&client, Call::tool("a__t", json!({}))).await;
+            let client = plain_client(&hub, revision).await;
+            let got = run(&client, ClientCall::tool("a__t", json!({}))).await;
             let wrapped = if is_object { value.clone() } else { json!({ "result": value }) };
             let expected = match revision {
                 V2024_11_05 | V2025_03_26 => None,
@@ -119,8 +121,8 @@ async fn a_tool_is_described_in_the_words_of_whoever_lists_it() {
     });
     let (_town, hub) = hub(tool.clone(), json!({ "content": [] })).await;
     for revision in Revision::ALL {
-        let client = plain(&hub, revision).await;
-        let listed = run(&client, Call::other("tools/list", json!({}))).await;
+        let client = plain_client(&hub, revision).await;
+        let listed = run(&client, ClientCall::other("tools/list", json!({}))).await;
         let got = &listed["tools"][0];
         assert_eq!(got["name"], "a__t");
         assert_eq!((&got["description"], &got["inputSchema"]), (&tool["description"], &tool["inputSchema"]));
@@ -157,8 +159,8 @@ async fn what_a_result_carries_for_others_passes_and_what_was_for_one_hop_does_n
         json!({ "resultType": "complete", "content": [], "_meta": meta, "vendor": { "kept": [1.50] } });
     let (_town, hub) = hub(plain_tool(), result).await;
     for revision in Revision::ALL {
-        let client = plain(&hub, revision).await;
-        let got = run(&client, Call::tool("a__t", json!({}))).await;
+        let client = plain_client(&hub, revision).await;
+        let got = run(&client, ClientCall::tool("a__t", json!({}))).await;
         assert_eq!(got["_meta"]["x.example/y"], 1, "{revision}: {got}");
         let named = got["_meta"].get("io.modelcontextprotocol/serverInfo").map(|info| &info["name"]);
         let expected = (revision == V2026_07_28).then(|| json!("trunkline"));
@@ -170,14 +172,14 @@ async fn what_a_result_carries_for_others_passes_and_what_was_for_one_hop_does_n
 #[tokio::test]
 async fn what_a_request_carries_for_others_passes_and_what_was_for_one_hop_does_not() {
     for up in Revision::ALL {
-        let town = Town::default();
-        let (heard, opener) = script(|_, _| Says::AsUsual);
-        town.script("a", opener, up);
+        let town = TestServers::default();
+        let (heard, opener) = script(|_, _| ScriptReply::AsUsual);
+        town.add_script("a", opener, up);
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a")])).await;
         for down in [V2025_11_25, V2026_07_28] {
-            let client = plain(&hub, down).await;
-            let call = Call::tool("a__t", json!({ "z": 1, "a": [1.0, 1e3] }))
+            let client = plain_client(&hub, down).await;
+            let call = ClientCall::tool("a__t", json!({ "z": 1, "a": [1.0, 1e3] }))
                 .meta("traceparent", json!("00-1-2-01").into())
                 .meta("x.example/y", json!({ "b": 1 }).into());
             within(client.run(call)).await.unwrap();
@@ -196,28 +198,28 @@ async fn what_a_request_carries_for_others_passes_and_what_was_for_one_hop_does_
 #[tokio::test]
 async fn the_context_of_a_completion_goes_only_to_servers_that_know_it() {
     for up in Revision::ALL {
-        let town = Town::default();
+        let town = TestServers::default();
         let (heard, opener) = script(|_, message| match message["method"].as_str() {
             Some("prompts/list") => {
-                Says::Result(json!({ "prompts": [{ "name": "p", "arguments": [{ "name": "x" }] }] }))
+                ScriptReply::Result(json!({ "prompts": [{ "name": "p", "arguments": [{ "name": "x" }] }] }))
             }
-            Some("completion/complete") => Says::Result(json!({ "completion": { "values": ["v"] } })),
+            Some("completion/complete") => ScriptReply::Result(json!({ "completion": { "values": ["v"] } })),
             Some("initialize") => {
-                Says::Result(json!({ "protocolVersion": message["params"]["protocolVersion"],
+                ScriptReply::Result(json!({ "protocolVersion": message["params"]["protocolVersion"],
                 "serverInfo": { "name": "s", "version": "1" }, "capabilities": { "prompts": {}, "completions": {} } }))
             }
-            Some("server/discover") => Says::Result(json!({ "resultType": "complete",
+            Some("server/discover") => ScriptReply::Result(json!({ "resultType": "complete",
                 "supportedVersions": [NEW.as_str()], "ttlMs": 0, "cacheScope": "private",
                 "capabilities": { "prompts": {}, "completions": {} } })),
-            _ => Says::AsUsual,
+            _ => ScriptReply::AsUsual,
         });
-        town.script("a", opener, up);
+        town.add_script("a", opener, up);
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a")])).await;
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         let completed = run(
             &client,
-            Call::other(
+            ClientCall::other(
                 "completion/complete",
                 json!({ "ref": { "type": "ref/prompt", "name": "a__p" },
                     "argument": { "name": "x", "value": "" }, "context": { "arguments": { "y": "1" } } }),

@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::Opener;
-use trunkline_client::{Client, Watch};
+use trunkline_client::transport::ChannelOpener;
+use trunkline_client::{ChangeFilter, Client};
 use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
-    NEW, OLD, Peer, Says, Script, Town, eager, lazy, plain, quick, said, say, script, tools, until, within,
+    NEW, OLD, ScriptConnection, ScriptReply, ScriptedServer, TestServers, eager, lazy, plain_client, quick,
+    say, script, text_result, tools, until, within,
 };
 use crate::views::{ListingsFile, RawClient, settle};
 
@@ -26,7 +27,7 @@ struct Faces {
     /// An era that it does not speak.
     refuses: Option<Revision>,
     /// The streams over which it announces changes: for each a connection, and in the modern era the request that it answers.
-    streams: Vec<(Peer, Option<Value>)>,
+    streams: Vec<(ScriptConnection, Option<Value>)>,
 }
 
 impl TwoFaced {
@@ -58,25 +59,25 @@ impl TwoFaced {
             let meta = request.map(|id| json!({ "io.modelcontextprotocol/subscriptionId": id }));
             let params = meta.map_or_else(|| json!({}), |meta| json!({ "_meta": meta }));
             let method = "notifications/tools/list_changed";
-            peer.say_now(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+            peer.send_now(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
         }
     }
 
-    fn script(&self) -> (Script, Opener) {
+    fn script(&self) -> (ScriptedServer, ChannelOpener) {
         let server = self.clone();
         script(move |peer, message| server.answer(peer, message))
     }
 
-    fn answer(&self, peer: &Peer, message: &Value) -> Says {
+    fn answer(&self, peer: &ScriptConnection, message: &Value) -> ScriptReply {
         let mut faces = self.0.lock().unwrap();
-        let refused = |code: i64| Says::Error(json!({ "code": code, "message": "no", "data": {} }));
+        let refused = |code: i64| ScriptReply::Error(json!({ "code": code, "message": "no", "data": {} }));
         let is_modern = message["params"]["_meta"].get("io.modelcontextprotocol/protocolVersion").is_some();
         let listed = if is_modern { &faces.modern } else { &faces.legacy };
         let capabilities = json!({ "tools": { "listChanged": true } });
         match message["method"].as_str() {
             Some("initialize") if faces.refuses == Some(OLD) => refused(-32022),
             Some("server/discover") if faces.refuses == Some(NEW) => refused(-32601),
-            Some("server/discover") => Says::Result(json!({
+            Some("server/discover") => ScriptReply::Result(json!({
                 "resultType": "complete",
                 "supportedVersions": [NEW.as_str()],
                 "capabilities": capabilities,
@@ -85,7 +86,7 @@ impl TwoFaced {
             })),
             Some("initialize") => {
                 faces.streams.push((peer.clone(), None));
-                Says::Result(json!({
+                ScriptReply::Result(json!({
                     "protocolVersion": message["params"]["protocolVersion"],
                     "serverInfo": { "name": "two-faced", "version": "1" },
                     "capabilities": capabilities,
@@ -95,22 +96,25 @@ impl TwoFaced {
                 faces.streams.push((peer.clone(), Some(message["id"].clone())));
                 let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
                 let promised = &message["params"]["notifications"];
-                peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                     "params": { "_meta": meta, "notifications": promised } }));
-                Says::Nothing
+                ScriptReply::Nothing
             }
             Some("tools/list") => {
                 let tool = |name: &String| json!({ "name": name, "inputSchema": { "type": "object" } });
-                Says::Result(json!({ "tools": listed.iter().map(tool).collect::<Vec<_>>() }))
+                ScriptReply::Result(json!({ "tools": listed.iter().map(tool).collect::<Vec<_>>() }))
             }
             Some("tools/call") => {
                 let name = message["params"]["name"].as_str().unwrap();
                 match listed.iter().any(|listed| listed == name) {
-                    true => Says::Result(said(&format!("{name} in {}", if is_modern { NEW } else { OLD }))),
+                    true => ScriptReply::Result(text_result(&format!(
+                        "{name} in {}",
+                        if is_modern { NEW } else { OLD }
+                    ))),
                     false => refused(-32602),
                 }
             }
-            _ => Says::AsUsual,
+            _ => ScriptReply::AsUsual,
         }
     }
 }
@@ -131,9 +135,12 @@ async fn check(client: &Client, era: Revision, context: &str) {
     assert!(say(client, seen(other)[1]).await.contains("Unknown tool"), "{context}");
 }
 
-async fn hub_of(server: &TwoFaced, config: trunkline_config::ServerConfig) -> (Script, Town, Hub) {
-    let (town, (heard, opener)) = (Town::default(), server.script());
-    town.script_of_any_era("a", opener);
+async fn hub_of(
+    server: &TwoFaced,
+    config: trunkline_config::ServerConfig,
+) -> (ScriptedServer, TestServers, Hub) {
+    let (town, (heard, opener)) = (TestServers::default(), server.script());
+    town.add_script_of_any_era("a", opener);
     let hub = town.hub();
     within(hub.set_servers(vec![config])).await;
     (heard, town, hub)
@@ -145,7 +152,7 @@ async fn clients_of_each_era_list_and_call_what_the_server_lists_in_it_in_any_or
         for order in [[OLD, NEW], [NEW, OLD]] {
             let (heard, _town, hub) = hub_of(&TwoFaced::new(), config.clone()).await;
             for era in order.into_iter().chain(order) {
-                check(&plain(&hub, era).await, era, &format!("{order:?} {era}")).await;
+                check(&plain_client(&hub, era).await, era, &format!("{order:?} {era}")).await;
             }
             until(|| heard.open() == 2).await;
             assert_eq!(heard.of("tools/list").len(), 2, "{order:?}: once in each era");
@@ -158,8 +165,8 @@ async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_era() {
     for order in [[OLD, NEW], [NEW, OLD]] {
         let (_heard, _town, hub) = hub_of(&TwoFaced::new(), lazy("a")).await;
         let [first, second] = order;
-        assert_eq!(tools(&plain(&hub, first).await).await, seen(first));
-        let said = say(&plain(&hub, second).await, seen(second)[1]).await;
+        assert_eq!(tools(&plain_client(&hub, first).await).await, seen(first));
+        let said = say(&plain_client(&hub, second).await, seen(second)[1]).await;
         assert_eq!(said, format!("{} in {second}", seen(second)[1].trim_start_matches("a__")));
     }
 }
@@ -173,7 +180,7 @@ async fn a_server_of_one_era_is_listed_once_for_clients_of_both() {
                 server.refuses(refused);
                 let (heard, _town, hub) = hub_of(&server, config.clone()).await;
                 for era in order.into_iter().chain(order) {
-                    let client = plain(&hub, era).await;
+                    let client = plain_client(&hub, era).await;
                     assert_eq!(tools(&client).await, seen(spoken), "{spoken} {order:?} {era}");
                 }
                 assert_eq!(heard.of("tools/list").len(), 1, "{spoken} {order:?}");
@@ -189,27 +196,27 @@ async fn a_server_of_one_era_is_listed_once_for_clients_of_both() {
 async fn a_restarted_hub_shows_each_era_its_own_stored_listing() {
     for order in [[OLD, NEW], [NEW, OLD]] {
         let file = ListingsFile::new("restarted-both-eras");
-        let (town, server) = (Town::default(), TwoFaced::new());
+        let (town, server) = (TestServers::default(), TwoFaced::new());
         let (_heard, opener) = server.script();
-        town.script_of_any_era("a", opener);
+        town.add_script_of_any_era("a", opener);
         let first = file.hub(&town, quick());
         within(first.set_servers(vec![lazy("a")])).await;
         for era in order {
-            assert_eq!(tools(&plain(&first, era).await).await, seen(era));
+            assert_eq!(tools(&plain_client(&first, era).await).await, seen(era));
         }
         within(first.shutdown()).await;
         server.lists(OLD, &["both", "legacy", "new"]);
-        town.shut("a");
+        town.block_connections("a");
         let never = Duration::from_secs(3600);
-        let second = file.hub(&town, HubLimits { first_lists_within: never, ..quick() });
+        let second = file.hub(&town, HubLimits { first_list_timeout: never, ..quick() });
         within(second.set_servers(vec![lazy("a")])).await;
-        let [old, new] = [plain(&second, OLD).await, plain(&second, NEW).await];
-        let mut changes = within(old.subscribe(Watch::lists())).await.unwrap();
+        let [old, new] = [plain_client(&second, OLD).await, plain_client(&second, NEW).await];
+        let mut changes = within(old.subscribe(ChangeFilter::all_lists())).await.unwrap();
         assert_eq!(tools(&new).await, seen(NEW), "{order:?}: from the file");
         assert_eq!(tools(&old).await, seen(OLD), "{order:?}: from the file");
         let mut call = Box::pin(say(&old, "a__legacy"));
         assert!(call.as_mut().now_or_never().is_none(), "{order:?}: the server is not up");
-        town.open("a");
+        town.allow_connections("a");
         assert_eq!(call.await, format!("legacy in {OLD}"));
         while tools(&old).await != ["a__both", "a__legacy", "a__new"] {
             within(changes.next()).await;
@@ -222,13 +229,13 @@ async fn a_restarted_hub_shows_each_era_its_own_stored_listing() {
 async fn a_client_whose_era_has_no_stored_listing_waits_for_the_list_of_its_own() {
     for (stored, other) in [(OLD, NEW), (NEW, OLD)] {
         let file = ListingsFile::new("restarted-for-the-other-era");
-        let (town, server) = (Town::default(), TwoFaced::new());
+        let (town, server) = (TestServers::default(), TwoFaced::new());
         let (_heard, opener) = server.script();
-        town.script_of_any_era("a", opener);
+        town.add_script_of_any_era("a", opener);
         for era in [stored, other] {
             let hub = file.hub(&town, quick());
             within(hub.set_servers(vec![lazy("a")])).await;
-            assert_eq!(tools(&plain(&hub, era).await).await, seen(era));
+            assert_eq!(tools(&plain_client(&hub, era).await).await, seen(era));
             within(hub.shutdown()).await;
         }
     }
@@ -238,21 +245,21 @@ async fn a_client_whose_era_has_no_stored_listing_waits_for_the_list_of_its_own(
 async fn a_stored_listing_goes_once_the_server_does_not_speak_its_era_any_more() {
     for (spoken, refused) in [(OLD, NEW), (NEW, OLD)] {
         let file = ListingsFile::new("restarted-in-one-era");
-        let (town, server) = (Town::default(), TwoFaced::new());
+        let (town, server) = (TestServers::default(), TwoFaced::new());
         let (_heard, opener) = server.script();
-        town.script_of_any_era("a", opener);
+        town.add_script_of_any_era("a", opener);
         let first = file.hub(&town, quick());
         within(first.set_servers(vec![lazy("a")])).await;
         for era in [OLD, NEW] {
-            assert_eq!(tools(&plain(&first, era).await).await, seen(era));
+            assert_eq!(tools(&plain_client(&first, era).await).await, seen(era));
         }
         within(first.shutdown()).await;
         server.refuses(refused);
         for _ in 0..2 {
             let hub = file.hub(&town, quick());
             within(hub.set_servers(vec![lazy("a")])).await;
-            let client = plain(&hub, refused).await;
-            let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+            let client = plain_client(&hub, refused).await;
+            let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
             while tools(&client).await != seen(spoken) {
                 within(changes.next()).await;
             }
@@ -266,7 +273,7 @@ async fn a_change_in_one_era_outdates_only_what_clients_of_that_era_see() {
     for changed in [OLD, NEW] {
         let server = TwoFaced::new();
         let (heard, _town, hub) = hub_of(&server, lazy("a")).await;
-        let (mut old, new) = (RawClient::connect(&hub).await, plain(&hub, NEW).await);
+        let (mut old, new) = (RawClient::connect(&hub).await, plain_client(&hub, NEW).await);
         old.request("tools/list", json!({})).await;
         assert_eq!(tools(&new).await, seen(NEW));
         settle().await;

@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 use trunkline_client::Client;
 use trunkline_client::protocol::Revision;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities};
-use trunkline_config::{ProtocolEra, ProtocolRevision, ServerConfig, Share};
+use trunkline_client::protocol::model::{ClientCapabilities, InputResponse};
+use trunkline_config::{ConnectionSharing, ProtocolEra, ProtocolRevision, ServerConfig};
 use trunkline_hub::Hub;
 
 use crate::support::{
-    Answers, NEW, OLD, Peer, Says, Script, Town, client, eager, front, lazy, said, say, script, somebody,
-    until, within,
+    NEW, OLD, RecordingHandler, ScriptConnection, ScriptReply, ScriptedServer, TestServers, client, eager,
+    lazy, named_principal, say, script, serve_hub, text_result, until, within,
 };
 
 /// What a server answers to the requests by which it is found out what it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaks {
+enum EraBehaviour {
     Both,
     Legacy,
     Modern,
@@ -28,50 +28,52 @@ fn is_modern(message: &Value) -> bool {
 
 /// A server whose tool says in which era it was called, and asks first if that is possible: by a request of its own, as many
 /// servers do that speak both eras.
-fn tells_era(speaks: Speaks) -> (Script, trunkline_client::transport::Opener) {
-    let refuses = |code: i64| Says::Error(json!({ "code": code, "message": "no", "data": {} }));
-    script(move |peer: &Peer, message| match message["method"].as_str() {
-        Some("server/discover") if speaks == Speaks::Legacy => refuses(-32601),
-        Some("initialize") if speaks == Speaks::Modern => refuses(-32022),
-        Some("initialize") if speaks == Speaks::ModernInSilence => Says::Nothing,
-        Some("tools/call") if is_modern(message) => Says::Result(said("modern")),
+fn tells_era(speaks: EraBehaviour) -> (ScriptedServer, trunkline_client::transport::ChannelOpener) {
+    let refuses = |code: i64| ScriptReply::Error(json!({ "code": code, "message": "no", "data": {} }));
+    script(move |peer: &ScriptConnection, message| match message["method"].as_str() {
+        Some("server/discover") if speaks == EraBehaviour::Legacy => refuses(-32601),
+        Some("initialize") if speaks == EraBehaviour::Modern => refuses(-32022),
+        Some("initialize") if speaks == EraBehaviour::ModernInSilence => ScriptReply::Nothing,
+        Some("tools/call") if is_modern(message) => ScriptReply::Result(text_result("modern")),
         Some("tools/call") => {
             let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
             let params = json!({ "message": "Who?", "requestedSchema": schema });
             let id = format!("q{}", message["id"]);
-            peer.say(json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }));
-            Says::Nothing
+            peer.send(
+                json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }),
+            );
+            ScriptReply::Nothing
         }
         None => {
             let id: u64 = message["id"].as_str().unwrap().trim_start_matches('q').parse().unwrap();
             let answer = message["result"]["content"]["name"].as_str().unwrap_or("nothing");
-            peer.answer(&json!({ "id": id }), said(&format!("legacy {answer}")));
-            Says::Nothing
+            peer.answer(&json!({ "id": id }), text_result(&format!("legacy {answer}")));
+            ScriptReply::Nothing
         }
-        _ => Says::AsUsual,
+        _ => ScriptReply::AsUsual,
     })
 }
 
-async fn hub(speaks: Speaks, config: ServerConfig) -> (Script, Town, Hub) {
-    let town = Town::default();
+async fn hub(speaks: EraBehaviour, config: ServerConfig) -> (ScriptedServer, TestServers, Hub) {
+    let town = TestServers::default();
     let (heard, opener) = tells_era(speaks);
-    town.script_of_any_era("a", opener);
+    town.add_script_of_any_era("a", opener);
     let hub = town.hub();
     within(hub.set_servers(vec![config])).await;
     (heard, town, hub)
 }
 
 async fn connect(hub: &Hub, down: Revision) -> Client {
-    let answers = Answers::new(|_| Ok(Answer::accept(Some(json!({ "name": "ann" }).into()))))
+    let answers = RecordingHandler::new(|_| Ok(InputResponse::accept(Some(json!({ "name": "ann" }).into()))))
         .declaring(ClientCapabilities::default().with_form());
-    client(&front(hub), Client::builder().pin(down).input(answers), somebody("ann")).await
+    client(&serve_hub(hub), Client::builder().pin(down).input(answers), named_principal("ann")).await
 }
 
 #[tokio::test]
 async fn a_server_of_both_eras_is_spoken_to_in_that_of_the_caller() {
     for config in [lazy("a"), eager("a")] {
         for order in [[OLD, NEW], [NEW, OLD]] {
-            let (heard, _town, hub) = hub(Speaks::Both, config.clone()).await;
+            let (heard, _town, hub) = hub(EraBehaviour::Both, config.clone()).await;
             for down in order.into_iter().chain(order) {
                 let expected = if down == NEW { "modern" } else { "legacy ann" };
                 assert_eq!(say(&connect(&hub, down).await, "a__t").await, expected, "{order:?}");
@@ -87,7 +89,7 @@ async fn a_server_of_both_eras_is_spoken_to_in_that_of_the_caller() {
 
 #[tokio::test]
 async fn a_server_of_one_era_is_spoken_to_in_it_by_all_and_that_is_remembered() {
-    for (speaks, expected) in [(Speaks::Legacy, "legacy ann"), (Speaks::Modern, "modern")] {
+    for (speaks, expected) in [(EraBehaviour::Legacy, "legacy ann"), (EraBehaviour::Modern, "modern")] {
         for order in [[OLD, NEW], [NEW, OLD]] {
             let (heard, _town, hub) = hub(speaks, lazy("a")).await;
             for down in order.into_iter().chain(order).chain(order) {
@@ -95,7 +97,7 @@ async fn a_server_of_one_era_is_spoken_to_in_it_by_all_and_that_is_remembered() 
             }
             // The other era is tried once, at most.
             let tried = match speaks {
-                Speaks::Legacy => heard.of("server/discover").len(),
+                EraBehaviour::Legacy => heard.of("server/discover").len(),
                 _ => heard.of("initialize").len(),
             };
             assert!(tried <= 1, "{speaks:?} {order:?}: {tried}");
@@ -106,7 +108,7 @@ async fn a_server_of_one_era_is_spoken_to_in_it_by_all_and_that_is_remembered() 
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_that_never_answers_a_handshake_is_reached_by_legacy_clients() {
-    let (_heard, _town, hub) = hub(Speaks::ModernInSilence, eager("a")).await;
+    let (_heard, _town, hub) = hub(EraBehaviour::ModernInSilence, eager("a")).await;
     assert_eq!(say(&connect(&hub, OLD).await, "a__t").await, "modern");
     assert_eq!(say(&connect(&hub, OLD).await, "a__t").await, "modern");
 }
@@ -125,7 +127,7 @@ async fn a_pin_of_the_configuration_counts_for_clients_of_both_eras() {
     for (pin, expected, revision) in
         [(old, "legacy ann", OLD), (older, "legacy ann", Revision::V2025_06_18), (new, "modern", NEW)]
     {
-        let (heard, _town, hub) = hub(Speaks::Both, with(pin)).await;
+        let (heard, _town, hub) = hub(EraBehaviour::Both, with(pin)).await;
         for down in [NEW, OLD, NEW] {
             assert_eq!(say(&connect(&hub, down).await, "a__t").await, expected, "{revision}");
         }
@@ -139,7 +141,7 @@ async fn a_pin_of_the_configuration_counts_for_clients_of_both_eras() {
 async fn a_server_that_does_not_speak_the_revision_of_its_pin_is_not_used() {
     let mut config = lazy("a");
     config.revision = Some(ProtocolRevision::V2026_07_28);
-    let (_heard, _town, hub) = hub(Speaks::Legacy, config).await;
+    let (_heard, _town, hub) = hub(EraBehaviour::Legacy, config).await;
     let said = say(&connect(&hub, OLD).await, "a__t").await;
     let status = hub.status_of("a").unwrap();
     let reason = status.reason.unwrap_or_default();
@@ -148,13 +150,13 @@ async fn a_server_that_does_not_speak_the_revision_of_its_pin_is_not_used() {
 
 #[tokio::test]
 async fn connections_of_both_eras_are_shared_as_the_configuration_says() {
-    for share in [Share::All, Share::Session, Share::Call] {
+    for share in [ConnectionSharing::All, ConnectionSharing::Session, ConnectionSharing::Call] {
         let mut config = lazy("a");
-        config.share = share;
-        let (_heard, _town, hub) = hub(Speaks::Both, config).await;
+        config.sharing = share;
+        let (_heard, _town, hub) = hub(EraBehaviour::Both, config).await;
         let (old, new) = (connect(&hub, OLD).await, connect(&hub, NEW).await);
         // What all share declares nothing, so that its tool has nothing to say but that.
-        let legacy = if share == Share::All { "legacy nothing" } else { "legacy ann" };
+        let legacy = if share == ConnectionSharing::All { "legacy nothing" } else { "legacy ann" };
         for _ in 0..2 {
             assert_eq!(say(&new, "a__t").await, "modern", "{share:?}");
             assert_eq!(say(&old, "a__t").await, legacy, "{share:?}");

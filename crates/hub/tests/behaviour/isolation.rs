@@ -9,22 +9,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use trunkline_client::protocol::Level;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_client::{Client, LogMessage, Progress};
+use trunkline_client::protocol::LoggingLevel;
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
+use trunkline_client::{Client, LogMessage, ProgressUpdate};
 use trunkline_hub::{AnonymousClients, Hub, HubLimits};
 use trunkline_session::Principal;
 
 use crate::support::{
-    Answers, NEW, OLD, Peer, Says, Script, Town, client, eager, front, http_front, quick, said, script,
-    within,
+    NEW, OLD, RecordingHandler, ScriptConnection, ScriptReply, ScriptedServer, TestServers, client, eager,
+    quick, script, serve_hub, serve_hub_over_http, text_result, within,
 };
 
 /// Numbers that follow from a seed.
 #[derive(Clone)]
-struct Random(u64);
+struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -39,35 +39,35 @@ fn setting(name: &str, default: u64) -> u64 {
 }
 
 /// The questions of the server that wait for their answers.
-type Open = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
+type OpenRequests = Arc<Mutex<HashMap<String, oneshot::Sender<Value>>>>;
 
 /// A server that does in each call what the call says: it takes a while, reports, logs, asks, and takes a while again. It goes
 /// on with calls that were given up.
-fn examiner() -> (Script, trunkline_client::transport::Opener) {
-    let open = Open::default();
+fn examiner() -> (ScriptedServer, trunkline_client::transport::ChannelOpener) {
+    let open = OpenRequests::default();
     script(move |peer, message| match message["method"].as_str() {
-        Some("initialize") => Says::Result(json!({
+        Some("initialize") => ScriptReply::Result(json!({
             "protocolVersion": OLD.as_str(),
             "serverInfo": { "name": "examiner", "version": "1" },
             "capabilities": { "tools": {}, "logging": {} },
         })),
-        Some("logging/setLevel") => Says::Result(json!({})),
+        Some("logging/setLevel") => ScriptReply::Result(json!({})),
         Some("tools/call") => {
             tokio::spawn(examine(peer.clone(), message.clone(), open.clone()));
-            Says::Nothing
+            ScriptReply::Nothing
         }
         None => {
             let answered = message["id"].as_str().and_then(|id| open.lock().unwrap().remove(id));
             if let Some(waiting) = answered {
                 let _ = waiting.send(message["result"].clone());
             }
-            Says::Nothing
+            ScriptReply::Nothing
         }
-        _ => Says::AsUsual,
+        _ => ScriptReply::AsUsual,
     })
 }
 
-async fn examine(peer: Peer, call: Value, open: Open) {
+async fn examine(peer: ScriptConnection, call: Value, open: OpenRequests) {
     let arguments = &call["params"]["arguments"];
     let name = format!("{}/{}", arguments["client"].as_str().unwrap(), arguments["call"]);
     let pause = || async {
@@ -78,10 +78,10 @@ async fn examine(peer: Peer, call: Value, open: Open) {
     let token = &call["params"]["_meta"]["progressToken"];
     let report = json!({ "progressToken": token, "progress": 1, "message": name });
     pause().await;
-    peer.say_now(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": report }));
+    peer.send_now(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": report }));
     if arguments["log"] == true {
         let line = json!({ "level": "warning", "data": name });
-        peer.say_now(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": line }));
+        peer.send_now(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": line }));
     }
     pause().await;
     let mut result = "not asked".to_owned();
@@ -91,51 +91,51 @@ async fn examine(peer: Peer, call: Value, open: Open) {
         let schema =
             json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
         let params = json!({ "message": name, "requestedSchema": schema });
-        peer.say_now(
+        peer.send_now(
             &json!({ "jsonrpc": "2.0", "id": name, "method": "elicitation/create", "params": params }),
         );
         let answer = answered.await.unwrap_or_default();
         result = answer["content"]["name"].as_str().map_or_else(|| answer.to_string(), str::to_owned);
     }
     pause().await;
-    peer.say_now(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": said(&result) }));
+    peer.send_now(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": text_result(&result) }));
 }
 
 /// What reached a client that was not meant for it.
-type Crossed = Arc<Mutex<Vec<String>>>;
+type CrossedMessages = Arc<Mutex<Vec<String>>>;
 
 /// One of the clients, which knows what is its own by its name.
-struct Asker {
+struct IsolatedClient {
     name: String,
     client: Client,
-    crossed: Crossed,
+    crossed: CrossedMessages,
 }
 
-impl Asker {
+impl IsolatedClient {
     /// Connects: in the legacy era, in the modern era over a connection, or over HTTP, where each request is by itself.
-    async fn connect(hub: &Hub, number: usize, address: &str, crossed: &Crossed) -> Self {
+    async fn connect(hub: &Hub, number: usize, address: &str, crossed: &CrossedMessages) -> Self {
         let name = format!("c{number}");
-        let own = Own { name: name.clone(), crossed: crossed.clone() };
+        let own = OwnMessageCheck { name: name.clone(), crossed: crossed.clone() };
         let asked = own.clone();
-        let answers = Answers::new(move |question: &Question| {
-            let Question::Form(form) = question else { panic!("{question:?}") };
+        let answers = RecordingHandler::new(move |question: &InputRequest| {
+            let InputRequest::Form(form) = question else { panic!("{question:?}") };
             asked.check("question", &form.message);
-            Ok(Answer::accept(Some(json!({ "name": asked.name }).into())))
+            Ok(InputResponse::accept(Some(json!({ "name": asked.name }).into())))
         })
         .declaring(ClientCapabilities::default().with_form());
         let logged = own.clone();
         let log = move |message: &LogMessage| logged.check("log", &message.data.decode::<String>().unwrap());
-        let builder = Client::builder().input(answers).on_log(log).log_level(Level::Debug);
+        let builder = Client::builder().input(answers).on_log(log).log_level(LoggingLevel::Debug);
         let client = match number % 3 {
-            0 => client(&front(hub), builder.pin(OLD), Principal::Anonymous).await,
-            1 => client(&front(hub), builder.pin(NEW), Principal::Anonymous).await,
+            0 => client(&serve_hub(hub), builder.pin(OLD), Principal::Anonymous).await,
+            1 => client(&serve_hub(hub), builder.pin(NEW), Principal::Anonymous).await,
             _ => within(builder.pin(NEW).connect(address)).await.unwrap(),
         };
         Self { name, client, crossed: crossed.clone() }
     }
 
     /// Makes calls one after the other, some of which are given up in the middle; returns how many were answered.
-    async fn run(self, calls: u64, mut random: Random) -> u64 {
+    async fn run(self, calls: u64, mut random: SeededRandom) -> u64 {
         let mut answered = 0;
         for number in 0..calls {
             let asks = random.below(3) > 0;
@@ -146,8 +146,8 @@ impl Asker {
                 "pause": random.below(20),
                 "log": random.below(4) == 0,
             });
-            let own = Own { name: self.name.clone(), crossed: self.crossed.clone() };
-            let report = move |progress: &Progress| {
+            let own = OwnMessageCheck { name: self.name.clone(), crossed: self.crossed.clone() };
+            let report = move |progress: &ProgressUpdate| {
                 own.check("progress", progress.message.as_deref().unwrap_or_default());
             };
             let call = self.client.call("a__t", arguments).progress(report).into_future();
@@ -172,12 +172,12 @@ impl Asker {
 
 /// Notes what is not its own.
 #[derive(Clone)]
-struct Own {
+struct OwnMessageCheck {
     name: String,
-    crossed: Crossed,
+    crossed: CrossedMessages,
 }
 
-impl Own {
+impl OwnMessageCheck {
     fn check(&self, what: &str, text: &str) {
         if !text.starts_with(&format!("{}/", self.name)) {
             self.crossed.lock().unwrap().push(format!("{what} `{text}` reached {}", self.name));
@@ -188,7 +188,7 @@ impl Own {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_that_a_server_says_because_of_a_call_reaches_another_client() {
     // On the loopback they share the server's processes, elsewhere they do not.
-    for anonymous in [AnonymousClients::OnePerson, AnonymousClients::Strangers] {
+    for anonymous in [AnonymousClients::SingleUser, AnonymousClients::Isolated] {
         campaign(anonymous).await;
     }
 }
@@ -196,19 +196,20 @@ async fn nothing_that_a_server_says_because_of_a_call_reaches_another_client() {
 #[expect(clippy::print_stdout, reason = "a campaign says what it took")]
 async fn campaign(anonymous: AnonymousClients) {
     let (clients, calls) = (20, setting("ISOLATION_CALLS", 600));
-    let mut random = Random(setting("ISOLATION_SEED", 0x5eed_1e55));
-    let town = Town::default();
+    let mut random = SeededRandom(setting("ISOLATION_SEED", 0x5eed_1e55));
+    let town = TestServers::default();
     let (heard, opener) = examiner();
-    town.script("a", opener, OLD);
-    let limits = HubLimits { grow_after: Duration::from_millis(5), ..quick() };
+    town.add_script("a", opener, OLD);
+    let limits = HubLimits { grow_delay: Duration::from_millis(5), ..quick() };
     let hub = town.hub_for(anonymous, limits);
     within(hub.set_servers(vec![eager("a")])).await;
-    let address = http_front(&hub).await;
-    let crossed = Crossed::default();
+    let address = serve_hub_over_http(&hub).await;
+    let crossed = CrossedMessages::default();
     let mut running = Vec::new();
     for number in 0..clients {
-        let asker = Asker::connect(&hub, number, &address, &crossed).await;
-        running.push(tokio::spawn(asker.run(calls / clients as u64, Random(random.below(u64::MAX) | 1))));
+        let asker = IsolatedClient::connect(&hub, number, &address, &crossed).await;
+        running
+            .push(tokio::spawn(asker.run(calls / clients as u64, SeededRandom(random.below(u64::MAX) | 1))));
     }
     let mut answered = 0;
     for client in running {

@@ -8,26 +8,27 @@ use serde_json::{Value, json};
 use trunkline_hub::HubLimits;
 
 use crate::support::{
-    NEW, OLD, Says, Town, eager, moved, parrots, plain, quick, script, tools, until, within,
+    NEW, OLD, ScriptReply, TestServers, eager, echo_server, moved, plain_client, quick, script, tools, until,
+    within,
 };
 
 /// What a server says at first to whoever asks for its tools, before it is well.
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+enum ListingFault {
     Error,
     Silence,
 }
 
 /// Makes a server that lists its tools only when it is asked once more than this.
-fn troubled(times: usize, trouble: Trouble) -> trunkline_client::transport::Opener {
+fn troubled(times: usize, trouble: ListingFault) -> trunkline_client::transport::ChannelOpener {
     let asked = Arc::new(AtomicUsize::new(0));
     let (_, opener) = script(move |_, message: &Value| {
         if message["method"] != "tools/list" || asked.fetch_add(1, Ordering::SeqCst) >= times {
-            return Says::AsUsual;
+            return ScriptReply::AsUsual;
         }
         match trouble {
-            Trouble::Error => Says::Error(json!({ "code": -32603, "message": "not yet" })),
-            Trouble::Silence => Says::Nothing,
+            ListingFault::Error => ScriptReply::Error(json!({ "code": -32603, "message": "not yet" })),
+            ListingFault::Silence => ScriptReply::Nothing,
         }
     });
     opener
@@ -35,29 +36,31 @@ fn troubled(times: usize, trouble: Trouble) -> trunkline_client::transport::Open
 
 #[tokio::test]
 async fn a_list_that_fails_is_asked_for_again_until_it_is_there() {
-    for (trouble, up) in [(Trouble::Error, OLD), (Trouble::Error, NEW), (Trouble::Silence, OLD)] {
-        let town = Town::default();
-        town.script("a", troubled(3, trouble), up);
-        let hub = town.hub_within(HubLimits { catalogue_within: Duration::from_millis(100), ..quick() });
+    for (trouble, up) in
+        [(ListingFault::Error, OLD), (ListingFault::Error, NEW), (ListingFault::Silence, OLD)]
+    {
+        let town = TestServers::default();
+        town.add_script("a", troubled(3, trouble), up);
+        let hub = town.hub_within(HubLimits { listing_timeout: Duration::from_millis(100), ..quick() });
         within(hub.set_servers(vec![eager("a")])).await;
         until(|| hub.status_of("a").unwrap().tools == 1).await;
-        assert_eq!(tools(&plain(&hub, NEW).await).await[0], "a__t", "{trouble:?} {up}");
-        assert!(hub.status_of("a").unwrap().left_out.is_empty(), "{trouble:?} {up}");
-        assert_eq!(town.visits("a"), 1, "{trouble:?} {up}: the connection is good");
+        assert_eq!(tools(&plain_client(&hub, NEW).await).await[0], "a__t", "{trouble:?} {up}");
+        assert!(hub.status_of("a").unwrap().skipped.is_empty(), "{trouble:?} {up}");
+        assert_eq!(town.connection_count("a"), 1, "{trouble:?} {up}: the connection is good");
     }
 }
 
 #[tokio::test]
 async fn what_the_predecessor_offered_stays_where_the_successor_cannot_list_it_yet() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t", "u"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t", "u"]), OLD);
     let later = Duration::from_secs(600);
-    let hub = town.hub_within(HubLimits { restart_after: later, restart_at_most: later, ..quick() });
+    let hub = town.hub_within(HubLimits { restart_delay: later, max_restart_delay: later, ..quick() });
     within(hub.set_servers(vec![eager("a")])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     assert_eq!(tools(&client).await, ["a__t", "a__u"]);
-    town.script("a", troubled(1, Trouble::Error), OLD);
+    town.add_script("a", troubled(1, ListingFault::Error), OLD);
     within(hub.set_servers(vec![moved(eager("a"))])).await;
-    until(|| !hub.status_of("a").unwrap().left_out.is_empty()).await;
+    until(|| !hub.status_of("a").unwrap().skipped.is_empty()).await;
     assert_eq!(tools(&client).await[..2], ["a__t", "a__u"]);
 }

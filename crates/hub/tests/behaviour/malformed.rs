@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Call, Client};
+use trunkline_client::{Client, ClientCall};
 use trunkline_hub::{Hub, HubLimits};
 use trunkline_server::UpstreamItem;
 
 use crate::schemas::assert_valid;
-use crate::support::{NEW, OLD, Says, Town, eager, parrots, plain, quick, script, until, within};
+use crate::support::{
+    NEW, OLD, ScriptReply, TestServers, eager, echo_server, plain_client, quick, script, until, within,
+};
 use crate::warnings::{collect_warnings, collected_warnings};
 
 /// What a server lists that gets everything wrong, and one item of each kind right.
@@ -95,19 +97,22 @@ fn opened(message: &Value) -> Option<Value> {
 }
 
 /// A hub with a server that is well behind one that is not.
-async fn hub(up: Revision, says: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static) -> (Town, Hub) {
-    let town = Town::default();
-    town.settle("well", &parrots(&["t"]), NEW);
+async fn hub(
+    up: Revision,
+    says: impl Fn(&Value) -> Option<Value> + Send + Sync + 'static,
+) -> (TestServers, Hub) {
+    let town = TestServers::default();
+    town.add_server("well", &echo_server(&["t"]), NEW);
     let (_, opener) = script(move |_, message| {
-        says(message).or_else(|| opened(message)).map_or(Says::AsUsual, Says::Result)
+        says(message).or_else(|| opened(message)).map_or(ScriptReply::AsUsual, ScriptReply::Result)
     });
-    town.script("evil", opener, up);
+    town.add_script("evil", opener, up);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("evil"), eager("well")])).await;
     (town, hub)
 }
 
-async fn run(client: &Client, call: Call) -> Value {
+async fn run(client: &Client, call: ClientCall) -> Value {
     within(client.run(call)).await.unwrap().decode().unwrap()
 }
 
@@ -117,7 +122,7 @@ async fn a_malformed_item_costs_no_more_than_itself_in_any_revision() {
         let before = (UpstreamItem::LeftOut.counted(), UpstreamItem::Repaired.counted());
         let (_town, hub) = hub(up, |message| listed(message["method"].as_str()?)).await;
         for revision in Revision::ALL {
-            let client = plain(&hub, revision).await;
+            let client = plain_client(&hub, revision).await;
             for (method, key, definition, expected) in [
                 ("tools/list", "tools", "ListToolsResult", &["evil__good", "well__t"][..]),
                 ("prompts/list", "prompts", "ListPromptsResult", &["evil__good"]),
@@ -129,7 +134,7 @@ async fn a_malformed_item_costs_no_more_than_itself_in_any_revision() {
                     &["evil:good/{id}"],
                 ),
             ] {
-                let page = run(&client, Call::other(method, json!({}))).await;
+                let page = run(&client, ClientCall::other(method, json!({}))).await;
                 assert_valid(revision, definition, &page);
                 let text = page.to_string();
                 for name in expected {
@@ -142,13 +147,13 @@ async fn a_malformed_item_costs_no_more_than_itself_in_any_revision() {
         let has = |lines: &[String], line: &str| {
             assert!(lines.iter().any(|told| told.contains(line)), "{line}: {lines:?}");
         };
-        has(&status.left_out, "tools: evil:8: `inputSchema.type` must be `object`");
-        has(&status.left_out, "tools: evil:17: the value nests deeper than 60 levels");
-        has(&status.left_out, "prompts: evil:116: `arguments[0].name` is missing");
-        has(&status.left_out, "it is listed more than once");
+        has(&status.skipped, "tools: evil:8: `inputSchema.type` must be `object`");
+        has(&status.skipped, "tools: evil:17: the value nests deeper than 60 levels");
+        has(&status.skipped, "prompts: evil:116: `arguments[0].name` is missing");
+        has(&status.skipped, "it is listed more than once");
         has(&status.repaired, "tools: evil:0: `inputSchema.type` must be `object`");
         has(&status.repaired, "resources: evil:108: `annotations.audience[0]` must be");
-        assert!(status.left_out.len() + status.repaired.len() < 170, "{status:?}");
+        assert!(status.skipped.len() + status.repaired.len() < 170, "{status:?}");
         assert!(UpstreamItem::LeftOut.counted() > before.0 && UpstreamItem::Repaired.counted() > before.1);
     }
 }
@@ -167,7 +172,7 @@ async fn a_malformed_result_fails_its_own_call_and_names_the_server() {
         })
         .await;
         for revision in Revision::ALL {
-            let client = plain(&hub, revision).await;
+            let client = plain_client(&hub, revision).await;
             for (wrong, expected) in [
                 ("content", "`content` must be an array"),
                 ("text", "`content[0].text` is missing"),
@@ -177,7 +182,7 @@ async fn a_malformed_result_fails_its_own_call_and_names_the_server() {
                     within(client.call("evil__t", json!({ "wrong": wrong }))).await.unwrap_err().to_string();
                 assert!(error.contains("upstream `evil`") && error.contains(expected), "{revision}: {error}");
             }
-            let result = run(&client, Call::tool("evil__t", json!({ "wrong": "kind" }))).await;
+            let result = run(&client, ClientCall::tool("evil__t", json!({ "wrong": "kind" }))).await;
             assert_valid(revision, "CallToolResult", &result);
             assert!(result["content"][0]["text"].as_str().unwrap().contains("hologram"), "{result}");
             assert_eq!(within(client.call("well__t", json!({}))).await.unwrap().text(), "t");
@@ -207,7 +212,7 @@ async fn texts_are_cut_and_items_beyond_the_bound_are_left_out() {
     })
     .await;
     // Its client reads messages of 4 MiB, and the two texts are more than that together.
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let tools = within(client.tools()).await.unwrap();
     let described: Vec<_> = tools.iter().map(|tool| (&*tool.name, tool.description.as_deref())).collect();
     let [(a, Some(first)), (b, Some(second)), .., ("well__t", _)] = described[..] else {
@@ -218,7 +223,7 @@ async fn texts_are_cut_and_items_beyond_the_bound_are_left_out() {
     assert!(first.len() <= most && first.ends_with("é… (cut)"), "{}", first.len());
     assert!(second.len() == most && second.ends_with("x… (cut)"), "{}", second.len());
     let status = hub.status_of("evil").unwrap();
-    assert_eq!(status.left_out, ["tools: c: it is too large"]);
+    assert_eq!(status.skipped, ["tools: c: it is too large"]);
     assert_eq!(
         status.repaired,
         ["tools: a: texts that are too long: 1", "tools: b: texts that are too long: 1"]
@@ -228,28 +233,28 @@ async fn texts_are_cut_and_items_beyond_the_bound_are_left_out() {
 #[tokio::test]
 async fn a_list_that_is_malformed_again_and_again_is_logged_once() {
     let asked = Arc::new(AtomicUsize::new(0));
-    let town = Town::default();
+    let town = TestServers::default();
     let counted = asked.clone();
     let (evil, opener) = script(move |_, message| match message["method"].as_str() {
         Some("tools/list") => {
             counted.fetch_add(1, Ordering::SeqCst);
             let tools: Vec<_> =
                 (0..500).map(|n| json!({ "name": format!("t{n}"), "inputSchema": 7 })).collect();
-            Says::Result(json!({ "tools": tools }))
+            ScriptReply::Result(json!({ "tools": tools }))
         }
-        _ => opened(message).map_or(Says::AsUsual, Says::Result),
+        _ => opened(message).map_or(ScriptReply::AsUsual, ScriptReply::Result),
     });
-    town.script("evil", opener, OLD);
+    town.add_script("evil", opener, OLD);
     let _collecting = collect_warnings();
     let hub = town.hub_within(quick());
     within(hub.set_servers(vec![eager("evil")])).await;
     for round in 2..12 {
-        evil.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+        evil.send(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
         until(|| asked.load(Ordering::SeqCst) >= round).await;
     }
     let lines = collected_warnings();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("evil") && lines[0].contains("500") && lines[0].len() < 1000, "{lines:?}");
-    let left_out = hub.status_of("evil").unwrap().left_out;
+    let left_out = hub.status_of("evil").unwrap().skipped;
     assert_eq!((left_out.len(), &*left_out[20]), (21, "tools: and 480 more"));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde_json::json;
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::{PromptMessage, ResourceBody};
-use trunkline_client::{Client, Completion, Error};
-use trunkline_config::Pattern;
+use trunkline_client::{Client, CompletionRequest, Error};
+use trunkline_config::NamePattern;
 use trunkline_hub::{Hub, HubOptions, NameTemplate};
 use trunkline_server::{Prompt, Resource, ResourceTemplate, Server};
 
-use crate::support::{NEW, OLD, Town, eager, parrots, plain, say, tools, within};
+use crate::support::{NEW, OLD, TestServers, eager, echo_server, plain_client, say, tools, within};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Guest {
@@ -43,12 +43,12 @@ fn library(whose: &'static str) -> Server {
 }
 
 async fn two_libraries() -> (Hub, Client) {
-    let town = Town::default();
-    town.settle("a", &library("a"), Revision::V2025_03_26);
-    town.settle("b", &library("b"), Revision::NEWEST);
+    let town = TestServers::default();
+    town.add_server("a", &library("a"), Revision::V2025_03_26);
+    town.add_server("b", &library("b"), Revision::NEWEST);
     let hub = town.hub();
     hub.set_servers(vec![eager("a"), eager("b")]).await;
-    let client = plain(&hub, Revision::NEWEST).await;
+    let client = plain_client(&hub, Revision::NEWEST).await;
     (hub, client)
 }
 
@@ -58,12 +58,14 @@ async fn prompts_and_completions_go_to_whom_they_are_named_after() {
     for whose in ["a", "b"] {
         let prompt = within(client.get_prompt(format!("{whose}__greet"), json!({}))).await.unwrap();
         assert_eq!(prompt.messages[0].content.as_text(), Some(whose));
-        let completion = Completion::prompt(format!("{whose}__greet"), "who", "");
+        let completion = CompletionRequest::prompt(format!("{whose}__greet"), "who", "");
         assert_eq!(within(client.complete(completion)).await.unwrap().values, [whose]);
-        let completion = Completion::template(format!("{whose}:page/{{n}}"), "n", "");
+        let completion = CompletionRequest::template(format!("{whose}:page/{{n}}"), "n", "");
         assert_eq!(within(client.complete(completion)).await.unwrap().values, [format!("page of {whose}")]);
     }
-    let Err(Error::Refused(refused)) = within(client.get_prompt("greet", json!({}))).await else { panic!() };
+    let Err(Error::ErrorResponse(refused)) = within(client.get_prompt("greet", json!({}))).await else {
+        panic!()
+    };
     assert!(refused.message.contains("Unknown prompt"), "{refused}");
 }
 
@@ -79,7 +81,7 @@ async fn resources_are_read_from_their_owner_and_those_of_several_from_the_first
         let read = within(client.read(uri)).await.unwrap();
         assert_eq!(read.contents[0].body, ResourceBody::Text(expected.to_owned()), "{uri}");
     }
-    let Err(Error::Refused(refused)) = within(client.read("nobodys:book")).await else { panic!() };
+    let Err(Error::ErrorResponse(refused)) = within(client.read("nobodys:book")).await else { panic!() };
     assert_eq!(refused.code, -32602);
     let [collision] = &hub.collisions()[..] else { panic!("{:?}", hub.collisions()) };
     assert_eq!((collision.name.as_str(), collision.owners.len()), ("shared:book", 2));
@@ -116,12 +118,12 @@ async fn agents_that_know_only_tools_can_list_and_read_resources() {
 
 #[tokio::test]
 async fn names_that_two_servers_would_have_are_told_and_both_can_be_called() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["b__c"]), Revision::NEWEST);
-    town.settle("a__b", &parrots(&["c"]), Revision::V2024_11_05);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["b__c"]), Revision::NEWEST);
+    town.add_server("a__b", &echo_server(&["c"]), Revision::V2024_11_05);
     let hub = town.hub();
     hub.set_servers(vec![eager("a"), eager("a__b")]).await;
-    let client = plain(&hub, Revision::V2024_11_05).await;
+    let client = plain_client(&hub, Revision::V2024_11_05).await;
     assert!(say(&client, "a__b__c").await.contains("Unknown tool"), "it is not guessed whose it is");
     let mut said = Vec::new();
     for name in tools(&client).await {
@@ -137,14 +139,14 @@ async fn names_that_two_servers_would_have_are_told_and_both_can_be_called() {
 
 #[tokio::test]
 async fn instructions_are_joined_and_names_follow_the_template() {
-    let town = Town::default();
-    town.settle("a", &library("a"), Revision::NEWEST);
-    town.settle("b", &library("b").with(crate::support::parrot("t")), Revision::V2025_06_18);
+    let town = TestServers::default();
+    town.add_server("a", &library("a"), Revision::NEWEST);
+    town.add_server("b", &library("b").with(crate::support::echo_tool("t")), Revision::V2025_06_18);
     let options =
         HubOptions { connector: Arc::new(town), names: NameTemplate::agent(), ..HubOptions::default() };
     let hub = Hub::new(options);
     hub.set_servers(vec![eager("a"), eager("b")]).await;
-    let client = plain(&hub, Revision::V2025_11_25).await;
+    let client = plain_client(&hub, Revision::V2025_11_25).await;
     assert_eq!(client.server().instructions.as_deref(), Some("# a\n\nAsk a.\n\n# b\n\nAsk b."));
     assert_eq!(client.server().identity.as_ref().unwrap().name, "trunkline");
     assert!(tools(&client).await.contains(&"mcp__b__t".to_owned()));
@@ -153,12 +155,12 @@ async fn instructions_are_joined_and_names_follow_the_template() {
 
 #[tokio::test]
 async fn names_are_legal_and_short_for_every_model_whatever_servers_call_their_tools() {
-    let town = Town::default();
+    let town = TestServers::default();
     let long: &'static str = "t123456789_".repeat(11).leak();
-    town.settle("Figma Dev Mode", &parrots(&["get.code", "get_code", long]), Revision::V2025_11_25);
+    town.add_server("Figma Dev Mode", &echo_server(&["get.code", "get_code", long]), Revision::V2025_11_25);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("Figma Dev Mode")])).await;
-    let client = plain(&hub, Revision::NEWEST).await;
+    let client = plain_client(&hub, Revision::NEWEST).await;
     let listed = tools(&client).await;
     let mut said = Vec::new();
     for name in &listed {
@@ -175,16 +177,16 @@ async fn names_are_legal_and_short_for_every_model_whatever_servers_call_their_t
 
 #[tokio::test]
 async fn tools_are_allowed_denied_renamed_and_described_by_rules_that_change_while_it_runs() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["read_file", "read_dir", "write_file"]), Revision::V2025_06_18);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["read_file", "read_dir", "write_file"]), Revision::V2025_06_18);
     let hub = town.hub();
     let mut config = eager("a");
-    config.tools.allow = vec![Pattern::new("*_file")];
-    config.tools.deny = vec![Pattern::new("write_*")];
+    config.tools.allow = vec![NamePattern::new("*_file")];
+    config.tools.deny = vec![NamePattern::new("write_*")];
     config.tools.rename.insert("read_file".to_owned(), "cat".to_owned());
     config.tools.describe.insert("read_file".to_owned(), "Shows a file.".to_owned());
     within(hub.set_servers(vec![config.clone()])).await;
-    let client = plain(&hub, Revision::NEWEST).await;
+    let client = plain_client(&hub, Revision::NEWEST).await;
     let listed = within(client.tools()).await.unwrap();
     let listed: Vec<_> = listed.iter().map(|tool| (&*tool.name, tool.description.as_deref())).collect();
     assert_eq!(listed, [("a__cat", Some("Shows a file."))]);
@@ -195,18 +197,18 @@ async fn tools_are_allowed_denied_renamed_and_described_by_rules_that_change_whi
     config.tools = trunkline_config::ToolRules::default();
     within(hub.set_servers(vec![config])).await;
     assert_eq!(tools(&client).await, ["a__read_dir", "a__read_file", "a__write_file"]);
-    assert_eq!(town.visits("a"), 1, "the rules are ours, and no matter of the connection");
+    assert_eq!(town.connection_count("a"), 1, "the rules are ours, and no matter of the connection");
 }
 
 #[tokio::test]
 async fn a_tool_that_is_renamed_to_what_another_is_called_is_told_of_and_neither_is_guessed() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["x", "y"]), Revision::NEWEST);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["x", "y"]), Revision::NEWEST);
     let hub = town.hub();
     let mut config = eager("a");
     config.tools.rename.insert("x".to_owned(), "y".to_owned());
     within(hub.set_servers(vec![config])).await;
-    let client = plain(&hub, Revision::NEWEST).await;
+    let client = plain_client(&hub, Revision::NEWEST).await;
     assert!(say(&client, "a__y").await.contains("Unknown tool"));
     let mut said = Vec::new();
     for name in tools(&client).await {
@@ -217,16 +219,16 @@ async fn a_tool_that_is_renamed_to_what_another_is_called_is_told_of_and_neither
 
 #[tokio::test]
 async fn a_template_that_two_servers_have_belongs_to_the_first_and_is_reported() {
-    let town = Town::default();
+    let town = TestServers::default();
     let shelf = |whose: &'static str| {
         let page = ResourceTemplate::new("page:{n}", "page").read(move |_: Page| async move { whose });
         Server::new(whose).with(page)
     };
-    town.settle("a", &shelf("a"), Revision::V2025_11_25);
-    town.settle("b", &shelf("b"), Revision::NEWEST);
+    town.add_server("a", &shelf("a"), Revision::V2025_11_25);
+    town.add_server("b", &shelf("b"), Revision::NEWEST);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a"), eager("b")])).await;
-    let client = plain(&hub, Revision::V2025_11_25).await;
+    let client = plain_client(&hub, Revision::V2025_11_25).await;
     assert_eq!(within(client.templates()).await.unwrap().len(), 1);
     let read = within(client.read("page:1")).await.unwrap();
     assert_eq!(read.contents[0].body, ResourceBody::Text("a".to_owned()));
@@ -238,8 +240,8 @@ async fn a_template_that_two_servers_have_belongs_to_the_first_and_is_reported()
 
 #[tokio::test]
 async fn a_template_for_names_is_the_hubs_to_choose() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), Revision::NEWEST);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), Revision::NEWEST);
     for (template, expected) in [
         ("{server}__{tool}", "a__t"),
         ("mcp__{server}__{tool}", "mcp__a__t"),
@@ -253,7 +255,7 @@ async fn a_template_for_names_is_the_hubs_to_choose() {
         };
         let hub = Hub::new(options);
         within(hub.set_servers(vec![eager("a")])).await;
-        let client = plain(&hub, Revision::NEWEST).await;
+        let client = plain_client(&hub, Revision::NEWEST).await;
         assert_eq!(tools(&client).await, [expected]);
         assert_eq!(say(&client, expected).await, "t");
     }
@@ -261,16 +263,16 @@ async fn a_template_for_names_is_the_hubs_to_choose() {
 
 #[tokio::test]
 async fn a_servers_tool_that_is_called_like_one_of_the_hubs_own_does_not_pose_as_it_and_is_reported() {
-    let town = Town::default();
-    let posing = parrots(&["t", "read_mcp_resource"]).with(Resource::new("a:day", "day").text("a day"));
-    town.settle("a", &posing, OLD);
+    let town = TestServers::default();
+    let posing = echo_server(&["t", "read_mcp_resource"]).with(Resource::new("a:day", "day").text("a day"));
+    town.add_server("a", &posing, OLD);
     let hub = Hub::new(HubOptions {
         connector: Arc::new(town.clone()),
         names: "{tool}".parse::<NameTemplate>().unwrap(),
         ..HubOptions::default()
     });
     within(hub.set_servers(vec![eager("a")])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let read = within(client.call("read_mcp_resource", json!({ "uri": "a:day" }))).await.unwrap();
     assert!(format!("{read:?}").contains("a day"), "{read:?}");
     assert_eq!(tools(&client).await, ["list_mcp_resources", "read_mcp_resource", "t"]);

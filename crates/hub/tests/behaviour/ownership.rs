@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::ResourceBody;
-use trunkline_client::{Call, Client, Error};
-use trunkline_hub::{Hub, Switch};
+use trunkline_client::{Client, ClientCall, Error};
+use trunkline_hub::{Hub, ServerSwitch};
 use trunkline_server::UpstreamItem;
 
-use crate::support::{NEW, OLD, Says, Town, eager, plain, script, within};
+use crate::support::{NEW, OLD, ScriptReply, TestServers, eager, plain_client, script, within};
 use crate::warnings::{collect_warnings, collected_warnings};
 
 /// Lets a server live in a town that lists these, and says its name wherever it is asked for anything.
-fn settle(town: &Town, name: &'static str, revision: Revision, uris: &[&str], templates: &[&str]) {
+fn settle(town: &TestServers, name: &'static str, revision: Revision, uris: &[&str], templates: &[&str]) {
     let resources: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri, "name": name })).collect();
     let templates: Vec<_> =
         templates.iter().map(|text| json!({ "uriTemplate": text, "name": name })).collect();
@@ -29,18 +29,18 @@ fn settle(town: &Town, name: &'static str, revision: Revision, uris: &[&str], te
                 json!({ "contents": [{ "uri": message["params"]["uri"], "text": format!("read at {name}") }] })
             }
             Some("completion/complete") => json!({ "completion": { "values": [name] } }),
-            _ => return Says::AsUsual,
+            _ => return ScriptReply::AsUsual,
         };
         for (key, value) in [("resultType", "complete"), ("cacheScope", "private")] {
             result[key] = json!(value);
         }
         result["ttlMs"] = json!(0);
-        Says::Result(result)
+        ScriptReply::Result(result)
     });
-    town.script(name, opener, revision);
+    town.add_script(name, opener, revision);
 }
 
-async fn hub(town: &Town, order: &[&str]) -> Hub {
+async fn hub(town: &TestServers, order: &[&str]) -> Hub {
     let hub = town.hub();
     within(hub.set_servers(order.iter().map(|name| eager(name)).collect())).await;
     hub
@@ -52,7 +52,7 @@ async fn read(client: &Client, uri: &str) -> String {
             ResourceBody::Text(text) => text.clone(),
             other => panic!("{other:?}"),
         },
-        Err(Error::Refused(refused)) => refused.message,
+        Err(Error::ErrorResponse(refused)) => refused.message,
         Err(other) => panic!("{other}"),
     }
 }
@@ -68,18 +68,18 @@ async fn listed(client: &Client) -> Vec<String> {
 async fn completed_by(client: &Client, uri: &str) -> Value {
     let params =
         json!({ "ref": { "type": "ref/resource", "uri": uri }, "argument": { "name": "id", "value": "" } });
-    let result = within(client.run(Call::other("completion/complete", params))).await.unwrap();
+    let result = within(client.run(ClientCall::other("completion/complete", params))).await.unwrap();
     result.decode::<Value>().unwrap()["completion"]["values"][0].clone()
 }
 
 #[tokio::test]
 async fn a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_template() {
     for (up, down) in [(OLD, NEW), (NEW, OLD)] {
-        let town = Town::default();
+        let town = TestServers::default();
         settle(&town, "good", up, &[], &["good://item/{id}"]);
         settle(&town, "evil", up, &["good://item/5", "evil:1"], &["good://item/{name}"]);
         let hub = hub(&town, &["good", "evil"]).await;
-        let client = plain(&hub, down).await;
+        let client = plain_client(&hub, down).await;
         assert_eq!(read(&client, "good://item/5").await, "read at good");
         assert_eq!(read(&client, "good://item/6").await, "read at good");
         assert_eq!(read(&client, "evil:1").await, "read at evil");
@@ -95,12 +95,12 @@ async fn a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_tem
 #[tokio::test]
 async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first() {
     let before = UpstreamItem::Shadowed.counted();
-    let town = Town::default();
+    let town = TestServers::default();
     settle(&town, "a", OLD, &["x:1", "x:both"], &["y:{id}"]);
     settle(&town, "b", NEW, &["x:2", "x:both"], &["y:{id}"]);
     let _collecting = collect_warnings();
     let hub = hub(&town, &["a", "b"]).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     assert_eq!(listed(&client).await, ["x:1 of a", "x:2 of b", "x:both of a", "y:{id} of a"]);
     assert_eq!(read(&client, "x:both").await, "read at a");
     assert_eq!(read(&client, "y:7").await, "read at a");
@@ -120,18 +120,18 @@ async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first()
     assert_eq!(read(&client, "x:both").await, "read at b");
     assert_eq!(completed_by(&client, "y:{id}").await, "b");
     // What the first one claims goes with it.
-    hub.toggle("b", Switch::Off).unwrap();
+    hub.toggle("b", ServerSwitch::Off).unwrap();
     assert_eq!(read(&client, "x:both").await, "read at a");
     assert!(hub.collisions().is_empty());
 }
 
 #[tokio::test]
 async fn a_template_that_matches_everything_takes_nothing_from_other_servers() {
-    let town = Town::default();
+    let town = TestServers::default();
     settle(&town, "evil", OLD, &[], &["{+x}"]);
     settle(&town, "good", NEW, &["good:1"], &["good://item/{id}"]);
     let hub = hub(&town, &["evil", "good"]).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     assert_eq!(listed(&client).await, ["good:1 of good", "good://item/{id} of good", "{+x} of evil"]);
     assert_eq!(read(&client, "good:1").await, "read at good");
     assert_eq!(read(&client, "good://item/5").await, "read at good");

@@ -8,25 +8,25 @@ use tokio::sync::watch;
 use trunkline_client::Client;
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::ClientCapabilities;
-use trunkline_client::transport::Opener;
-use trunkline_config::Share;
+use trunkline_client::transport::ChannelOpener;
+use trunkline_config::ConnectionSharing;
 use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Script, Town, client, eager, front, lazy, quick, said, say, script, somebody,
-    until, within,
+    NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, eager, lazy,
+    named_principal, quick, say, script, serve_hub, text_result, until, within,
 };
 
 /// A server that says over which of its connections it was called.
-fn numbered() -> (Script, Opener) {
+fn numbered() -> (ScriptedServer, ChannelOpener) {
     script(|peer, message| match message["method"].as_str() {
-        Some("tools/call") => Says::Result(said(&peer.number.to_string())),
-        _ => Says::AsUsual,
+        Some("tools/call") => ScriptReply::Result(text_result(&peer.number.to_string())),
+        _ => ScriptReply::AsUsual,
     })
 }
 
-async fn connect(hub: &Hub, who: &str, down: Revision, answers: Answers) -> Client {
-    client(&front(hub), Client::builder().pin(down).input(answers), somebody(who)).await
+async fn connect(hub: &Hub, who: &str, down: Revision, answers: RecordingHandler) -> Client {
+    client(&serve_hub(hub), Client::builder().pin(down).input(answers), named_principal(who)).await
 }
 
 #[tokio::test]
@@ -41,9 +41,9 @@ async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_s
         none().with_form().with_sampling(),
     ];
     for down in [OLD, NEW] {
-        let town = Town::default();
+        let town = TestServers::default();
         let (_, opener) = numbered();
-        town.script("a", opener, OLD);
+        town.add_script("a", opener, OLD);
         let hub = town.hub();
         within(hub.set_servers(vec![lazy("a")])).await;
         let mut seen: HashMap<String, (usize, usize)> = HashMap::new();
@@ -51,7 +51,9 @@ async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_s
         for _ in 0..2 {
             for (at, can) in abilities.iter().enumerate() {
                 for (whose, who) in ["ada", "bob"].into_iter().enumerate() {
-                    let client = connect(&hub, who, down, Answers::at(&[]).declaring(can.clone())).await;
+                    let client =
+                        connect(&hub, who, down, RecordingHandler::with_roots(&[]).declaring(can.clone()))
+                            .await;
                     let number = say(&client, "a__t").await;
                     let owner = *seen.entry(number.clone()).or_insert((whose, at));
                     assert_eq!(owner, (whose, at), "{down}: {who} was served over connection {number}");
@@ -64,16 +66,16 @@ async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_s
 
 #[tokio::test]
 async fn a_server_without_sessions_is_told_with_each_request_who_can_do_what() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (heard, opener) = numbered();
-    town.script("a", opener, NEW);
+    town.add_script("a", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     let form = ClientCapabilities::default().with_form();
     for (who, down, can) in
         [("ada", OLD, form.clone()), ("bob", NEW, ClientCapabilities::default()), ("eve", NEW, form)]
     {
-        let client = connect(&hub, who, down, Answers::at(&[]).declaring(can.clone())).await;
+        let client = connect(&hub, who, down, RecordingHandler::with_roots(&[]).declaring(can.clone())).await;
         assert_eq!(say(&client, "a__t").await, "0", "one way to the server is enough");
         let sent = heard.of("tools/call").pop().unwrap();
         let declared = &sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -88,18 +90,18 @@ async fn over(client: &Client) -> String {
 
 #[tokio::test]
 async fn a_principal_with_many_sessions_never_ends_the_only_connection_of_another() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (heard, opener) = numbered();
-    town.script("a", opener, OLD);
+    town.add_script("a", opener, OLD);
     let hub = town.hub_within(HubLimits { connections_per_server: 4, ..quick() });
     let mut config = lazy("a");
-    config.share = Share::Session;
+    config.sharing = ConnectionSharing::Session;
     within(hub.set_servers(vec![config])).await;
-    let bob = connect(&hub, "bob", OLD, Answers::at(&[])).await;
+    let bob = connect(&hub, "bob", OLD, RecordingHandler::with_roots(&[])).await;
     let bobs = over(&bob).await;
     // Each session of ann has a connection of its own, and the oldest of them make room for the newest.
     for _ in 0..12 {
-        let ann = connect(&hub, "ann", OLD, Answers::at(&[])).await;
+        let ann = connect(&hub, "ann", OLD, RecordingHandler::with_roots(&[])).await;
         assert_ne!(over(&ann).await, bobs);
     }
     assert_eq!(over(&bob).await, bobs, "his session goes on as it was");
@@ -108,24 +110,24 @@ async fn a_principal_with_many_sessions_never_ends_the_only_connection_of_anothe
 
 #[tokio::test]
 async fn a_principal_gets_its_share_of_connections_although_another_uses_all_of_them() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (heard, opener) = script(|peer, message| match message["params"]["name"].as_str() {
-        Some("t") if message["params"]["arguments"]["wait"] == true => Says::Nothing,
-        Some("t") => Says::Result(said(&peer.number.to_string())),
-        _ => Says::AsUsual,
+        Some("t") if message["params"]["arguments"]["wait"] == true => ScriptReply::Nothing,
+        Some("t") => ScriptReply::Result(text_result(&peer.number.to_string())),
+        _ => ScriptReply::AsUsual,
     });
-    town.script("a", opener, OLD);
+    town.add_script("a", opener, OLD);
     let hub = town.hub_within(HubLimits { connections_per_server: 3, ..quick() });
     let mut config = lazy("a");
-    config.share = Share::Session;
+    config.sharing = ConnectionSharing::Session;
     within(hub.set_servers(vec![config])).await;
     let mut running = Vec::new();
     for number in 0..3 {
-        let ann = connect(&hub, "ann", OLD, Answers::at(&[])).await;
+        let ann = connect(&hub, "ann", OLD, RecordingHandler::with_roots(&[])).await;
         running.push(tokio::spawn(ann.call("a__t", json!({ "wait": true })).into_future()));
         heard.received("tools/call", number + 1).await;
     }
-    let bob = connect(&hub, "bob", OLD, Answers::at(&[])).await;
+    let bob = connect(&hub, "bob", OLD, RecordingHandler::with_roots(&[])).await;
     let waits = {
         let bob = bob.clone();
         tokio::spawn(async move { over(&bob).await })
@@ -133,44 +135,44 @@ async fn a_principal_gets_its_share_of_connections_although_another_uses_all_of_
     until(|| hub.status_of("a").unwrap().waiting == 1).await;
     // No call of ann is cut short: whichever of hers is over first makes room for him.
     let sent = &heard.of_connection(1, "tools/call")[0];
-    heard.answer_over(1, sent, said("done"));
+    heard.answer_over(1, sent, text_result("done"));
     assert_eq!(within(running.remove(1)).await.unwrap().unwrap().text(), "done");
     assert_eq!(within(waits).await.unwrap(), "3");
     assert_eq!([0, 1, 2].map(|number| heard.connection(number).is_closed()), [false, true, false]);
     for (number, call) in [0, 2].into_iter().zip(running) {
         let sent = &heard.of_connection(number, "tools/call")[0];
-        heard.answer_over(number, sent, said("done"));
+        heard.answer_over(number, sent, text_result("done"));
         assert_eq!(within(call).await.unwrap().unwrap().text(), "done");
     }
 }
 
 /// A server like those of file systems: it asks for roots at the start, takes the last that it heard for all that it may
 /// touch, and says in every call which those are.
-fn folders() -> (Script, Opener) {
+fn folders() -> (ScriptedServer, ChannelOpener) {
     let heard: Arc<Mutex<HashMap<usize, watch::Sender<Option<String>>>>> = Arc::default();
     script(move |peer, message| {
         let roots = heard.lock().unwrap().entry(peer.number).or_default().clone();
         match message["method"].as_str() {
             Some("notifications/initialized" | "notifications/roots/list_changed") => {
-                peer.say(json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
-                Says::Nothing
+                peer.send(json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
+                ScriptReply::Nothing
             }
             Some("tools/call") => {
                 let (peer, call) = (peer.clone(), message.clone());
                 tokio::spawn(async move {
                     let mut roots = roots.subscribe();
                     let known = roots.wait_for(Option::is_some).await.unwrap().clone();
-                    peer.answer(&call, said(&known.unwrap_or_default()));
+                    peer.answer(&call, text_result(&known.unwrap_or_default()));
                 });
-                Says::Nothing
+                ScriptReply::Nothing
             }
             None if message["id"] == "roots" => {
                 let listed = message["result"]["roots"].as_array().cloned().unwrap_or_default();
                 let uris: Vec<_> = listed.iter().filter_map(|root| root["uri"].as_str()).collect();
                 roots.send_replace(Some(uris.join(" ")));
-                Says::Nothing
+                ScriptReply::Nothing
             }
-            _ => Says::AsUsual,
+            _ => ScriptReply::AsUsual,
         }
     })
 }
@@ -178,9 +180,9 @@ fn folders() -> (Script, Opener) {
 #[tokio::test]
 async fn roots_of_one_caller_are_never_those_of_another() {
     for down in [OLD, NEW] {
-        let town = Town::default();
+        let town = TestServers::default();
         let (heard, opener) = folders();
-        town.script("a", opener, OLD);
+        town.add_script("a", opener, OLD);
         let hub = town.hub();
         within(hub.set_servers(vec![lazy("a")])).await;
         let mut clients = Vec::new();
@@ -191,7 +193,7 @@ async fn roots_of_one_caller_are_never_those_of_another() {
             ("ada", "file:///x"),
             ("bob", "file:///z"),
         ] {
-            let client = connect(&hub, who, down, Answers::at(&[root])).await;
+            let client = connect(&hub, who, down, RecordingHandler::with_roots(&[root])).await;
             assert_eq!(say(&client, "a__t").await, root, "{down}: {who}");
             clients.push((client, root));
         }
@@ -213,19 +215,20 @@ async fn roots_of_one_caller_are_never_those_of_another() {
 #[tokio::test]
 async fn a_caller_that_moves_is_served_where_it_works_now() {
     for down in [OLD, NEW] {
-        let town = Town::default();
+        let town = TestServers::default();
         let (_, opener) = folders();
-        town.script("a", opener, OLD);
+        town.add_script("a", opener, OLD);
         let hub = town.hub();
         within(hub.set_servers(vec![lazy("a")])).await;
-        let (moving, staying) = (Answers::at(&["file:///x"]), Answers::at(&["file:///x"]));
+        let (moving, staying) =
+            (RecordingHandler::with_roots(&["file:///x"]), RecordingHandler::with_roots(&["file:///x"]));
         let moves = connect(&hub, "ada", down, moving.clone()).await;
         let stays = connect(&hub, "ada", down, staying).await;
         assert_eq!(
             (say(&moves, "a__t").await, say(&stays, "a__t").await),
             ("file:///x".into(), "file:///x".into())
         );
-        moving.move_to(&["file:///y"]);
+        moving.set_roots(&["file:///y"]);
         // Without sessions a caller is asked each time; with one it has to say that it has moved.
         let _ = within(moves.roots_changed()).await;
         within(async { while say(&moves, "a__t").await != "file:///y" {} }).await;
@@ -237,15 +240,15 @@ async fn a_caller_that_moves_is_served_where_it_works_now() {
 #[tokio::test]
 async fn callers_of_different_places_who_come_at_one_time_are_never_told_of_each_others() {
     for down in [OLD, NEW] {
-        let town = Town::default();
+        let town = TestServers::default();
         let (heard, opener) = folders();
-        town.script("a", opener, OLD);
+        town.add_script("a", opener, OLD);
         let hub = town.hub();
         within(hub.set_servers(vec![lazy("a")])).await;
         let mut calls = Vec::new();
         for number in 0..8 {
             let root: &'static str = format!("file:///{number}").leak();
-            let client = connect(&hub, "ada", down, Answers::at(&[root])).await;
+            let client = connect(&hub, "ada", down, RecordingHandler::with_roots(&[root])).await;
             calls.push(tokio::spawn(async move {
                 let first = say(&client, "a__t").await;
                 // Before it is known that the server asks, it may be told of none, but never of another's.
@@ -262,13 +265,13 @@ async fn callers_of_different_places_who_come_at_one_time_are_never_told_of_each
 
 #[tokio::test]
 async fn a_server_that_asks_for_roots_while_nobody_calls_is_told_of_none_or_those_that_are_known() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (heard, opener) = numbered();
-    town.script("a", opener, OLD);
+    town.add_script("a", opener, OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     // It was connected for nobody, and so was not told that it may ask.
-    heard.say(&json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" }));
+    heard.send(&json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" }));
     until(|| heard.answer_to(&json!("early")).is_some()).await;
     let answer: Value = heard.answer_to(&json!("early")).unwrap();
     assert_eq!(answer["error"]["code"], -32601, "{answer}");

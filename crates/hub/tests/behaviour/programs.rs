@@ -9,11 +9,14 @@ use serde_json::{Value, json};
 use trunkline_client::Client;
 use trunkline_client::transport::Command;
 use trunkline_client::transport::process::{self, RunLimits};
-use trunkline_config::{ConfigFile, Program, Reach, ServerConfig, ServerName, Share, Start, Variables};
-use trunkline_hub::{Hub, HubLimits, HubOptions, State};
+use trunkline_config::{
+    ConfigFile, ConfigVariables, ConnectionSharing, LocalProgram, ServerConfig, ServerLocation, ServerName,
+    StartMode,
+};
+use trunkline_hub::{Hub, HubLimits, HubOptions, UpstreamHealth};
 use trunkline_server::{Context, Server, Tool, stdio};
 
-use crate::support::{NEW, OLD, plain, quick, say, tools, until, within};
+use crate::support::{NEW, OLD, plain_client, quick, say, tools, until, within};
 
 const MODE: &str = "TRUNKLINE_TEST_MODE";
 
@@ -80,12 +83,12 @@ fn serve_old() {
 }
 
 fn program(name: &str, mode: &str) -> ServerConfig {
-    let mut program = Program::new(std::env::current_exe().unwrap().to_str().unwrap());
+    let mut program = LocalProgram::new(std::env::current_exe().unwrap().to_str().unwrap());
     program.args = ["--exact", "programs::this_binary_is_a_server_if_it_is_told_so", "--nocapture"]
         .map(Into::into)
         .to_vec();
     program.env.insert(MODE.to_owned(), mode.into());
-    ServerConfig::new(ServerName::parse(name).unwrap(), Reach::Program(program))
+    ServerConfig::new(ServerName::parse(name).unwrap(), ServerLocation::Program(program))
 }
 
 fn hub_within(limits: HubLimits) -> Hub {
@@ -112,7 +115,7 @@ async fn a_program_that_is_killed_in_the_middle_of_a_call_ends_that_call_and_the
     for mode in ["modern", "legacy"] {
         let hub = hub_within(quick());
         within(hub.set_servers(vec![program("a", mode), program("other", mode)])).await;
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         let (first, other) = (pid(&client, "a__pid").await, pid(&client, "other__pid").await);
         let running = std::sync::Arc::new(tokio::sync::Notify::new());
         let (began, calling) = (running.clone(), client.clone());
@@ -121,7 +124,7 @@ async fn a_program_that_is_killed_in_the_middle_of_a_call_ends_that_call_and_the
         });
         within(running.notified()).await;
         kill(first).await;
-        let trunkline_client::Error::Refused(refused) = within(call).await.unwrap().unwrap_err() else {
+        let trunkline_client::Error::ErrorResponse(refused) = within(call).await.unwrap().unwrap_err() else {
             panic!()
         };
         assert!(refused.message.starts_with("upstream `a` was lost"), "{mode}: {}", refused.message);
@@ -141,7 +144,7 @@ async fn no_process_is_left_after_a_server_is_removed_disconnected_or_replaced_o
     let hub = hub_within(quick());
     let configs = ["removed", "disconnected", "replaced", "dropped"].map(|name| program(name, "legacy"));
     within(hub.set_servers(configs.to_vec())).await;
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     let mut pids = Vec::new();
     for config in &configs {
         pids.push(pid(&client, &format!("{}__pid", config.name)).await);
@@ -165,7 +168,7 @@ async fn a_program_that_nobody_uses_is_ended_and_started_again_for_the_next_call
     let mut config = program("a", "legacy");
     config.idle = Some(Duration::from_millis(1));
     within(hub.set_servers(vec![config])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let first = pid(&client, "a__pid").await;
     until(|| !is_alive(first)).await;
     assert_eq!(tools(&client).await, ["a__hang", "a__pid"]);
@@ -176,9 +179,9 @@ async fn a_program_that_nobody_uses_is_ended_and_started_again_for_the_next_call
 async fn a_program_for_one_call_each_ends_with_its_call() {
     let hub = hub_within(quick());
     let mut config = program("a", "legacy");
-    config.share = Share::Call;
+    config.sharing = ConnectionSharing::Call;
     within(hub.set_servers(vec![config])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let mut pids = Vec::new();
     for _ in 0..3 {
         pids.push(pid(&client, "a__pid").await);
@@ -191,19 +194,19 @@ async fn a_program_for_one_call_each_ends_with_its_call() {
 #[tokio::test]
 async fn a_program_that_cannot_be_started_says_why_with_its_own_last_words() {
     let later = Duration::from_secs(600);
-    let hub = hub_within(HubLimits { restart_after: later, restart_at_most: later, ..quick() });
+    let hub = hub_within(HubLimits { restart_delay: later, max_restart_delay: later, ..quick() });
     let nowhere = ServerConfig::new(
         ServerName::parse("nowhere").unwrap(),
-        Reach::Program(Program::new("trunkline-test-no-such-program")),
+        ServerLocation::Program(LocalProgram::new("trunkline-test-no-such-program")),
     );
     let mut broken = program("broken", "broken");
-    broken.start = Start::Eager;
+    broken.start = StartMode::Eager;
     within(hub.set_servers(vec![broken, nowhere, program("well", "legacy")])).await;
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     assert_eq!(tools(&client).await, ["well__hang", "well__pid"]);
     for (name, words) in [("broken", "the token is missing"), ("nowhere", "trunkline-test-no-such-program")] {
         let status = hub.status_of(name).unwrap();
-        assert_eq!(status.state, State::Failed, "{name}");
+        assert_eq!(status.state, UpstreamHealth::Failed, "{name}");
         let reason = status.reason.unwrap();
         assert!(reason.contains(words), "{name}: {reason}");
     }
@@ -214,12 +217,12 @@ async fn a_program_that_is_given_up_while_it_starts_leaves_no_process() {
     let hub = hub_within(quick());
     for _ in 0..5 {
         let mut config = program("mute", "mute");
-        config.start = Start::Eager;
+        config.start = StartMode::Eager;
         let starting = {
             let hub = hub.clone();
             tokio::spawn(async move { hub.set_servers(vec![config]).await })
         };
-        until(|| hub.status_of("mute").is_ok_and(|status| status.state == State::Connecting)).await;
+        until(|| hub.status_of("mute").is_ok_and(|status| status.state == UpstreamHealth::Connecting)).await;
         within(hub.set_servers(Vec::new())).await;
         assert_eq!(within(starting).await.unwrap().failed.len(), 1);
     }
@@ -239,11 +242,11 @@ async fn callers_learn_neither_what_variables_stand_for_nor_what_a_program_says_
     const FILE: &str = r#"{ "mcpServers": { "leaky": {
         "command": "sh", "args": ["-c", "echo said-by-the-program >&2; exit 3", "${TOKEN}"]
     } } }"#;
-    let variables = Variables::given([("TOKEN", "canary")]);
+    let variables = ConfigVariables::fixed([("TOKEN", "canary")]);
     let file = ConfigFile::parse("mcp.json", FILE, variables).unwrap();
     let hub = hub_within(quick());
     within(hub.set_servers(file.servers().unwrap())).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let refused = within(client.call("leaky__anything", json!({}))).await.unwrap_err().to_string();
     within(hub.connect("leaky")).await.unwrap_err();
     let status = hub.status_of("leaky").unwrap().reason.unwrap();

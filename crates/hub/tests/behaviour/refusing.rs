@@ -4,39 +4,43 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Call, Client, Error};
+use trunkline_client::{Client, ClientCall, Error};
 use trunkline_hub::Hub;
 
-use crate::support::{NEW, OLD, Says, Script, Town, eager, plain, script, until, within};
+use crate::support::{
+    NEW, OLD, ScriptReply, ScriptedServer, TestServers, eager, plain_client, script, until, within,
+};
 
 const BOTH: [Revision; 2] = [OLD, NEW];
 
 /// A hub in front of a server whose calls and reads are answered by a function.
 pub(crate) async fn hub(
     up: Revision,
-    says: impl Fn(&Value) -> Says + Send + Sync + 'static,
-) -> (Script, Town, Hub) {
-    let town = Town::default();
+    says: impl Fn(&Value) -> ScriptReply + Send + Sync + 'static,
+) -> (ScriptedServer, TestServers, Hub) {
+    let town = TestServers::default();
     let (heard, opener) = script(move |_, message| match message["method"].as_str() {
-        Some("resources/list") => Says::Result(json!({ "resources": [{ "uri": "x:y", "name": "y" }] })),
+        Some("resources/list") => {
+            ScriptReply::Result(json!({ "resources": [{ "uri": "x:y", "name": "y" }] }))
+        }
         Some("tools/call" | "resources/read") => says(message),
-        _ => Says::AsUsual,
+        _ => ScriptReply::AsUsual,
     });
-    town.script("a", opener, up);
+    town.add_script("a", opener, up);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     (heard, town, hub)
 }
 
-pub(crate) fn calls() -> [Call; 2] {
-    [Call::tool("a__t", json!({})), Call::read("x:y")]
+pub(crate) fn calls() -> [ClientCall; 2] {
+    [ClientCall::tool("a__t", json!({})), ClientCall::read("x:y")]
 }
 
 /// Returns what a call came to: the error, or the result under `result`.
-pub(crate) async fn outcome(client: &Client, call: Call) -> Value {
+pub(crate) async fn outcome(client: &Client, call: ClientCall) -> Value {
     match within(client.run(call)).await {
         Ok(result) => json!({ "result": result.decode::<Value>().unwrap() }),
-        Err(Error::Refused(refused)) => {
+        Err(Error::ErrorResponse(refused)) => {
             let data = refused.data.map(|data| data.decode::<Value>().unwrap());
             json!({ "code": refused.code, "message": refused.message, "data": data })
         }
@@ -65,9 +69,9 @@ async fn codes_of_a_server_pass_where_the_caller_knows_them() {
         ),
     ] {
         let error = json!({ "code": code, "message": "no", "data": data });
-        let (_heard, _town, hub) = hub(OLD, move |_| Says::Error(error.clone())).await;
+        let (_heard, _town, hub) = hub(OLD, move |_| ScriptReply::Error(error.clone())).await;
         for (down, expected) in [(OLD, &legacy), (NEW, &modern)] {
-            let client = plain(&hub, down).await;
+            let client = plain_client(&hub, down).await;
             for call in calls() {
                 let got = outcome(&client, call).await;
                 assert_eq!(got["message"], "no", "{code} to {down}");
@@ -85,9 +89,9 @@ async fn codes_of_a_server_pass_where_the_caller_knows_them() {
 async fn what_is_about_the_hop_to_a_server_is_never_said_as_if_it_were_about_ours() {
     for code in [-32020, -32022] {
         let (_heard, _town, hub) =
-            hub(NEW, move |_| Says::Error(json!({ "code": code, "message": "mismatch" }))).await;
+            hub(NEW, move |_| ScriptReply::Error(json!({ "code": code, "message": "mismatch" }))).await;
         for down in BOTH {
-            let client = plain(&hub, down).await;
+            let client = plain_client(&hub, down).await;
             for call in calls() {
                 let got = outcome(&client, call).await;
                 assert_eq!(
@@ -107,17 +111,17 @@ async fn a_resource_that_is_not_there_is_said_to_be_so_in_either_era() {
         (OLD, json!({ "code": -32602, "message": "gone", "data": { "uri": "x:y" } })),
         (NEW, json!({ "code": -32602, "message": "gone", "data": { "uri": "x:y" } })),
     ] {
-        let (_heard, _town, hub) = hub(up, move |_| Says::Error(error.clone())).await;
+        let (_heard, _town, hub) = hub(up, move |_| ScriptReply::Error(error.clone())).await;
         for (down, code) in [(OLD, -32002), (NEW, -32602)] {
-            let got = outcome(&plain(&hub, down).await, Call::read("x:y")).await;
+            let got = outcome(&plain_client(&hub, down).await, ClientCall::read("x:y")).await;
             let expected = json!({ "code": code, "message": "gone", "data": { "uri": "x:y" } });
             assert_eq!(got, expected, "{up} to {down}");
         }
     }
     // What is wrong with something else stays what it is.
     let error = json!({ "code": -32602, "message": "odd", "data": { "uri": "x:z" } });
-    let (_heard, _town, hub) = hub(NEW, move |_| Says::Error(error.clone())).await;
-    assert_eq!(outcome(&plain(&hub, OLD).await, Call::read("x:y")).await["code"], -32602);
+    let (_heard, _town, hub) = hub(NEW, move |_| ScriptReply::Error(error.clone())).await;
+    assert_eq!(outcome(&plain_client(&hub, OLD).await, ClientCall::read("x:y")).await["code"], -32602);
 }
 
 #[tokio::test]
@@ -125,16 +129,16 @@ async fn a_capability_that_the_caller_lacks_is_named() {
     let required = json!({ "elicitation": { "url": {} } });
     let error =
         json!({ "code": -32021, "message": "needs a page", "data": { "requiredCapabilities": required } });
-    let (_heard, _town, hub) = hub(NEW, move |_| Says::Error(error.clone())).await;
+    let (_heard, _town, hub) = hub(NEW, move |_| ScriptReply::Error(error.clone())).await;
     for call in calls() {
-        let got = outcome(&plain(&hub, NEW).await, call).await;
+        let got = outcome(&plain_client(&hub, NEW).await, call).await;
         assert_eq!(
             (&got["code"], &got["data"]["requiredCapabilities"]),
             (&json!(-32021), &required),
             "{got}"
         );
     }
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     let [call, read] = calls();
     let got = outcome(&client, call).await;
     let text = got["result"]["content"][0]["text"].as_str().unwrap();
@@ -161,9 +165,9 @@ async fn results_that_make_no_sense_are_the_servers_fault_and_nobody_elses() {
                 continue;
             }
             let nonsense = result.clone();
-            let (_heard, _town, hub) = hub(up, move |_| Says::Result(nonsense.clone())).await;
+            let (_heard, _town, hub) = hub(up, move |_| ScriptReply::Result(nonsense.clone())).await;
             for down in BOTH {
-                let client = plain(&hub, down).await;
+                let client = plain_client(&hub, down).await;
                 for call in calls() {
                     let got = outcome(&client, call).await;
                     let expected = (&json!(-32603), &json!("upstream_protocol"));
@@ -177,29 +181,29 @@ async fn results_that_make_no_sense_are_the_servers_fault_and_nobody_elses() {
 #[tokio::test]
 async fn a_server_that_takes_too_long_is_told_to_stop_and_its_caller_why() {
     for up in BOTH {
-        let (heard, town, hub) = hub(up, |_| Says::Nothing).await;
+        let (heard, town, hub) = hub(up, |_| ScriptReply::Nothing).await;
         let mut config = eager("a");
         config.timeout = Some(Duration::from_millis(50));
         within(hub.set_servers(vec![config])).await;
         for down in BOTH {
             let before = heard.of("notifications/cancelled").len();
-            let got = outcome(&plain(&hub, down).await, Call::tool("a__t", json!({}))).await;
+            let got = outcome(&plain_client(&hub, down).await, ClientCall::tool("a__t", json!({}))).await;
             assert_eq!((&got["code"], &got["data"]["reason"]), (&json!(-32603), &json!("timeout")), "{got}");
             let cancelled = heard.received("notifications/cancelled", before + 1).await;
             let call = heard.of("tools/call").pop().unwrap();
             assert_eq!(cancelled.last().unwrap()["params"]["requestId"], call["id"]);
         }
-        assert_eq!(town.visits("a"), 1, "nothing else is wrong with it");
+        assert_eq!(town.connection_count("a"), 1, "nothing else is wrong with it");
     }
 }
 
 #[tokio::test]
 async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
     for up in BOTH {
-        let (heard, _town, hub) = hub(up, |_| Says::Nothing).await;
+        let (heard, _town, hub) = hub(up, |_| ScriptReply::Nothing).await;
         for (at, down) in BOTH.into_iter().enumerate() {
-            let client = plain(&hub, down).await;
-            let call = tokio::spawn(async move { client.run(Call::tool("a__t", json!({}))).await });
+            let client = plain_client(&hub, down).await;
+            let call = tokio::spawn(async move { client.run(ClientCall::tool("a__t", json!({}))).await });
             let sent = heard.received("tools/call", at + 1).await;
             call.abort();
             let cancelled = heard.received("notifications/cancelled", at + 1).await;
@@ -212,9 +216,9 @@ async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
 #[tokio::test]
 async fn a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the_server() {
     for up in BOTH {
-        let (heard, _town, hub) = hub(up, |_| Says::AsUsual).await;
+        let (heard, _town, hub) = hub(up, |_| ScriptReply::AsUsual).await;
         for down in BOTH {
-            let client = plain(&hub, down).await;
+            let client = plain_client(&hub, down).await;
             for (method, params) in [
                 ("tools/call", json!({ "name": "a__t", "Name": "denied" })),
                 ("tools/call", json!({ "name": "a__t", "arguments": {}, "argumentſ": { "x": 1 } })),
@@ -227,7 +231,7 @@ async fn a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the
                             "argument": { "name": "n", "value": "" } }),
                 ),
             ] {
-                let got = outcome(&client, Call::other(method, params.clone())).await;
+                let got = outcome(&client, ClientCall::other(method, params.clone())).await;
                 assert_eq!(got["code"], -32600, "{params}: {got}");
                 assert!(got["message"].as_str().unwrap().contains("only in case"), "{params}: {got}");
             }
@@ -236,9 +240,9 @@ async fn a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the
             }
         }
         // Unknown members and everything in the arguments pass as they came.
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         let params = json!({ "name": "a__t", "arguments": { "name": 1, "Name": 2 }, "Naming": 3 });
-        outcome(&client, Call::other("tools/call", params)).await;
+        outcome(&client, ClientCall::other("tools/call", params)).await;
         let [call] = &heard.of("tools/call")[..] else { panic!() };
         assert_eq!(call["params"]["arguments"], json!({ "name": 1, "Name": 2 }));
         assert_eq!((&call["params"]["name"], &call["params"]["Naming"]), (&json!("t"), &json!(3)));

@@ -5,30 +5,30 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use trunkline_client::{Change, Watch};
-use trunkline_config::Pattern;
-use trunkline_hub::{Hub, HubLimits, State, Switch};
+use trunkline_client::{ChangeEvent, ChangeFilter};
+use trunkline_config::NamePattern;
+use trunkline_hub::{Hub, HubLimits, ServerSwitch, UpstreamHealth};
 
 use crate::support::{
-    NEW, OLD, Says, Script, Town, eager, gated, lazy, moved, names, parrot, parrots, plain, quick, say,
-    script, tools, until, within,
+    NEW, OLD, ScriptReply, ScriptedServer, TestServers, eager, echo_server, echo_tool, gated, lazy, moved,
+    names, plain_client, quick, say, script, tools, until, within,
 };
 
 #[tokio::test]
 async fn the_difference_is_applied_and_the_rest_stays_connected() {
-    let town = Town::default();
+    let town = TestServers::default();
     for name in ["same", "changes", "goes", "comes", "other-rules"] {
-        town.settle(name, &parrots(&["t"]), OLD);
+        town.add_server(name, &echo_server(&["t"]), OLD);
     }
     let hub = town.hub();
     let first = within(hub.set_servers(["same", "changes", "goes", "other-rules"].map(eager).to_vec())).await;
     assert_eq!(names(&first.added), ["same", "changes", "goes", "other-rules"]);
     assert!(first.failed.is_empty(), "{first:?}");
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     assert_eq!(tools(&client).await, ["changes__t", "goes__t", "other-rules__t", "same__t"]);
 
     let mut other_rules = eager("other-rules");
-    other_rules.tools.deny.push(Pattern::new("t"));
+    other_rules.tools.deny.push(NamePattern::new("t"));
     let configs = vec![eager("comes"), moved(eager("changes")), eager("same"), other_rules];
     let second = within(hub.set_servers(configs)).await;
     assert_eq!(names(&second.added), ["comes"]);
@@ -38,7 +38,7 @@ async fn the_difference_is_applied_and_the_rest_stays_connected() {
     assert!(second.failed.is_empty(), "{second:?}");
     assert_eq!(tools(&client).await, ["changes__t", "comes__t", "same__t"]);
     for (name, visits) in [("same", 1), ("changes", 2), ("goes", 1), ("comes", 1), ("other-rules", 1)] {
-        assert_eq!(town.visits(name), visits, "{name}");
+        assert_eq!(town.connection_count(name), visits, "{name}");
     }
     let order: Vec<_> = hub.status().into_iter().map(|status| status.name.to_string()).collect();
     assert_eq!(order, ["comes", "changes", "same", "other-rules"]);
@@ -46,22 +46,22 @@ async fn the_difference_is_applied_and_the_rest_stays_connected() {
 
 #[tokio::test]
 async fn a_server_that_fails_hurts_no_other_and_says_why() {
-    let town = Town::default();
-    town.settle("well", &parrots(&["t"]), NEW);
-    town.abandon("dead", "`npx` was not found in PATH");
-    let hub = town.hub_within(HubLimits { restart_after: Duration::from_millis(500), ..quick() });
+    let town = TestServers::default();
+    town.add_server("well", &echo_server(&["t"]), NEW);
+    town.set_unreachable("dead", "`npx` was not found in PATH");
+    let hub = town.hub_within(HubLimits { restart_delay: Duration::from_millis(500), ..quick() });
     let applied = within(hub.set_servers(vec![eager("dead"), eager("well")])).await;
     let [(name, reason)] = &applied.failed[..] else { panic!("{applied:?}") };
     assert_eq!((name.as_str(), reason.contains("not found in PATH")), ("dead", true), "{reason}");
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     assert_eq!(tools(&client).await, ["well__t"]);
     let dead = hub.status_of("dead").unwrap();
-    assert!(matches!(dead.state, State::Failed | State::Connecting), "{:?}", dead.state);
+    assert!(matches!(dead.state, UpstreamHealth::Failed | UpstreamHealth::Connecting), "{:?}", dead.state);
     assert!(dead.reason.unwrap().contains("not found in PATH"));
-    assert_eq!(hub.status_of("well").unwrap().state, State::Ready);
+    assert_eq!(hub.status_of("well").unwrap().state, UpstreamHealth::Ready);
 
     // It is tried again by itself, and is there once it is well.
-    town.settle("dead", &parrots(&["u"]), OLD);
+    town.add_server("dead", &echo_server(&["u"]), OLD);
     until(|| hub.status_of("dead").unwrap().tools == 1).await;
     assert_eq!(tools(&client).await, ["dead__u", "well__t"]);
     assert_eq!(hub.status_of("dead").unwrap().reason, None);
@@ -69,57 +69,59 @@ async fn a_server_that_fails_hurts_no_other_and_says_why() {
 
 #[tokio::test]
 async fn a_slow_server_is_left_out_of_the_first_list_and_told_of_when_it_comes() {
-    let town = Town::default();
-    town.settle("quick", &parrots(&["t"]), NEW);
-    town.settle("slow", &parrots(&["t"]), OLD);
-    town.shut("slow");
-    let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_millis(500), ..quick() });
+    let town = TestServers::default();
+    town.add_server("quick", &echo_server(&["t"]), NEW);
+    town.add_server("slow", &echo_server(&["t"]), OLD);
+    town.block_connections("slow");
+    let hub = town.hub_within(HubLimits { first_list_timeout: Duration::from_millis(500), ..quick() });
     within(hub.set_servers(vec![lazy("quick"), lazy("slow")])).await;
-    assert_eq!((town.visits("quick"), town.visits("slow")), (0, 0), "nobody has asked");
-    let client = plain(&hub, NEW).await;
-    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    assert_eq!((town.connection_count("quick"), town.connection_count("slow")), (0, 0), "nobody has asked");
+    let client = plain_client(&hub, NEW).await;
+    let mut changes = client.subscribe(ChangeFilter::all_lists()).await.unwrap();
     assert_eq!(tools(&client).await, ["quick__t"]);
     assert_eq!(tools(&client).await, ["quick__t"]);
-    town.open("slow");
-    while within(changes.next()).await != Some(Change::Tools) || hub.status_of("slow").unwrap().tools == 0 {}
+    town.allow_connections("slow");
+    while within(changes.next()).await != Some(ChangeEvent::Tools)
+        || hub.status_of("slow").unwrap().tools == 0
+    {}
     assert_eq!(tools(&client).await, ["quick__t", "slow__t"]);
 }
 
 #[tokio::test]
 async fn a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_nor_the_end_waiting() {
-    let town = Town::default();
+    let town = TestServers::default();
     for name in ["well", "slow", "comes"] {
-        town.settle(name, &parrots(&["t"]), OLD);
+        town.add_server(name, &echo_server(&["t"]), OLD);
     }
-    town.shut("slow");
+    town.block_connections("slow");
     let hub = town.hub();
     let first = {
         let hub = hub.clone();
         tokio::spawn(async move { hub.set_servers(vec![eager("well"), eager("slow")]).await })
     };
-    until(|| town.visits("slow") == 1).await;
+    until(|| town.connection_count("slow") == 1).await;
     let second = within(hub.set_servers(vec![eager("well"), eager("comes")])).await;
     assert_eq!((names(&second.added), names(&second.removed)), (vec!["comes"], vec!["slow"]));
     let first = within(first).await.unwrap();
     let [(name, reason)] = &first.failed[..] else { panic!("{first:?}") };
     assert_eq!((name.as_str(), reason.as_str()), ("slow", "it is not configured any more"));
-    assert_eq!(tools(&plain(&hub, NEW).await).await, ["comes__t", "well__t"]);
+    assert_eq!(tools(&plain_client(&hub, NEW).await).await, ["comes__t", "well__t"]);
     within(hub.shutdown()).await;
     assert!(hub.status().is_empty());
 }
 
 #[tokio::test]
 async fn a_tool_of_a_server_that_was_never_listed_is_found_nevertheless() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![lazy("a")])).await;
-    assert_eq!(say(&plain(&hub, NEW).await, "a__t").await, "t");
+    assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t");
 }
 
 /// Looks at the list and calls a tool, over and over until it is told to stop.
 async fn look_on(hub: Hub, stop: Arc<AtomicBool>) -> usize {
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let mut looks = 0;
     while !stop.load(Ordering::SeqCst) {
         let listed = tools(&client).await;
@@ -132,11 +134,11 @@ async fn look_on(hub: Hub, stop: Arc<AtomicBool>) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn hundreds_of_configurations_leave_no_moment_without_a_server_that_stays() {
-    let town = Town::default();
+    let town = TestServers::default();
     for name in ["stable", "a", "b", "c"] {
-        town.settle(name, &parrots(&["t"]), if name == "b" { NEW } else { OLD });
+        town.add_server(name, &echo_server(&["t"]), if name == "b" { NEW } else { OLD });
     }
-    town.abandon("dead", "gone");
+    town.set_unreachable("dead", "gone");
     let hub = town.hub();
     within(hub.set_servers(vec![eager("stable")])).await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -161,13 +163,13 @@ async fn hundreds_of_configurations_leave_no_moment_without_a_server_that_stays(
         assert!(within(looks).await.unwrap() > 0);
     }
     // Each of the three looks as another caller of the same principal, so that one connection served all.
-    assert_eq!((town.visits("stable"), hub.status_of("stable").unwrap().starts), (1, 1));
+    assert_eq!((town.connection_count("stable"), hub.status_of("stable").unwrap().starts), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_tools() {
-    let town = Town::default();
-    let server = town.settle("stable", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    let server = town.add_server("stable", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("stable")])).await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -175,7 +177,7 @@ async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_t
     for round in 0..50 {
         within(hub.set_servers(vec![moved(eager("stable"))])).await;
         if round % 2 == 0 {
-            server.add(parrot("u")).unwrap();
+            server.add(echo_tool("u")).unwrap();
         } else {
             server.remove_tool("u");
         }
@@ -188,33 +190,33 @@ async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_t
 
 #[tokio::test]
 async fn a_server_that_is_replaced_by_one_that_never_comes_up_loses_its_tools() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
-    town.abandon("a", "moved away");
+    town.set_unreachable("a", "moved away");
     let applied = within(hub.set_servers(vec![moved(eager("a"))])).await;
     assert_eq!(applied.failed.len(), 1);
-    assert!(tools(&plain(&hub, NEW).await).await.is_empty());
+    assert!(tools(&plain_client(&hub, NEW).await).await.is_empty());
 }
 
 #[tokio::test]
 async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, gate) = gated();
     for (name, revision) in [("old", OLD), ("new", NEW)] {
-        town.settle(name, &server, revision);
+        town.add_server(name, &server, revision);
     }
-    let hub = town.hub_within(HubLimits { drain_within: Duration::from_secs(60), ..quick() });
+    let hub = town.hub_within(HubLimits { drain_timeout: Duration::from_secs(60), ..quick() });
     within(hub.set_servers(vec![eager("old"), eager("new")])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let calls = ["old__wait", "new__wait"].map(|tool| {
         let client = client.clone();
         tokio::spawn(async move { say(&client, tool).await })
     });
     gate.waiting(2).await;
     let removing = tokio::spawn(async move { hub.set_servers(Vec::new()).await });
-    until(|| town.visits("old") == 1).await;
+    until(|| town.connection_count("old") == 1).await;
     gate.open();
     for call in calls {
         assert_eq!(within(call).await.unwrap(), "waited");
@@ -224,25 +226,25 @@ async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
 
 #[tokio::test]
 async fn whoever_watches_is_told_of_what_changed_and_of_nothing_else() {
-    let town = Town::default();
+    let town = TestServers::default();
     for name in ["a", "b", "c"] {
-        town.settle(name, &parrots(&["t"]), NEW);
+        town.add_server(name, &echo_server(&["t"]), NEW);
     }
     let hub = town.hub();
-    let client = plain(&hub, NEW).await;
-    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    let client = plain_client(&hub, NEW).await;
+    let mut changes = client.subscribe(ChangeFilter::all_lists()).await.unwrap();
     within(hub.set_servers(["a", "b", "c"].map(eager).to_vec())).await;
-    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
     until_listed(&client, &["a__t", "b__t", "c__t"]).await;
     drop(changes);
-    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    let mut changes = client.subscribe(ChangeFilter::all_lists()).await.unwrap();
     // Nothing of this changes what is listed; the last one does, and is the only one that is told.
     within(hub.set_servers(["c", "b", "a"].map(eager).to_vec())).await;
     within(hub.reconnect("a")).await.unwrap();
-    until(|| hub.status_of("a").unwrap().state == State::Ready).await;
+    until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Ready).await;
     assert_eq!(changes.next().now_or_never(), None, "nothing changed, and nothing is told");
     within(hub.set_servers(Vec::new())).await;
-    assert_eq!(within(changes.next()).await, Some(Change::Tools));
+    assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools));
 }
 
 async fn until_listed(client: &trunkline_client::Client, expected: &[&str]) {
@@ -253,9 +255,9 @@ async fn until_listed(client: &trunkline_client::Client, expected: &[&str]) {
 
 #[tokio::test]
 async fn required_servers_that_are_not_there_are_named() {
-    let town = Town::default();
-    town.settle("there", &parrots(&["t"]), NEW);
-    town.abandon("not-there", "gone fishing");
+    let town = TestServers::default();
+    town.add_server("there", &echo_server(&["t"]), NEW);
+    town.set_unreachable("not-there", "gone fishing");
     let hub = town.hub();
     let required = |name| {
         let mut config = lazy(name);
@@ -270,25 +272,25 @@ async fn required_servers_that_are_not_there_are_named() {
 
 #[tokio::test]
 async fn a_program_is_started_when_the_one_that_it_replaces_is_gone_and_its_tools_stay_meanwhile() {
-    let town = Town::default();
-    let (itself, seen) = (Arc::new(OnceLock::<Script>::new()), Arc::new(Mutex::new(Vec::new())));
+    let town = TestServers::default();
+    let (itself, seen) = (Arc::new(OnceLock::<ScriptedServer>::new()), Arc::new(Mutex::new(Vec::new())));
     let (program, opener) = script({
         let (itself, seen) = (itself.clone(), seen.clone());
         move |peer, message| match message["method"].as_str() {
             Some("initialize") => {
-                seen.lock().unwrap().push(itself.get().map_or(0, Script::open));
-                Says::AsUsual
+                seen.lock().unwrap().push(itself.get().map_or(0, ScriptedServer::open));
+                ScriptReply::AsUsual
             }
             // The first one has something to do until it is told to stop.
-            Some("tools/call") if peer.number == 0 => Says::Nothing,
-            _ => Says::AsUsual,
+            Some("tools/call") if peer.number == 0 => ScriptReply::Nothing,
+            _ => ScriptReply::AsUsual,
         }
     });
     assert!(itself.set(program.clone()).is_ok());
-    town.script("a", opener, OLD);
-    let hub = town.hub_within(HubLimits { drain_within: Duration::from_millis(300), ..quick() });
+    town.add_script("a", opener, OLD);
+    let hub = town.hub_within(HubLimits { drain_timeout: Duration::from_millis(300), ..quick() });
     within(hub.set_servers(vec![eager("a")])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let call = tokio::spawn({
         let client = client.clone();
         async move { say(&client, "a__t").await }
@@ -309,40 +311,40 @@ async fn a_program_is_started_when_the_one_that_it_replaces_is_gone_and_its_tool
 
 #[tokio::test]
 async fn a_slow_newcomer_keeps_nobody_waiting_who_was_given_a_list_before() {
-    let town = Town::default();
+    let town = TestServers::default();
     for name in ["a", "new", "off"] {
-        town.settle(name, &parrots(&["t"]), OLD);
+        town.add_server(name, &echo_server(&["t"]), OLD);
     }
-    let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_secs(600), ..quick() });
+    let hub = town.hub_within(HubLimits { first_list_timeout: Duration::from_secs(600), ..quick() });
     let mut off = lazy("off");
     off.enabled = false;
     within(hub.set_servers(vec![lazy("a"), off.clone()])).await;
-    let client = plain(&hub, NEW).await;
-    let mut changes = client.subscribe(Watch::lists()).await.unwrap();
+    let client = plain_client(&hub, NEW).await;
+    let mut changes = client.subscribe(ChangeFilter::all_lists()).await.unwrap();
     assert_eq!(tools(&client).await, ["a__t"]);
-    town.shut("new");
-    town.shut("off");
+    town.block_connections("new");
+    town.block_connections("off");
     let adding = tokio::spawn({
         let (hub, configs) = (hub.clone(), vec![lazy("a"), lazy("new"), off]);
         async move { hub.set_servers(configs).await }
     });
-    until(|| town.visits("new") == 1).await;
-    hub.toggle("off", Switch::On).unwrap();
-    until(|| town.visits("off") == 1).await;
+    until(|| town.connection_count("new") == 1).await;
+    hub.toggle("off", ServerSwitch::On).unwrap();
+    until(|| town.connection_count("off") == 1).await;
     assert_eq!(tools(&client).await, ["a__t"]);
-    town.open("new");
-    town.open("off");
+    town.allow_connections("new");
+    town.allow_connections("off");
     within(adding).await.unwrap();
     let are_there = || ["new", "off"].iter().all(|name| hub.status_of(name).unwrap().tools == 1);
-    while within(changes.next()).await != Some(Change::Tools) || !are_there() {}
+    while within(changes.next()).await != Some(ChangeEvent::Tools) || !are_there() {}
     assert_eq!(tools(&client).await, ["a__t", "new__t", "off__t"]);
 }
 
 #[tokio::test]
 async fn other_times_count_for_connections_that_there_are() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, gate) = gated();
-    town.settle("a", &server, OLD);
+    town.add_server("a", &server, OLD);
     let hub = town.hub();
     let with = |timeout: Option<u64>, idle: Duration| {
         let mut config = lazy("a");
@@ -351,7 +353,7 @@ async fn other_times_count_for_connections_that_there_are() {
     };
     let long = Duration::from_secs(3600);
     within(hub.set_servers(with(Some(20), long))).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let late = say(&client, "a__wait").await;
     assert!(late.contains("no answer within"), "{late}");
 
@@ -362,7 +364,7 @@ async fn other_times_count_for_connections_that_there_are() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     gate.open();
     assert_eq!(within(call).await.unwrap(), "waited");
-    assert_eq!((town.visits("a"), hub.status_of("a").unwrap().connections), (1, 1));
+    assert_eq!((town.connection_count("a"), hub.status_of("a").unwrap().connections), (1, 1));
 
     within(hub.set_servers(with(None, Duration::from_millis(1)))).await;
     until(|| hub.status_of("a").unwrap().connections == 0).await;

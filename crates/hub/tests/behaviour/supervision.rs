@@ -5,67 +5,67 @@ use std::time::Duration;
 use serde_json::json;
 use trunkline_client::Client;
 use trunkline_client::protocol::model::ClientCapabilities;
-use trunkline_config::{ServerConfig, Share, Start};
-use trunkline_hub::{HubLimits, State};
+use trunkline_config::{ConnectionSharing, ServerConfig, StartMode};
+use trunkline_hub::{HubLimits, UpstreamHealth};
 use trunkline_server::{Context, Json, Server, Tool};
 
 use crate::support::{
-    Answers, NEW, OLD, Town, client, eager, front, gated, lazy, parrot, parrots, plain, quick, say, somebody,
-    tools, until, within,
+    NEW, OLD, RecordingHandler, TestServers, client, eager, echo_server, echo_tool, gated, lazy,
+    named_principal, plain_client, quick, say, serve_hub, tools, until, within,
 };
 
-fn shared(name: &str, share: Share) -> ServerConfig {
+fn shared(name: &str, share: ConnectionSharing) -> ServerConfig {
     let mut config = lazy(name);
-    config.share = share;
+    config.sharing = share;
     config
 }
 
 #[tokio::test]
 async fn a_lazy_server_starts_when_it_is_needed_and_an_eager_one_at_once() {
-    let town = Town::default();
-    town.settle("lazy", &parrots(&["t"]), OLD);
-    town.settle("eager", &parrots(&["t"]), NEW);
+    let town = TestServers::default();
+    town.add_server("lazy", &echo_server(&["t"]), OLD);
+    town.add_server("eager", &echo_server(&["t"]), NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![lazy("lazy"), eager("eager")])).await;
-    assert_eq!((town.visits("lazy"), town.visits("eager")), (0, 1));
-    assert_eq!(hub.status_of("lazy").unwrap().state, State::Pending);
-    assert_eq!(tools(&plain(&hub, OLD).await).await, ["eager__t", "lazy__t"]);
-    assert_eq!((town.visits("lazy"), town.visits("eager")), (1, 1));
+    assert_eq!((town.connection_count("lazy"), town.connection_count("eager")), (0, 1));
+    assert_eq!(hub.status_of("lazy").unwrap().state, UpstreamHealth::Pending);
+    assert_eq!(tools(&plain_client(&hub, OLD).await).await, ["eager__t", "lazy__t"]);
+    assert_eq!((town.connection_count("lazy"), town.connection_count("eager")), (1, 1));
 }
 
 #[tokio::test]
 async fn a_server_that_nobody_uses_is_stopped_keeps_its_catalogue_and_starts_again() {
-    for start in [Start::Lazy, Start::Eager] {
-        let town = Town::default();
-        let server = town.settle("a", &parrots(&["t"]), OLD);
+    for start in [StartMode::Lazy, StartMode::Eager] {
+        let town = TestServers::default();
+        let server = town.add_server("a", &echo_server(&["t"]), OLD);
         let hub = town.hub();
         let mut config = lazy("a");
         (config.start, config.idle) = (start, Some(Duration::from_millis(1)));
         within(hub.set_servers(vec![config])).await;
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         assert_eq!(tools(&client).await, ["a__t"]);
         until(|| hub.status_of("a").unwrap().connections == 0).await;
-        assert_eq!(hub.status_of("a").unwrap().state, State::Pending);
-        let before = town.visits("a");
+        assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Pending);
+        let before = town.connection_count("a");
         assert_eq!(tools(&client).await, ["a__t"]);
-        assert_eq!(town.visits("a"), before, "{start:?}: what it offers is known without it");
-        server.add(parrot("u")).unwrap();
+        assert_eq!(town.connection_count("a"), before, "{start:?}: what it offers is known without it");
+        server.add(echo_tool("u")).unwrap();
         assert_eq!(say(&client, "a__t").await, "t");
-        assert_eq!(town.visits("a"), before + 1, "{start:?}");
+        assert_eq!(town.connection_count("a"), before + 1, "{start:?}");
         until(|| hub.status_of("a").unwrap().tools == 2).await;
     }
 }
 
 #[tokio::test]
 async fn a_server_is_not_stopped_under_a_call() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, gate) = gated();
-    town.settle("a", &server, OLD);
+    town.add_server("a", &server, OLD);
     let hub = town.hub();
     let mut config = eager("a");
     config.idle = Some(Duration::from_millis(1));
     within(hub.set_servers(vec![config])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let call = tokio::spawn(async move { say(&client, "a__wait").await });
     gate.waiting(1).await;
     let status = hub.status_of("a").unwrap();
@@ -84,9 +84,9 @@ fn curious() -> Server {
 }
 
 async fn asked_as(hub: &trunkline_hub::Hub, who: &str, can: ClientCapabilities) -> Client {
-    let answers = Answers::at(&[]).declaring(can);
+    let answers = RecordingHandler::with_roots(&[]).declaring(can);
     let builder = Client::builder().pin(OLD).input(answers);
-    client(&front(hub), builder, somebody(who)).await
+    client(&serve_hub(hub), builder, named_principal(who)).await
 }
 
 #[tokio::test]
@@ -94,15 +94,15 @@ async fn a_server_is_shared_as_its_configuration_says() {
     let form = || ClientCapabilities::default().with_form();
     // How many connections five callers need: three of one principal, one of another, and one who can be asked.
     for (share, up, connections) in [
-        (Share::All, OLD, 1),
-        (Share::All, NEW, 1),
-        (Share::Principal, OLD, 3),
-        (Share::Principal, NEW, 1),
-        (Share::Session, OLD, 5),
-        (Share::Session, NEW, 5),
+        (ConnectionSharing::All, OLD, 1),
+        (ConnectionSharing::All, NEW, 1),
+        (ConnectionSharing::Principal, OLD, 3),
+        (ConnectionSharing::Principal, NEW, 1),
+        (ConnectionSharing::Session, OLD, 5),
+        (ConnectionSharing::Session, NEW, 5),
     ] {
-        let town = Town::default();
-        town.settle("a", &curious(), up);
+        let town = TestServers::default();
+        town.add_server("a", &curious(), up);
         let hub = town.hub();
         within(hub.set_servers(vec![shared("a", share)])).await;
         let plain = ClientCapabilities::default;
@@ -113,7 +113,7 @@ async fn a_server_is_shared_as_its_configuration_says() {
             let client = asked_as(&hub, who, can.clone()).await;
             let said = say(&client, "a__can").await;
             // Whoever shares with everybody is asked nothing, since nobody could tell whom a question is for.
-            let expected = can.form() && (share != Share::All || up == NEW);
+            let expected = can.form() && (share != ConnectionSharing::All || up == NEW);
             assert_eq!(said, json!([expected, false, false]).to_string(), "{share:?} {up}");
             clients.push(client);
         }
@@ -125,14 +125,14 @@ async fn a_server_is_shared_as_its_configuration_says() {
 #[tokio::test]
 async fn a_server_for_one_call_each_is_there_for_that_call_alone() {
     for up in [OLD, NEW] {
-        let town = Town::default();
+        let town = TestServers::default();
         let (server, gate) = gated();
-        town.settle("a", &server.with(parrot("t")), up);
+        town.add_server("a", &server.with(echo_tool("t")), up);
         let hub = town.hub();
-        within(hub.set_servers(vec![shared("a", Share::Call)])).await;
-        let client = plain(&hub, OLD).await;
+        within(hub.set_servers(vec![shared("a", ConnectionSharing::Call)])).await;
+        let client = plain_client(&hub, OLD).await;
         assert_eq!(tools(&client).await, ["a__t", "a__wait"]);
-        let before = town.visits("a");
+        let before = town.connection_count("a");
         let calls: Vec<_> = (0..3)
             .map(|_| {
                 let client = client.clone();
@@ -140,7 +140,7 @@ async fn a_server_for_one_call_each_is_there_for_that_call_alone() {
             })
             .collect();
         gate.waiting(3).await;
-        assert_eq!(town.visits("a"), before + 3, "{up}");
+        assert_eq!(town.connection_count("a"), before + 3, "{up}");
         gate.open();
         for call in calls {
             assert_eq!(within(call).await.unwrap(), "waited");
@@ -148,18 +148,18 @@ async fn a_server_for_one_call_each_is_there_for_that_call_alone() {
         for _ in 0..3 {
             assert_eq!(say(&client, "a__t").await, "t");
         }
-        assert_eq!(town.visits("a"), before + 6, "{up}");
+        assert_eq!(town.connection_count("a"), before + 6, "{up}");
         until(|| hub.status_of("a").unwrap().connections <= 1).await;
     }
 }
 
 #[tokio::test]
 async fn connections_of_one_server_are_bounded_and_the_one_that_was_unused_for_longest_goes() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, gate) = gated();
-    town.settle("a", &server.with(parrot("t")), OLD);
-    let wait_for_restart = Duration::from_millis(500);
-    let hub = town.hub_within(HubLimits { connections_per_server: 2, wait_for_restart, ..quick() });
+    town.add_server("a", &server.with(echo_tool("t")), OLD);
+    let connection_wait_timeout = Duration::from_millis(500);
+    let hub = town.hub_within(HubLimits { connections_per_server: 2, connection_wait_timeout, ..quick() });
     within(hub.set_servers(vec![lazy("a")])).await;
     for who in ["a", "b", "c", "d"] {
         let client = asked_as(&hub, who, ClientCapabilities::default()).await;

@@ -1,76 +1,80 @@
 //! Servers that are switched off and on.
 
-use trunkline_client::{Change, Watch};
-use trunkline_config::Pattern;
-use trunkline_hub::{ManageError, State, Switch, Toggled};
+use trunkline_client::{ChangeEvent, ChangeFilter};
+use trunkline_config::NamePattern;
+use trunkline_hub::{ManageError, ServerSwitch, ToggleOutcome, UpstreamHealth};
 
 use futures_util::StreamExt as _;
 
 use crate::support::{
-    NEW, OLD, Town, eager, gated, lazy, moved, names, parrot, parrots, plain, say, tools, until, within,
+    NEW, OLD, TestServers, eager, echo_server, echo_tool, gated, lazy, moved, names, plain_client, say,
+    tools, until, within,
 };
 
 #[tokio::test]
 async fn tools_go_and_come_back_over_the_same_connection() {
     for revision in [OLD, NEW] {
-        let town = Town::default();
-        let server = town.settle("a", &parrots(&["t"]), revision);
+        let town = TestServers::default();
+        let server = town.add_server("a", &echo_server(&["t"]), revision);
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a")])).await;
-        let client = plain(&hub, NEW).await;
+        let client = plain_client(&hub, NEW).await;
         assert_eq!(tools(&client).await, ["a__t"]);
-        assert_eq!(hub.toggle("a", Switch::On), Ok(Toggled::AsItWas));
-        assert_eq!(hub.toggle("a", Switch::Off), Ok(Toggled::Changed));
-        assert_eq!(hub.toggle("a", Switch::Off), Ok(Toggled::AsItWas));
-        assert_eq!(hub.toggle("nobody", Switch::Off), Err(ManageError::NoSuchServer("nobody".to_owned())));
+        assert_eq!(hub.toggle("a", ServerSwitch::On), Ok(ToggleOutcome::Unchanged));
+        assert_eq!(hub.toggle("a", ServerSwitch::Off), Ok(ToggleOutcome::Changed));
+        assert_eq!(hub.toggle("a", ServerSwitch::Off), Ok(ToggleOutcome::Unchanged));
+        assert_eq!(
+            hub.toggle("nobody", ServerSwitch::Off),
+            Err(ManageError::NoSuchServer("nobody".to_owned()))
+        );
         assert!(tools(&client).await.is_empty());
         let status = hub.status_of("a").unwrap();
-        assert_eq!((status.state, status.connections), (State::Disabled, 1));
+        assert_eq!((status.state, status.connections), (UpstreamHealth::Disabled, 1));
 
         // A change while it is off brings nothing back, and is not forgotten.
-        server.add(parrot("u")).unwrap();
+        server.add(echo_tool("u")).unwrap();
         until(|| hub.status_of("a").unwrap().tools == 2).await;
         assert!(tools(&client).await.is_empty());
-        assert_eq!(hub.toggle("a", Switch::On), Ok(Toggled::Changed));
+        assert_eq!(hub.toggle("a", ServerSwitch::On), Ok(ToggleOutcome::Changed));
         assert_eq!(tools(&client).await, ["a__t", "a__u"]);
         assert_eq!(say(&client, "a__u").await, "u");
-        assert_eq!((town.visits("a"), hub.status_of("a").unwrap().starts), (1, 1));
+        assert_eq!((town.connection_count("a"), hub.status_of("a").unwrap().starts), (1, 1));
     }
 }
 
 #[tokio::test]
 async fn a_tool_that_is_hidden_is_answered_like_one_that_never_was() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
     for revision in [OLD, NEW] {
-        let client = plain(&hub, revision).await;
-        hub.toggle("a", Switch::Off).unwrap();
+        let client = plain_client(&hub, revision).await;
+        hub.toggle("a", ServerSwitch::Off).unwrap();
         let hidden = say(&client, "a__t").await;
         let unknown = say(&client, "a__nothing").await;
         assert_eq!(hidden.replace("a__t", "?"), unknown.replace("a__nothing", "?"));
-        hub.toggle("a", Switch::On).unwrap();
+        hub.toggle("a", ServerSwitch::On).unwrap();
         assert_eq!(say(&client, "a__t").await, "t");
     }
 }
 
 #[tokio::test]
 async fn calls_that_run_when_their_server_is_switched_off_finish() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, gate) = gated();
-    town.settle("old", &server, OLD);
-    town.settle("new", &server, NEW);
+    town.add_server("old", &server, OLD);
+    town.add_server("new", &server, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("old"), eager("new")])).await;
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     let calls = ["old__wait", "new__wait"].map(|tool| {
         let client = client.clone();
         tokio::spawn(async move { say(&client, tool).await })
     });
     gate.waiting(2).await;
     for name in ["old", "new"] {
-        hub.toggle(name, Switch::Off).unwrap();
+        hub.toggle(name, ServerSwitch::Off).unwrap();
     }
     assert!(tools(&client).await.is_empty());
     gate.open();
@@ -81,16 +85,16 @@ async fn calls_that_run_when_their_server_is_switched_off_finish() {
 
 #[tokio::test]
 async fn a_server_that_is_off_from_the_start_is_not_even_connected_to() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), NEW);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), NEW);
     let hub = town.hub();
     let mut config = eager("a");
     config.enabled = false;
     let applied = within(hub.set_servers(vec![config.clone()])).await;
     assert!(applied.failed.is_empty());
-    let client = plain(&hub, OLD).await;
+    let client = plain_client(&hub, OLD).await;
     assert!(tools(&client).await.is_empty());
-    assert_eq!(town.visits("a"), 0);
+    assert_eq!(town.connection_count("a"), 0);
     config.enabled = true;
     let applied = within(hub.set_servers(vec![config])).await;
     assert_eq!(names(&applied.updated), ["a"]);
@@ -100,54 +104,55 @@ async fn a_server_that_is_off_from_the_start_is_not_even_connected_to() {
 
 #[tokio::test]
 async fn a_lazy_server_that_is_switched_on_late_is_told_of_to_whoever_watches() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
-    town.settle("b", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    town.add_server("b", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     let mut off = lazy("b");
     off.enabled = false;
     within(hub.set_servers(vec![lazy("a"), off])).await;
-    let client = plain(&hub, NEW).await;
-    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    let client = plain_client(&hub, NEW).await;
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
     assert_eq!(tools(&client).await, ["a__t"]);
-    hub.toggle("b", Switch::On).unwrap();
-    while within(changes.next()).await != Some(Change::Tools) || hub.status_of("b").unwrap().tools == 0 {}
+    hub.toggle("b", ServerSwitch::On).unwrap();
+    while within(changes.next()).await != Some(ChangeEvent::Tools) || hub.status_of("b").unwrap().tools == 0 {
+    }
     assert_eq!(tools(&client).await, ["a__t", "b__t"]);
 }
 
 #[tokio::test]
 async fn a_server_that_was_switched_off_by_hand_stays_off_when_something_else_of_it_changes() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t", "u"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t", "u"]), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a")])).await;
-    hub.toggle("a", Switch::Off).unwrap();
-    let client = plain(&hub, NEW).await;
+    hub.toggle("a", ServerSwitch::Off).unwrap();
+    let client = plain_client(&hub, NEW).await;
     let mut other_rules = eager("a");
-    other_rules.tools.deny.push(Pattern::new("u"));
+    other_rules.tools.deny.push(NamePattern::new("u"));
     for config in [other_rules.clone(), moved(other_rules.clone())] {
         let applied = within(hub.set_servers(vec![config])).await;
         assert_eq!(names(&applied.updated), ["a"]);
-        assert_eq!(hub.status_of("a").unwrap().state, State::Disabled);
+        assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Disabled);
         assert!(tools(&client).await.is_empty());
     }
-    hub.toggle("a", Switch::On).unwrap();
+    hub.toggle("a", ServerSwitch::On).unwrap();
     assert_eq!(tools(&client).await, ["a__t"]);
 }
 
 #[tokio::test]
 async fn a_server_that_lacks_a_variable_cannot_be_used_even_if_it_is_switched_on() {
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
     let mut config = lazy("a");
-    (config.enabled, config.unset) = (false, Some("TOKEN".to_owned()));
+    (config.enabled, config.unset_variable) = (false, Some("TOKEN".to_owned()));
     within(hub.set_servers(vec![config])).await;
-    hub.toggle("a", Switch::On).unwrap();
+    hub.toggle("a", ServerSwitch::On).unwrap();
     let failed = within(hub.connect("a")).await.unwrap_err().to_string();
     assert!(failed.contains("the variable `TOKEN`"), "{failed}");
-    assert_eq!(town.visits("a"), 0);
+    assert_eq!(town.connection_count("a"), 0);
     // Once it has a value, the configuration is another.
     within(hub.set_servers(vec![eager("a")])).await;
-    assert_eq!(say(&plain(&hub, NEW).await, "a__t").await, "t");
+    assert_eq!(say(&plain_client(&hub, NEW).await, "a__t").await, "t");
 }

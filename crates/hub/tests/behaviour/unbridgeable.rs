@@ -5,16 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Content, Question, Role, SampleResult};
-use trunkline_client::protocol::{Members, Refusal, Revision};
-use trunkline_client::{Call, Client};
+use trunkline_client::protocol::model::{
+    ClientCapabilities, Content, CreateMessageResult, InputRequest, InputResponse, Role,
+};
+use trunkline_client::protocol::{JsonObject, Refusal, Revision};
+use trunkline_client::{Client, ClientCall};
 use trunkline_hub::Hub;
 
 use crate::refusing::{calls, hub, outcome};
-use crate::support::{Answers, NEW, OLD, Says, Town, client, eager, front, said, script, somebody, within};
+use crate::support::{
+    NEW, OLD, RecordingHandler, ScriptReply, TestServers, client, eager, named_principal, script, serve_hub,
+    text_result, within,
+};
 
 /// A kind of question: how it is asked, since when clients know it, and what is said of it to those that do not.
-struct Kind {
+struct QuestionKind {
     method: &'static str,
     params: fn() -> Value,
     since: Revision,
@@ -29,8 +34,8 @@ fn conversation() -> Value {
     json!({ "maxTokens": 1, "messages": [{ "role": "user", "content": { "type": "text", "text": "?" } }] })
 }
 
-const KINDS: &[Kind] = &[
-    Kind {
+const KINDS: &[QuestionKind] = &[
+    QuestionKind {
         method: "elicitation/create",
         params: || json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } }),
         since: Revision::V2025_06_18,
@@ -38,7 +43,7 @@ const KINDS: &[Kind] = &[
         older: &[],
         needs: ("elicitation.form", Revision::V2025_06_18),
     },
-    Kind {
+    QuestionKind {
         method: "elicitation/create",
         params: || {
             let choices = json!({ "type": "array", "items": { "type": "string", "enum": ["x", "y"] } });
@@ -49,7 +54,7 @@ const KINDS: &[Kind] = &[
         older: &[(Revision::V2025_03_26, "elicitation")],
         needs: ("elicitation.form", Revision::V2025_06_18),
     },
-    Kind {
+    QuestionKind {
         method: "elicitation/create",
         params: || json!({ "mode": "url", "elicitationId": "e", "message": "?", "url": "https://x.example/" }),
         since: Revision::V2025_11_25,
@@ -57,7 +62,7 @@ const KINDS: &[Kind] = &[
         older: &[],
         needs: ("elicitation.url", Revision::V2025_11_25),
     },
-    Kind {
+    QuestionKind {
         method: "sampling/createMessage",
         params: conversation,
         since: Revision::V2024_11_05,
@@ -65,7 +70,7 @@ const KINDS: &[Kind] = &[
         older: &[],
         needs: ("sampling", Revision::V2024_11_05),
     },
-    Kind {
+    QuestionKind {
         method: "sampling/createMessage",
         params: || {
             let mut asked = conversation();
@@ -79,7 +84,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-impl Kind {
+impl QuestionKind {
     /// Returns what clients of a revision lack, and which have it, if the server asked.
     fn asked(&self, down: Revision) -> (&'static str, Revision) {
         let older = self.older.iter().find(|(last, _)| down <= *last);
@@ -101,30 +106,30 @@ impl Kind {
     }
 }
 
-fn answered(question: &Question) -> Answer {
+fn answered(question: &InputRequest) -> InputResponse {
     match question {
-        Question::Sample(_) => Answer::Sample(SampleResult {
+        InputRequest::Sampling(_) => InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content: vec![Content::text("!")],
             model: "m".to_owned(),
             stop_reason: None,
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         }),
-        _ => Answer::accept(Some(json!({ "a": ["x"] }).into())),
+        _ => InputResponse::accept(Some(json!({ "a": ["x"] }).into())),
     }
 }
 
-async fn everything(hub: &Hub, down: Revision) -> (Client, Answers) {
+async fn everything(hub: &Hub, down: Revision) -> (Client, RecordingHandler) {
     let can = ClientCapabilities::default().with_form().with_url().with_sampling_tools();
-    let answers = Answers::new(|question| Ok(answered(question))).declaring(can);
+    let answers = RecordingHandler::new(|question| Ok(answered(question))).declaring(can);
     let builder = Client::builder().pin(down).input(answers.clone());
-    (client(&front(hub), builder, somebody("ada")).await, answers)
+    (client(&serve_hub(hub), builder, named_principal("ada")).await, answers)
 }
 
 fn check(
     got: &Value,
-    kind: &Kind,
+    kind: &QuestionKind,
     (feature, since): (&str, Revision),
     (down, up): (Revision, Revision),
     asked: usize,
@@ -154,11 +159,13 @@ async fn what_a_modern_server_asks_is_put_or_refused_in_words_to_clients_of_ever
         let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
             None if !kind.is_declared(message) => {
                 let data = json!({ "requiredCapabilities": kind.required() });
-                Says::Error(json!({ "code": -32021, "message": "it would have to ask", "data": data }))
+                ScriptReply::Error(json!({ "code": -32021, "message": "it would have to ask", "data": data }))
             }
-            None => Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+            None => ScriptReply::Result(json!({ "resultType": "input_required", "requestState": "s",
                 "inputRequests": { "k": { "method": kind.method, "params": (kind.params)() } } })),
-            Some(_) => Says::Result(json!({ "resultType": "complete", "content": [], "contents": [] })),
+            Some(_) => {
+                ScriptReply::Result(json!({ "resultType": "complete", "content": [], "contents": [] }))
+            }
         })
         .await;
         for down in Revision::ALL {
@@ -179,27 +186,27 @@ async fn what_a_legacy_server_asks_is_put_or_refused_in_words_to_clients_of_ever
             Some("tools/call") => {
                 let number = numbers.fetch_add(1, Ordering::SeqCst);
                 let id = json!({ "number": number, "call": message["id"] }).to_string();
-                peer.say(
+                peer.send(
                     json!({ "jsonrpc": "2.0", "id": id, "method": kind.method, "params": (kind.params)() }),
                 );
-                Says::Nothing
+                ScriptReply::Nothing
             }
             None => {
                 let id: Value = serde_json::from_str(message["id"].as_str().unwrap()).unwrap();
-                let mut result = said("done");
+                let mut result = text_result("done");
                 result["isError"] = json!(message.get("error").is_some());
                 peer.answer(&json!({ "id": id["call"] }), result);
-                Says::Nothing
+                ScriptReply::Nothing
             }
-            _ => Says::AsUsual,
+            _ => ScriptReply::AsUsual,
         });
-        let town = Town::default();
-        town.script("a", opener, OLD);
+        let town = TestServers::default();
+        town.add_script("a", opener, OLD);
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a")])).await;
         for down in Revision::ALL {
             let (client, answers) = everything(&hub, down).await;
-            let got = outcome(&client, Call::tool("a__t", json!({}))).await;
+            let got = outcome(&client, ClientCall::tool("a__t", json!({}))).await;
             check(&got, kind, kind.asked(down), (down, OLD), answers.asked().len());
         }
     }
@@ -208,13 +215,13 @@ async fn what_a_legacy_server_asks_is_put_or_refused_in_words_to_clients_of_ever
 #[tokio::test]
 async fn a_legacy_clients_refusal_ends_the_call_of_a_modern_server_and_names_what_was_refused() {
     let (heard, _town, hub) = hub(NEW, |_| {
-        Says::Result(json!({ "resultType": "input_required", "requestState": "s",
+        ScriptReply::Result(json!({ "resultType": "input_required", "requestState": "s",
             "inputRequests": { "k": { "method": "sampling/createMessage", "params": conversation() } } }))
     })
     .await;
-    let answers = Answers::new(|_| Err(Refusal::application(-1, "not today")));
+    let answers = RecordingHandler::new(|_| Err(Refusal::application(-1, "not today")));
     let builder = Client::builder().pin(OLD).input(answers);
-    let client = client(&front(&hub), builder, somebody("ada")).await;
+    let client = client(&serve_hub(&hub), builder, named_principal("ada")).await;
     let [call, read] = calls();
     let got = outcome(&client, call).await;
     let text = got["result"]["content"][0]["text"].as_str().unwrap();

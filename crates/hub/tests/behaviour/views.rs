@@ -7,22 +7,22 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use trunkline_client::protocol::model::ClientCapabilities;
-use trunkline_client::transport::{Mock, Opener, mock};
-use trunkline_client::{Builder, Change, Client, Watch};
+use trunkline_client::transport::{ChannelOpener, MockPeer, mock};
+use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientBuilder};
 use trunkline_hub::{Hub, HubLimits};
 use trunkline_session::Principal;
 
 use crate::support::{
-    Answers, NEW, OLD, Says, Town, client, eager, front, lazy, parrots, plain, quick, said, say, script,
-    tools, until, within,
+    NEW, OLD, RecordingHandler, ScriptReply, TestServers, client, eager, echo_server, lazy, plain_client,
+    quick, say, script, serve_hub, text_result, tools, until, within,
 };
 
 /// A server that lists `ask` to clients with elicitation, `sample` to clients with sampling, and `t` to all. In the legacy era
 /// it learns of capabilities when a session begins, and in the modern one with each request.
-fn by_capabilities() -> Opener {
+fn by_capabilities() -> ChannelOpener {
     let shown: Arc<Mutex<HashMap<usize, Value>>> = Arc::default();
     let (_, opener) = script(move |peer, message| match message["method"].as_str() {
-        Some("server/discover") => Says::Result(json!({
+        Some("server/discover") => ScriptReply::Result(json!({
             "resultType": "complete",
             "supportedVersions": [NEW.as_str()],
             "capabilities": { "tools": {} },
@@ -32,7 +32,7 @@ fn by_capabilities() -> Opener {
         Some("initialize") => {
             let capabilities = message["params"]["capabilities"].clone();
             shown.lock().unwrap().insert(peer.number, capabilities);
-            Says::Result(json!({
+            ScriptReply::Result(json!({
                 "protocolVersion": message["params"]["protocolVersion"],
                 "serverInfo": { "name": "script", "version": "1" },
                 "capabilities": { "tools": {} },
@@ -49,16 +49,16 @@ fn by_capabilities() -> Opener {
                 .iter()
                 .map(|name| json!({ "name": name, "inputSchema": { "type": "object" } }))
                 .collect();
-            Says::Result(json!({ "tools": tools }))
+            ScriptReply::Result(json!({ "tools": tools }))
         }
-        Some("tools/call") => Says::Result(said(message["params"]["name"].as_str().unwrap())),
-        _ => Says::AsUsual,
+        Some("tools/call") => ScriptReply::Result(text_result(message["params"]["name"].as_str().unwrap())),
+        _ => ScriptReply::AsUsual,
     });
     opener
 }
 
-fn declaring(capabilities: ClientCapabilities) -> Builder {
-    Client::builder().input(Answers::new(|_| panic!("nothing is asked")).declaring(capabilities))
+fn declaring(capabilities: ClientCapabilities) -> ClientBuilder {
+    Client::builder().input(RecordingHandler::new(|_| panic!("nothing is asked")).declaring(capabilities))
 }
 
 #[tokio::test]
@@ -72,11 +72,11 @@ async fn each_client_lists_what_its_capabilities_give_in_any_order() {
     ];
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
         for (up, revision) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
-            let town = Town::default();
-            town.script("a", by_capabilities(), up);
+            let town = TestServers::default();
+            town.add_script("a", by_capabilities(), up);
             let hub = town.hub();
             within(hub.set_servers(vec![lazy("a")])).await;
-            let front = front(&hub);
+            let front = serve_hub(&hub);
             let mut clients = Vec::new();
             for at in order {
                 let (capabilities, expected) = &cases[at];
@@ -102,27 +102,27 @@ async fn each_client_lists_what_its_capabilities_give_in_any_order() {
 
 #[tokio::test]
 async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_capabilities() {
-    let town = Town::default();
-    town.script("a", by_capabilities(), OLD);
+    let town = TestServers::default();
+    town.add_script("a", by_capabilities(), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![lazy("a")])).await;
-    assert_eq!(tools(&plain(&hub, OLD).await).await, ["a__t"]);
+    assert_eq!(tools(&plain_client(&hub, OLD).await).await, ["a__t"]);
     let builder = declaring(ClientCapabilities::default().with_form()).pin(NEW);
-    let client = client(&front(&hub), builder, Principal::Anonymous).await;
+    let client = client(&serve_hub(&hub), builder, Principal::Anonymous).await;
     assert_eq!(say(&client, "a__ask").await, "ask");
 }
 
 /// A legacy client that is a script, and writes down all that it is sent.
 pub(crate) struct RawClient {
-    mock: Mock,
+    mock: MockPeer,
     requests: u64,
 }
 
 impl RawClient {
     pub(crate) async fn connect(hub: &Hub) -> Self {
         let (mock, channel) = mock();
-        let front = front(hub);
-        tokio::spawn(async move { front.channel(channel, Principal::Process).await });
+        let front = serve_hub(hub);
+        tokio::spawn(async move { front.serve_channel(channel, Principal::Process).await });
         let mut client = Self { mock, requests: 0 };
         let info = json!({ "name": "raw", "version": "1" });
         let params = json!({ "protocolVersion": OLD.as_str(), "capabilities": {}, "clientInfo": info });
@@ -164,10 +164,10 @@ pub(crate) async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn no_list_changed_is_sent_for_servers_that_are_on_the_first_list() {
-    let town = Town::default();
+    let town = TestServers::default();
     let servers = ["a", "b", "c", "d", "e", "f"];
     for name in servers {
-        town.settle(name, &parrots(&["t"]), OLD);
+        town.add_server(name, &echo_server(&["t"]), OLD);
     }
     let hub = town.hub();
     within(hub.set_servers(servers.map(lazy).to_vec())).await;
@@ -182,19 +182,19 @@ async fn no_list_changed_is_sent_for_servers_that_are_on_the_first_list() {
 
 #[tokio::test(start_paused = true)]
 async fn servers_that_come_up_together_are_announced_once_and_only_on_lists_that_were_shown() {
-    let town = Town::default();
+    let town = TestServers::default();
     let servers = ["a", "b", "c", "d", "e", "f"];
     for name in servers {
-        town.settle(name, &parrots(&["t"]), OLD);
+        town.add_server(name, &echo_server(&["t"]), OLD);
     }
-    servers[1..].iter().for_each(|name| town.shut(name));
-    let limits = HubLimits { first_lists_within: Duration::from_secs(1), ..quick() };
+    servers[1..].iter().for_each(|name| town.block_connections(name));
+    let limits = HubLimits { first_list_timeout: Duration::from_secs(1), ..quick() };
     let hub = town.hub_within(limits);
     within(hub.set_servers(servers.map(lazy).to_vec())).await;
     let mut client = RawClient::connect(&hub).await;
     let listed = client.request("tools/list", json!({})).await;
     assert_eq!(listed["tools"].as_array().unwrap().len(), 1, "the others are not waited for");
-    servers[1..].iter().for_each(|name| town.open(name));
+    servers[1..].iter().for_each(|name| town.allow_connections(name));
     settle().await;
     assert_eq!(client.list_changes(), ["notifications/tools/list_changed"]);
     let listed = client.request("tools/list", json!({})).await;
@@ -205,14 +205,14 @@ async fn servers_that_come_up_together_are_announced_once_and_only_on_lists_that
 
 #[tokio::test(start_paused = true)]
 async fn a_client_is_not_notified_of_what_changes_for_other_capabilities() {
-    let town = Town::default();
-    town.script("a", by_capabilities(), OLD);
+    let town = TestServers::default();
+    town.add_script("a", by_capabilities(), OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![lazy("a")])).await;
     let mut raw = RawClient::connect(&hub).await;
     raw.request("tools/list", json!({})).await;
     let builder = declaring(ClientCapabilities::default().with_form()).pin(OLD);
-    let other = client(&front(&hub), builder, Principal::Anonymous).await;
+    let other = client(&serve_hub(&hub), builder, Principal::Anonymous).await;
     assert_eq!(tools(&other).await, ["a__ask", "a__t"]);
     settle().await;
     assert_eq!(raw.list_changes(), [""; 0]);
@@ -222,22 +222,25 @@ async fn a_client_is_not_notified_of_what_changes_for_other_capabilities() {
 async fn a_call_waits_for_its_own_server_and_for_no_other() {
     for up in [OLD, NEW] {
         for down in [OLD, NEW] {
-            let town = Town::default();
-            town.settle("well", &parrots(&["t"]), up);
-            town.settle("slow", &parrots(&["t"]), up);
-            town.shut("slow");
+            let town = TestServers::default();
+            town.add_server("well", &echo_server(&["t"]), up);
+            town.add_server("slow", &echo_server(&["t"]), up);
+            town.block_connections("slow");
             let never = Duration::from_secs(3600);
-            let hub =
-                town.hub_within(HubLimits { first_lists_within: never, first_call_within: never, ..quick() });
+            let hub = town.hub_within(HubLimits {
+                first_list_timeout: never,
+                first_call_timeout: never,
+                ..quick()
+            });
             within(hub.set_servers(vec![lazy("slow"), lazy("well")])).await;
-            let client = plain(&hub, down).await;
+            let client = plain_client(&hub, down).await;
             assert_eq!(say(&client, "well__t").await, "t", "{up} {down}");
             assert!(say(&client, "well__u").await.contains("Unknown tool"), "{up} {down}");
             assert!(say(&client, "else__t").await.contains("Unknown tool"), "{up} {down}");
             let mut late = Box::pin(say(&client, "slow__t"));
             assert!(late.as_mut().now_or_never().is_none(), "{up} {down}");
-            until(|| town.visits("slow") > 0).await;
-            town.open("slow");
+            until(|| town.connection_count("slow") > 0).await;
+            town.allow_connections("slow");
             assert_eq!(late.await, "t", "{up} {down}");
         }
     }
@@ -246,34 +249,34 @@ async fn a_call_waits_for_its_own_server_and_for_no_other() {
 #[tokio::test]
 async fn a_list_is_answered_without_a_server_that_hangs_which_is_announced_when_it_is_up() {
     for down in [OLD, NEW] {
-        let town = Town::default();
-        town.settle("well", &parrots(&["t"]), OLD);
-        town.settle("slow", &parrots(&["t"]), OLD);
-        town.shut("slow");
-        let hub = town.hub_within(HubLimits { first_lists_within: Duration::from_millis(50), ..quick() });
+        let town = TestServers::default();
+        town.add_server("well", &echo_server(&["t"]), OLD);
+        town.add_server("slow", &echo_server(&["t"]), OLD);
+        town.block_connections("slow");
+        let hub = town.hub_within(HubLimits { first_list_timeout: Duration::from_millis(50), ..quick() });
         within(hub.set_servers(vec![lazy("slow"), lazy("well")])).await;
-        let client = plain(&hub, down).await;
-        let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+        let client = plain_client(&hub, down).await;
+        let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
         assert_eq!(tools(&client).await, ["well__t"]);
-        town.open("slow");
-        assert_eq!(within(changes.next()).await, Some(Change::Tools), "{down}");
+        town.allow_connections("slow");
+        assert_eq!(within(changes.next()).await, Some(ChangeEvent::Tools), "{down}");
         assert_eq!(tools(&client).await, ["slow__t", "well__t"], "{down}");
     }
 }
 
 #[tokio::test]
 async fn a_listing_that_nothing_keeps_up_to_date_is_learnt_again_after_a_change() {
-    let town = Town::default();
-    let server = town.settle("a", &parrots(&["t"]), OLD);
-    let hub = town.hub_within(HubLimits { idle: Duration::from_millis(1), ..quick() });
+    let town = TestServers::default();
+    let server = town.add_server("a", &echo_server(&["t"]), OLD);
+    let hub = town.hub_within(HubLimits { idle_timeout: Duration::from_millis(1), ..quick() });
     within(hub.set_servers(vec![eager("a")])).await;
     let builder = declaring(ClientCapabilities::default().with_form()).pin(NEW);
-    let asked = client(&front(&hub), builder, Principal::Anonymous).await;
+    let asked = client(&serve_hub(&hub), builder, Principal::Anonymous).await;
     assert_eq!(tools(&asked).await, ["a__t"]);
     until(|| hub.status_of("a").unwrap().connections <= 1).await;
-    server.add(crate::support::parrot("u")).unwrap();
-    let bare = plain(&hub, NEW).await;
-    let mut changes = within(bare.subscribe(Watch::lists())).await.unwrap();
+    server.add(crate::support::echo_tool("u")).unwrap();
+    let bare = plain_client(&hub, NEW).await;
+    let mut changes = within(bare.subscribe(ChangeFilter::all_lists())).await.unwrap();
     while tools(&bare).await != ["a__t", "a__u"] {
         within(changes.next()).await;
     }
@@ -289,7 +292,7 @@ impl ListingsFile {
         Self(folder.join("listings.json"))
     }
 
-    pub(crate) fn hub(&self, town: &Town, limits: HubLimits) -> Hub {
+    pub(crate) fn hub(&self, town: &TestServers, limits: HubLimits) -> Hub {
         let mut options = town.options(limits);
         options.catalogue_file = Some(self.0.clone());
         Hub::new(options)
@@ -306,25 +309,25 @@ impl Drop for ListingsFile {
 async fn a_restarted_hub_answers_lists_from_the_previous_run_until_its_servers_are_up() {
     for (up, down) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
         let file = ListingsFile::new("restarted-hub");
-        let town = Town::default();
-        town.settle("a", &parrots(&["t"]), up);
+        let town = TestServers::default();
+        town.add_server("a", &echo_server(&["t"]), up);
         let first = file.hub(&town, quick());
         within(first.set_servers(vec![lazy("a")])).await;
         let builder = || declaring(ClientCapabilities::default().with_form()).pin(down);
-        assert_eq!(tools(&client(&front(&first), builder(), Principal::Anonymous).await).await, ["a__t"]);
+        assert_eq!(tools(&client(&serve_hub(&first), builder(), Principal::Anonymous).await).await, ["a__t"]);
         within(first.shutdown()).await;
-        town.settle("a", &parrots(&["t", "u"]), up);
-        town.shut("a");
+        town.add_server("a", &echo_server(&["t", "u"]), up);
+        town.block_connections("a");
         let never = Duration::from_secs(3600);
-        let second = file.hub(&town, HubLimits { first_lists_within: never, ..quick() });
+        let second = file.hub(&town, HubLimits { first_list_timeout: never, ..quick() });
         within(second.set_servers(vec![lazy("a")])).await;
-        assert_eq!(town.visits("a"), 1, "nothing is started before a client comes");
-        let client = client(&front(&second), builder(), Principal::Anonymous).await;
-        let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+        assert_eq!(town.connection_count("a"), 1, "nothing is started before a client comes");
+        let client = client(&serve_hub(&second), builder(), Principal::Anonymous).await;
+        let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
         assert_eq!(tools(&client).await, ["a__t"], "{up} {down}: from the file");
         let mut call = Box::pin(say(&client, "a__t"));
         assert!(call.as_mut().now_or_never().is_none(), "{up} {down}: the server is not up");
-        town.open("a");
+        town.allow_connections("a");
         assert_eq!(call.await, "t", "{up} {down}");
         while tools(&client).await != ["a__t", "a__u"] {
             within(changes.next()).await;
@@ -335,17 +338,17 @@ async fn a_restarted_hub_answers_lists_from_the_previous_run_until_its_servers_a
 #[tokio::test]
 async fn listings_of_the_previous_run_go_where_the_server_cannot_be_started() {
     let file = ListingsFile::new("failed-after-restart");
-    let town = Town::default();
-    town.settle("a", &parrots(&["t"]), OLD);
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
     let first = file.hub(&town, quick());
     within(first.set_servers(vec![lazy("a")])).await;
-    assert_eq!(tools(&plain(&first, OLD).await).await, ["a__t"]);
+    assert_eq!(tools(&plain_client(&first, OLD).await).await, ["a__t"]);
     within(first.shutdown()).await;
-    town.abandon("a", "out of order");
+    town.set_unreachable("a", "out of order");
     let second = file.hub(&town, quick());
     within(second.set_servers(vec![lazy("a")])).await;
-    let client = plain(&second, NEW).await;
-    let mut changes = within(client.subscribe(Watch::lists())).await.unwrap();
+    let client = plain_client(&second, NEW).await;
+    let mut changes = within(client.subscribe(ChangeFilter::all_lists())).await.unwrap();
     while !tools(&client).await.is_empty() {
         within(changes.next()).await;
     }

@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Call, Change, Client, Subscription, Watch};
-use trunkline_hub::{Hub, HubLimits, Switch};
+use trunkline_client::{ChangeEvent, ChangeFilter, ChangeStream, Client, ClientCall};
+use trunkline_hub::{Hub, HubLimits, ServerSwitch};
 use trunkline_server::{Resource, Server};
 
 use crate::support::{
-    NEW, OLD, Peer, Says, Town, client, eager, front, moved, plain, quick, script, somebody, within,
+    NEW, OLD, ScriptConnection, ScriptReply, TestServers, client, eager, moved, named_principal,
+    plain_client, quick, script, serve_hub, within,
 };
 
 const BOTH: [Revision; 2] = [OLD, NEW];
@@ -22,23 +23,23 @@ fn diary(whose: &'static str) -> Server {
     Server::new(whose).with(Resource::new(format!("{whose}:day"), "day").text(whose))
 }
 
-fn updated(uri: &str) -> Option<Change> {
-    Some(Change::Resource(uri.to_owned()))
+fn updated(uri: &str) -> Option<ChangeEvent> {
+    Some(ChangeEvent::Resource(uri.to_owned()))
 }
 
-async fn next(changes: &mut Subscription) -> Option<Change> {
+async fn next(changes: &mut ChangeStream) -> Option<ChangeEvent> {
     within(changes.next()).await
 }
 
 #[tokio::test]
 async fn a_watch_goes_on_at_the_successor_of_a_server_and_when_it_is_back() {
     for up in BOTH {
-        let town = Town::default();
-        let a = town.settle("a", &diary("a"), up);
+        let town = TestServers::default();
+        let a = town.add_server("a", &diary("a"), up);
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a")])).await;
-        let client = plain(&hub, NEW).await;
-        let mut changes = within(client.subscribe(Watch::default().and("a:day"))).await.unwrap();
+        let client = plain_client(&hub, NEW).await;
+        let mut changes = within(client.subscribe(ChangeFilter::default().with_uri("a:day"))).await.unwrap();
         within(hub.set_servers(vec![moved(eager("a"))])).await;
         assert_eq!(next(&mut changes).await, updated("a:day"), "{up}: it may have changed meanwhile");
         a.notify_updated("a:day");
@@ -52,50 +53,51 @@ async fn a_watch_goes_on_at_the_successor_of_a_server_and_when_it_is_back() {
 }
 
 /// What a server says that has resources which can be watched, but for what it is told to say otherwise.
-fn watchable(message: &Value) -> Says {
+fn watchable(message: &Value) -> ScriptReply {
     let capabilities = json!({ "resources": { "subscribe": true } });
     match message["method"].as_str().unwrap_or_default() {
-        "initialize" => Says::Result(json!({
+        "initialize" => ScriptReply::Result(json!({
             "protocolVersion": message["params"]["protocolVersion"],
             "serverInfo": { "name": "script", "version": "1" },
             "capabilities": capabilities,
         })),
-        "server/discover" => Says::Result(json!({
+        "server/discover" => ScriptReply::Result(json!({
             "resultType": "complete",
             "supportedVersions": [NEW.as_str()],
             "capabilities": capabilities,
             "ttlMs": 0,
             "cacheScope": "private",
         })),
-        "resources/list" => Says::Result(json!({ "resources": [{ "uri": "s:day", "name": "day" }] })),
-        _ => Says::AsUsual,
+        "resources/list" => ScriptReply::Result(json!({ "resources": [{ "uri": "s:day", "name": "day" }] })),
+        _ => ScriptReply::AsUsual,
     }
 }
 
 #[tokio::test]
 async fn a_server_tells_of_no_changes_of_what_is_anothers() {
-    let town = Town::default();
-    town.settle("a", &diary("a"), NEW);
+    let town = TestServers::default();
+    town.add_server("a", &diary("a"), NEW);
     let (liar, opener) = script(|peer, message| {
         if message["method"] == "subscriptions/listen" {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
             // It promises what nobody asked for, too.
             let promised = json!({ "resourceSubscriptions": ["s:day", "a:day"] });
-            peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                 "params": { "_meta": meta, "notifications": promised } }));
-            return Says::Nothing;
+            return ScriptReply::Nothing;
         }
         watchable(message)
     });
-    town.script("s", opener, NEW);
+    town.add_script("s", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("a"), eager("s")])).await;
-    let client = plain(&hub, NEW).await;
-    let mut changes = within(client.subscribe(Watch::default().and("a:day").and("s:day"))).await.unwrap();
+    let client = plain_client(&hub, NEW).await;
+    let mut changes =
+        within(client.subscribe(ChangeFilter::default().with_uri("a:day").with_uri("s:day"))).await.unwrap();
     let listen = liar.received("subscriptions/listen", 1).await.remove(0);
     for uri in ["a:day", "s:day"] {
         let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
-        liar.say(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated",
+        liar.send(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated",
             "params": { "_meta": meta, "uri": uri } }));
     }
     assert_eq!(next(&mut changes).await, updated("s:day"));
@@ -104,76 +106,76 @@ async fn a_server_tells_of_no_changes_of_what_is_anothers() {
 #[tokio::test]
 async fn a_server_that_is_switched_off_tells_of_changes_when_it_is_back() {
     for up in BOTH {
-        let town = Town::default();
-        let [a, b] = ["a", "b"].map(|name| town.settle(name, &diary(name), up));
+        let town = TestServers::default();
+        let [a, b] = ["a", "b"].map(|name| town.add_server(name, &diary(name), up));
         let hub = town.hub();
         within(hub.set_servers(vec![eager("a"), eager("b")])).await;
-        let client = plain(&hub, NEW).await;
-        let watch = Watch::default().and("a:day").and("b:day");
+        let client = plain_client(&hub, NEW).await;
+        let watch = ChangeFilter::default().with_uri("a:day").with_uri("b:day");
         let mut changes = within(client.subscribe(watch)).await.unwrap();
-        hub.toggle("a", Switch::Off).unwrap();
+        hub.toggle("a", ServerSwitch::Off).unwrap();
         a.notify_updated("a:day");
         b.notify_updated("b:day");
         assert_eq!(next(&mut changes).await, updated("b:day"), "{up}");
-        hub.toggle("a", Switch::On).unwrap();
+        hub.toggle("a", ServerSwitch::On).unwrap();
         assert_eq!(next(&mut changes).await, updated("a:day"), "{up}");
     }
 }
 
 #[tokio::test]
 async fn who_waits_in_vain_ends_nobody_elses_watch() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (slow, opener) =
         script(|_, message| match (message["method"].as_str(), message["params"]["uri"].as_str()) {
-            (Some("resources/subscribe"), Some("s:day")) => Says::Result(json!({})),
-            (Some("resources/subscribe"), _) => Says::Nothing,
+            (Some("resources/subscribe"), Some("s:day")) => ScriptReply::Result(json!({})),
+            (Some("resources/subscribe"), _) => ScriptReply::Nothing,
             _ => watchable(message),
         });
-    town.script("s", opener, OLD);
-    let hub = town.hub_within(HubLimits { watch_within: Duration::from_millis(200), ..quick() });
+    town.add_script("s", opener, OLD);
+    let hub = town.hub_within(HubLimits { subscribe_timeout: Duration::from_millis(200), ..quick() });
     within(hub.set_servers(vec![eager("s")])).await;
-    let client = plain(&hub, NEW).await;
+    let client = plain_client(&hub, NEW).await;
     let mut changes = loop {
         // However busy the machine is, it is watched in the end.
-        let changes = within(client.subscribe(Watch::default().and("s:day"))).await.unwrap();
-        if !changes.honoured().uris.is_empty() {
+        let changes = within(client.subscribe(ChangeFilter::default().with_uri("s:day"))).await.unwrap();
+        if !changes.accepted_filter().uris.is_empty() {
             break changes;
         }
     };
-    let other = plain(&hub, NEW).await;
-    let both = within(other.subscribe(Watch::default().and("s:day").and("s:night"))).await;
-    assert!(both.is_err() || !both.unwrap().honoured().uris.contains(&"s:night".to_owned()));
-    slow.say(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "s:day" } }));
+    let other = plain_client(&hub, NEW).await;
+    let both = within(other.subscribe(ChangeFilter::default().with_uri("s:day").with_uri("s:night"))).await;
+    assert!(both.is_err() || !both.unwrap().accepted_filter().uris.contains(&"s:night".to_owned()));
+    slow.send(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "s:day" } }));
     assert_eq!(next(&mut changes).await, updated("s:day"));
 }
 
 /// A modern server that promises to tell of everything it is asked for.
-fn listening(peer: &Peer, message: &Value) -> Says {
+fn listening(peer: &ScriptConnection, message: &Value) -> ScriptReply {
     if message["method"] == "subscriptions/listen" {
         let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
         let promised = &message["params"]["notifications"];
-        peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
             "params": { "_meta": meta, "notifications": promised } }));
-        return Says::Nothing;
+        return ScriptReply::Nothing;
     }
     watchable(message)
 }
 
 #[tokio::test]
 async fn more_than_can_be_watched_leaves_what_is_watched() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (server, opener) = script(listening);
-    town.script("s", opener, NEW);
+    town.add_script("s", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("s")])).await;
-    let client = plain(&hub, NEW).await;
-    let mut changes = within(client.subscribe(Watch::default().and("s:day"))).await.unwrap();
-    let many = (0..Watch::MOST_URIS).map(|number| format!("s:{number}")).collect();
-    let refused = within(client.subscribe(Watch { uris: many, ..Watch::default() })).await;
-    assert!(refused.is_err() || refused.unwrap().honoured().uris.is_empty());
+    let client = plain_client(&hub, NEW).await;
+    let mut changes = within(client.subscribe(ChangeFilter::default().with_uri("s:day"))).await.unwrap();
+    let many = (0..ChangeFilter::MAX_URIS).map(|number| format!("s:{number}")).collect();
+    let refused = within(client.subscribe(ChangeFilter { uris: many, ..ChangeFilter::default() })).await;
+    assert!(refused.is_err() || refused.unwrap().accepted_filter().uris.is_empty());
     let listen = server.received("subscriptions/listen", 2).await.pop().unwrap();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": listen["id"] });
-    server.say(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated",
+    server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated",
         "params": { "_meta": meta, "uri": "s:day" } }));
     assert_eq!(next(&mut changes).await, updated("s:day"));
     let methods = server.sent().into_iter().map(|message| message["method"].clone());
@@ -186,14 +188,14 @@ async fn more_than_can_be_watched_leaves_what_is_watched() {
 
 /// Listens as one principal.
 async fn as_somebody(hub: &Hub, who: &str) -> Client {
-    client(&front(hub), Client::builder().pin(NEW), somebody(who)).await
+    client(&serve_hub(hub), Client::builder().pin(NEW), named_principal(who)).await
 }
 
 #[tokio::test]
 async fn what_one_principal_watches_is_nothing_to_the_others() {
-    let town = Town::default();
+    let town = TestServers::default();
     let subscribed: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
-    let peers: Arc<Mutex<HashMap<usize, Peer>>> = Arc::default();
+    let peers: Arc<Mutex<HashMap<usize, ScriptConnection>>> = Arc::default();
     let (noted, met) = (subscribed.clone(), peers.clone());
     let (_, opener) = script(move |peer, message| {
         met.lock().unwrap().insert(peer.number, peer.clone());
@@ -201,27 +203,29 @@ async fn what_one_principal_watches_is_nothing_to_the_others() {
         match message["method"].as_str() {
             Some("resources/subscribe") => {
                 noted.lock().unwrap().push((peer.number, uri));
-                Says::Result(json!({}))
+                ScriptReply::Result(json!({}))
             }
-            Some("resources/read") => Says::Result(json!({ "contents": [{ "uri": uri, "text": "x" }] })),
+            Some("resources/read") => {
+                ScriptReply::Result(json!({ "contents": [{ "uri": uri, "text": "x" }] }))
+            }
             _ => watchable(message),
         }
     });
-    town.script("s", opener, OLD);
+    town.add_script("s", opener, OLD);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("s")])).await;
     let (ada, bob) = (as_somebody(&hub, "ada").await, as_somebody(&hub, "bob").await);
-    let mut of_ada = within(ada.subscribe(Watch::default().and("s:day"))).await.unwrap();
+    let mut of_ada = within(ada.subscribe(ChangeFilter::default().with_uri("s:day"))).await.unwrap();
     // The other has a session of its own, in which nobody asks for what the first watches.
-    within(bob.run(Call::read("s:day"))).await.unwrap();
-    let mut of_bob = within(bob.subscribe(Watch::default().and("s:night"))).await.unwrap();
+    within(bob.run(ClientCall::read("s:day"))).await.unwrap();
+    let mut of_bob = within(bob.subscribe(ChangeFilter::default().with_uri("s:night"))).await.unwrap();
     let [(first, day), (second, night)] = subscribed.lock().unwrap().clone().try_into().unwrap();
     assert_eq!((day.as_str(), night.as_str()), ("s:day", "s:night"));
     assert_ne!(first, second);
     // Nor is anybody told of what happens in the session of another.
     let says = |number: usize, uri: &str| {
         let peer = peers.lock().unwrap().get(&number).unwrap().clone();
-        peer.say(json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } }));
+        peer.send(json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": uri } }));
     };
     says(second, "s:day");
     says(second, "s:night");
@@ -233,15 +237,15 @@ async fn what_one_principal_watches_is_nothing_to_the_others() {
 
 #[tokio::test]
 async fn one_principal_cannot_use_up_what_the_others_may_watch() {
-    let town = Town::default();
+    let town = TestServers::default();
     let (_, opener) = script(listening);
-    town.script("s", opener, NEW);
+    town.add_script("s", opener, NEW);
     let hub = town.hub();
     within(hub.set_servers(vec![eager("s")])).await;
     let (ada, bob) = (as_somebody(&hub, "ada").await, as_somebody(&hub, "bob").await);
-    let many = (0..Watch::MOST_URIS).map(|number| format!("s:{number}")).collect();
-    let all = within(ada.subscribe(Watch { uris: many, ..Watch::default() })).await.unwrap();
-    assert_eq!(all.honoured().uris.len(), Watch::MOST_URIS);
-    let one = within(bob.subscribe(Watch::default().and("s:day"))).await.unwrap();
-    assert_eq!(one.honoured().uris, ["s:day"]);
+    let many = (0..ChangeFilter::MAX_URIS).map(|number| format!("s:{number}")).collect();
+    let all = within(ada.subscribe(ChangeFilter { uris: many, ..ChangeFilter::default() })).await.unwrap();
+    assert_eq!(all.accepted_filter().uris.len(), ChangeFilter::MAX_URIS);
+    let one = within(bob.subscribe(ChangeFilter::default().with_uri("s:day"))).await.unwrap();
+    assert_eq!(one.accepted_filter().uris, ["s:day"]);
 }

@@ -12,7 +12,7 @@ const TOKEN: u64 = 7;
 
 /// Which revision a caller speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speech {
+pub(crate) enum CallerRevision {
     /// 2025-11-25, in a session.
     Old,
     /// 2026-07-28.
@@ -20,9 +20,9 @@ pub(crate) enum Speech {
 }
 
 /// A caller.
-pub(crate) struct Caller {
+pub(crate) struct LoadCaller {
     number: usize,
-    speech: Speech,
+    speech: CallerRevision,
     address: SocketAddr,
     stream: BufReader<TcpStream>,
     session: Option<String>,
@@ -30,7 +30,7 @@ pub(crate) struct Caller {
 }
 
 /// What came of a call.
-pub(crate) enum Ended {
+pub(crate) enum CallEnd {
     /// It was answered, with what it should be.
     Answered,
     /// It was refused, in these words.
@@ -39,20 +39,20 @@ pub(crate) enum Ended {
 
 /// How a call is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
+pub(crate) struct CallOptions {
     pub(crate) steps: u32,
     pub(crate) wait: u64,
 }
 
-impl Caller {
+impl LoadCaller {
     pub(crate) fn connect(address: SocketAddr, number: usize) -> Self {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let speech = if number.is_multiple_of(2) { Speech::New } else { Speech::Old };
+        let speech = if number.is_multiple_of(2) { CallerRevision::New } else { CallerRevision::Old };
         let stream = BufReader::new(stream);
         let mut caller = Self { number, speech, address, stream, session: None, calls: 0 };
-        if speech == Speech::Old {
+        if speech == CallerRevision::Old {
             caller.initialize();
         }
         caller
@@ -74,12 +74,12 @@ impl Caller {
     ///
     /// # Errors
     /// What is wrong with what came back: anything but one answer, to this call, with its own text.
-    pub(crate) fn call(&mut self, server: &str, how: How) -> Result<Ended, String> {
+    pub(crate) fn call(&mut self, server: &str, how: CallOptions) -> Result<CallEnd, String> {
         self.calls += 1;
         let (id, name) = (self.calls, format!("{server}__echo"));
         let text = format!("caller {} call {id}", self.number);
         let mut meta = json!({ "progressToken": TOKEN });
-        if self.speech == Speech::New {
+        if self.speech == CallerRevision::New {
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
         }
@@ -106,12 +106,12 @@ impl Caller {
             return wrong("the answer to something else");
         }
         if let Some(problem) = answer["error"]["message"].as_str() {
-            return Ok(Ended::Refused(problem.to_owned()));
+            return Ok(CallEnd::Refused(problem.to_owned()));
         }
         let said = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
         match answer["result"]["isError"] == true {
-            true => Ok(Ended::Refused(said.to_owned())),
-            false if status == 200 && said == format!("{server}:{text}") => Ok(Ended::Answered),
+            true => Ok(CallEnd::Refused(said.to_owned())),
+            false if status == 200 && said == format!("{server}:{text}") => Ok(CallEnd::Answered),
             false => wrong("another answer"),
         }
     }
@@ -124,11 +124,11 @@ impl Caller {
             body.len()
         );
         head.push_str(&match (self.speech, &self.session) {
-            (Speech::New, _) => {
+            (CallerRevision::New, _) => {
                 format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n")
             }
-            (Speech::Old, None) => String::new(),
-            (Speech::Old, Some(session)) => {
+            (CallerRevision::Old, None) => String::new(),
+            (CallerRevision::Old, Some(session)) => {
                 format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n")
             }
         });

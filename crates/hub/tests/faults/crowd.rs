@@ -2,23 +2,23 @@
 
 use std::net::SocketAddr;
 
-use crate::Done;
+use crate::CampaignReport;
+use crate::hub_driver::{HubDriver, free_address, until_listening};
 use crate::kills::names;
 use crate::load::of;
-use crate::process::Role;
-use crate::steward::{Steward, free_address, until_listening};
+use crate::process::RoleProcess;
 
 const CALLERS: usize = 64;
 
-pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
+pub(crate) fn campaign(steward: &HubDriver, number: usize) -> CampaignReport {
     let servers = names(8);
     // The first half over pipes, the second over HTTP; both have servers of each era.
     let (piped, remote) = servers.split_at(4);
-    let running: Vec<(SocketAddr, Role)> = remote
+    let running: Vec<(SocketAddr, RoleProcess)> = remote
         .iter()
         .map(|name| {
             let address = free_address();
-            let role = Role::start(&["upstream", name, &address.to_string()], false);
+            let role = RoleProcess::start(&["upstream", name, &address.to_string()], false);
             until_listening(address);
             (address, role)
         })
@@ -36,5 +36,5 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
         tally.reasons(),
         tally.wrong,
     );
-    Done { faults: format!("{CALLERS} callers with the same ids and tokens over 8 servers"), tally }
+    CampaignReport { faults: format!("{CALLERS} callers with the same ids and tokens over 8 servers"), tally }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::{BoxFuture, Builder, Client, Error};
-use trunkline_config::{Endpoint, Program, Reach, ServerConfig, ServerName};
-use trunkline_hub::{Connector, Dial, Hub, HubLimits, HubOptions, Switch};
-use trunkline_server::{Binding as _, Host, HostOptions, http};
+use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
+use trunkline_config::{LocalProgram, RemoteEndpoint, ServerConfig, ServerLocation, ServerName};
+use trunkline_hub::{ConfigConnector, Connector, Hub, HubLimits, HubOptions, ServerSwitch};
+use trunkline_server::{Host, HostOptions, ServerTransport as _, http};
 
 /// What the name of a server begins with that is spoken to in a revision with sessions.
 const OLD: &str = "old";
@@ -22,11 +22,11 @@ pub(crate) fn main(address: &str) {
 async fn serve(address: &str) {
     let limits = HubLimits {
         // A server that is killed a thousand times would be left alone for a minute each time.
-        restart_after: Duration::from_millis(2),
-        restart_at_most: Duration::from_millis(20),
+        restart_delay: Duration::from_millis(2),
+        max_restart_delay: Duration::from_millis(20),
         ..HubLimits::default()
     };
-    let connector = Arc::new(Pinning(Dial::default()));
+    let connector = Arc::new(PinningConnector(ConfigConnector::default()));
     let hub = Hub::new(HubOptions { limits, connector, ..HubOptions::default() });
     let host = Host::new(hub.clone(), HostOptions::default()).unwrap();
     let (told, mut orders) = tokio::sync::mpsc::channel::<String>(64);
@@ -62,8 +62,8 @@ async fn obey(hub: &Hub, host: &Host, order: &str) -> Value {
             let names = |names: &[ServerName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
             json!({ "added": names(&applied.added), "removed": names(&applied.removed), "updated": names(&applied.updated) })
         }
-        "on" => json!(hub.toggle(rest, Switch::On).is_ok()),
-        "off" => json!(hub.toggle(rest, Switch::Off).is_ok()),
+        "on" => json!(hub.toggle(rest, ServerSwitch::On).is_ok()),
+        "off" => json!(hub.toggle(rest, ServerSwitch::Off).is_ok()),
         "held" => {
             let connections: usize = hub.status().iter().map(|status| status.connections).sum();
             let (running, parked) = host.load();
@@ -80,20 +80,24 @@ fn config(text: &str) -> ServerConfig {
     let (name, reach) = text.split_once('=').unwrap();
     let reach = match reach.strip_prefix("stdio,") {
         Some(variant) => {
-            let mut program = Program::new(std::env::current_exe().unwrap().to_str().unwrap());
+            let mut program = LocalProgram::new(std::env::current_exe().unwrap().to_str().unwrap());
             program.args = ["upstream", name, variant].map(Into::into).to_vec();
-            Reach::Program(program)
+            ServerLocation::Program(program)
         }
-        None => Reach::Endpoint(Endpoint::new(reach)),
+        None => ServerLocation::Endpoint(RemoteEndpoint::new(reach)),
     };
     ServerConfig::new(ServerName::parse(name).unwrap(), reach)
 }
 
 /// Speaks to some servers in the revision before the newest, so that both eras are behind the hub.
-struct Pinning(Dial);
+struct PinningConnector(ConfigConnector);
 
-impl Connector for Pinning {
-    fn connect(&self, server: &ServerConfig, builder: Builder) -> BoxFuture<'static, Result<Client, Error>> {
+impl Connector for PinningConnector {
+    fn connect(
+        &self,
+        server: &ServerConfig,
+        builder: ClientBuilder,
+    ) -> BoxFuture<'static, Result<Client, Error>> {
         let is_old = server.name.as_str().starts_with(OLD);
         self.0.connect(server, if is_old { builder.pin(Revision::V2025_11_25) } else { builder })
     }

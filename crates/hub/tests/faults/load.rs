@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::client::{Caller, Ended, How};
-use crate::steward::until;
+use crate::client::{CallEnd, CallOptions, LoadCaller};
+use crate::hub_driver::until;
 
 /// Beyond this many wrong calls nobody reads on.
 const MOST_WRONG: usize = 10;
 
 /// What came of all calls.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CallTally {
     pub(crate) answered: u64,
     /// How often a call was refused, by the words for it without names and numbers.
     refused: BTreeMap<String, u64>,
@@ -33,7 +33,7 @@ const CLEAR: &[(&str, &str)] = &[
     ("Unknown tool", "unknown tool"),
 ];
 
-impl Tally {
+impl CallTally {
     pub(crate) fn calls(&self) -> u64 {
         self.answered + self.refused.values().sum::<u64>()
     }
@@ -45,10 +45,10 @@ impl Tally {
         if reasons.is_empty() { "none".to_owned() } else { reasons }
     }
 
-    pub(crate) fn note(&mut self, outcome: Result<Ended, String>) {
+    pub(crate) fn note(&mut self, outcome: Result<CallEnd, String>) {
         match outcome {
-            Ok(Ended::Answered) => self.answered += 1,
-            Ok(Ended::Refused(said)) => match CLEAR.iter().find(|(words, _)| said.contains(words)) {
+            Ok(CallEnd::Answered) => self.answered += 1,
+            Ok(CallEnd::Refused(said)) => match CLEAR.iter().find(|(words, _)| said.contains(words)) {
                 Some((_, reason)) => *self.refused.entry((*reason).to_owned()).or_default() += 1,
                 None => self.wrong.push(format!("refused without a reason: {said}")),
             },
@@ -56,7 +56,7 @@ impl Tally {
         }
     }
 
-    pub(crate) fn and(mut self, other: Self) -> Self {
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         self.answered += other.answered;
         self.wrong.extend(other.wrong);
         for (reason, count) in other.refused {
@@ -71,9 +71,9 @@ pub(crate) fn during(
     address: SocketAddr,
     callers: usize,
     servers: &[String],
-    act: impl FnOnce(&Load),
-) -> Tally {
-    let load = Load::default();
+    act: impl FnOnce(&CallLoad),
+) -> CallTally {
+    let load = CallLoad::default();
     std::thread::scope(|scope| {
         for number in 0..callers {
             let load = &load;
@@ -89,8 +89,8 @@ pub(crate) fn during(
 }
 
 /// Makes a number of calls from each of many callers at once.
-pub(crate) fn of(address: SocketAddr, callers: usize, servers: &[String], each: u64) -> Tally {
-    let load = Load::default();
+pub(crate) fn of(address: SocketAddr, callers: usize, servers: &[String], each: u64) -> CallTally {
+    let load = CallLoad::default();
     std::thread::scope(|scope| {
         for number in 0..callers {
             let load = &load;
@@ -102,15 +102,15 @@ pub(crate) fn of(address: SocketAddr, callers: usize, servers: &[String], each: 
 
 /// Callers at work.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
+pub(crate) struct CallLoad {
     is_over: AtomicBool,
-    total: Mutex<Tally>,
+    total: Mutex<CallTally>,
     answered: AtomicU64,
 }
 
-impl Load {
+impl CallLoad {
     /// Waits until some more calls were answered, so that whatever is done next is done to servers at work.
-    pub(crate) fn goes_on(&self) {
+    pub(crate) fn wait_progress(&self) {
         let enough = self.answered.load(Ordering::Relaxed) + 4;
         until("calls are answered", || {
             self.answered.load(Ordering::Relaxed) >= enough || self.is_over.load(Ordering::Relaxed)
@@ -118,8 +118,8 @@ impl Load {
     }
 
     fn call(&self, address: SocketAddr, number: usize, servers: &[String], most: u64) {
-        let mut tally = Tally::default();
-        let mut caller = Caller::connect(address, number);
+        let mut tally = CallTally::default();
+        let mut caller = LoadCaller::connect(address, number);
         let mut made = 0;
         while made < most && !self.is_over.load(Ordering::Relaxed) && tally.wrong.len() < MOST_WRONG {
             let turn = number as u64 + made;
@@ -128,7 +128,7 @@ impl Load {
             let steps = if turn.is_multiple_of(3) { 2 } else { 0 };
             let wait = if most == u64::MAX { turn % 4 } else { 0 };
             let before = tally.answered;
-            tally.note(caller.call(server, How { steps, wait }));
+            tally.note(caller.call(server, CallOptions { steps, wait }));
             made += 1;
             self.answered.fetch_add(tally.answered - before, Ordering::Relaxed);
         }
@@ -139,16 +139,16 @@ impl Load {
             self.is_over.store(true, Ordering::Relaxed);
         }
         let mut total = self.total.lock();
-        *total = std::mem::take(&mut *total).and(tally);
+        *total = std::mem::take(&mut *total).merge(tally);
     }
 }
 
 /// Calls a server until it answers, which it must.
 pub(crate) fn recovers(address: SocketAddr, servers: &[String]) {
     for (number, server) in servers.iter().enumerate() {
-        let mut caller = Caller::connect(address, number);
+        let mut caller = LoadCaller::connect(address, number);
         until(&format!("`{server}` answers again"), || {
-            matches!(caller.call(server, How { steps: 1, wait: 0 }).unwrap(), Ended::Answered)
+            matches!(caller.call(server, CallOptions { steps: 1, wait: 0 }).unwrap(), CallEnd::Answered)
         });
         caller.leave();
     }

@@ -16,30 +16,30 @@
 mod client;
 mod crowd;
 mod hub;
+mod hub_driver;
 mod kills;
 mod load;
 mod process;
 mod restarts;
-mod steward;
 mod toggles;
 mod upstream;
 
 use std::time::{Duration, Instant};
 
-use crate::load::Tally;
-use crate::steward::Steward;
+use crate::hub_driver::HubDriver;
+use crate::load::CallTally;
 
 /// Longer than anything here takes, and only ever waited for by a campaign that fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a campaign did, and what came of the calls meanwhile.
-pub(crate) struct Done {
+pub(crate) struct CampaignReport {
     /// What was done to the hub or its servers, for the table.
     pub(crate) faults: String,
-    pub(crate) tally: Tally,
+    pub(crate) tally: CallTally,
 }
 
-type Campaign = fn(&Steward, usize) -> Done;
+type Campaign = fn(&HubDriver, usize) -> CampaignReport;
 
 /// The campaigns: what each is called, its number as a test, its number at full length, and what is counted.
 const CAMPAIGNS: [(&str, usize, usize, Campaign); 4] = [
@@ -77,12 +77,12 @@ fn main() {
 /// Runs one campaign against a hub of its own, and holds it to what every campaign has to keep.
 fn run(name: &str, number: usize, campaign: Campaign) {
     let began = Instant::now();
-    let steward = Steward::start();
+    let steward = HubDriver::start();
     // Once in small, for what is made once and kept: threads, the guard of children, the allocator's arenas.
     campaign(&steward, number.div_ceil(10));
     steward.set(&[]);
     let before = steward.settled(None);
-    let Done { faults, tally } = campaign(&steward, number);
+    let CampaignReport { faults, tally } = campaign(&steward, number);
     steward.set(&[]);
     let after = steward.settled(Some(before));
     assert!(tally.wrong.is_empty(), "{name}: {:#?}", tally.wrong);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 /// What a process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct ProcessUsage {
     /// Memory in KiB.
     pub(crate) memory: usize,
     /// Open files and sockets.
@@ -19,7 +19,7 @@ pub(crate) struct Held {
     pub(crate) tasks: usize,
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for ProcessUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mebibytes = self.memory as f64 / 1024.0;
         write!(
@@ -31,9 +31,9 @@ impl fmt::Display for Held {
 }
 
 /// This program in another role, which ends when the value goes.
-pub(crate) struct Role(Child);
+pub(crate) struct RoleProcess(Child);
 
-impl Role {
+impl RoleProcess {
     /// Starts this program in another role, with pipes if it is spoken to.
     pub(crate) fn start(words: &[&str], pipes: bool) -> Self {
         let pipe = || if pipes { Stdio::piped() } else { Stdio::null() };
@@ -55,7 +55,7 @@ impl Role {
     }
 }
 
-impl Drop for Role {
+impl Drop for RoleProcess {
     fn drop(&mut self) {
         // Both fail only if it has ended already.
         let _ = self.0.kill();
@@ -64,14 +64,14 @@ impl Drop for Role {
 }
 
 /// Reads memory and descriptors of a process, and what it started.
-pub(crate) fn held(id: u32, tasks: usize) -> Held {
+pub(crate) fn held(id: u32, tasks: usize) -> ProcessUsage {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
     let memory = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let memory = memory.split_whitespace().next().unwrap().parse().unwrap();
     let descriptors = fs::read_dir(format!("/proc/{id}/fd")).unwrap().count();
     let children = children(id);
     let zombies = children.iter().filter(|child| state(**child) == Some('Z')).count();
-    Held { memory, descriptors, children: children.len(), zombies, tasks }
+    ProcessUsage { memory, descriptors, children: children.len(), zombies, tasks }
 }
 
 /// Returns the processes that a process started and has not yet buried.

@@ -4,18 +4,18 @@ use std::net::SocketAddr;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::Done;
+use crate::CampaignReport;
+use crate::hub_driver::{HubDriver, free_address, until_listening};
 use crate::kills::names;
 use crate::load::{during, recovers};
-use crate::process::Role;
-use crate::steward::{Steward, free_address, until_listening};
+use crate::process::RoleProcess;
 
 /// How long a server is gone.
 const PAUSE: Duration = Duration::from_millis(3);
 
-pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
+pub(crate) fn campaign(steward: &HubDriver, number: usize) -> CampaignReport {
     let servers = names(8);
-    let mut running: Vec<(SocketAddr, Role)> = servers
+    let mut running: Vec<(SocketAddr, RoleProcess)> = servers
         .iter()
         .map(|name| {
             let address = free_address();
@@ -27,7 +27,7 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
     steward.set(&reached.collect::<Vec<_>>());
     let tally = during(steward.address, 16, &servers, |load| {
         for turn in 0..number {
-            load.goes_on();
+            load.wait_progress();
             let at = turn % servers.len();
             let (address, role) = &mut running[at];
             role.kill();
@@ -36,12 +36,12 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
         }
     });
     recovers(steward.address, &servers);
-    Done { faults: format!("{number} restarts of 8 servers over HTTP"), tally }
+    CampaignReport { faults: format!("{number} restarts of 8 servers over HTTP"), tally }
 }
 
 /// Starts a server, and waits until it listens.
-fn started(name: &str, address: SocketAddr) -> Role {
-    let role = Role::start(&["upstream", name, &address.to_string()], false);
+fn started(name: &str, address: SocketAddr) -> RoleProcess {
+    let role = RoleProcess::start(&["upstream", name, &address.to_string()], false);
     until_listening(address);
     role
 }

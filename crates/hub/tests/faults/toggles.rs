@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::Done;
+use crate::CampaignReport;
+use crate::hub_driver::HubDriver;
 use crate::kills::names;
 use crate::load::{during, recovers};
-use crate::steward::Steward;
 
 const CALLERS: usize = 70;
 const SWITCHERS: usize = 20;
@@ -14,13 +14,13 @@ const APPLIERS: usize = 10;
 /// Of how many orders one applies a configuration; the others are much cheaper.
 const ONE_IN: usize = 20;
 
-pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
+pub(crate) fn campaign(steward: &HubDriver, number: usize) -> CampaignReport {
     let servers = names(8);
     let all: Vec<String> = servers.iter().map(|name| format!("{name}=stdio,-")).collect();
     steward.set(&all);
     let (switched, applied) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let tally = during(steward.address, CALLERS, &servers, |load| {
-        load.goes_on();
+        load.wait_progress();
         std::thread::scope(|scope| {
             for task in 0..SWITCHERS {
                 let (switched, servers) = (&switched, &servers);
@@ -47,7 +47,7 @@ pub(crate) fn campaign(steward: &Steward, number: usize) -> Done {
     servers.iter().for_each(|name| drop(steward.order(&format!("on {name}"))));
     recovers(steward.address, &servers);
     let (switched, applied) = (switched.into_inner(), applied.into_inner());
-    Done {
+    CampaignReport {
         faults: format!(
             "{switched} switched, {applied} configurations applied by 30 tasks beside 70 callers"
         ),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trunkline_server::{Binding as _, Context, HostOptions, Server, Tool, http, stdio};
+use trunkline_server::{Context, HostOptions, Server, ServerTransport as _, Tool, http, stdio};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {

@@ -5,28 +5,28 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_client::protocol::{Level, Refusal, Revision};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
+use trunkline_client::protocol::{LoggingLevel, Refusal, Revision};
 use trunkline_client::transport::Target;
-use trunkline_client::{BoxFuture, Client, Error, InputHandler, LogMessage, Origin};
+use trunkline_client::{BoxFuture, Client, Error, InputHandler, InputOrigin, LogMessage};
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A client of one revision, and what it was told beside its answers.
-pub(crate) struct Driver {
+pub(crate) struct MatrixClient {
     pub(crate) client: Client,
-    pub(crate) answers: Answers,
-    pub(crate) heard: Arc<Mutex<Vec<(Level, String)>>>,
+    pub(crate) answers: SwappableHandler,
+    pub(crate) heard: Arc<Mutex<Vec<(LoggingLevel, String)>>>,
 }
 
-impl Driver {
+impl MatrixClient {
     /// Connects in one revision.
     ///
     /// # Errors
     /// Nobody there speaks it.
     pub(crate) async fn connect(target: impl Into<Target>, revision: Revision) -> Result<Self, Error> {
-        let (answers, heard) = (Answers::default(), Arc::new(Mutex::new(Vec::new())));
+        let (answers, heard) = (SwappableHandler::default(), Arc::new(Mutex::new(Vec::new())));
         let told = heard.clone();
         let note =
             move |message: &LogMessage| told.lock().unwrap().push((message.level, message.data.to_string()));
@@ -46,19 +46,20 @@ impl Driver {
 
 /// Answers by a function that can be replaced.
 #[derive(Clone)]
-pub(crate) struct Answers {
+pub(crate) struct SwappableHandler {
     answer: Arc<Mutex<Arc<AnswerFn>>>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    asked: Arc<Mutex<Vec<InputRequest>>>,
     /// What is called before an answer is given, and by whom.
     first: Arc<Mutex<Option<(&'static str, Value)>>>,
     client: Arc<OnceLock<Client>>,
 }
 
-type AnswerFn = dyn Fn(&Question) -> Answer + Send + Sync;
+type AnswerFn = dyn Fn(&InputRequest) -> InputResponse + Send + Sync;
 
-impl Default for Answers {
+impl Default for SwappableHandler {
     fn default() -> Self {
-        let nobody = |question: &Question| -> Answer { panic!("nothing should be asked: {question:?}") };
+        let nobody =
+            |question: &InputRequest| -> InputResponse { panic!("nothing should be asked: {question:?}") };
         Self {
             answer: Arc::new(Mutex::new(Arc::new(nobody))),
             asked: Arc::default(),
@@ -68,9 +69,9 @@ impl Default for Answers {
     }
 }
 
-impl Answers {
+impl SwappableHandler {
     /// Answers from now on by a function.
-    pub(crate) fn by(&self, answer: impl Fn(&Question) -> Answer + Send + Sync + 'static) {
+    pub(crate) fn by(&self, answer: impl Fn(&InputRequest) -> InputResponse + Send + Sync + 'static) {
         *self.answer.lock().unwrap() = Arc::new(answer);
         *self.first.lock().unwrap() = None;
         self.asked.lock().unwrap().clear();
@@ -81,7 +82,7 @@ impl Answers {
         &self,
         tool: &'static str,
         arguments: Value,
-        answer: impl Fn(&Question) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&InputRequest) -> InputResponse + Send + Sync + 'static,
     ) {
         self.by(answer);
         *self.first.lock().unwrap() = Some((tool, arguments));
@@ -93,19 +94,23 @@ impl Answers {
     }
 }
 
-impl InputHandler for Answers {
+impl InputHandler for SwappableHandler {
     fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         // A session is asked for its roots by the way, which no check is about.
-        if !matches!(question, Question::Roots) {
+        if !matches!(question, InputRequest::Roots) {
             self.asked.lock().unwrap().push(question.clone());
         }
         let (answer, first) = (self.answer.lock().unwrap().clone(), self.first.lock().unwrap().clone());
         Box::pin(async move {
-            if matches!(question, Question::Roots) {
+            if matches!(question, InputRequest::Roots) {
                 return Ok(roots());
             }
             if let (Some((tool, arguments)), Some(client)) = (first, self.client.get()) {
@@ -116,10 +121,10 @@ impl InputHandler for Answers {
     }
 }
 
-pub(crate) fn roots() -> Answer {
+pub(crate) fn roots() -> InputResponse {
     let root =
         trunkline_client::protocol::model::Root { uri: "file:///home".to_owned(), ..Default::default() };
-    Answer::Roots(vec![root])
+    InputResponse::Roots(vec![root])
 }
 
 /// Waits for something that must happen.

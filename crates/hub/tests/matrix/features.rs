@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt as _;
 use serde_json::json;
-use trunkline_client::protocol::model::{Answer, Content, Question, ResourceBody, Role, SampleResult};
-use trunkline_client::protocol::{Level, Members, Revision};
-use trunkline_client::{BoxFuture, Change, Completion, Error, Watch};
+use trunkline_client::protocol::model::{
+    Content, CreateMessageResult, InputRequest, InputResponse, ResourceBody, Role,
+};
+use trunkline_client::protocol::{JsonObject, LoggingLevel, Revision};
+use trunkline_client::{BoxFuture, ChangeEvent, ChangeFilter, CompletionRequest, Error};
 
-use crate::driver::Driver;
+use crate::driver::MatrixClient;
 
 /// What came of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub(crate) struct Feature {
     pub(crate) name: &'static str,
     pub(crate) since: Revision,
     pub(crate) lacking: &'static str,
-    pub(crate) check: for<'p> fn(&'p Driver) -> BoxFuture<'p, Cell>,
+    pub(crate) check: for<'p> fn(&'p MatrixClient) -> BoxFuture<'p, Cell>,
 }
 
 const ALWAYS: Revision = Revision::V2024_11_05;
@@ -85,12 +87,12 @@ macro_rules! given {
 
 fn refused(what: &str, error: &Error) -> Cell {
     match error {
-        Error::Refused(refused) => Cell::Refused(refused.message.clone()),
+        Error::ErrorResponse(refused) => Cell::Refused(refused.message.clone()),
         other => Cell::Fail(format!("{what}: {other:?}")),
     }
 }
 
-async fn description(driver: &Driver) -> Cell {
+async fn description(driver: &MatrixClient) -> Cell {
     let info = driver.client.server();
     let identity = info.identity.clone().map(|identity| (identity.name, identity.version));
     expect!(identity == Some(("far".to_owned(), "1.2.3".to_owned())), "{identity:?}");
@@ -101,11 +103,11 @@ async fn description(driver: &Driver) -> Cell {
     Cell::Pass
 }
 
-async fn list(driver: &Driver) -> Cell {
+async fn list(driver: &MatrixClient) -> Cell {
     let tools = given!("tools", driver.client.tools());
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     expect!(names.first() == Some(&"add") && names.len() == 15, "{names:?}");
-    expect!(tools.left_out.is_empty(), "{:?}", tools.left_out);
+    expect!(tools.skipped.is_empty(), "{:?}", tools.skipped);
     let prompts = given!("prompts", driver.client.prompts());
     let resources = given!("resources", driver.client.resources());
     let templates = given!("templates", driver.client.templates());
@@ -115,23 +117,23 @@ async fn list(driver: &Driver) -> Cell {
     Cell::Pass
 }
 
-async fn call(driver: &Driver) -> Cell {
+async fn call(driver: &MatrixClient) -> Cell {
     let sum = given!("add", driver.client.call("add", json!({ "a": 2, "b": 3 })));
     expect!(sum.text() == "5" && !sum.is_error, "{sum:?}");
     Cell::Pass
 }
 
-async fn failing_call(driver: &Driver) -> Cell {
+async fn failing_call(driver: &MatrixClient) -> Cell {
     let failed = given!("fail", driver.client.call("fail", json!({})));
     expect!(failed.is_error && failed.text() == "it broke", "{failed:?}");
-    let Err(Error::Refused(unknown)) = driver.client.call("nothing", json!({})).await else {
+    let Err(Error::ErrorResponse(unknown)) = driver.client.call("nothing", json!({})).await else {
         return Cell::Fail("an unknown tool was called".to_owned());
     };
     expect!(unknown.code == -32602, "{unknown:?}");
     Cell::Pass
 }
 
-async fn read(driver: &Driver) -> Cell {
+async fn read(driver: &MatrixClient) -> Cell {
     for (uri, expected) in [("test://a", "alpha"), ("test://t/ada", "t of ada")] {
         let read = given!("read", driver.client.read(uri));
         let bodies: Vec<_> = read.contents.iter().map(|contents| contents.body.clone()).collect();
@@ -140,29 +142,29 @@ async fn read(driver: &Driver) -> Cell {
     Cell::Pass
 }
 
-async fn missing_resource(driver: &Driver) -> Cell {
-    let Err(Error::Refused(refused)) = driver.client.read("test://nothing").await else {
+async fn missing_resource(driver: &MatrixClient) -> Cell {
+    let Err(Error::ErrorResponse(refused)) = driver.client.read("test://nothing").await else {
         return Cell::Fail("a resource that is not there was read".to_owned());
     };
-    let expected = if driver.client.server().keeps_sessions() { -32002 } else { -32602 };
+    let expected = if driver.client.server().is_stateful() { -32002 } else { -32602 };
     expect!(refused.code == expected, "{refused:?}");
     Cell::Pass
 }
 
-async fn get_prompt(driver: &Driver) -> Cell {
+async fn get_prompt(driver: &MatrixClient) -> Cell {
     let prompt = given!("prompt", driver.client.get_prompt("greet", json!({ "who": "Ada" })));
     let texts: Vec<_> = prompt.messages.iter().filter_map(|message| message.content.as_text()).collect();
     expect!(texts == ["Greet Ada."], "{texts:?}");
     Cell::Pass
 }
 
-async fn complete(driver: &Driver) -> Cell {
-    let values = given!("complete", driver.client.complete(Completion::prompt("greet", "who", "a")));
+async fn complete(driver: &MatrixClient) -> Cell {
+    let values = given!("complete", driver.client.complete(CompletionRequest::prompt("greet", "who", "a")));
     expect!(values.values == ["ada", "alan"], "{:?}", values.values);
     Cell::Pass
 }
 
-async fn progress(driver: &Driver) -> Cell {
+async fn progress(driver: &MatrixClient) -> Cell {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let told = heard.clone();
     let call = driver.client.call("progress", json!({})).progress(move |progress| {
@@ -178,18 +180,18 @@ async fn progress(driver: &Driver) -> Cell {
     Cell::Pass
 }
 
-async fn log(driver: &Driver) -> Cell {
-    given!("level", driver.client.set_level(Level::Info));
+async fn log(driver: &MatrixClient) -> Cell {
+    given!("level", driver.client.set_level(LoggingLevel::Info));
     driver.heard.lock().unwrap().clear();
     let done = given!("log", driver.client.call("log", json!({})));
     expect!(done.text() == "logged", "{done:?}");
     let heard = driver.heard.lock().unwrap().clone();
-    expect!(heard == [(Level::Warning, r#"{"loud":true}"#.to_owned())], "{heard:?}");
+    expect!(heard == [(LoggingLevel::Warning, r#"{"loud":true}"#.to_owned())], "{heard:?}");
     Cell::Pass
 }
 
-async fn cancel_by_client(driver: &Driver) -> Cell {
-    let key = json!({ "key": Driver::unique() });
+async fn cancel_by_client(driver: &MatrixClient) -> Cell {
+    let key = json!({ "key": MatrixClient::unique() });
     let running = Arc::new(tokio::sync::Notify::new());
     let began = running.clone();
     let call = driver.client.call("wait", key.clone()).progress(move |_| began.notify_one());
@@ -202,15 +204,15 @@ async fn cancel_by_client(driver: &Driver) -> Cell {
     call_after(driver).await
 }
 
-async fn cancel_by_server(driver: &Driver) -> Cell {
-    let key = json!({ "key": Driver::unique() });
+async fn cancel_by_server(driver: &MatrixClient) -> Cell {
+    let key = json!({ "key": MatrixClient::unique() });
     // Whoever is asked in the modern era hears only with the next request that nobody waits any more.
     driver.answers.after_call("hurry", key.clone(), |_| confirm(true));
     let done = given!("impatient", driver.client.call("impatient", key));
     expect_said(&done, "gave up")
 }
 
-async fn accepted(driver: &Driver) -> Cell {
+async fn accepted(driver: &MatrixClient) -> Cell {
     driver.answers.by(|_| confirm(true));
     let done = given!("confirm", driver.client.call("confirm", json!({})));
     let cell = expect_said(&done, "true");
@@ -218,71 +220,72 @@ async fn accepted(driver: &Driver) -> Cell {
     cell
 }
 
-async fn declined(driver: &Driver) -> Cell {
-    driver.answers.by(|_| Answer::decline());
+async fn declined(driver: &MatrixClient) -> Cell {
+    driver.answers.by(|_| InputResponse::decline());
     let done = given!("confirm", driver.client.call("confirm", json!({})));
     if done.is_error && done.text() == "the user declined" { Cell::Pass } else { expect_said(&done, "-") }
 }
 
-async fn in_sequence(driver: &Driver) -> Cell {
+async fn in_sequence(driver: &MatrixClient) -> Cell {
     driver.answers.by(|question| confirm(message(question) == "First?"));
     let done = given!("in_sequence", driver.client.call("in_sequence", json!({})));
     expect_said(&done, "true false")
 }
 
-async fn at_once(driver: &Driver) -> Cell {
+async fn at_once(driver: &MatrixClient) -> Cell {
     driver.answers.by(|question| confirm(message(question) == "B?"));
     let done = given!("at_once", driver.client.call("at_once", json!({})));
     expect_said(&done, "false true")
 }
 
-async fn sampling(driver: &Driver) -> Cell {
+async fn sampling(driver: &MatrixClient) -> Cell {
     driver.answers.by(|_| {
-        Answer::Sample(SampleResult {
+        InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content: vec![Content::text("Hello.")],
             model: "m".to_owned(),
             stop_reason: None,
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         })
     });
     let done = given!("sample", driver.client.call("sample", json!({})));
     expect_said(&done, "Hello.")
 }
 
-async fn roots(driver: &Driver) -> Cell {
+async fn roots(driver: &MatrixClient) -> Cell {
     let done = given!("roots", driver.client.call("roots", json!({})));
     expect_said(&done, r#"["file:///home"]"#)
 }
 
-async fn change_notices(driver: &Driver) -> Cell {
-    let mut changes = given!("changes", driver.client.subscribe(Watch::lists()));
+async fn change_notices(driver: &MatrixClient) -> Cell {
+    let mut changes = given!("changes", driver.client.subscribe(ChangeFilter::all_lists()));
     given!("change", driver.client.call("change", json!({})));
     let change = changes.next().await;
-    expect!(change == Some(Change::Tools), "{change:?}");
+    expect!(change == Some(ChangeEvent::Tools), "{change:?}");
     let late = given!("late", driver.client.call("late", json!({})));
     given!("change back", driver.client.call("change", json!({})));
     let change = changes.next().await;
-    expect!(change == Some(Change::Tools), "{change:?}");
+    expect!(change == Some(ChangeEvent::Tools), "{change:?}");
     expect_said(&late, "late")
 }
 
-async fn resource_subscription(driver: &Driver) -> Cell {
-    let mut changes = given!("a subscription", driver.client.subscribe(Watch::default().and("test://a")));
+async fn resource_subscription(driver: &MatrixClient) -> Cell {
+    let mut changes =
+        given!("a subscription", driver.client.subscribe(ChangeFilter::default().with_uri("test://a")));
     given!("touch", driver.client.call("touch", json!({})));
     let change = changes.next().await;
-    expect!(change == Some(Change::Resource("test://a".to_owned())), "{change:?}");
+    expect!(change == Some(ChangeEvent::Resource("test://a".to_owned())), "{change:?}");
     call_after(driver).await
 }
 
-async fn call_after(driver: &Driver) -> Cell {
+async fn call_after(driver: &MatrixClient) -> Cell {
     call(driver).await
 }
 
-type Result = trunkline_client::Received<trunkline_client::protocol::model::CallToolResult>;
+type ToolCallResult = trunkline_client::WithRaw<trunkline_client::protocol::model::CallToolResult>;
 
-fn expect_said(done: &Result, expected: &str) -> Cell {
+fn expect_said(done: &ToolCallResult, expected: &str) -> Cell {
     match done.text() {
         said if said == expected && !done.is_error => Cell::Pass,
         said if done.is_error => Cell::Refused(said),
@@ -290,13 +293,13 @@ fn expect_said(done: &Result, expected: &str) -> Cell {
     }
 }
 
-fn confirm(yes: bool) -> Answer {
-    Answer::accept(Some(json!({ "confirm": yes }).into()))
+fn confirm(yes: bool) -> InputResponse {
+    InputResponse::accept(Some(json!({ "confirm": yes }).into()))
 }
 
-fn message(question: &Question) -> &str {
+fn message(question: &InputRequest) -> &str {
     match question {
-        Question::Form(form) => &form.message,
+        InputRequest::Form(form) => &form.message,
         other => panic!("{other:?}"),
     }
 }

@@ -21,11 +21,11 @@ mod table;
 
 use trunkline_client::protocol::{Era, Revision};
 
-use crate::driver::{DEADLINE, Driver};
+use crate::driver::{DEADLINE, MatrixClient};
 use crate::features::{Cell, FEATURES, Feature};
 use crate::pair::pair;
-use crate::route::{Route, Transport};
-use crate::table::Table;
+use crate::route::{MatrixRoute, MatrixTransport};
+use crate::table::MatrixTable;
 
 /// Says what a cell should be: a pass, or the sentence for what one of the two revisions has no words for.
 fn expected(feature: &Feature, down: Revision, up: Revision) -> Option<String> {
@@ -33,7 +33,7 @@ fn expected(feature: &Feature, down: Revision, up: Revision) -> Option<String> {
     (older < feature.since).then(|| format!("{older} has no {}", feature.lacking))
 }
 
-async fn check(driver: &Driver, feature: &Feature, expected: Option<String>) -> Result<String, String> {
+async fn check(driver: &MatrixClient, feature: &Feature, expected: Option<String>) -> Result<String, String> {
     let cell = tokio::time::timeout(DEADLINE, (feature.check)(driver)).await;
     match (cell.unwrap_or_else(|_| Cell::Fail("nothing came of it".to_owned())), expected) {
         (Cell::Pass, None) => Ok("pass".to_owned()),
@@ -50,7 +50,7 @@ async fn check(driver: &Driver, feature: &Feature, expected: Option<String>) -> 
 
 #[tokio::test(start_paused = true)]
 async fn every_pair_of_revisions_carries_every_feature() {
-    let mut table = Table::new("revisions");
+    let mut table = MatrixTable::new("revisions");
     for down in Revision::ALL {
         for up in Revision::ALL {
             for feature in FEATURES {
@@ -65,19 +65,19 @@ async fn every_pair_of_revisions_carries_every_feature() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_pair_of_transports_carries_every_feature_between_the_eras() {
-    let mut table = Table::new("transports");
+    let mut table = MatrixTable::new("transports");
     for (down, up) in
         [Era::Legacy, Era::Modern].map(|down| [Era::Legacy, Era::Modern].map(|up| (down, up))).concat()
     {
-        for front in Transport::ALL {
-            for back in Transport::ALL {
+        for front in MatrixTransport::ALL {
+            for back in MatrixTransport::ALL {
                 let place = [
                     ("client era", route::name(down)),
                     ("server era", route::name(up)),
                     ("client", front.name()),
                     ("server", back.name()),
                 ];
-                match Route::open((front, down), (back, up)).await {
+                match MatrixRoute::open((front, down), (back, up)).await {
                     Ok(route) => {
                         for feature in FEATURES {
                             table.row(place, feature.name, check(&route.driver, feature, None).await);
@@ -85,7 +85,8 @@ async fn every_pair_of_transports_carries_every_feature_between_the_eras() {
                         route.close().await;
                     }
                     Err(refused) => {
-                        let lacks = [(front, down), (back, up)].contains(&(Transport::Sse, Era::Modern));
+                        let lacks =
+                            [(front, down), (back, up)].contains(&(MatrixTransport::Sse, Era::Modern));
                         for feature in FEATURES {
                             let outcome = match lacks {
                                 true => Ok("HTTP+SSE has no modern era".to_owned()),

@@ -4,14 +4,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use trunkline_client::protocol::{Era, Revision, Revisions};
+use trunkline_client::protocol::{Era, Revision, RevisionSet};
 use trunkline_client::transport::{Command, Target};
-use trunkline_config::{Endpoint, Program, Reach, ServerConfig, ServerName};
+use trunkline_config::{LocalProgram, RemoteEndpoint, ServerConfig, ServerLocation, ServerName};
 use trunkline_hub::{AnonymousClients, Hub, HubOptions};
-use trunkline_server::http::{HttpOptions, serve as serve_http};
-use trunkline_server::{Binding as _, Host, HostOptions, Shutdown, stdio};
+use trunkline_server::http::{HttpServerOptions, serve as serve_http};
+use trunkline_server::{Host, HostOptions, ServerTransport as _, Shutdown, stdio};
 
-use crate::driver::{Driver, within};
+use crate::driver::{MatrixClient, within};
 use crate::server::server;
 
 /// Says what a process is to be; absent, it is a test program.
@@ -22,14 +22,14 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub(crate) enum MatrixTransport {
     Stdio,
     Streamable,
     Sse,
     WebSocket,
 }
 
-impl Transport {
+impl MatrixTransport {
     pub(crate) const ALL: [Self; 4] = [Self::Stdio, Self::Streamable, Self::Sse, Self::WebSocket];
 
     pub(crate) fn name(self) -> &'static str {
@@ -60,24 +60,27 @@ pub(crate) fn name(era: Era) -> &'static str {
 }
 
 fn newest(era: Era) -> Revision {
-    Revisions::ALL.newest_of(era).unwrap()
+    RevisionSet::ALL.newest_of(era).unwrap()
 }
 
 /// A client at the one end, and everything between it and the server at the other.
-pub(crate) struct Route {
-    pub(crate) driver: Driver,
+pub(crate) struct MatrixRoute {
+    pub(crate) driver: MatrixClient,
     listening: Vec<Shutdown>,
 }
 
-impl Route {
+impl MatrixRoute {
     /// Opens the way; what listens does so for this route alone.
     ///
     /// # Errors
     /// What refused to speak an era over a transport.
-    pub(crate) async fn open(front: (Transport, Era), back: (Transport, Era)) -> Result<Self, String> {
+    pub(crate) async fn open(
+        front: (MatrixTransport, Era),
+        back: (MatrixTransport, Era),
+    ) -> Result<Self, String> {
         let mut listening = Vec::new();
         let target = match back.0 {
-            Transport::Stdio => format!("server {}", name(back.1)),
+            MatrixTransport::Stdio => format!("server {}", name(back.1)),
             over => {
                 let (address, shutdown) = listen(far(back.1)).await;
                 listening.push(shutdown);
@@ -85,15 +88,15 @@ impl Route {
             }
         };
         let driver = match front.0 {
-            Transport::Stdio => {
+            MatrixTransport::Stdio => {
                 let command = Command::new(program()).args(ARGUMENTS).env(ROLE, format!("bridge {target}"));
-                Driver::connect(Target::Command(command), newest(front.1)).await
+                MatrixClient::connect(Target::Command(command), newest(front.1)).await
             }
             over => {
                 let hub = bridge(&target).await?;
                 let (address, shutdown) = listen(Host::new(hub, HostOptions::default()).unwrap()).await;
                 listening.push(shutdown);
-                Driver::connect(over.url(address).unwrap(), newest(front.1)).await
+                MatrixClient::connect(over.url(address).unwrap(), newest(front.1)).await
             }
         };
         Ok(Self { driver: driver.map_err(|error| error.to_string())?, listening })
@@ -109,7 +112,8 @@ impl Route {
 
 /// The far server, in one era alone.
 fn far(era: Era) -> Host {
-    let revisions = Revisions::only(Revision::ALL.into_iter().filter(|revision| revision.era() == era));
+    let revisions =
+        RevisionSet::from_revisions(Revision::ALL.into_iter().filter(|revision| revision.era() == era));
     server().host(HostOptions { revisions, ..HostOptions::default() }).unwrap()
 }
 
@@ -119,7 +123,7 @@ async fn listen(host: Host) -> (SocketAddr, Shutdown) {
     let address = listener.local_addr().unwrap();
     let shutdown = host.shutdown().clone();
     tokio::spawn(async move {
-        let endpoint = host.http(HttpOptions::default());
+        let endpoint = host.http_service(HttpServerOptions::default());
         serve_http(listener, &endpoint, endpoint.clone(), GRACE).await.unwrap();
     });
     (address, shutdown)
@@ -129,16 +133,16 @@ async fn listen(host: Host) -> (SocketAddr, Shutdown) {
 async fn bridge(target: &str) -> Result<Hub, String> {
     let reach = match target.starts_with("server ") {
         true => {
-            let mut program = Program::new(program().as_str());
+            let mut program = LocalProgram::new(program().as_str());
             program.args = ARGUMENTS.map(Into::into).to_vec();
             program.env.insert(ROLE.to_owned(), target.into());
-            Reach::Program(program)
+            ServerLocation::Program(program)
         }
-        false => Reach::Endpoint(Endpoint::new(target)),
+        false => ServerLocation::Endpoint(RemoteEndpoint::new(target)),
     };
     let config = ServerConfig::new(ServerName::parse("far").unwrap(), reach);
     // It listens on the loopback, where all clients are one person.
-    let options = HubOptions { anonymous: AnonymousClients::OnePerson, ..HubOptions::default() };
+    let options = HubOptions { anonymous: AnonymousClients::SingleUser, ..HubOptions::default() };
     within("the bridge", Hub::bridge(config, options)).await.map_err(|error| error.to_string())
 }
 

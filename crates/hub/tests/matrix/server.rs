@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trunkline_server::protocol::Level;
-use trunkline_server::protocol::model::{PromptMessage, SampleQuestion};
+use trunkline_server::protocol::LoggingLevel;
+use trunkline_server::protocol::model::{CreateMessageRequest, PromptMessage};
 use trunkline_server::{
     Confirm, Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask, sample,
 };
@@ -31,9 +31,9 @@ struct Key {
 ///
 /// They are files, since two calls of one client may be in two processes: one that may be asked something is not run beside
 /// another over a connection on which nothing says to which of them a question belongs.
-struct Events;
+struct EventFiles;
 
-impl Events {
+impl EventFiles {
     fn file(what: &str) -> PathBuf {
         std::env::temp_dir().join(format!("trunkline-matrix-{what}"))
     }
@@ -57,11 +57,11 @@ impl Events {
 }
 
 /// Says that a call has ended, however it ended.
-struct Ended(String);
+struct EndMarker(String);
 
-impl Drop for Ended {
+impl Drop for EndMarker {
     fn drop(&mut self) {
-        Events::happened(&self.0);
+        EventFiles::happened(&self.0);
     }
 }
 
@@ -74,7 +74,7 @@ fn with_tools(server: Server) -> Server {
     server
         .with(Tool::new("add").title("Add").description("Adds.").run(async |Pair { a, b }: Pair| a + b))
         .with(
-            Tool::new("fail").run(async || -> Result<String, ToolError> { Err(ToolError::said("it broke")) }),
+            Tool::new("fail").run(async || -> Result<String, ToolError> { Err(ToolError::new("it broke")) }),
         )
         .with(Tool::new("progress").run(async |cx: Context| {
             for step in 1..=3 {
@@ -84,8 +84,8 @@ fn with_tools(server: Server) -> Server {
             "done"
         }))
         .with(Tool::new("log").run(async |cx: Context| {
-            cx.log(Level::Debug, "quiet");
-            cx.log(Level::Warning, serde_json::json!({ "loud": true }));
+            cx.log(LoggingLevel::Debug, "quiet");
+            cx.log(LoggingLevel::Warning, serde_json::json!({ "loud": true }));
             "logged"
         }))
 }
@@ -94,13 +94,13 @@ fn with_tools(server: Server) -> Server {
 fn with_waits(server: Server) -> Server {
     server
         .with(Tool::new("wait").run(async |cx: Context, Key { key }: Key| {
-            let ended = Ended(key);
+            let ended = EndMarker(key);
             cx.progress(1, 2);
             std::future::pending::<()>().await;
             drop(ended);
         }))
         .with(Tool::new("waited").run(async |Key { key }: Key| {
-            Events::wait_for(&key).await;
+            EventFiles::wait_for(&key).await;
             "it is over"
         }))
 }
@@ -109,14 +109,14 @@ fn with_waits(server: Server) -> Server {
 fn with_changes(server: Server) -> Server {
     server
         .with(Tool::new("change").run(async |cx: Context| -> Result<&'static str, ToolError> {
-            let server = cx.server().ok_or_else(|| ToolError::said("there is no server to change"))?;
+            let server = cx.server().ok_or_else(|| ToolError::new("there is no server to change"))?;
             if !server.remove_tool("late") {
                 server.add(Tool::new("late").run(async || "late"))?;
             }
             Ok("changed")
         }))
         .with(Tool::new("touch").run(async |cx: Context| -> Result<&'static str, ToolError> {
-            let server = cx.server().ok_or_else(|| ToolError::said("there is no server to change"))?;
+            let server = cx.server().ok_or_else(|| ToolError::new("there is no server to change"))?;
             server.notify_updated("test://a");
             Ok("touched")
         }))
@@ -156,7 +156,7 @@ fn with_questions(server: Server) -> Server {
             Ok(format!("{} {}", a.0, b.0))
         }))
         .with(Tool::new("sample").run(async |cx: Context| -> Result<String, ToolError> {
-            let answer = cx.ask(sample(SampleQuestion::new([PromptMessage::user("Hi.")], 5))).await?;
+            let answer = cx.ask(sample(CreateMessageRequest::new([PromptMessage::user("Hi.")], 5))).await?;
             Ok(answer.content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned())
         }))
         .with(Tool::new("roots").run(async |cx: Context| -> Result<Json<Vec<String>>, ToolError> {
@@ -170,13 +170,13 @@ fn with_impatience(server: Server) -> Server {
         .with(Tool::new("impatient").run(async |cx: Context, Key { key }: Key| {
             tokio::select! {
                 biased;
-                () = Events::wait_for(&key) => Ok::<_, ToolError>("gave up".to_owned()),
+                () = EventFiles::wait_for(&key) => Ok::<_, ToolError>("gave up".to_owned()),
                 answer = cx.ask(ask::<Confirm>("Quick?")) => Ok(answer?.0.to_string()),
             }
         }))
         .with(Tool::new("hurry").run(async |Key { key }: Key| {
-            Events::happened(&key);
-            Events::noticed(&key).await;
+            EventFiles::happened(&key);
+            EventFiles::noticed(&key).await;
             "hurried"
         }))
 }

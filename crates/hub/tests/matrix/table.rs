@@ -3,13 +3,13 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 /// The rows of one table, and what is wrong with them.
-pub(crate) struct Table {
+pub(crate) struct MatrixTable {
     name: &'static str,
     rows: String,
     failures: String,
 }
 
-impl Table {
+impl MatrixTable {
     pub(crate) fn new(name: &'static str) -> Self {
         Self { name, rows: String::new(), failures: String::new() }
     }

@@ -5,10 +5,10 @@ use syn::{DataEnum, DeriveInput, Fields, Ident, Variant};
 
 use super::take_options;
 use crate::docs;
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
 
 /// Makes a choice of an enum, and a form with this one choice.
-pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Problems) -> TokenStream {
+pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut MacroErrors) -> TokenStream {
     if data.variants.is_empty() {
         problems.add(&input.ident, "there is nothing to choose from; add a variant");
     }
@@ -31,7 +31,7 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Pro
     let description = docs::description(&input.attrs).map(|text| quote!(.description(#text)));
     quote! {
         const _: () = {
-            impl ::trunkline::__private::form::Choice for #type_name {
+            impl ::trunkline::__private::form::FormChoice for #type_name {
                 const CHOICES: &'static [(&'static str, ::core::option::Option<&'static str>)] =
                     &[#((#names, #titles)),*];
 
@@ -49,19 +49,19 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Pro
                 }
             }
 
-            fn field() -> ::trunkline::__private::form::Field<#type_name> {
-                ::trunkline::__private::form::Field::new("choice") #description
+            fn field() -> ::trunkline::__private::form::FieldDefinition<#type_name> {
+                ::trunkline::__private::form::FieldDefinition::new("choice") #description
             }
 
             impl ::trunkline::__private::Form for #type_name {
-                fn schema() -> ::trunkline::__private::Raw {
+                fn schema() -> ::trunkline::__private::RawJson {
                     <::trunkline::__private::form::FormSchema as ::core::default::Default>::default()
                         .with(&field())
                         .finish()
                 }
 
                 fn read(
-                    content: &::trunkline::__private::Raw,
+                    content: &::trunkline::__private::RawJson,
                 ) -> ::core::result::Result<Self, ::std::string::String> {
                     ::trunkline::__private::form::FormAnswers::read(content)?.field(&field())
                 }
@@ -71,7 +71,7 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Pro
 }
 
 /// Returns the value that stands for a variant, and what humans call it.
-fn read_variant(variant: &Variant, problems: &mut Problems) -> (String, Option<TokenStream>) {
+fn read_variant(variant: &Variant, problems: &mut MacroErrors) -> (String, Option<TokenStream>) {
     if !matches!(variant.fields, Fields::Unit) {
         problems
             .add(&variant.fields, "a choice has no data; take it out, and ask for it in a field of its own");

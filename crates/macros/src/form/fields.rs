@@ -6,7 +6,7 @@ use syn::{DataStruct, DeriveInput, Expr, ExprLit, Field, Fields, Ident, Lit, Lit
 
 use super::take_options;
 use crate::docs;
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
 
 const OPTIONS: [&str; 6] = ["title", "name", "default", "min", "max", "format"];
 
@@ -14,7 +14,7 @@ const OPTIONS: [&str; 6] = ["title", "name", "default", "min", "max", "format"];
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// Makes a form of a struct's fields.
-pub(super) fn implement(input: &DeriveInput, data: &DataStruct, problems: &mut Problems) -> TokenStream {
+pub(super) fn implement(input: &DeriveInput, data: &DataStruct, problems: &mut MacroErrors) -> TokenStream {
     let Fields::Named(fields) = &data.fields else {
         problems.add(&input.ident, "the fields of a form have names: write `struct … { name: String }`");
         return TokenStream::new();
@@ -43,14 +43,14 @@ pub(super) fn implement(input: &DeriveInput, data: &DataStruct, problems: &mut P
             #(#functions)*
 
             impl ::trunkline::__private::Form for #type_name {
-                fn schema() -> ::trunkline::__private::Raw {
+                fn schema() -> ::trunkline::__private::RawJson {
                     <::trunkline::__private::form::FormSchema as ::core::default::Default>::default()
                         #(#calls)*
                         .finish()
                 }
 
                 fn read(
-                    content: &::trunkline::__private::Raw,
+                    content: &::trunkline::__private::RawJson,
                 ) -> ::core::result::Result<Self, ::std::string::String> {
                     let answers = ::trunkline::__private::form::FormAnswers::read(content)?;
                     ::core::result::Result::Ok(Self { #(#reads),* })
@@ -66,7 +66,7 @@ fn describe(
     ident: &Ident,
     function: &Ident,
     functions: &mut Vec<TokenStream>,
-    problems: &mut Problems,
+    problems: &mut MacroErrors,
 ) -> String {
     let mut options = take_options(&field.attrs, problems);
     let kind = &field.ty;
@@ -84,10 +84,10 @@ fn describe(
     let format = format.map(|format| quote_spanned!(at_type=> .format(#format)));
     options.finish("a field", &OPTIONS, problems);
     // What is wrong with the type is told at the type.
-    let new = quote_spanned!(at_type=> ::trunkline::__private::form::Field::<#kind>::new);
+    let new = quote_spanned!(at_type=> ::trunkline::__private::form::FieldDefinition::<#kind>::new);
     functions.push(quote! {
         #[allow(clippy::cast_precision_loss, clippy::cast_lossless)]
-        fn #function() -> ::trunkline::__private::form::Field<#kind> {
+        fn #function() -> ::trunkline::__private::form::FieldDefinition<#kind> {
             #new(#name) #title #description #least #most #format #default
         }
     });
@@ -103,9 +103,9 @@ fn default_of(value: Option<&Expr>) -> TokenStream {
     quote!(.default_with(|| #value))
 }
 
-fn check_format(format: &LitStr, problems: &mut Problems) {
+fn check_format(format: &LitStr, problems: &mut MacroErrors) {
     if !FORMATS.contains(&format.value().as_str()) {
-        let known = crate::options::listed(&FORMATS);
+        let known = crate::options::join_words(&FORMATS);
         problems.add(format, format_args!("there is no such format; forms know {known}"));
     }
 }

@@ -7,8 +7,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, Data, DeriveInput, Generics};
 
-use crate::options::{Options, inside};
-use crate::problems::Problems;
+use crate::errors::MacroErrors;
+use crate::options::{AttributeOptions, attribute_tokens};
 
 /// Implements the traits of forms for a type.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
@@ -16,7 +16,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         Ok(input) => input,
         Err(error) => return error.to_compile_error(),
     };
-    let mut problems = Problems::default();
+    let mut problems = MacroErrors::default();
     check_generics(&input.generics, &mut problems);
     take_options(&input.attrs, &mut problems).finish("the type of a form", &[], &mut problems);
     let implementation = match &input.data {
@@ -36,11 +36,11 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
             quote! {
                 #errors
                 impl #parameters ::trunkline::__private::Form for #name #arguments #conditions {
-                    fn schema() -> ::trunkline::__private::Raw {
+                    fn schema() -> ::trunkline::__private::RawJson {
                         ::core::unreachable!()
                     }
 
-                    fn read(_: &::trunkline::__private::Raw) -> ::core::result::Result<Self, ::std::string::String> {
+                    fn read(_: &::trunkline::__private::RawJson) -> ::core::result::Result<Self, ::std::string::String> {
                         ::core::unreachable!()
                     }
                 }
@@ -49,17 +49,17 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
     }
 }
 
-fn check_generics(generics: &Generics, problems: &mut Problems) {
+fn check_generics(generics: &Generics, problems: &mut MacroErrors) {
     if !generics.params.is_empty() {
         problems.add(generics, "a form cannot be generic, since its fields make its schema; name the types");
     }
 }
 
 /// Puts the options of all `#[form(…)]` together.
-fn take_options(attributes: &[Attribute], problems: &mut Problems) -> Options {
-    let mut options = Options::default();
+fn take_options(attributes: &[Attribute], problems: &mut MacroErrors) -> AttributeOptions {
+    let mut options = AttributeOptions::default();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("form")) {
-        if let Some(more) = problems.note(inside(attribute).and_then(syn::parse2)) {
+        if let Some(more) = problems.capture(attribute_tokens(attribute).and_then(syn::parse2)) {
             options.extend(more);
         }
     }

@@ -2,25 +2,25 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::LitStr;
 
-use super::at_returned;
-use crate::handler::{Handler, Place, Receiver};
-use crate::parameter::{Argument, Parameter, Question};
+use super::at_return_type;
+use crate::handler::{FunctionContext, HandlerSignature, SelfReceiver};
+use crate::parameter::{ArgumentParameter, HandlerParameter, InputParameter};
 
 /// Names that no name of an author's can be mistaken for.
-struct Names {
+struct HygienicNames {
     context: Ident,
     arguments: Ident,
     returned: Ident,
     this: Ident,
 }
 
-impl Names {
-    fn new(handler: &Handler) -> Self {
+impl HygienicNames {
+    fn new(handler: &HandlerSignature) -> Self {
         let name = |text| Ident::new(text, Span::mixed_site());
         Self {
             context: name("context"),
             arguments: name("arguments"),
-            returned: at_returned("returned", handler),
+            returned: at_return_type("returned", handler),
             this: name("this"),
         }
     }
@@ -34,12 +34,12 @@ impl Names {
 ///
 /// Where it is `strict`, an argument that the function does not have is refused by the type; the mark tells the server that it
 /// need not look for one itself.
-pub(super) fn items(handler: &Handler, strict: bool) -> TokenStream {
-    let mut fields = handler.arguments().map(Argument::field).peekable();
+pub(super) fn items(handler: &HandlerSignature, strict: bool) -> TokenStream {
+    let mut fields = handler.arguments().map(ArgumentParameter::field).peekable();
     if fields.peek().is_none() {
         return TokenStream::new();
     }
-    let defaults = handler.arguments().filter_map(Argument::default_item);
+    let defaults = handler.arguments().filter_map(ArgumentParameter::default_item);
     let strict = strict.then(|| {
         quote! {
             #[serde(deny_unknown_fields)]
@@ -60,10 +60,13 @@ pub(super) fn items(handler: &Handler, strict: bool) -> TokenStream {
 }
 
 /// Writes the closure that a builder takes: it asks, calls the function and converts what that returned.
-pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> TokenStream) -> TokenStream {
-    let names = Names::new(handler);
-    let Names { context, arguments, returned, this } = &names;
-    let (questions, asks) = ask(handler, &names);
+pub(super) fn closure(
+    handler: &HandlerSignature,
+    convert: impl FnOnce(&TokenStream) -> TokenStream,
+) -> TokenStream {
+    let names = HygienicNames::new(handler);
+    let HygienicNames { context, arguments, returned, this } = &names;
+    let (questions, asks) = request_input(handler, &names);
     let called = call(handler, &names);
     let converted = convert(&quote!(#returned));
     let result = if asks {
@@ -88,8 +91,8 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
     let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
     let myself = quote!(self);
     match handler.receiver {
-        Receiver::None => quote_spanned!(place=> move |#parameters| #body),
-        Receiver::Reference | Receiver::Shared => quote_spanned! {place=> {
+        SelfReceiver::None => quote_spanned!(place=> move |#parameters| #body),
+        SelfReceiver::Reference | SelfReceiver::Shared => quote_spanned! {place=> {
             let #this = ::std::sync::Arc::clone(&#myself);
             move |#parameters| {
                 let #this = ::std::sync::Arc::clone(&#this);
@@ -100,16 +103,16 @@ pub(super) fn closure(handler: &Handler, convert: impl FnOnce(&TokenStream) -> T
 }
 
 /// Writes the call of the author's function.
-fn call(handler: &Handler, names: &Names) -> TokenStream {
-    let Names { context, arguments, this, .. } = names;
-    let mut answers = names.answers(handler.questions().count()).into_iter();
+fn call(handler: &HandlerSignature, names: &HygienicNames) -> TokenStream {
+    let HygienicNames { context, arguments, this, .. } = names;
+    let mut answers = names.answers(handler.inputs().count()).into_iter();
     let values = handler.parameters.iter().map(|parameter| match parameter {
-        Parameter::Context => quote!(#context),
-        Parameter::Argument(argument) => {
+        HandlerParameter::Context => quote!(#context),
+        HandlerParameter::Argument(argument) => {
             let field = &argument.ident;
             quote!(#arguments.#field)
         }
-        Parameter::Question(_) => {
+        HandlerParameter::Input(_) => {
             let answer = answers.next();
             quote!(#answer)
         }
@@ -117,17 +120,17 @@ fn call(handler: &Handler, names: &Names) -> TokenStream {
     let name = &handler.name;
     let wait = handler.is_async.then(|| quote!(.await));
     match handler.receiver {
-        Receiver::None if handler.place == Place::Free => quote!(#name(#(#values),*) #wait),
-        Receiver::None => quote!(Self::#name(#(#values),*) #wait),
-        Receiver::Reference => quote!(Self::#name(&#this #(, #values)*) #wait),
-        Receiver::Shared => quote!(Self::#name(#this #(, #values)*) #wait),
+        SelfReceiver::None if handler.context == FunctionContext::Free => quote!(#name(#(#values),*) #wait),
+        SelfReceiver::None => quote!(Self::#name(#(#values),*) #wait),
+        SelfReceiver::Reference => quote!(Self::#name(&#this #(, #values)*) #wait),
+        SelfReceiver::Shared => quote!(Self::#name(#this #(, #values)*) #wait),
     }
 }
 
 /// Writes the round of questions, and tells whether there is one.
-fn ask(handler: &Handler, names: &Names) -> (TokenStream, bool) {
-    let Names { context, arguments, .. } = names;
-    let questions: Vec<TokenStream> = handler.questions().map(question).collect();
+fn request_input(handler: &HandlerSignature, names: &HygienicNames) -> (TokenStream, bool) {
+    let HygienicNames { context, arguments, .. } = names;
+    let questions: Vec<TokenStream> = handler.inputs().map(input_request).collect();
     if questions.is_empty() {
         return (TokenStream::new(), false);
     }
@@ -149,8 +152,8 @@ fn ask(handler: &Handler, names: &Names) -> (TokenStream, bool) {
     (asked, true)
 }
 
-fn question(question: &Question) -> TokenStream {
-    let Question { kind, message, key } = question;
+fn input_request(question: &InputParameter) -> TokenStream {
+    let InputParameter { kind, message, key } = question;
     let message = message_of(message);
     quote!(::trunkline::__private::ask::<#kind>(#message).key(#key))
 }

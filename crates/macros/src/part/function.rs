@@ -2,15 +2,15 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Attribute, ItemFn};
 
-use super::{Kind, build};
-use crate::handler::{Handler, Place};
-use crate::problems::Problems;
+use super::{PartKind, build};
+use crate::errors::MacroErrors;
+use crate::handler::{FunctionContext, HandlerSignature};
 
 /// Attributes that say how strict the compiler is.
 const ATTRIBUTES_OF_LINTS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
 
 /// Attributes that belong to the item that others see; the rest belongs to the author's code.
-const OUTER: [&str; 5] = ["doc", "cfg", "deprecated", "must_use", "inline"];
+const ITEM_ATTRIBUTES: [&str; 5] = ["doc", "cfg", "deprecated", "must_use", "inline"];
 
 /// Allows what lints say against a signature that the part has to have.
 pub(crate) fn signature_lints() -> Attribute {
@@ -18,16 +18,22 @@ pub(crate) fn signature_lints() -> Attribute {
 }
 
 /// Turns a function into one without parameters that makes the part.
-pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> TokenStream {
+pub(crate) fn expand(kind: PartKind, options: TokenStream, item: &TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(_) => return not_a_function(kind, item),
     };
-    let mut problems = Problems::default();
-    let handler = Handler::read(kind, Place::Free, &function.attrs, &mut function.sig, &mut problems);
+    let mut problems = MacroErrors::default();
+    let handler = HandlerSignature::read(
+        kind,
+        FunctionContext::Free,
+        &function.attrs,
+        &mut function.sig,
+        &mut problems,
+    );
     let built = build(kind, options, &handler, &mut problems);
     let (outer, inner): (Vec<Attribute>, Vec<Attribute>) =
-        function.attrs.into_iter().partition(stands_outside);
+        function.attrs.into_iter().partition(is_item_attribute);
     let (visibility, name, part) = (&function.vis, &function.sig.ident, &built.kind);
     if let Some(errors) = problems.into_compile_errors() {
         // The function is there all the same, so that nobody is told that it is missing.
@@ -46,11 +52,11 @@ pub(crate) fn expand(kind: Kind, options: TokenStream, item: &TokenStream) -> To
     }
 }
 
-fn stands_outside(attribute: &Attribute) -> bool {
-    OUTER.iter().chain(&ATTRIBUTES_OF_LINTS).any(|name| attribute.path().is_ident(name))
+fn is_item_attribute(attribute: &Attribute) -> bool {
+    ITEM_ATTRIBUTES.iter().chain(&ATTRIBUTES_OF_LINTS).any(|name| attribute.path().is_ident(name))
 }
 
-fn not_a_function(kind: Kind, item: &TokenStream) -> TokenStream {
+fn not_a_function(kind: PartKind, item: &TokenStream) -> TokenStream {
     let message =
         format!("`#[{kind}]` goes on a function, or on a method in an `impl` block with `#[parts]`");
     let place: TokenStream = item.clone().into_iter().take(1).collect();

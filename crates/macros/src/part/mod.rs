@@ -13,20 +13,20 @@ use quote::{quote, quote_spanned};
 use syn::LitStr;
 
 pub(crate) use self::function::{expand, signature_lints};
-use crate::handler::Handler;
+use crate::errors::MacroErrors;
+use crate::handler::HandlerSignature;
 use crate::name;
-use crate::options::Options;
-use crate::problems::Problems;
+use crate::options::AttributeOptions;
 
 /// What a function becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PartKind {
     Tool,
     Prompt,
     Resource,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for PartKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Tool => "tool",
@@ -37,31 +37,36 @@ impl fmt::Display for Kind {
 }
 
 /// A part as an expression, and the type that the expression has.
-pub(crate) struct Built {
+pub(crate) struct BuiltPart {
     pub(crate) kind: TokenStream,
     pub(crate) value: TokenStream,
 }
 
 /// Writes the expression that makes a part of a function, with the options of its attribute.
-pub(crate) fn build(kind: Kind, options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
+pub(crate) fn build(
+    kind: PartKind,
+    options: TokenStream,
+    handler: &HandlerSignature,
+    problems: &mut MacroErrors,
+) -> BuiltPart {
     match kind {
-        Kind::Tool => tool::build(options, handler, problems),
-        Kind::Prompt => prompt::build(options, handler, problems),
-        Kind::Resource => resource::build(options, handler, problems),
+        PartKind::Tool => tool::build(options, handler, problems),
+        PartKind::Prompt => prompt::build(options, handler, problems),
+        PartKind::Resource => resource::build(options, handler, problems),
     }
 }
 
 /// What every part is described with.
-struct Description {
+struct PartDescription {
     name: LitStr,
     title: Option<LitStr>,
     description: Option<TokenStream>,
 }
 
-impl Description {
+impl PartDescription {
     const OPTIONS: [&'static str; 3] = ["name", "title", "description"];
 
-    fn take(options: &mut Options, handler: &Handler, problems: &mut Problems) -> Self {
+    fn take(options: &mut AttributeOptions, handler: &HandlerSignature, problems: &mut MacroErrors) -> Self {
         let name = name::of_part(options.text("name", problems), &handler.name);
         let title = options.text("title", problems);
         let description = options.text("description", problems);
@@ -78,16 +83,21 @@ impl Description {
 }
 
 /// Names something at the place of the type that is returned, which is where a mistake about it is to be told.
-fn at_returned(name: &str, handler: &Handler) -> Ident {
+fn at_return_type(name: &str, handler: &HandlerSignature) -> Ident {
     Ident::new(name, handler.returns.resolved_at(Span::mixed_site()))
 }
 
 /// Writes how what was returned becomes something that the part may return: by the first of the traits that fits.
-fn converted(choice: &str, traits: &[&str], handler: &Handler, returned: &TokenStream) -> TokenStream {
-    let choice = at_returned(choice, handler);
+fn converted(
+    choice: &str,
+    traits: &[&str],
+    handler: &HandlerSignature,
+    returned: &TokenStream,
+) -> TokenStream {
+    let choice = at_return_type(choice, handler);
     let span = choice.span();
     let references = std::iter::repeat_n(quote_spanned!(span=> &), traits.len());
-    let traits = traits.iter().map(|name| at_returned(name, handler));
+    let traits = traits.iter().map(|name| at_return_type(name, handler));
     quote_spanned! {span=> {
         use ::trunkline::__private::returned::{Returned, #(#traits as _),*};
         (#(#references)* Returned::of(&#returned)).#choice().convert(#returned)

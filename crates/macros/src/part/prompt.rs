@@ -1,17 +1,21 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 
-use super::{Built, Description, call};
-use crate::handler::Handler;
-use crate::options::Options;
-use crate::parameter::Argument;
-use crate::problems::Problems;
+use super::{BuiltPart, PartDescription, call};
+use crate::errors::MacroErrors;
+use crate::handler::HandlerSignature;
+use crate::options::AttributeOptions;
+use crate::parameter::ArgumentParameter;
 
 /// Writes the expression that makes a prompt.
-pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
-    let mut options: Options = problems.note(syn::parse2(options)).unwrap_or_default();
-    let described = Description::take(&mut options, handler, problems);
-    options.finish("a prompt", &Description::OPTIONS, problems);
+pub(super) fn build(
+    options: TokenStream,
+    handler: &HandlerSignature,
+    problems: &mut MacroErrors,
+) -> BuiltPart {
+    let mut options: AttributeOptions = problems.capture(syn::parse2(options)).unwrap_or_default();
+    let described = PartDescription::take(&mut options, handler, problems);
+    options.finish("a prompt", &PartDescription::OPTIONS, problems);
 
     let (name, described) = (&described.name, described.calls());
     let arguments = handler.arguments().map(argument);
@@ -21,7 +25,7 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
         let span = handler.returns.resolved_at(Span::mixed_site());
         quote_spanned!(span=> ::trunkline::__private::returned::prompt(#returned))
     });
-    Built {
+    BuiltPart {
         kind: quote!(::trunkline::Prompt),
         value: quote! {{
             #items
@@ -31,7 +35,7 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
 }
 
 /// Writes how an argument is described: in order, since clients have people fill them in one after the other.
-fn argument(argument: &Argument) -> TokenStream {
+fn argument(argument: &ArgumentParameter) -> TokenStream {
     let name = &argument.name;
     let make = if argument.is_optional() { quote!(new) } else { quote!(required) };
     let described = quote!(::trunkline::__private::PromptArgument::#make(#name));
@@ -47,7 +51,7 @@ fn argument(argument: &Argument) -> TokenStream {
 }
 
 /// Writes how values for an argument are suggested.
-pub(super) fn completion(argument: &Argument) -> Option<TokenStream> {
+pub(super) fn completion(argument: &ArgumentParameter) -> Option<TokenStream> {
     let (name, complete) = (&argument.name, argument.complete.as_ref()?);
     Some(quote!(.complete(#name, #complete)))
 }

@@ -4,18 +4,22 @@ use syn::parse::{ParseStream, Parser as _};
 use syn::{LitStr, Token};
 
 use super::prompt::completion;
-use super::{Built, Description, at_returned, call, converted};
-use crate::handler::Handler;
-use crate::options::Options;
-use crate::problems::Problems;
+use super::{BuiltPart, PartDescription, at_return_type, call, converted};
+use crate::errors::MacroErrors;
+use crate::handler::HandlerSignature;
+use crate::options::AttributeOptions;
 use crate::uri;
 
 const OPTIONS: [&str; 4] = ["name", "title", "description", "mime"];
 
 /// Writes the expression that makes a resource, or a template if its URI has variables.
-pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
-    let (uri, mut options) = problems.note(read.parse2(options)).unwrap_or_default();
-    let described = Description::take(&mut options, handler, problems);
+pub(super) fn build(
+    options: TokenStream,
+    handler: &HandlerSignature,
+    problems: &mut MacroErrors,
+) -> BuiltPart {
+    let (uri, mut options) = problems.capture(read.parse2(options)).unwrap_or_default();
+    let described = PartDescription::take(&mut options, handler, problems);
     let mime = options.text("mime", problems).map(|mime| quote!(.mime(#mime)));
     options.finish("a resource", &OPTIONS, problems);
     let is_template = uri.as_ref().is_some_and(|uri| check(uri, handler, problems));
@@ -28,15 +32,15 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
     let closure = call::closure(handler, |returned| converted("for_read", &traits, handler, returned));
     let kind =
         if is_template { quote!(::trunkline::ResourceTemplate) } else { quote!(::trunkline::Resource) };
-    let read = at_returned("read", handler);
+    let read = at_return_type("read", handler);
     let value = quote! {{
         #items
         #kind::new(#uri, #name) #described #mime #(#completions)* .#read(#closure)
     }};
-    Built { kind, value }
+    BuiltPart { kind, value }
 }
 
-fn read(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, Options)> {
+fn read(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, AttributeOptions)> {
     let uri = input.parse::<LitStr>().map_err(|error| {
         syn::Error::new(error.span(), "begin with the URI: `#[resource(\"users://{id}/profile\")]`")
     })?;
@@ -45,7 +49,7 @@ fn read(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, Options)> {
 }
 
 /// Checks that the variables of the URI and the parameters are the same, and tells whether there are any.
-fn check(uri: &LitStr, handler: &Handler, problems: &mut Problems) -> bool {
+fn check(uri: &LitStr, handler: &HandlerSignature, problems: &mut MacroErrors) -> bool {
     let text = uri.value();
     let variables = match uri::variables(&text) {
         Ok(variables) => variables,

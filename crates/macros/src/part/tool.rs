@@ -1,23 +1,27 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::{Built, Description, at_returned, call, converted};
-use crate::handler::Handler;
+use super::{BuiltPart, PartDescription, at_return_type, call, converted};
+use crate::errors::MacroErrors;
+use crate::handler::HandlerSignature;
 use crate::name;
-use crate::options::Options;
-use crate::problems::Problems;
+use crate::options::AttributeOptions;
 
 const OPTIONS: [&str; 8] =
     ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "replay"];
 
 /// Writes the expression that makes a tool.
-pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Problems) -> Built {
-    let mut options: Options = problems.note(syn::parse2(options)).unwrap_or_default();
-    let described = Description::take(&mut options, handler, problems);
+pub(super) fn build(
+    options: TokenStream,
+    handler: &HandlerSignature,
+    problems: &mut MacroErrors,
+) -> BuiltPart {
+    let mut options: AttributeOptions = problems.capture(syn::parse2(options)).unwrap_or_default();
+    let described = PartDescription::take(&mut options, handler, problems);
     name::check_tool(&described.name, problems);
     let hints = hints(&mut options, problems);
     // What runs before the last question would otherwise wait in the memory of one replica.
-    let replay = options.flag("replay", problems) || handler.questions().next().is_some();
+    let replay = options.flag("replay", problems) || handler.inputs().next().is_some();
     let replay = replay.then(|| quote!(.replay()));
     options.finish("a tool", &OPTIONS, problems);
 
@@ -29,8 +33,8 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
     let items = call::items(handler, true);
     let traits = ["ToolAsItIs", "ToolOkAsItIs", "ToolInResult", "ToolAsJson"];
     let closure = call::closure(handler, |returned| converted("for_tool", &traits, handler, returned));
-    let run = at_returned("run", handler);
-    Built {
+    let run = at_return_type("run", handler);
+    BuiltPart {
         kind: quote!(::trunkline::Tool),
         value: quote! {{
             #items
@@ -39,13 +43,13 @@ pub(super) fn build(options: TokenStream, handler: &Handler, problems: &mut Prob
     }
 }
 
-fn hints(options: &mut Options, problems: &mut Problems) -> TokenStream {
+fn hints(options: &mut AttributeOptions, problems: &mut MacroErrors) -> TokenStream {
     let read_only = options.flag("read_only", problems).then(|| quote!(.read_only()));
-    let destructive = options.truth("destructive", problems).map(|destructive| match destructive {
+    let destructive = options.boolean("destructive", problems).map(|destructive| match destructive {
         true => quote!(.destructive()),
         false => quote!(.additive()),
     });
     let idempotent = options.flag("idempotent", problems).then(|| quote!(.idempotent()));
-    let open_world = options.truth("open_world", problems).map(|open| quote!(.open_world(#open)));
+    let open_world = options.boolean("open_world", problems).map(|open| quote!(.open_world(#open)));
     quote!(#read_only #destructive #idempotent #open_world)
 }

@@ -1,18 +1,18 @@
 //! What differs between operating systems: how a child is started, signalled and reaped.
 
-#[cfg(unix)]
-mod exited;
 #[cfg(target_os = "linux")]
-mod tree;
+mod descendants;
+#[cfg(unix)]
+mod exit_watcher;
 #[cfg(unix)]
 mod unix;
 #[cfg(not(unix))]
 mod windows;
 
 #[cfg(unix)]
-pub(super) use self::unix::{Child, start};
+pub(super) use self::unix::{ChildProcess, start};
 #[cfg(unix)]
-pub use self::unix::{Reader, Writer};
+pub use self::unix::{PipeReader, PipeWriter};
 #[cfg(not(unix))]
 pub(super) use self::windows::{Child, start};
 #[cfg(not(unix))]
@@ -20,7 +20,7 @@ pub use self::windows::{Reader, Writer};
 
 /// What a child finds as its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Input {
+pub(super) enum StdinMode {
     /// A pipe that we write to.
     Pipe,
     /// Nothing: it is at its end from the start.
@@ -29,10 +29,10 @@ pub(super) enum Input {
 
 /// A child that was just started, with our ends of its pipes.
 #[derive(Debug)]
-pub(super) struct Started {
-    pub(super) child: Child,
-    /// Present if [`Input::Pipe`] was asked for.
-    pub(super) stdin: Option<Writer>,
-    pub(super) stdout: Reader,
-    pub(super) stderr: Reader,
+pub(super) struct StartedChild {
+    pub(super) child: ChildProcess,
+    /// Present if [`StdinMode::Pipe`] was asked for.
+    pub(super) stdin: Option<PipeWriter>,
+    pub(super) stdout: PipeReader,
+    pub(super) stderr: PipeReader,
 }

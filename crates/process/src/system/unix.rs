@@ -9,80 +9,81 @@ use rustix::process::{Pid, Signal};
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 
-use super::super::census::{Living, MOST_CHILDREN};
+use super::super::child_counter::{ChildPermit, MAX_CHILDREN};
 use super::super::command::Command;
 use super::super::error::{SpawnError, display_name};
-use super::super::exit::Exit;
+use super::super::exit::ProcessExit;
 #[cfg(target_os = "linux")]
-use super::super::guard;
+use super::super::reaper;
 use super::super::{environment, find};
-use super::exited::Exited;
-use super::{Input, Started};
+use super::exit_watcher::ExitWatcher;
+use super::{StartedChild, StdinMode};
 
 /// Our end of a pipe that a child writes to.
-pub type Reader = pipe::Receiver;
+pub type PipeReader = pipe::Receiver;
 
 /// Our end of a pipe that a child reads from.
-pub type Writer = pipe::Sender;
+pub type PipeWriter = pipe::Sender;
 
 /// A child that leads a process group of its own.
 ///
 /// Its process id stays taken until [`Child::reap`], so a signal for the group can never reach a stranger. A child that
 /// is dropped before is killed with its group.
 #[derive(Debug)]
-pub(in super::super) struct Child {
+pub(in super::super) struct ChildProcess {
     process: std::process::Child,
     leader: Pid,
-    exited: Exited,
-    exit: Option<Exit>,
+    exited: ExitWatcher,
+    exit: Option<ProcessExit>,
     #[cfg(target_os = "linux")]
-    entry: guard::Entry,
+    group_slot: reaper::GroupSlot,
     runtime: Handle,
     /// Given up last, when everything above is.
-    living: Option<Living>,
+    permit: Option<ChildPermit>,
 }
 
 /// Starts a program in a process group of its own.
-pub(in super::super) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+pub(in super::super) fn start(command: &Command, input: StdinMode) -> Result<StartedChild, SpawnError> {
     let program = || display_name(&command.program);
     let Ok(runtime) = Handle::try_current() else { return Err(SpawnError::NoRuntime { program: program() }) };
-    let Some(living) = Living::enter() else {
-        return Err(SpawnError::TooMany { program: program(), limit: MOST_CHILDREN });
+    let Some(living) = ChildPermit::acquire() else {
+        return Err(SpawnError::TooMany { program: program(), limit: MAX_CHILDREN });
     };
-    let environment = environment::of(command);
+    let environment = environment::child_environment(command);
     let Some(file) = find::program(&command.program, environment.get(std::ffi::OsStr::new("PATH"))) else {
         return Err(SpawnError::NotFound { program: program() });
     };
     let failed = |source| SpawnError::Failed { program: program(), source };
-    let mut pipes = Pipes::new(input).map_err(failed)?;
+    let mut pipes = PipeEnds::new(input).map_err(failed)?;
     #[cfg(target_os = "linux")]
-    let entry = guard::Entry::new([&pipes.stdout, &pipes.stderr])
-        .map_err(|source| SpawnError::Unguarded { program: program(), source })?;
-    let process = spawn(command, file, &environment, &mut pipes).map_err(|error| explain(command, error))?;
+    let entry = reaper::GroupSlot::new([&pipes.stdout, &pipes.stderr])
+        .map_err(|source| SpawnError::ReaperFailed { program: program(), source })?;
+    let process =
+        spawn(command, file, &environment, &mut pipes).map_err(|error| spawn_error(command, error))?;
     // Nothing after this may fail without the child being ended.
-    let mut process = Unowned(Some(process));
+    let mut process = KillOnDrop(Some(process));
     let leader = process.id().ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
     #[cfg(target_os = "linux")]
     entry.set_group(leader);
-    let exited = Exited::new(leader).map_err(failed)?;
-    let stdin = pipes.stdin.map(Writer::from_owned_fd_unchecked).transpose().map_err(failed)?;
-    let stdout = Reader::from_owned_fd_unchecked(pipes.stdout).map_err(failed)?;
-    let stderr = Reader::from_owned_fd_unchecked(pipes.stderr).map_err(failed)?;
+    let exited = ExitWatcher::new(leader).map_err(failed)?;
+    let stdin = pipes.stdin.map(PipeWriter::from_owned_fd_unchecked).transpose().map_err(failed)?;
+    let stdout = PipeReader::from_owned_fd_unchecked(pipes.stdout).map_err(failed)?;
+    let stderr = PipeReader::from_owned_fd_unchecked(pipes.stderr).map_err(failed)?;
     let Some(process) = process.0.take() else { return Err(failed(io::ErrorKind::InvalidData.into())) };
-    let child = Child {
+    let child = ChildProcess {
         process,
         leader,
         exited,
         exit: None,
         #[cfg(target_os = "linux")]
-        entry,
+        group_slot: entry,
         runtime,
-        living: Some(living),
+        permit: Some(living),
     };
-    Ok(Started { child, stdin, stdout, stderr })
+    Ok(StartedChild { child, stdin, stdout, stderr })
 }
 
-impl Child {
+impl ChildProcess {
     /// Returns the process id of the leader.
     pub(in super::super) fn id(&self) -> u32 {
         self.process.id()
@@ -114,7 +115,7 @@ impl Child {
         }
         // Descendants are found through their parents, so they have to be known before any of those ends.
         #[cfg(target_os = "linux")]
-        let strays = super::tree::strays(self.leader);
+        let strays = super::descendants::strays(self.leader);
         signal_group(self.leader, signal);
         #[cfg(target_os = "linux")]
         for stray in strays {
@@ -127,48 +128,48 @@ impl Child {
         not(target_os = "linux"),
         allow(clippy::unused_self, reason = "only Linux tells who has a pipe")
     )]
-    pub(in super::super) fn hunt(&self) {
+    pub(in super::super) fn kill_pipe_holders(&self) {
         #[cfg(target_os = "linux")]
-        for stray in super::tree::holders(self.entry.pipes()) {
+        for stray in super::descendants::pipe_holders(self.group_slot.pipes()) {
             stray.signal(Signal::KILL);
         }
     }
 
     /// Ends what is left of the group and takes the leader's exit; it has to have ended, else this waits for it.
-    pub(in super::super) fn reap(&mut self) -> Exit {
+    pub(in super::super) fn reap(&mut self) -> ProcessExit {
         if let Some(exit) = self.exit {
             return exit;
         }
         signal_group(self.leader, Signal::KILL);
         // The number of the group is free for others as soon as the leader is reaped, so the guard forgets it before.
         #[cfg(target_os = "linux")]
-        self.entry.forget_group();
-        let exit = self.process.wait().map_or(Exit::Unknown, Exit::from);
+        self.group_slot.clear_group();
+        let exit = self.process.wait().map_or(ProcessExit::Unknown, ProcessExit::from);
         self.exit = Some(exit);
-        self.living = None;
+        self.permit = None;
         exit
     }
 }
 
-impl Drop for Child {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         if self.exit.is_some() {
             return;
         }
         self.kill();
-        if !matches!(self.exited.now(), Ok(false)) {
+        if !matches!(self.exited.has_exited(), Ok(false)) {
             self.reap();
             return;
         }
         signal_group(self.leader, Signal::KILL);
         #[cfg(target_os = "linux")]
-        self.entry.forget_group();
-        reap_later(self.leader, self.living.take());
+        self.group_slot.clear_group();
+        reap_in_thread(self.leader, self.permit.take());
     }
 }
 
 /// Reaps a process that was killed, from a thread since there may be no runtime any more that could wait for it.
-fn reap_later(leader: Pid, living: Option<Living>) {
+fn reap_in_thread(leader: Pid, living: Option<ChildPermit>) {
     let wait = move || {
         let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
         drop(living);
@@ -183,15 +184,15 @@ fn signal_group(leader: Pid, signal: Signal) {
 }
 
 /// A process that is killed unless somebody takes it.
-struct Unowned(Option<std::process::Child>);
+struct KillOnDrop(Option<std::process::Child>);
 
-impl Unowned {
+impl KillOnDrop {
     fn id(&self) -> Option<Pid> {
         self.0.as_ref().map(Pid::from_child)
     }
 }
 
-impl Drop for Unowned {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(mut process) = self.0.take() {
             signal_group(Pid::from_child(&process), Signal::KILL);
@@ -201,18 +202,18 @@ impl Drop for Unowned {
 }
 
 /// Our ends of a child's pipes, and the child's ends until it has them.
-struct Pipes {
+struct PipeEnds {
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
-    theirs: [Stdio; 3],
+    child_ends: [Stdio; 3],
 }
 
-impl Pipes {
-    fn new(input: Input) -> io::Result<Self> {
+impl PipeEnds {
+    fn new(input: StdinMode) -> io::Result<Self> {
         let (stdin, their_stdin) = match input {
-            Input::Empty => (None, Stdio::null()),
-            Input::Pipe => {
+            StdinMode::Empty => (None, Stdio::null()),
+            StdinMode::Pipe => {
                 let (theirs, ours) = io::pipe()?;
                 (Some(non_blocking(ours.into())?), theirs.into())
             }
@@ -223,7 +224,7 @@ impl Pipes {
             stdin,
             stdout: non_blocking(stdout.into())?,
             stderr: non_blocking(stderr.into())?,
-            theirs: [their_stdin, their_stdout.into(), their_stderr.into()],
+            child_ends: [their_stdin, their_stdout.into(), their_stderr.into()],
         })
     }
 }
@@ -239,7 +240,7 @@ fn spawn(
     command: &Command,
     file: PathBuf,
     environment: &std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
-    pipes: &mut Pipes,
+    pipes: &mut PipeEnds,
 ) -> io::Result<std::process::Child> {
     let mut process = std::process::Command::new(file);
     process.arg0(&command.program).args(&command.arguments).env_clear().envs(environment).process_group(0);
@@ -247,15 +248,15 @@ fn spawn(
         process.current_dir(directory);
     }
     let [stdin, stdout, stderr] =
-        std::mem::replace(&mut pipes.theirs, std::array::from_fn(|_| Stdio::null()));
+        std::mem::replace(&mut pipes.child_ends, std::array::from_fn(|_| Stdio::null()));
     process.stdin(stdin).stdout(stdout).stderr(stderr);
     #[cfg(target_os = "linux")]
-    guard::seal_descriptors();
+    reaper::seal_descriptors();
     process.spawn()
 }
 
 /// Says what of a command the operating system did not like.
-fn explain(command: &Command, source: io::Error) -> SpawnError {
+fn spawn_error(command: &Command, source: io::Error) -> SpawnError {
     let program = display_name(&command.program);
     if let Some(directory) = command.directory.as_ref().filter(|directory| !directory.is_dir()) {
         return SpawnError::Directory { program, directory: directory.clone() };

@@ -2,19 +2,22 @@
 
 use std::sync::{Arc, Mutex};
 
-use trunkline_transport::process::{self, Cause, Ended, Exit, Grace, Line, Options, ProcessChannel, Source};
+use trunkline_transport::process::{
+    self, ExitCause, ExitReport, GracePeriods, OutputLine, OutputStream, ProcessChannel, ProcessExit,
+    ProcessOptions,
+};
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
 use crate::support::{DEADLINE, receive, receive_watched, send, sh, soon, spawn};
 
 /// Receives up to the end, which has to come with what is known of the server.
-async fn end_of(channel: &mut ProcessChannel) -> (Vec<String>, Ended) {
+async fn end_of(channel: &mut ProcessChannel) -> (Vec<String>, ExitReport) {
     let mut messages = Vec::new();
     loop {
         match receive(channel).await.expect("an error before the end") {
             Ok(message) => messages.push(message),
             Err(ReceiveError::Broken(error)) => {
-                let ended = error.get_ref().and_then(|error| error.downcast_ref::<Ended>()).cloned();
+                let ended = error.get_ref().and_then(|error| error.downcast_ref::<ExitReport>()).cloned();
                 assert!(receive(channel).await.is_none(), "after the end there is nothing");
                 return (messages, ended.expect("what is known of the server"));
             }
@@ -31,8 +34,8 @@ async fn messages_go_both_ways_until_the_server_is_asked_to_end() {
         send(&mut channel, &message).await;
         assert_eq!(receive(&mut channel).await.unwrap().unwrap(), message);
     }
-    let (exit, end) = tokio::join!(soon("the end", process.end()), receive(&mut channel));
-    assert_eq!(exit, Exit::Code(0), "closing its input is enough for it");
+    let (exit, end) = tokio::join!(soon("the end", process.shut_down()), receive(&mut channel));
+    assert_eq!(exit, ProcessExit::Code(0), "closing its input is enough for it");
     assert!(end.is_none(), "an end that was asked for is no error");
 }
 
@@ -71,7 +74,7 @@ async fn an_end_is_told_with_the_status_and_what_was_last_said() {
         let (received, ended) = end_of(&mut channel).await;
         assert_eq!(received, *messages, "{script}");
         assert_eq!(ended.to_string(), *expected, "{script}");
-        assert_eq!(process.ended(), Some(ended), "{script}");
+        assert_eq!(process.exit_report(), Some(ended), "{script}");
     }
 }
 
@@ -84,7 +87,7 @@ async fn a_server_that_closes_its_input_is_over_and_what_is_sent_to_it_does_not_
     }
     assert_eq!(channel.queued(), 0);
     let (_, ended) = end_of(&mut channel).await;
-    assert_eq!(ended.cause, Cause::ClosedInput);
+    assert_eq!(ended.cause, ExitCause::ClosedInput);
     assert_eq!(ended.to_string(), "`sh` closed its standard input and was ended by SIGTERM");
 }
 
@@ -108,7 +111,7 @@ async fn the_first_line_of_noise_is_kept_shortened() {
 
 #[tokio::test]
 async fn a_line_that_never_ends_costs_its_limit_and_the_server_goes_on() {
-    let options = Options { message_bytes: 1000, ..Options::default() };
+    let options = ProcessOptions { message_bytes: 1000, ..ProcessOptions::default() };
     let script = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo '{\"id\":1}'; cat";
     let (mut channel, _process) = process::spawn(&sh(script), options).unwrap();
     let error = receive(&mut channel).await.unwrap().unwrap_err();
@@ -132,9 +135,9 @@ async fn lines_that_are_no_messages_are_shown_as_they_come() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let observer = {
         let seen = Arc::clone(&seen);
-        Arc::new(move |line: &Line<'_>| seen.lock().unwrap().push((line.source, line.text.to_string())))
+        Arc::new(move |line: &OutputLine<'_>| seen.lock().unwrap().push((line.stream, line.text.to_string())))
     };
-    let options = Options { on_line: Some(observer), ..Options::default() };
+    let options = ProcessOptions { on_line: Some(observer), ..ProcessOptions::default() };
     let script = "echo one >&2; printf two >&2; echo Banner; echo '{\"id\":1}'; exit 0";
     let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
     let (messages, _) = end_of(&mut channel).await;
@@ -142,7 +145,7 @@ async fn lines_that_are_no_messages_are_shown_as_they_come() {
     assert_eq!(messages, ["{\"id\":1}"]);
     let seen = seen.lock().unwrap();
     let of = |source| seen.iter().filter(|line| line.0 == source).map(|line| &*line.1).collect::<Vec<_>>();
-    assert_eq!((of(Source::Stderr), of(Source::Stdout)), (vec!["one", "two"], vec!["Banner"]));
+    assert_eq!((of(OutputStream::Stderr), of(OutputStream::Stdout)), (vec!["one", "two"], vec!["Banner"]));
 }
 
 #[tokio::test]
@@ -156,7 +159,7 @@ async fn a_server_that_does_not_read_is_ended_in_time() {
     }
     assert!(channel.queued() > 0);
     // The channel is held, and nobody polls it any more.
-    assert_eq!(soon("the end", process.end()).await, Exit::Signal(15));
+    assert_eq!(soon("the end", process.shut_down()).await, ProcessExit::Signal(15));
     drop(channel);
 }
 
@@ -165,7 +168,7 @@ async fn what_a_server_wrote_before_its_end_is_received_however_much_it_is() {
     // As much as a pipe holds, in many short messages, so that reading them exhausts what a task may do in one turn.
     let (mut channel, process) = spawn(&sh("yes '{}' | head -n 20000; exit 6"));
     let (messages, ended) = end_of(&mut channel).await;
-    assert_eq!((messages.len(), ended.exit), (20_000, Exit::Code(6)));
+    assert_eq!((messages.len(), ended.exit), (20_000, ProcessExit::Code(6)));
     drop(process);
 }
 
@@ -173,16 +176,16 @@ async fn what_a_server_wrote_before_its_end_is_received_however_much_it_is() {
 async fn dropping_the_channel_closes_the_input_of_the_server() {
     let (channel, process) = spawn(&Command::new("cat"));
     drop(channel);
-    assert_eq!(soon("the end", process.exited()).await, Exit::Code(0));
-    assert_eq!(process.ended().unwrap().cause, Cause::Itself);
+    assert_eq!(soon("the end", process.exited()).await, ProcessExit::Code(0));
+    assert_eq!(process.exit_report().unwrap().cause, ExitCause::Voluntary);
 }
 
 #[test]
 fn a_runtime_that_ends_takes_its_servers_with_it() {
     let (runtime, other) = (runtime(), runtime());
     let (watched, process) = runtime.block_on(async {
-        let grace = Grace { input: DEADLINE * 10, term: DEADLINE * 10 };
-        let options = Options { grace, ..Options::default() };
+        let grace = GracePeriods { after_stdin_close: DEADLINE * 10, after_sigterm: DEADLINE * 10 };
+        let options = ProcessOptions { grace, ..ProcessOptions::default() };
         let script = "trap '' TERM; sleep 1000 & echo \"{\\\"pids\\\":[$$,$!]}\"; while :; do sleep 1; done";
         let (mut channel, process) = process::spawn(&sh(script), options).unwrap();
         // Whoever watches must do so in a runtime that goes on.
@@ -190,7 +193,11 @@ fn a_runtime_that_ends_takes_its_servers_with_it() {
         (receive_watched(&mut channel).await, process)
     });
     drop(runtime);
-    assert_eq!(process.exit(), Some(Exit::Unknown), "nobody waits for a server whose supervisor is gone");
+    assert_eq!(
+        process.exit(),
+        Some(ProcessExit::Unknown),
+        "nobody waits for a server whose supervisor is gone"
+    );
     for process in watched {
         other.block_on(process.ended());
     }

@@ -64,5 +64,5 @@ async fn a_program_with_a_separator_is_relative_to_its_folder() {
 
 #[test]
 fn starting_a_child_neither_copies_this_process_nor_needs_a_thread() {
-    alone("alone::cheap");
+    alone("resource_usage::cheap");
 }

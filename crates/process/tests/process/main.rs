@@ -8,10 +8,10 @@
     reason = "this is a test"
 )]
 
-mod alone;
 mod channel;
-mod ending;
-mod guard;
 mod isolation;
+mod reaper;
+mod resource_usage;
 mod run;
 mod support;
+mod termination;

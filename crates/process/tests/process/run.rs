@@ -4,26 +4,27 @@ use std::time::Duration;
 
 use trunkline_transport::Command;
 use trunkline_transport::process::{
-    Cause, Exit, Line, RunLimits, Source, SpawnError, Watcher, run, run_observed, run_watched,
+    CommandObserver, ExitCause, OutputLine, OutputStream, ProcessExit, RunLimits, SpawnError, run,
+    run_with_lines, run_with_observer,
 };
 
 use crate::support::{Watched, alone, sh, soon};
 
 #[tokio::test]
 async fn both_outputs_are_captured_apart_and_the_exit_is_told() {
-    let table: &[(&str, Exit, &str, &str)] = &[
-        ("true", Exit::Code(0), "", ""),
-        ("echo out; echo err >&2; exit 3", Exit::Code(3), "out\n", "err\n"),
-        ("printf 'no end'", Exit::Code(0), "no end", ""),
-        ("kill -9 $$", Exit::Signal(9), "", ""),
+    let table: &[(&str, ProcessExit, &str, &str)] = &[
+        ("true", ProcessExit::Code(0), "", ""),
+        ("echo out; echo err >&2; exit 3", ProcessExit::Code(3), "out\n", "err\n"),
+        ("printf 'no end'", ProcessExit::Code(0), "no end", ""),
+        ("kill -9 $$", ProcessExit::Signal(9), "", ""),
         // Standard input is empty: whoever reads it is at its end at once.
-        ("cat; echo over", Exit::Code(0), "over\n", ""),
+        ("cat; echo over", ProcessExit::Code(0), "over\n", ""),
         // What the command started writes after it has ended.
-        ("(sleep 0.05; echo late) & exit 7", Exit::Code(7), "late\n", ""),
+        ("(sleep 0.05; echo late) & exit 7", ProcessExit::Code(7), "late\n", ""),
     ];
     for (script, exit, stdout, stderr) in table {
         let finished = soon(script, run(&sh(script), &RunLimits::default())).await.unwrap();
-        assert_eq!((finished.exit, finished.cause), (*exit, Cause::Itself), "{script}");
+        assert_eq!((finished.exit, finished.cause), (*exit, ExitCause::Voluntary), "{script}");
         assert_eq!((&*finished.stdout.text(), &*finished.stderr.text()), (*stdout, *stderr), "{script}");
         assert_eq!((finished.stdout.dropped, finished.stderr.dropped), (0, 0), "{script}");
     }
@@ -42,7 +43,7 @@ async fn what_is_beyond_the_limit_is_read_and_counted() {
     let limits = RunLimits { stdout_bytes: 10, stderr_bytes: 0, ..RunLimits::default() };
     let script = "head -c 1000000 /dev/zero; head -c 300000 /dev/zero >&2; exit 4";
     let finished = soon("the end", run(&sh(script), &limits)).await.unwrap();
-    assert_eq!(finished.exit, Exit::Code(4));
+    assert_eq!(finished.exit, ProcessExit::Code(4));
     assert_eq!((finished.stdout.bytes.len(), finished.stdout.dropped), (10, 999_990));
     assert_eq!((finished.stderr.bytes.len(), finished.stderr.dropped), (0, 300_000));
 }
@@ -55,19 +56,19 @@ struct Beyond {
     stderr: Vec<u8>,
 }
 
-impl Watcher for Beyond {
+impl CommandObserver for Beyond {
     fn started(&mut self, id: u32) {
         self.id = Some(id);
     }
 
-    fn line(&mut self, line: Line<'_>) {
+    fn line(&mut self, line: OutputLine<'_>) {
         panic!("nobody wants lines: {line:?}");
     }
 
-    fn beyond(&mut self, source: Source, bytes: &[u8]) {
+    fn overflow(&mut self, source: OutputStream, bytes: &[u8]) {
         match source {
-            Source::Stdout => self.stdout.extend_from_slice(bytes),
-            Source::Stderr => self.stderr.extend_from_slice(bytes),
+            OutputStream::Stdout => self.stdout.extend_from_slice(bytes),
+            OutputStream::Stderr => self.stderr.extend_from_slice(bytes),
         }
     }
 }
@@ -77,7 +78,7 @@ async fn a_watcher_is_told_of_the_process_and_of_all_that_is_beyond_the_limits()
     let limits = RunLimits { stdout_bytes: 3, stderr_bytes: 100, ..RunLimits::default() };
     let script = "echo $$; seq 1 100000; echo all is well >&2";
     let mut beyond = Beyond::default();
-    let finished = soon("the end", run_watched(&sh(script), &limits, &mut beyond)).await.unwrap();
+    let finished = soon("the end", run_with_observer(&sh(script), &limits, &mut beyond)).await.unwrap();
     let numbers: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     let whole = [&finished.stdout.bytes[..], &beyond.stdout].concat();
     assert_eq!(String::from_utf8(whole).unwrap(), format!("{}\n{numbers}", beyond.id.unwrap()));
@@ -93,19 +94,20 @@ async fn lines_are_seen_while_the_command_runs() {
     let file = std::env::temp_dir().join(format!("trunkline-seen-{}", std::process::id()));
     let script = "echo first; until test -e \"$1\"; do sleep 0.01; done; echo second >&2; printf third";
     let command = sh(script).arg(&file);
-    let observe = |line: Line<'_>| {
+    let observe = |line: OutputLine<'_>| {
         if line.text == "first" {
             std::fs::write(&file, "").unwrap();
             tell.send(()).unwrap();
         }
-        seen.push((line.source, line.text.into_owned()));
+        seen.push((line.stream, line.text.into_owned()));
     };
-    let finished = soon("the end", run_observed(&command, &RunLimits::default(), observe)).await;
+    let finished = soon("the end", run_with_lines(&command, &RunLimits::default(), observe)).await;
     std::fs::remove_file(&file).unwrap();
     told.try_recv().unwrap();
     assert_eq!(finished.unwrap().stdout.text(), "first\nthird");
-    seen.sort_by_key(|(source, _)| *source == Source::Stderr);
-    let expected = [(Source::Stdout, "first"), (Source::Stdout, "third"), (Source::Stderr, "second")];
+    seen.sort_by_key(|(source, _)| *source == OutputStream::Stderr);
+    let expected =
+        [(OutputStream::Stdout, "first"), (OutputStream::Stdout, "third"), (OutputStream::Stderr, "second")];
     assert_eq!(seen, expected.map(|(source, text)| (source, text.to_owned())));
 }
 
@@ -113,22 +115,25 @@ async fn lines_are_seen_while_the_command_runs() {
 async fn a_command_whose_time_is_up_is_ended_with_all_that_it_started() {
     // How it takes the request to end, and how it ends.
     let table = [
-        ("sleep 1000 & echo $!; echo $$; wait", Exit::Signal(15)),
-        ("trap '' TERM; sh -c \"sleep 1000\" & echo $!; echo $$; while :; do wait; done", Exit::Signal(9)),
-        ("setsid sleep 1000 & echo $!; echo $$; wait", Exit::Signal(15)),
-        ("trap 'exit 5' TERM; sleep 1000 & echo $!; echo $$; wait", Exit::Code(5)),
+        ("sleep 1000 & echo $!; echo $$; wait", ProcessExit::Signal(15)),
+        (
+            "trap '' TERM; sh -c \"sleep 1000\" & echo $!; echo $$; while :; do wait; done",
+            ProcessExit::Signal(9),
+        ),
+        ("setsid sleep 1000 & echo $!; echo $$; wait", ProcessExit::Signal(15)),
+        ("trap 'exit 5' TERM; sleep 1000 & echo $!; echo $$; wait", ProcessExit::Code(5)),
     ];
     let limits = RunLimits {
         // Long enough for each to have said whom to watch, on a machine that does other things too.
-        within: Some(Duration::from_secs(2)),
-        term: Duration::from_millis(200),
+        timeout: Some(Duration::from_secs(2)),
+        kill_after: Duration::from_millis(200),
         ..RunLimits::default()
     };
     let rows = table.map(async |(script, exit)| {
         let mut watched = Vec::new();
-        let observe = |line: Line<'_>| watched.push(Watched::new(&line.text));
-        let finished = soon(script, run_observed(&sh(script), &limits, observe)).await.unwrap();
-        assert_eq!((finished.exit, finished.cause), (exit, Cause::TimedOut), "{script}");
+        let observe = |line: OutputLine<'_>| watched.push(Watched::new(&line.text));
+        let finished = soon(script, run_with_lines(&sh(script), &limits, observe)).await.unwrap();
+        assert_eq!((finished.exit, finished.cause), (exit, ExitCause::TimedOut), "{script}");
         assert_eq!(watched.len(), 2, "{script}");
         for process in &watched {
             process.ended().await;
@@ -140,9 +145,9 @@ async fn a_command_whose_time_is_up_is_ended_with_all_that_it_started() {
 #[tokio::test]
 async fn a_command_that_floods_is_still_ended_in_time() {
     let limits =
-        RunLimits { within: Some(Duration::from_millis(100)), stdout_bytes: 1000, ..RunLimits::default() };
+        RunLimits { timeout: Some(Duration::from_millis(100)), stdout_bytes: 1000, ..RunLimits::default() };
     let finished = soon("the end", run(&Command::new("yes"), &limits)).await.unwrap();
-    assert_eq!((finished.exit, finished.cause), (Exit::Signal(15), Cause::TimedOut));
+    assert_eq!((finished.exit, finished.cause), (ProcessExit::Signal(15), ExitCause::TimedOut));
     assert_eq!(finished.stdout.bytes.len(), 1000);
     assert!(finished.stdout.dropped > 0);
 }
@@ -150,13 +155,13 @@ async fn a_command_that_floods_is_still_ended_in_time() {
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_ended_and_does_not_keep_it_from_being_over() {
     let mut watched = Vec::new();
-    let observe = |line: Line<'_>| watched.push(Watched::new(&line.text));
-    let limits = RunLimits { stragglers: Duration::from_millis(50), ..RunLimits::default() };
+    let observe = |line: OutputLine<'_>| watched.push(Watched::new(&line.text));
+    let limits = RunLimits { drain_timeout: Duration::from_millis(50), ..RunLimits::default() };
     // In its group, with its outputs and without, and in sessions of their own, with one of its outputs each.
     let script = "sleep 1000 & echo $!; sleep 1000 >/dev/null 2>&1 & echo $!; \
                   setsid sleep 1000 2>/dev/null & echo $!; setsid sleep 1000 >/dev/null & echo $!";
-    let finished = soon("the end", run_observed(&sh(script), &limits, observe)).await.unwrap();
-    assert_eq!(finished.exit, Exit::Code(0));
+    let finished = soon("the end", run_with_lines(&sh(script), &limits, observe)).await.unwrap();
+    assert_eq!(finished.exit, ProcessExit::Code(0));
     for process in &watched {
         process.ended().await;
     }
@@ -197,10 +202,10 @@ async fn run_nothing() -> Result<(), SpawnError> {
 
 #[test]
 fn a_flood_of_a_gibibyte_costs_at_most_its_limit() {
-    alone("alone::flood");
+    alone("resource_usage::flood");
 }
 
 #[test]
 fn a_thousand_cancelled_runs_leave_no_process_and_no_descriptor() {
-    alone("alone::cancelled_runs");
+    alone("resource_usage::cancelled_runs");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 use tokio::net::unix::pipe::Receiver;
-use trunkline_transport::process::{self, Grace, Options, Process, ProcessChannel};
+use trunkline_transport::process::{self, GracePeriods, ProcessChannel, ProcessOptions, ServerProcess};
 use trunkline_transport::{Channel as _, Command, ReceiveError};
 
 /// A test that takes longer than this hangs.
@@ -59,9 +59,12 @@ impl Watched {
 }
 
 /// Starts a server with graces that a test can wait for.
-pub(crate) fn spawn(command: &Command) -> (ProcessChannel, Process) {
-    let grace = Grace { input: Duration::from_millis(200), term: Duration::from_millis(200) };
-    process::spawn(command, Options { grace, ..Options::default() }).expect("it starts")
+pub(crate) fn spawn(command: &Command) -> (ProcessChannel, ServerProcess) {
+    let grace = GracePeriods {
+        after_stdin_close: Duration::from_millis(200),
+        after_sigterm: Duration::from_millis(200),
+    };
+    process::spawn(command, ProcessOptions { grace, ..ProcessOptions::default() }).expect("it starts")
 }
 
 /// Receives the next message, as text.
@@ -88,6 +91,8 @@ pub(crate) fn alone(test: &str) -> String {
     let output = itself(test).stderr(Stdio::piped()).output().expect("the test program starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    // A name that no test has runs none, and that would be a success too.
+    assert!(text.contains("1 passed"), "no test is named {test}: {text}");
     text
 }
 

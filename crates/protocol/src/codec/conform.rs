@@ -3,7 +3,7 @@
 //! A walk that answers no has not found a fault: it has found something that has to be looked at by the tables of
 //! [`crate::model::repair`], which cost more.
 
-use crate::json::{Named, Scanner};
+use crate::json::{JsonScanner, ScannedKey};
 use crate::model::CompleteResult;
 use crate::model::repair::{is_date_time, is_fraction};
 
@@ -44,22 +44,22 @@ const SIZE: usize = 11;
 const ICONS: usize = 12;
 
 /// Passes over the content of a tool's result.
-pub(super) fn content(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+pub(super) fn content(scanner: &mut JsonScanner<'_>, kinds: &mut ContentKinds) -> bool {
     each(scanner, |scanner| block(scanner, kinds))
 }
 
 /// Passes over what was read from a resource.
-pub(super) fn contents(scanner: &mut Scanner<'_>) -> bool {
+pub(super) fn contents(scanner: &mut JsonScanner<'_>) -> bool {
     each(scanner, resource_contents)
 }
 
 /// Passes over the messages of a prompt.
-pub(super) fn messages(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+pub(super) fn messages(scanner: &mut JsonScanner<'_>, kinds: &mut ContentKinds) -> bool {
     each(scanner, |scanner| message(scanner, kinds))
 }
 
 /// Passes over what an argument could be completed to.
-pub(super) fn completion(scanner: &mut Scanner<'_>) -> bool {
+pub(super) fn completion(scanner: &mut JsonScanner<'_>) -> bool {
     const MEMBERS: [&str; 3] = ["values", "total", "hasMore"];
     let mut has_values = false;
     let is_fine = members(scanner, &MEMBERS, |scanner, index| match index {
@@ -79,24 +79,24 @@ pub(super) fn completion(scanner: &mut Scanner<'_>) -> bool {
 }
 
 /// Passes over a string.
-pub(super) fn text(scanner: &mut Scanner<'_>) -> bool {
+pub(super) fn text(scanner: &mut JsonScanner<'_>) -> bool {
     let is_text = scanner.peek() == Some(b'"');
     scanner.skip();
     is_text
 }
 
 /// Passes over a boolean.
-fn flag(scanner: &mut Scanner<'_>) -> bool {
+fn flag(scanner: &mut JsonScanner<'_>) -> bool {
     matches!(scanner.value_text(), Some("true" | "false"))
 }
 
 /// Passes over a number that counts something.
-fn natural(scanner: &mut Scanner<'_>) -> bool {
+fn natural(scanner: &mut JsonScanner<'_>) -> bool {
     let text = scanner.value_text().unwrap_or_default();
     text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn block<'a>(scanner: &mut Scanner<'a>, kinds: &mut ContentKinds) -> bool {
+fn block<'a>(scanner: &mut JsonScanner<'a>, kinds: &mut ContentKinds) -> bool {
     let (mut kind, mut seen): (&'a str, u16) = ("", 0);
     let is_fine = members(scanner, &BLOCK, |scanner, index| {
         seen |= 1 << index;
@@ -133,7 +133,7 @@ fn block<'a>(scanner: &mut Scanner<'a>, kinds: &mut ContentKinds) -> bool {
     is_fine && seen & needed == needed
 }
 
-fn resource_contents(scanner: &mut Scanner<'_>) -> bool {
+fn resource_contents(scanner: &mut JsonScanner<'_>) -> bool {
     const MEMBERS: [&str; 5] = ["uri", "text", "mimeType", "blob", "_meta"];
     let mut seen = 0_u8;
     let is_fine = members(scanner, &MEMBERS, |scanner, index| {
@@ -144,7 +144,7 @@ fn resource_contents(scanner: &mut Scanner<'_>) -> bool {
     is_fine && (seen & 0b0011 == 0b0011 || seen & 0b1001 == 0b1001)
 }
 
-fn message(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
+fn message(scanner: &mut JsonScanner<'_>, kinds: &mut ContentKinds) -> bool {
     const MEMBERS: [&str; 2] = ["role", "content"];
     let mut seen = 0_u8;
     let is_fine = members(scanner, &MEMBERS, |scanner, index| {
@@ -154,7 +154,7 @@ fn message(scanner: &mut Scanner<'_>, kinds: &mut ContentKinds) -> bool {
     is_fine && seen == 0b11
 }
 
-fn annotations(scanner: &mut Scanner<'_>) -> bool {
+fn annotations(scanner: &mut JsonScanner<'_>) -> bool {
     const MEMBERS: [&str; 3] = ["audience", "priority", "lastModified"];
     members(scanner, &MEMBERS, |scanner, index| match index {
         0 => each(scanner, role),
@@ -166,12 +166,12 @@ fn annotations(scanner: &mut Scanner<'_>) -> bool {
     })
 }
 
-fn role(scanner: &mut Scanner<'_>) -> bool {
+fn role(scanner: &mut JsonScanner<'_>) -> bool {
     matches!(scanner.value_text(), Some(r#""user""# | r#""assistant""#))
 }
 
 /// Passes over an object, whatever is in it.
-fn object(scanner: &mut Scanner<'_>) -> bool {
+fn object(scanner: &mut JsonScanner<'_>) -> bool {
     let is_object = scanner.peek() == Some(b'{');
     scanner.skip();
     is_object
@@ -180,9 +180,9 @@ fn object(scanner: &mut Scanner<'_>) -> bool {
 /// Passes over an object whose known members are each there once and fine; others may be anything.
 #[inline]
 fn members<'a, const N: usize>(
-    scanner: &mut Scanner<'a>,
+    scanner: &mut JsonScanner<'a>,
     known: &'static [&'static str; N],
-    mut is_fine: impl FnMut(&mut Scanner<'a>, usize) -> bool,
+    mut is_fine: impl FnMut(&mut JsonScanner<'a>, usize) -> bool,
 ) -> bool {
     if scanner.peek() != Some(b'{') {
         scanner.skip();
@@ -190,7 +190,7 @@ fn members<'a, const N: usize>(
     }
     scanner.open_object();
     let (mut are_fine, mut is_first, mut seen) = (true, true, 0_u16);
-    while let Some(Named { index, .. }) = scanner.next_known(is_first, known) {
+    while let Some(ScannedKey { index, .. }) = scanner.next_known(is_first, known) {
         is_first = false;
         match index {
             Some(index) => {
@@ -208,7 +208,7 @@ fn members<'a, const N: usize>(
 
 /// Passes over an array of which every element is fine.
 #[inline]
-fn each(scanner: &mut Scanner<'_>, mut is_fine: impl FnMut(&mut Scanner<'_>) -> bool) -> bool {
+fn each(scanner: &mut JsonScanner<'_>, mut is_fine: impl FnMut(&mut JsonScanner<'_>) -> bool) -> bool {
     if scanner.peek() != Some(b'[') {
         scanner.skip();
         return false;

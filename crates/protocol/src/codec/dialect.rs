@@ -85,7 +85,7 @@ impl Dialect {
     }
 
     /// Reports whether a reader of this dialect understands every block of content that another can say.
-    pub(super) fn understands_content_of(&self, other: &Self) -> bool {
+    pub(super) fn supports_content_of(&self, other: &Self) -> bool {
         let words = |dialect: &Self| {
             let Self { title, icons, entity_meta, last_modified, audio, resource_link, .. } = *dialect;
             [title, icons, entity_meta, last_modified, audio, resource_link]
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn content_of_the_same_words_is_understood_across_revisions() {
-        let understands = |reader, maker| Dialect::of(reader).understands_content_of(Dialect::of(maker));
+        let understands = |reader, maker| Dialect::of(reader).supports_content_of(Dialect::of(maker));
         for (reader, maker, expected) in [
             (Revision::V2025_11_25, Revision::V2026_07_28, true),
             (Revision::V2026_07_28, Revision::V2024_11_05, true),

@@ -3,37 +3,39 @@
 //! Results in those dialects leave objects as they are and wrap every other value as `{"result": value}`. The schema must
 //! say the same, so it depends on what the original schema lets through: only objects, no objects, or both.
 
-use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
 /// The deepest nesting that is looked into; what lies deeper is copied as it is.
-const DEPTH: usize = 64;
+const MAX_REBASE_DEPTH: usize = 64;
 /// The most schemas that are looked at to tell objects from other values; references may come in circles.
-const LOOKS: usize = 256;
+const MAX_SCHEMA_VISITS: usize = 256;
 
 /// Rewrites an output schema for a dialect whose structured content is always an object, if it has to be.
-pub(crate) fn narrow_output_schema(schema: &Raw) -> Option<Raw> {
+pub(crate) fn narrow_output_schema(schema: &RawJson) -> Option<RawJson> {
     let members = schema.members().ok();
     if members.as_ref().and_then(|members| members.text("type")).as_deref() == Some("object") {
         return None;
     }
     let members = members.unwrap_or_default();
-    match objects_among(schema, schema, &mut { LOOKS }) {
-        Objects::All => Some(with_type(members)),
-        Objects::None => Some(wrapped(schema, members)),
-        Objects::Some => Some(either(schema, members)),
+    match objects_among(schema, schema, &mut { MAX_SCHEMA_VISITS }) {
+        ObjectCoverage::All => Some(with_type(members)),
+        ObjectCoverage::None => Some(wrapped(schema, members)),
+        ObjectCoverage::Some => Some(either(schema, members)),
     }
 }
 
 /// How many of the values that a schema allows are objects, as far as one can tell.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Objects {
+enum ObjectCoverage {
     All,
     None,
     Some,
 }
 
-fn objects_among(schema: &Raw, root: &Raw, looks: &mut usize) -> Objects {
-    let Some((members, left)) = schema.members().ok().zip(looks.checked_sub(1)) else { return Objects::Some };
+fn objects_among(schema: &RawJson, root: &RawJson, looks: &mut usize) -> ObjectCoverage {
+    let Some((members, left)) = schema.members().ok().zip(looks.checked_sub(1)) else {
+        return ObjectCoverage::Some;
+    };
     *looks = left;
     if let Some(by_type) = members.get("type").and_then(objects_among_types) {
         return by_type;
@@ -47,13 +49,15 @@ fn objects_among(schema: &Raw, root: &Raw, looks: &mut usize) -> Objects {
         }
     }
     let parts = members.get("allOf").and_then(|raw| raw.elements().ok()).unwrap_or_default();
-    let mut sure =
-        parts.iter().map(|part| objects_among(part, root, looks)).filter(|part| *part != Objects::Some);
-    sure.next().unwrap_or(Objects::Some)
+    let mut sure = parts
+        .iter()
+        .map(|part| objects_among(part, root, looks))
+        .filter(|part| *part != ObjectCoverage::Some);
+    sure.next().unwrap_or(ObjectCoverage::Some)
 }
 
-fn objects_among_types(types: &Raw) -> Option<Objects> {
-    let of = |name: &str| if name == "object" { Objects::All } else { Objects::None };
+fn objects_among_types(types: &RawJson) -> Option<ObjectCoverage> {
+    let of = |name: &str| if name == "object" { ObjectCoverage::All } else { ObjectCoverage::None };
     match types.kind() {
         JsonKind::String => types.as_text().map(|name| of(&name)),
         JsonKind::Array => {
@@ -63,13 +67,13 @@ fn objects_among_types(types: &Raw) -> Option<Objects> {
     }
 }
 
-fn merge(mut parts: impl Iterator<Item = Objects>) -> Objects {
-    let first = parts.next().unwrap_or(Objects::Some);
-    if parts.all(|part| part == first) { first } else { Objects::Some }
+fn merge(mut parts: impl Iterator<Item = ObjectCoverage>) -> ObjectCoverage {
+    let first = parts.next().unwrap_or(ObjectCoverage::Some);
+    if parts.all(|part| part == first) { first } else { ObjectCoverage::Some }
 }
 
 /// Follows a reference within the document.
-fn resolve(reference: &str, root: &Raw) -> Option<Raw> {
+fn resolve(reference: &str, root: &RawJson) -> Option<RawJson> {
     let mut at = root.clone();
     for token in reference.strip_prefix("#/")?.split('/') {
         at = at.members().ok()?.take(&token.replace("~1", "/").replace("~0", "~"))?;
@@ -78,7 +82,7 @@ fn resolve(reference: &str, root: &Raw) -> Option<Raw> {
 }
 
 /// Says that the values are objects, which they were anyway.
-fn with_type(mut members: Members) -> Raw {
+fn with_type(mut members: JsonObject) -> RawJson {
     members.take("type");
     write_object(|writer| {
         writer.verbatim(r#""type":"object""#);
@@ -87,7 +91,7 @@ fn with_type(mut members: Members) -> Raw {
 }
 
 /// `{"type":"object","properties":{"result":S},"required":["result"]}`
-fn wrapped(schema: &Raw, mut members: Members) -> Raw {
+fn wrapped(schema: &RawJson, mut members: JsonObject) -> RawJson {
     let dialect = members.take("$schema");
     let inner = if dialect.is_some() { members.to_raw() } else { schema.clone() };
     write_object(|writer| {
@@ -100,7 +104,7 @@ fn wrapped(schema: &Raw, mut members: Members) -> Raw {
 }
 
 /// An object as it was, or another value wrapped.
-fn either(schema: &Raw, mut members: Members) -> Raw {
+fn either(schema: &RawJson, mut members: JsonObject) -> RawJson {
     let dialect = members.take("$schema");
     let inner = if dialect.is_some() { members.to_raw() } else { schema.clone() };
     write_object(|writer| {
@@ -114,14 +118,14 @@ fn either(schema: &Raw, mut members: Members) -> Raw {
     })
 }
 
-fn write_dialect(dialect: Option<&Raw>, writer: &mut Writer) {
+fn write_dialect(dialect: Option<&RawJson>, writer: &mut JsonWriter) {
     if let Some(dialect) = dialect {
         writer.member("$schema", dialect);
     }
 }
 
-fn write_object(fill: impl FnOnce(&mut Writer)) -> Raw {
-    let mut writer = Writer::with_capacity(256);
+fn write_object(fill: impl FnOnce(&mut JsonWriter)) -> RawJson {
+    let mut writer = JsonWriter::with_capacity(256);
     writer.open_object();
     fill(&mut writer);
     writer.close_object();
@@ -130,7 +134,7 @@ fn write_object(fill: impl FnOnce(&mut Writer)) -> Raw {
 
 /// What a value within a schema is.
 #[derive(Clone, Copy)]
-enum Place {
+enum SchemaPosition {
     /// A schema, or an array of them.
     Schema,
     /// An object whose keys are names and whose values are schemas.
@@ -138,17 +142,17 @@ enum Place {
 }
 
 /// Makes references to the document's root point to `base`, where the schema now is.
-fn rebase(schema: &Raw, base: &str) -> Raw {
-    rebased(schema, base, Place::Schema, DEPTH).unwrap_or_else(|| schema.clone())
+fn rebase(schema: &RawJson, base: &str) -> RawJson {
+    rebased(schema, base, SchemaPosition::Schema, MAX_REBASE_DEPTH).unwrap_or_else(|| schema.clone())
 }
 
 /// Returns the rewritten value, or nothing if there was nothing to rewrite.
-fn rebased(value: &Raw, base: &str, place: Place, depth: usize) -> Option<Raw> {
+fn rebased(value: &RawJson, base: &str, place: SchemaPosition, depth: usize) -> Option<RawJson> {
     let depth = depth.checked_sub(1)?;
     match value.kind() {
         JsonKind::Object => {
             let mut members = value.members().ok()?;
-            if matches!(place, Place::Schema) && has_own_id(&members) {
+            if matches!(place, SchemaPosition::Schema) && has_own_id(&members) {
                 // References in here start at this schema, wherever it is.
                 return None;
             }
@@ -168,12 +172,14 @@ fn rebased(value: &Raw, base: &str, place: Place, depth: usize) -> Option<Raw> {
         }
         JsonKind::Array => {
             let elements = value.elements().ok()?;
-            let changed: Vec<_> =
-                elements.iter().map(|element| rebased(element, base, Place::Schema, depth)).collect();
+            let changed: Vec<_> = elements
+                .iter()
+                .map(|element| rebased(element, base, SchemaPosition::Schema, depth))
+                .collect();
             if changed.iter().all(Option::is_none) {
                 return None;
             }
-            let mut writer = Writer::with_capacity(value.as_str().len() + 64);
+            let mut writer = JsonWriter::with_capacity(value.as_str().len() + 64);
             writer.open_array();
             for (element, changed) in elements.iter().zip(&changed) {
                 writer.raw(changed.as_ref().unwrap_or(element));
@@ -185,26 +191,32 @@ fn rebased(value: &Raw, base: &str, place: Place, depth: usize) -> Option<Raw> {
     }
 }
 
-fn rebased_member(key: &str, value: &Raw, base: &str, place: Place, depth: usize) -> Option<Raw> {
+fn rebased_member(
+    key: &str,
+    value: &RawJson,
+    base: &str,
+    place: SchemaPosition,
+    depth: usize,
+) -> Option<RawJson> {
     // Among names, every key is a name.
-    let keyword = if matches!(place, Place::Schema) { key } else { "" };
+    let keyword = if matches!(place, SchemaPosition::Schema) { key } else { "" };
     match keyword {
         "$ref" | "$dynamicRef" => {
             let reference = value.as_text()?;
             let pointer = reference.strip_prefix('#')?;
             // `#name` is an anchor, and anchors do not depend on the place.
             (pointer.is_empty() || pointer.starts_with('/'))
-                .then(|| Raw::from_text(&format!("{base}{pointer}")))
+                .then(|| RawJson::from_text(&format!("{base}{pointer}")))
         }
         // Data, in which `$ref` would mean nothing.
         "const" | "enum" | "default" | "examples" => None,
         "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
-            rebased(value, base, Place::Named, depth)
+            rebased(value, base, SchemaPosition::Named, depth)
         }
-        _ => rebased(value, base, Place::Schema, depth),
+        _ => rebased(value, base, SchemaPosition::Schema, depth),
     }
 }
 
-fn has_own_id(schema: &Members) -> bool {
+fn has_own_id(schema: &JsonObject) -> bool {
     schema.text("$id").is_some_and(|id| !id.starts_with('#'))
 }

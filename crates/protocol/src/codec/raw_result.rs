@@ -1,31 +1,31 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::json::{MalformedJson, Raw, Scanner};
+use crate::json::{JsonScanner, MalformedJson, RawJson};
 
-use super::shape::Shape;
+use super::result_layout::ResultLayout;
 
 /// The result of a request as its maker wrote it.
 ///
 /// Where its parts stand was noted while it was read, so that whoever carries it on need not read it again.
 #[derive(Clone)]
 pub struct RawResult {
-    raw: Raw,
+    raw: RawJson,
     /// Nothing if it is not written as results are, or not known.
-    shape: Option<Shape>,
+    layout: Option<ResultLayout>,
 }
 
 impl RawResult {
     /// Takes the result that comes next.
-    pub(crate) fn scan(scanner: &mut Scanner<'_>) -> Option<Self> {
+    pub(crate) fn scan(scanner: &mut JsonScanner<'_>) -> Option<Self> {
         scanner.peek();
         let (start, mut shape) = (scanner.at(), None);
-        let raw = scanner.value_by(|scanner| shape = Shape::walk(scanner, start))?;
-        Some(Self { raw, shape })
+        let raw = scanner.value_with(|scanner| shape = ResultLayout::walk(scanner, start))?;
+        Some(Self { raw, layout: shape })
     }
 
     /// Returns the result alone.
-    pub fn into_raw(self) -> Raw {
+    pub fn into_raw(self) -> RawJson {
         self.raw
     }
 
@@ -33,18 +33,18 @@ impl RawResult {
     ///
     /// # Errors
     /// The result is not an object, or two of its keys are equal.
-    pub(super) fn into_shaped(self) -> Result<(Raw, Shape), MalformedJson> {
-        match self.shape {
+    pub(super) fn into_layout(self) -> Result<(RawJson, ResultLayout), MalformedJson> {
+        match self.layout {
             Some(shape) => Ok((self.raw, shape)),
-            None => Shape::of(self.raw),
+            None => ResultLayout::of(self.raw),
         }
     }
 }
 
 impl Deref for RawResult {
-    type Target = Raw;
+    type Target = RawJson;
 
-    fn deref(&self) -> &Raw {
+    fn deref(&self) -> &RawJson {
         &self.raw
     }
 }
@@ -62,22 +62,22 @@ impl PartialEq for RawResult {
     }
 }
 
-impl From<Raw> for RawResult {
-    fn from(raw: Raw) -> Self {
-        Self { raw, shape: None }
+impl From<RawJson> for RawResult {
+    fn from(raw: RawJson) -> Self {
+        Self { raw, layout: None }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::envelope::{self, Bounds, Incoming};
+    use crate::envelope::{self, MessageLimits, MessageOrBatch};
     use crate::{Message, Response};
 
     fn read(result: &str) -> RawResult {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result": {result} }}"#);
-        match envelope::read(message.into(), Bounds::default()) {
-            Ok(Incoming::One(Message::Response(Response { outcome: Ok(result), .. }))) => result,
+        match envelope::read(message.into(), MessageLimits::default()) {
+            Ok(MessageOrBatch::One(Message::Response(Response { outcome: Ok(result), .. }))) => result,
             other => panic!("{other:?}"),
         }
     }
@@ -101,9 +101,9 @@ mod tests {
         ] {
             let noted = read(result);
             assert_eq!(noted.as_str(), result);
-            assert_eq!(noted.shape.is_some(), is_noted, "{result}");
+            assert_eq!(noted.layout.is_some(), is_noted, "{result}");
             let looked_at = RawResult::from(noted.clone().into_raw());
-            assert_eq!(noted.into_shaped(), looked_at.into_shaped(), "{result}");
+            assert_eq!(noted.into_layout(), looked_at.into_layout(), "{result}");
         }
     }
 }

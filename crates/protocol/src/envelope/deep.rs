@@ -3,21 +3,21 @@
 use bytestring::ByteString;
 
 use crate::codec::RawResult;
-use crate::id::Id;
-use crate::json::{ScanError, Scanner};
+use crate::json::{JsonScanner, ScanError};
+use crate::request_id::RequestId;
 
-use super::{Bounds, Response};
+use super::{MessageLimits, Response};
 
 /// Reads a response that cannot be read for its depth alone, and whose request it names.
-pub(super) fn read_response(text: &ByteString, bounds: Bounds) -> Option<Response> {
-    let mut scanner = Scanner::new(text, bounds.depth);
+pub(super) fn read_response(text: &ByteString, bounds: MessageLimits) -> Option<Response> {
+    let mut scanner = JsonScanner::new(text, bounds.depth);
     scanner.skip();
     if scanner.outcome() != Err(ScanError::TooDeep) {
         return None;
     }
-    let mut members = crate::json::Members::parse_shallow(text).ok()?;
+    let mut members = crate::json::JsonObject::parse_shallow(text).ok()?;
     let is_response = members.text("jsonrpc").as_deref() == Some("2.0") && members.get("method").is_none();
-    let id = members.take("id").and_then(Id::from_raw).filter(|_| is_response)?;
+    let id = members.take("id").and_then(RequestId::from_raw).filter(|_| is_response)?;
     let outcome = match (members.take("result"), members.take("error")) {
         (Some(result), None) => Ok(RawResult::from(result)),
         (None, Some(error)) => Err(error),
@@ -28,7 +28,7 @@ pub(super) fn read_response(text: &ByteString, bounds: Bounds) -> Option<Respons
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Incoming, Message, read, read_from_server};
+    use super::super::{Message, MessageOrBatch, read, read_from_server};
     use super::*;
 
     #[test]
@@ -44,13 +44,13 @@ mod tests {
             (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":{deep}"#), false),
             (deep, false),
         ] {
-            assert!(read(message.clone().into(), Bounds::default()).is_err());
-            let response = match read_from_server(message.clone().into(), Bounds::default()) {
-                Ok(Incoming::One(Message::Response(response))) => Some(response),
+            assert!(read(message.clone().into(), MessageLimits::default()).is_err());
+            let response = match read_from_server(message.clone().into(), MessageLimits::default()) {
+                Ok(MessageOrBatch::One(Message::Response(response))) => Some(response),
                 _ => None,
             };
             let id = response.as_ref().and_then(|response| response.id.clone());
-            assert_eq!(id, is_response.then(|| Id::from_number(7)), "{message:.80}");
+            assert_eq!(id, is_response.then(|| RequestId::from_number(7)), "{message:.80}");
         }
     }
 }

@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::scan::Scanner;
-use super::{MalformedJson, Raw};
+use super::scan::JsonScanner;
+use super::{MalformedJson, RawJson};
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// Takes the next value whole; the first key that an object within it repeats is put into `fault`.
     #[inline]
-    pub(crate) fn distinct_value(&mut self, fault: &mut Option<MalformedJson>) -> Option<Raw> {
+    pub(crate) fn distinct_value(&mut self, fault: &mut Option<MalformedJson>) -> Option<RawJson> {
         match self.peek() {
-            Some(b'{' | b'[') => self.value_by(|scanner| scanner.skip_distinct(fault)),
+            Some(b'{' | b'[') => self.value_with(|scanner| scanner.skip_distinct(fault)),
             _ => self.value(),
         }
     }
@@ -23,7 +23,7 @@ impl<'a> Scanner<'a> {
     fn skip_distinct(&mut self, fault: &mut Option<MalformedJson>) {
         match self.peek() {
             Some(b'{') => {
-                let mut keys = Keys::default();
+                let mut keys = DistinctKeys::default();
                 self.open_object();
                 let mut first = true;
                 while let Some(key) = self.next_key(first, []) {
@@ -49,36 +49,36 @@ impl<'a> Scanner<'a> {
 
 /// The keys of one object so far.
 #[derive(Default)]
-pub(crate) struct Keys<'a> {
-    few: [&'a str; FEW],
+pub(crate) struct DistinctKeys<'a> {
+    inline: [&'a str; LINEAR_SEARCH_MAX],
     count: usize,
     /// Beyond a handful of keys a linear look would be quadratic, so that a set takes over.
-    many: Option<HashSet<Cow<'a, str>>>,
+    overflow: Option<HashSet<Cow<'a, str>>>,
 }
 
 /// Up to here a linear look for equal keys is cheapest.
-const FEW: usize = 8;
+const LINEAR_SEARCH_MAX: usize = 8;
 
-impl<'a> Keys<'a> {
+impl<'a> DistinctKeys<'a> {
     /// Adds a key; if it was there before, `fault` says so.
     #[inline]
     pub(crate) fn add(&mut self, key: Cow<'a, str>, fault: &mut Option<MalformedJson>) {
-        match (key, self.few.split_at_mut_checked(self.count)) {
-            (Cow::Borrowed(key), Some((known, [slot, ..]))) if self.many.is_none() => {
+        match (key, self.inline.split_at_mut_checked(self.count)) {
+            (Cow::Borrowed(key), Some((known, [slot, ..]))) if self.overflow.is_none() => {
                 if known.contains(&key) {
                     return repeated(key, fault);
                 }
                 *slot = key;
                 self.count += 1;
             }
-            (key, _) => self.add_to_many(key, fault),
+            (key, _) => self.add_to_overflow(key, fault),
         }
     }
 
     #[cold]
-    fn add_to_many(&mut self, key: Cow<'a, str>, fault: &mut Option<MalformedJson>) {
-        let few = self.few.get(..self.count).unwrap_or_default();
-        let many = self.many.get_or_insert_with(|| few.iter().map(|key| Cow::Borrowed(*key)).collect());
+    fn add_to_overflow(&mut self, key: Cow<'a, str>, fault: &mut Option<MalformedJson>) {
+        let few = self.inline.get(..self.count).unwrap_or_default();
+        let many = self.overflow.get_or_insert_with(|| few.iter().map(|key| Cow::Borrowed(*key)).collect());
         if many.contains(&key) {
             return repeated(&key, fault);
         }
@@ -100,7 +100,7 @@ mod tests {
 
     fn walk(text: &str) -> Result<Option<String>, ScanError> {
         let text = ByteString::from(text);
-        let mut scanner = Scanner::new(&text, 64);
+        let mut scanner = JsonScanner::new(&text, 64);
         let mut fault = None;
         let value = scanner.distinct_value(&mut fault);
         scanner.end()?;

@@ -4,14 +4,14 @@ use std::ops::Deref;
 use bytestring::ByteString;
 
 /// A key of an object.
-pub(crate) enum Key<'a> {
+pub(crate) enum ObjectKey<'a> {
     /// One of those that were expected, and which.
     Known(&'static str, usize),
     /// Any other, or one that is written in another way than programs do.
     Other(Cow<'a, str>),
 }
 
-impl<'a> Key<'a> {
+impl<'a> ObjectKey<'a> {
     /// Returns the key as a shared string; one that is known need not count a reference.
     #[inline]
     pub(crate) fn share(self, message: &ByteString) -> ByteString {
@@ -42,7 +42,7 @@ impl<'a> Key<'a> {
     }
 }
 
-impl Deref for Key<'_> {
+impl Deref for ObjectKey<'_> {
     type Target = str;
 
     #[inline]

@@ -5,17 +5,17 @@
 
 mod distinct;
 mod key;
-mod members;
+mod object;
 mod raw;
 mod scan;
 mod surrogate;
 mod writer;
 
-pub(crate) use self::distinct::Keys;
-pub(crate) use self::key::Key;
-pub(crate) use self::members::{COMMON, Collector};
-pub use self::members::{MalformedJson, Members};
-pub use self::raw::{JsonKind, Raw};
-pub(crate) use self::scan::{Named, ScanError, Scanner};
+pub(crate) use self::distinct::DistinctKeys;
+pub(crate) use self::key::ObjectKey;
+pub(crate) use self::object::{COMMON_KEYS, ObjectBuilder};
+pub use self::object::{JsonObject, MalformedJson};
+pub use self::raw::{JsonKind, RawJson};
+pub(crate) use self::scan::{JsonScanner, ScanError, ScannedKey};
 pub(crate) use self::surrogate::replace_lone_surrogates;
-pub use self::writer::Writer;
+pub use self::writer::JsonWriter;

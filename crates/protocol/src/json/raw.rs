@@ -6,15 +6,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{MalformedJson, Members, Scanner, Writer, replace_lone_surrogates};
+use super::{JsonObject, JsonScanner, JsonWriter, MalformedJson, replace_lone_surrogates};
 
 /// One JSON value as text, sharing the buffer of the message it came from.
 ///
 /// Two values are equal when their texts are: `1` and `1.0` are different values here.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Raw(ByteString);
+pub struct RawJson(ByteString);
 
-/// The JSON type of a [`Raw`] value.
+/// The JSON type of a [`RawJson`] value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonKind {
     /// `null`
@@ -45,7 +45,7 @@ impl JsonKind {
     }
 }
 
-impl Raw {
+impl RawJson {
     /// The value `null`.
     pub const NULL: Self = Self(ByteString::from_static("null"));
     /// The value `{}`.
@@ -73,19 +73,19 @@ impl Raw {
 
     /// Makes a JSON string.
     pub fn from_text(text: &str) -> Self {
-        let mut writer = Writer::with_capacity(text.len() + 2);
+        let mut writer = JsonWriter::with_capacity(text.len() + 2);
         writer.string(text);
         writer.into_raw()
     }
 
     /// Wraps text that a parser or our own writer has already shown to be one JSON value.
-    pub(crate) fn trusted(text: ByteString) -> Self {
+    pub(crate) fn from_trusted(text: ByteString) -> Self {
         Self(text)
     }
 
     /// Copies the value out of the message that it came in, so that it no longer keeps that message alive.
     #[must_use]
-    pub fn detached(&self) -> Self {
+    pub fn to_owned_buffer(&self) -> Self {
         Self(ByteString::from(self.as_str()))
     }
 
@@ -136,8 +136,8 @@ impl Raw {
 
     /// Returns the value as the parsers of every language read it: halves of surrogate pairs are replaced. `None` for a value
     /// that some reject, since a number in it does not fit a double or it nests too deep.
-    pub fn readable(&self) -> Option<Self> {
-        let mut scanner = Scanner::new(&self.0, Scanner::DEEPEST);
+    pub fn without_lone_surrogates(&self) -> Option<Self> {
+        let mut scanner = JsonScanner::new(&self.0, JsonScanner::MAX_DEPTH);
         scanner.skip();
         scanner.end().ok()?;
         if !scanner.is_suspicious() {
@@ -152,23 +152,23 @@ impl Raw {
     ///
     /// # Errors
     /// The value is not an object, or two of its keys are equal.
-    pub fn members(&self) -> Result<Members, MalformedJson> {
-        Members::parse(&self.0)
+    pub fn members(&self) -> Result<JsonObject, MalformedJson> {
+        JsonObject::parse(&self.0)
     }
 
     /// Reads the members of an object whose values may nest deeper than can be read at once.
     ///
     /// # Errors
-    /// As [`Raw::members`], but for the depth.
-    pub fn shallow_members(&self) -> Result<Members, MalformedJson> {
-        Members::parse_shallow(&self.0)
+    /// As [`RawJson::members`], but for the depth.
+    pub fn shallow_members(&self) -> Result<JsonObject, MalformedJson> {
+        JsonObject::parse_shallow(&self.0)
     }
 
     /// Reads the elements of an array.
     ///
     /// # Errors
     /// The value is not an array.
-    pub fn elements(&self) -> Result<Vec<Raw>, serde_json::Error> {
+    pub fn elements(&self) -> Result<Vec<RawJson>, serde_json::Error> {
         let values: Vec<&RawValue> = serde_json::from_str(&self.0)?;
         Ok(values.into_iter().map(|value| Self(self.0.slice_ref(value.get()))).collect())
     }
@@ -181,45 +181,45 @@ fn has_escape(inner: &[u8]) -> bool {
     if inner.len() <= SHORT { inner.contains(&b'\\') } else { memchr::memchr(b'\\', inner).is_some() }
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Raw {
+impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let value: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         Ok(Self(String::from(Box::<str>::from(value)).into()))
     }
 }
 
-impl From<serde_json::Value> for Raw {
+impl From<serde_json::Value> for RawJson {
     fn from(value: serde_json::Value) -> Self {
         Self(value.to_string().into())
     }
 }
 
-impl From<&serde_json::Value> for Raw {
+impl From<&serde_json::Value> for RawJson {
     fn from(value: &serde_json::Value) -> Self {
         Self(value.to_string().into())
     }
 }
 
-impl Raw {
+impl RawJson {
     /// Deserializes the value into an owned type, saying where in the value it failed.
     ///
     /// # Errors
@@ -235,16 +235,16 @@ mod tests {
 
     #[test]
     fn raw_keeps_every_digit_and_trims_only_outer_space() {
-        let raw = Raw::parse(" 123456789012345678901234567890.10 ").unwrap();
+        let raw = RawJson::parse(" 123456789012345678901234567890.10 ").unwrap();
         assert_eq!(raw.as_str(), "123456789012345678901234567890.10");
         assert_eq!(raw.kind(), JsonKind::Number);
     }
 
     #[test]
     fn raw_text_is_unescaped_only_when_it_must_be() {
-        assert!(matches!(Raw::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
-        assert_eq!(Raw::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
-        assert_eq!(Raw::parse("12").unwrap().as_text(), None);
+        assert!(matches!(RawJson::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
+        assert_eq!(RawJson::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
+        assert_eq!(RawJson::parse("12").unwrap().as_text(), None);
     }
 
     #[test]
@@ -257,14 +257,14 @@ mod tests {
             ("[1e400]", None),
             (&deep, None),
         ] {
-            let raw = Raw::parse(text.to_owned()).unwrap();
-            assert_eq!(raw.readable().as_ref().map(Raw::as_str), expected, "{text:.40}");
+            let raw = RawJson::parse(text.to_owned()).unwrap();
+            assert_eq!(raw.without_lone_surrogates().as_ref().map(RawJson::as_str), expected, "{text:.40}");
         }
     }
 
     #[test]
     fn raw_refuses_trailing_text() {
-        assert!(Raw::parse("1 2").is_err());
-        assert!(Raw::parse("").is_err());
+        assert!(RawJson::parse("1 2").is_err());
+        assert!(RawJson::parse("").is_err());
     }
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use bytestring::ByteString;
 
-use super::Raw;
-use super::key::Key;
+use super::RawJson;
+use super::key::ObjectKey;
 use super::writer::{first_in_word, first_special};
 
 /// Walks a JSON text once, checking its grammar and handing out its values as they are.
@@ -14,9 +14,9 @@ use super::writer::{first_in_word, first_special};
 /// members begin and end, and that what lies between is JSON. That is several times cheaper, and bounds the nesting
 /// on the way.
 ///
-/// What is not JSON ends the walk: there are no more keys, elements and values, and [`Scanner::outcome`] says why. So
+/// What is not JSON ends the walk: there are no more keys, elements and values, and [`JsonScanner::outcome`] says why. So
 /// everything is handed out in registers; a `Result` around it would go through memory for every token.
-pub(crate) struct Scanner<'a> {
+pub(crate) struct JsonScanner<'a> {
     text: &'a ByteString,
     bytes: &'a [u8],
     at: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Scanner<'a> {
 }
 
 /// A key that was passed over.
-pub(crate) struct Named {
+pub(crate) struct ScannedKey {
     /// Where it begins.
     pub(crate) start: usize,
     /// Which of those that are known it is.
@@ -48,12 +48,12 @@ pub(crate) enum ScanError {
     TooDeep,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> JsonScanner<'a> {
     /// The deepest nesting that can be walked at all.
-    pub(crate) const DEEPEST: usize = 127;
+    pub(crate) const MAX_DEPTH: usize = 127;
 
     pub(crate) fn new(text: &'a ByteString, depth: usize) -> Self {
-        let limit = u32::try_from(depth.min(Self::DEEPEST)).unwrap_or(0);
+        let limit = u32::try_from(depth.min(Self::MAX_DEPTH)).unwrap_or(0);
         let bytes = text.as_bytes();
         Self {
             text,
@@ -85,7 +85,7 @@ impl<'a> Scanner<'a> {
     /// Checks that nothing but space is left.
     ///
     /// # Errors
-    /// As [`Scanner::outcome`].
+    /// As [`JsonScanner::outcome`].
     pub(crate) fn end(&mut self) -> Result<(), ScanError> {
         if self.peek().is_some() {
             self.fail(ScanError::Syntax);
@@ -142,13 +142,13 @@ impl<'a> Scanner<'a> {
         &mut self,
         first: bool,
         known: [&'static str; N],
-    ) -> Option<Key<'a>> {
+    ) -> Option<ObjectKey<'a>> {
         if self.closes(first, b'}') {
             return None;
         }
         match self.known_index(known).and_then(|index| Some((*known.get(index)?, index))) {
-            Some((key, index)) => Some(Key::Known(key, index)),
-            None => self.any_key().map(Key::Other),
+            Some((key, index)) => Some(ObjectKey::Known(key, index)),
+            None => self.any_key().map(ObjectKey::Other),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Scanner<'a> {
         &mut self,
         first: bool,
         known: &'static [&'static str; N],
-    ) -> Option<Named> {
+    ) -> Option<ScannedKey> {
         if self.closes(first, b'}') {
             return None;
         }
@@ -171,7 +171,7 @@ impl<'a> Scanner<'a> {
             Some(index) => Some(index),
             None => self.any_index(known),
         };
-        Some(Named { start, index })
+        Some(ScannedKey { start, index })
     }
 
     #[inline(never)]
@@ -254,13 +254,13 @@ impl<'a> Scanner<'a> {
 
     /// Takes the next value whole.
     #[inline(never)]
-    pub(crate) fn value(&mut self) -> Option<Raw> {
-        self.value_by(|scanner| {
+    pub(crate) fn value(&mut self) -> Option<RawJson> {
+        self.value_with(|scanner| {
             scanner.skip();
         })
     }
 
-    /// Takes the text of the next value, for those who only look at it: a [`Raw`] counts a reference.
+    /// Takes the text of the next value, for those who only look at it: a [`RawJson`] counts a reference.
     #[inline]
     pub(crate) fn value_text(&mut self) -> Option<&'a str> {
         self.peek();
@@ -270,12 +270,12 @@ impl<'a> Scanner<'a> {
 
     /// Takes the next value whole, whose end the walk that is given finds.
     #[inline]
-    pub(crate) fn value_by(&mut self, walk: impl FnOnce(&mut Self)) -> Option<Raw> {
+    pub(crate) fn value_with(&mut self, walk: impl FnOnce(&mut Self)) -> Option<RawJson> {
         self.peek();
         let start = self.at;
         walk(self);
         let text = if self.failure.is_none() { self.text.get(start..self.at) } else { None };
-        text.map(|text| Raw::trusted(self.text.slice_ref(text)))
+        text.map(|text| RawJson::from_trusted(self.text.slice_ref(text)))
     }
 
     /// Takes the string that comes next, as it stands between its quotes.
@@ -487,7 +487,7 @@ mod tests {
 
     fn accepts(text: &str) -> Result<(), ScanError> {
         let text = ByteString::from(text);
-        let mut scanner = Scanner::new(&text, Scanner::DEEPEST);
+        let mut scanner = JsonScanner::new(&text, JsonScanner::MAX_DEPTH);
         scanner.skip();
         scanner.end()
     }
@@ -509,7 +509,7 @@ mod tests {
             (&"9".repeat(400), true),
         ] {
             let text = ByteString::from(text);
-            let mut scanner = Scanner::new(&text, Scanner::DEEPEST);
+            let mut scanner = JsonScanner::new(&text, JsonScanner::MAX_DEPTH);
             scanner.skip();
             assert_eq!((scanner.end(), scanner.is_suspicious()), (Ok(()), expected), "{text:.40}");
         }
@@ -592,7 +592,7 @@ mod tests {
             ("[".repeat(200_000), 64, Err(ScanError::TooDeep)),
         ] {
             let text = ByteString::from(text);
-            let mut scanner = Scanner::new(&text, limit);
+            let mut scanner = JsonScanner::new(&text, limit);
             assert_eq!(scanner.skip(), expected.is_ok(), "{:.40}", text);
             assert_eq!(scanner.outcome(), expected, "{:.40}", text);
         }
@@ -615,7 +615,7 @@ mod tests {
             (",", None),
         ] {
             let text = ByteString::from(text);
-            let mut scanner = Scanner::new(&text, 1);
+            let mut scanner = JsonScanner::new(&text, 1);
             assert_eq!(scanner.natural(), number, "{text}");
             assert_eq!(scanner.at, if number.is_some() { text.len() - 1 } else { 0 }, "{text}");
         }
@@ -631,10 +631,14 @@ mod tests {
         ] {
             let text = ByteString::from(text);
             for expected in [["uri", "name"], ["nam", "names"]] {
-                let mut scanner = Scanner::new(&text, 1);
+                let mut scanner = JsonScanner::new(&text, 1);
                 scanner.open_object();
                 let key = scanner.next_key(true, expected).unwrap();
-                assert_eq!(matches!(key, Key::Known(..)), known && expected.contains(&"name"), "{text}");
+                assert_eq!(
+                    matches!(key, ObjectKey::Known(..)),
+                    known && expected.contains(&"name"),
+                    "{text}"
+                );
                 assert_eq!(&*key, "name", "{text}");
                 assert_eq!(key.share(&text), "name", "{text}");
                 assert_eq!(scanner.value_text(), Some("1"), "{text}");

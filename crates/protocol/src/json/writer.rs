@@ -1,16 +1,16 @@
 use bytestring::ByteString;
 
-use super::Raw;
+use super::RawJson;
 
 /// Builds JSON text in one buffer.
 ///
 /// Commas are placed by looking at the last byte written, so the caller only opens, fills and closes.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct JsonWriter {
     out: String,
 }
 
-impl Writer {
+impl JsonWriter {
     /// Makes a writer whose buffer has room for `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { out: String::with_capacity(bytes) }
@@ -54,13 +54,13 @@ impl Writer {
     }
 
     /// Writes a key and a raw value.
-    pub fn member(&mut self, key: &str, value: &Raw) {
+    pub fn member(&mut self, key: &str, value: &RawJson) {
         self.key(key);
         self.out.push_str(value.as_str());
     }
 
     /// Writes a raw value, as an element or as the value of the key just written.
-    pub fn raw(&mut self, value: &Raw) {
+    pub fn raw(&mut self, value: &RawJson) {
         self.separate();
         self.out.push_str(value.as_str());
     }
@@ -124,8 +124,8 @@ impl Writer {
     }
 
     /// Ends the writing and returns the one value that was written.
-    pub fn into_raw(self) -> Raw {
-        Raw::trusted(ByteString::from(self.out))
+    pub fn into_raw(self) -> RawJson {
+        RawJson::from_trusted(ByteString::from(self.out))
     }
 
     fn separate(&mut self) {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn writer_places_commas() {
-        let mut w = Writer::default();
+        let mut w = JsonWriter::default();
         w.open_object();
         w.plain_key("a");
         w.open_array();
@@ -246,7 +246,7 @@ mod tests {
         w.close_array();
         w.key("b\"");
         w.boolean(true);
-        w.member("c", &Raw::NULL);
+        w.member("c", &RawJson::NULL);
         w.close_object();
         assert_eq!(w.into_string(), r#"{"a":[-1,"x",{},[]],"b\"":true,"c":null}"#);
     }
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn writer_numbers_are_shortest_and_legal() {
         for (value, text) in [(1.0, "1"), (0.5, "0.5"), (-3.0, "-3"), (f64::NAN, "null"), (95.5, "95.5")] {
-            let mut w = Writer::default();
+            let mut w = JsonWriter::default();
             w.number(value);
             assert_eq!(w.into_string(), text);
         }
@@ -270,7 +270,7 @@ mod tests {
 
         #[test]
         fn writer_strings_read_back_exactly(text in "\\PC{0,40}[\\x00-\\x7f]{0,200}") {
-            let mut w = Writer::default();
+            let mut w = JsonWriter::default();
             w.string(&text);
             prop_assert_eq!(serde_json::from_str::<String>(&w.into_string()).unwrap(), text);
         }

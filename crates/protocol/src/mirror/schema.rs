@@ -73,27 +73,32 @@ pub enum MirrorError {
 
 /// Lists the marked properties of a schema in the order in which they stand.
 pub(super) fn collect(schema: &Value) -> Result<Vec<MirroredParam>, MirrorError> {
-    let mut collector = Collector::default();
-    collector.visit(schema, Reach::Properties, 0)?;
+    let mut collector = MirrorCollector::default();
+    collector.visit(schema, SchemaReachability::Properties, 0)?;
     Ok(collector.params)
 }
 
 /// Whether a schema can be reached through `properties` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum SchemaReachability {
     Properties,
     Elsewhere,
 }
 
 #[derive(Default)]
-struct Collector<'s> {
+struct MirrorCollector<'s> {
     params: Vec<MirroredParam>,
     lowercase_names: HashSet<String>,
     path: Vec<&'s str>,
 }
 
-impl<'s> Collector<'s> {
-    fn visit(&mut self, schema: &'s Value, reach: Reach, depth: usize) -> Result<(), MirrorError> {
+impl<'s> MirrorCollector<'s> {
+    fn visit(
+        &mut self,
+        schema: &'s Value,
+        reach: SchemaReachability,
+        depth: usize,
+    ) -> Result<(), MirrorError> {
         // `true` and `false` are schemas too; they and malformed ones hold no marks.
         let Some(schema) = schema.as_object() else { return Ok(()) };
         if depth >= MAX_SCHEMA_DEPTH {
@@ -108,12 +113,12 @@ impl<'s> Collector<'s> {
                 self.visit_map(value, reach, depth)?;
             } else if SCHEMA_MAP_KEYWORDS.contains(&keyword) {
                 self.path.push(keyword);
-                self.visit_map(value, Reach::Elsewhere, depth)?;
+                self.visit_map(value, SchemaReachability::Elsewhere, depth)?;
                 self.path.pop();
             } else if SCHEMA_KEYWORDS.contains(&keyword) {
                 self.path.push(keyword);
                 for schema in value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice) {
-                    self.visit(schema, Reach::Elsewhere, depth + 1)?;
+                    self.visit(schema, SchemaReachability::Elsewhere, depth + 1)?;
                 }
                 self.path.pop();
             }
@@ -121,7 +126,12 @@ impl<'s> Collector<'s> {
         Ok(())
     }
 
-    fn visit_map(&mut self, schemas: &'s Value, reach: Reach, depth: usize) -> Result<(), MirrorError> {
+    fn visit_map(
+        &mut self,
+        schemas: &'s Value,
+        reach: SchemaReachability,
+        depth: usize,
+    ) -> Result<(), MirrorError> {
         for (name, schema) in schemas.as_object().into_iter().flatten() {
             self.path.push(name);
             self.visit(schema, reach, depth + 1)?;
@@ -134,25 +144,25 @@ impl<'s> Collector<'s> {
         &mut self,
         annotation: &Value,
         schema: &Map<String, Value>,
-        reach: Reach,
+        reach: SchemaReachability,
     ) -> Result<(), MirrorError> {
-        if reach == Reach::Elsewhere {
-            return Err(MirrorError::Unreachable { place: self.place() });
+        if reach == SchemaReachability::Elsewhere {
+            return Err(MirrorError::Unreachable { place: self.path_text() });
         }
         let Some(name) = annotation.as_str().filter(|name| is_token(name)) else {
-            return Err(MirrorError::BadName { place: self.place() });
+            return Err(MirrorError::BadName { place: self.path_text() });
         };
         let Some(kind) = kind_of(schema).filter(|_| !self.path.is_empty()) else {
-            return Err(MirrorError::BadType { place: self.place() });
+            return Err(MirrorError::BadType { place: self.path_text() });
         };
         if !self.lowercase_names.insert(name.to_ascii_lowercase()) {
-            return Err(MirrorError::Duplicate { place: self.place(), name: name.to_owned() });
+            return Err(MirrorError::Duplicate { place: self.path_text(), name: name.to_owned() });
         }
         self.params.push(MirroredParam::new(&self.path, name, kind));
         Ok(())
     }
 
-    fn place(&self) -> String {
+    fn path_text(&self) -> String {
         format!("/{}", self.path.join("/"))
     }
 }

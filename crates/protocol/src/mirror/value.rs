@@ -12,26 +12,26 @@ const MAX_INTEGER: i128 = (1 << 53) - 1;
 
 /// What comparing an argument with its header came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(super) enum HeaderComparison {
     Agree,
     Disagree(MismatchReason),
 }
 
 /// Compares one argument, `None` if absent or null, with its header.
-pub(super) fn compare(kind: MirrorKind, argument: Option<&Value>, header: Option<&[u8]>) -> Comparison {
+pub(super) fn compare(kind: MirrorKind, argument: Option<&Value>, header: Option<&[u8]>) -> HeaderComparison {
     let mirrored = argument.and_then(|argument| Some((argument, header_text(argument)?)));
     let reason = match (mirrored, header) {
-        (None, None) => return Comparison::Agree,
+        (None, None) => return HeaderComparison::Agree,
         (None, Some(_)) => MismatchReason::Unexpected,
         (Some(_), None) => MismatchReason::Missing,
         (Some((argument, text)), Some(header)) => match decode_value(header) {
             Err(_) => MismatchReason::Undecodable,
             Ok(sent) if kind == MirrorKind::Integer => return compare_integers(argument, &text, &sent),
-            Ok(sent) if sent == text => return Comparison::Agree,
+            Ok(sent) if sent == text => return HeaderComparison::Agree,
             Ok(_) => MismatchReason::Different,
         },
     };
-    Comparison::Disagree(reason)
+    HeaderComparison::Disagree(reason)
 }
 
 /// Returns the text that mirrors a value; lists and objects have none.
@@ -51,15 +51,15 @@ pub(super) fn header_text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-fn compare_integers(argument: &Value, text: &str, sent: &str) -> Comparison {
+fn compare_integers(argument: &Value, text: &str, sent: &str) -> HeaderComparison {
     let agree = match argument.as_number().and_then(integer_in_body) {
         Some(integer) if !is_exact(integer) => {
-            return Comparison::Disagree(MismatchReason::OutOfRange);
+            return HeaderComparison::Disagree(MismatchReason::OutOfRange);
         }
         Some(integer) => integer_in_header(sent) == Some(integer),
         None => sent == text,
     };
-    if agree { Comparison::Agree } else { Comparison::Disagree(MismatchReason::Different) }
+    if agree { HeaderComparison::Agree } else { HeaderComparison::Disagree(MismatchReason::Different) }
 }
 
 /// Reads a JSON number as an integer; `5.0` and `5e0` are the integer 5 too.

@@ -1,8 +1,8 @@
 use crate::codec::Dialect;
-use crate::json::{Raw, Writer};
+use crate::json::{JsonWriter, RawJson};
 
 use super::MalformedModel;
-use super::field::Value;
+use super::field::ModelValue;
 
 /// Who speaks, or who is meant to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,13 +29,13 @@ impl Role {
     }
 }
 
-impl Value for Role {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for Role {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         let role = raw.as_text().and_then(|name| Self::parse(&name));
         role.ok_or_else(|| MalformedModel::new("must be \"user\" or \"assistant\""))
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.string(self.as_str());
     }
 }
@@ -73,7 +73,7 @@ object! {
 impl ToolAnnotations {
     /// Returns the hints as they are meant: where one is absent, its name without `Hint` counts, which some servers write.
     #[must_use]
-    pub fn as_meant(&self) -> Self {
+    pub fn with_fallback_hints(&self) -> Self {
         let short = |name: &str| self.rest.get(name).and_then(|raw| raw.get::<bool>().ok());
         let mut meant = self.clone();
         for (hint, name) in [
@@ -91,13 +91,13 @@ impl ToolAnnotations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Raw;
+    use crate::json::RawJson;
 
     #[test]
     fn hints_count_without_their_ending_where_they_are_not_given_with_it() {
         let raw = r#"{"readOnly":true,"destructiveHint":false,"destructive":true,"openWorld":"yes"}"#;
-        let hints = ToolAnnotations::read(&Raw::parse(raw.to_owned()).unwrap()).unwrap();
-        let meant = hints.as_meant();
+        let hints = ToolAnnotations::read(&RawJson::parse(raw.to_owned()).unwrap()).unwrap();
+        let meant = hints.with_fallback_hints();
         assert_eq!((hints.read_only, meant.read_only), (None, Some(true)));
         assert_eq!((meant.destructive, meant.idempotent, meant.open_world), (Some(false), None, None));
     }

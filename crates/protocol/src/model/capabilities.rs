@@ -1,5 +1,5 @@
 use crate::codec::Dialect;
-use crate::json::{JsonKind, MalformedJson, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, MalformedJson, RawJson};
 use crate::revision::{Era, Revision};
 
 use super::server_capabilities::is_set;
@@ -10,10 +10,10 @@ use super::server_capabilities::is_set;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCapabilities {
     /// The object, as the client wrote it.
-    pub raw: Raw,
+    pub raw: RawJson,
     flags: u8,
     era: Era,
-    extensions: Option<Box<Members>>,
+    extensions: Option<Box<JsonObject>>,
 }
 
 const FORM: u8 = 1;
@@ -27,7 +27,7 @@ const ROOTS_LIST_CHANGED: u8 = 1 << 6;
 /// A client that can do nothing.
 impl Default for ClientCapabilities {
     fn default() -> Self {
-        Self { raw: Raw::EMPTY_OBJECT, flags: 0, era: Era::Modern, extensions: None }
+        Self { raw: RawJson::EMPTY_OBJECT, flags: 0, era: Era::Modern, extensions: None }
     }
 }
 
@@ -36,7 +36,7 @@ impl ClientCapabilities {
     ///
     /// # Errors
     /// The value is not an object, or two members of one object have one name.
-    pub fn read(raw: &Raw, revision: Revision) -> Result<Self, MalformedJson> {
+    pub fn read(raw: &RawJson, revision: Revision) -> Result<Self, MalformedJson> {
         let mut read = Self { raw: raw.clone(), flags: 0, era: revision.era(), extensions: None };
         // What most modern clients send with every request.
         if raw.as_str() == "{}" {
@@ -67,8 +67,8 @@ impl ClientCapabilities {
 
     /// Gives up the message that the object came in, for those who keep it longer than the message.
     #[must_use]
-    pub fn detached(self) -> Self {
-        let raw = Raw::trusted(self.raw.as_str().into());
+    pub fn into_owned_buffer(self) -> Self {
+        let raw = RawJson::from_trusted(self.raw.as_str().into());
         // Every extension was a part of the object, and the copy reads as the original did.
         let extensions = self.extensions.and_then(|_| raw.members().ok()?.get("extensions")?.members().ok());
         Self { raw, extensions: extensions.map(Box::new), ..self }
@@ -110,7 +110,7 @@ impl ClientCapabilities {
     }
 
     /// Returns the settings of an extension, if the client knows it.
-    pub fn extension(&self, id: &str) -> Option<&Raw> {
+    pub fn extension(&self, id: &str) -> Option<&RawJson> {
         self.extensions.as_ref()?.get(id)
     }
 
@@ -128,11 +128,11 @@ impl ClientCapabilities {
     ///
     /// What the client has declared under its revision is kept, what the revision does not know or the modern era no longer
     /// has is left out, and members outside of the protocol are carried.
-    pub fn as_modern(&self) -> Raw {
+    pub fn to_modern(&self) -> RawJson {
         if self.era == Era::Modern {
             return self.raw.clone();
         }
-        let mut writer = Writer::with_capacity(self.raw.as_str().len() + 32);
+        let mut writer = JsonWriter::with_capacity(self.raw.as_str().len() + 32);
         writer.open_object();
         for (key, value) in self.raw.members().unwrap_or_default().iter() {
             let (known, parts): (bool, &[(&'static str, bool)]) = match &**key {
@@ -160,13 +160,13 @@ impl ClientCapabilities {
     /// Declares that forms can be shown.
     #[must_use]
     pub fn with_form(&self) -> Self {
-        self.with("elicitation", Some(("form", Raw::EMPTY_OBJECT)))
+        self.with("elicitation", Some(("form", RawJson::EMPTY_OBJECT)))
     }
 
     /// Declares that pages can be opened for the user.
     #[must_use]
     pub fn with_url(&self) -> Self {
-        self.with("elicitation", Some(("url", Raw::EMPTY_OBJECT)))
+        self.with("elicitation", Some(("url", RawJson::EMPTY_OBJECT)))
     }
 
     /// Declares that a model can be asked.
@@ -178,16 +178,16 @@ impl ClientCapabilities {
     /// Declares that a model can be asked and given tools.
     #[must_use]
     pub fn with_sampling_tools(&self) -> Self {
-        self.with("sampling", Some(("tools", Raw::EMPTY_OBJECT)))
+        self.with("sampling", Some(("tools", RawJson::EMPTY_OBJECT)))
     }
 
     /// Declares that there are roots, and that changes of them will be told where that can be.
     #[must_use]
     pub fn with_roots(&self) -> Self {
-        self.with("roots", Some(("listChanged", Raw::TRUE)))
+        self.with("roots", Some(("listChanged", RawJson::TRUE)))
     }
 
-    fn with(&self, capability: &'static str, part: Option<(&'static str, Raw)>) -> Self {
+    fn with(&self, capability: &'static str, part: Option<(&'static str, RawJson)>) -> Self {
         let mut members = self.raw.members().unwrap_or_default();
         let declared = members.get(capability).and_then(|raw| raw.members().ok());
         let mut declared = declared.unwrap_or_default();
@@ -200,13 +200,13 @@ impl ClientCapabilities {
     }
 
     /// Says the same to a server of a revision: what the revision has no words for is left out.
-    pub fn for_revision(&self, revision: Revision) -> Raw {
-        if self.raw == Raw::EMPTY_OBJECT {
-            return Raw::EMPTY_OBJECT;
+    pub fn for_revision(&self, revision: Revision) -> RawJson {
+        if self.raw == RawJson::EMPTY_OBJECT {
+            return RawJson::EMPTY_OBJECT;
         }
         let dialect = Dialect::of(revision);
         let told = revision.era() == Era::Legacy;
-        let mut writer = Writer::with_capacity(self.raw.as_str().len() + 32);
+        let mut writer = JsonWriter::with_capacity(self.raw.as_str().len() + 32);
         writer.open_object();
         for (key, value) in self.raw.members().unwrap_or_default().iter() {
             match &**key {
@@ -214,7 +214,7 @@ impl ClientCapabilities {
                     writer.plain_key("roots");
                     writer.open_object();
                     if told && is_set(value, "listChanged") {
-                        writer.member("listChanged", &Raw::TRUE);
+                        writer.member("listChanged", &RawJson::TRUE);
                     }
                     writer.close_object();
                 }
@@ -229,7 +229,7 @@ impl ClientCapabilities {
                 }
                 // Before there were modes, everything that was asked was a form.
                 "elicitation" if dialect.elicitation && self.form() => {
-                    writer.member("elicitation", &Raw::EMPTY_OBJECT);
+                    writer.member("elicitation", &RawJson::EMPTY_OBJECT);
                 }
                 "extensions" if dialect.extensions && value.kind() == JsonKind::Object => {
                     writer.member(key, value);
@@ -254,7 +254,7 @@ impl ClientCapabilities {
 }
 
 /// Forms come first: an object that names no mode means them, and so does every object where there are no modes.
-fn elicitation_flags(elicitation: &Members, dialect: &Dialect) -> u8 {
+fn elicitation_flags(elicitation: &JsonObject, dialect: &Dialect) -> u8 {
     let url = dialect.elicitation_modes && declares(elicitation, "url");
     let form = !url || declares(elicitation, "form");
     match (form, url) {
@@ -264,15 +264,15 @@ fn elicitation_flags(elicitation: &Members, dialect: &Dialect) -> u8 {
     }
 }
 
-fn declares(members: &Members, key: &str) -> bool {
+fn declares(members: &JsonObject, key: &str) -> bool {
     members.get(key).is_some_and(|raw| raw.kind() == JsonKind::Object)
 }
 
-fn write_parts(key: &str, parts: &[(&'static str, bool)], writer: &mut Writer) {
+fn write_parts(key: &str, parts: &[(&'static str, bool)], writer: &mut JsonWriter) {
     writer.key(key);
     writer.open_object();
     for (part, _) in parts.iter().filter(|(_, declared)| *declared) {
-        writer.member(part, &Raw::EMPTY_OBJECT);
+        writer.member(part, &RawJson::EMPTY_OBJECT);
     }
     writer.close_object();
 }

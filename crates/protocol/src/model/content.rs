@@ -2,9 +2,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::codec::Dialect;
-use crate::json::{Members, Raw, Writer};
+use crate::json::{JsonObject, JsonWriter, RawJson};
 
-use super::field::{Reader, Value};
+use super::field::{ModelValue, ObjectReader};
 use super::{
     Annotations, MalformedModel, Resource, ResourceBody, ResourceContents, ToolResultContent, ToolUseContent,
 };
@@ -31,7 +31,7 @@ pub enum Content {
     /// What came of such a call, in sampling only.
     ToolResult(ToolResultContent),
     /// A kind that no revision knows; the whole object.
-    Other(Members),
+    Other(JsonObject),
 }
 
 object! {
@@ -107,9 +107,9 @@ impl Content {
     ///
     /// # Errors
     /// `type` is not a string, or the block does not have the shape of its kind.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut reader = Reader::open(raw)?;
-        let kind = reader.0.get("type").and_then(Raw::to_text);
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut reader = ObjectReader::open(raw)?;
+        let kind = reader.0.get("type").and_then(RawJson::to_text);
         let kind = kind.ok_or_else(|| MalformedModel::new("must be a string").within("type"))?;
         reader.0.take("type");
         match &*kind {
@@ -126,7 +126,7 @@ impl Content {
     }
 
     /// Writes the block in a dialect, as a kind that the dialect has.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         match self {
             // What nearly every result is: nothing but a text.
             Self::Text(TextContent { text, annotations: None, meta: None, rest }) if rest.is_empty() => {
@@ -150,12 +150,12 @@ impl Content {
     }
 }
 
-impl Value for Content {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for Content {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
 
-    fn write_value(&self, dialect: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         self.write(dialect, writer);
     }
 }

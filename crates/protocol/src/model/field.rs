@@ -1,52 +1,52 @@
 //! How a single member is read and written, by its Rust type: `String` is required, `Option` and `Vec` are not.
 
 use crate::codec::Dialect;
-use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
 use super::MalformedModel;
 
 /// A type that is one JSON value.
-pub(super) trait Value: Sized {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel>;
-    fn write_value(&self, dialect: &Dialect, writer: &mut Writer);
+pub(super) trait ModelValue: Sized {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel>;
+    fn write_value(&self, dialect: &Dialect, writer: &mut JsonWriter);
 }
 
 /// A type that is the value of a member, or its absence.
-pub(super) trait Field: Sized {
-    fn read_field(value: Option<Raw>) -> Result<Self, MalformedModel>;
-    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut Writer);
+pub(super) trait ModelField: Sized {
+    fn read_field(value: Option<RawJson>) -> Result<Self, MalformedModel>;
+    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut JsonWriter);
 }
 
-impl<T: Value> Field for T {
-    fn read_field(value: Option<Raw>) -> Result<Self, MalformedModel> {
+impl<T: ModelValue> ModelField for T {
+    fn read_field(value: Option<RawJson>) -> Result<Self, MalformedModel> {
         T::read_value(&value.ok_or_else(|| MalformedModel::new("is missing"))?)
     }
 
-    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut Writer) {
+    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut JsonWriter) {
         writer.plain_key(key);
         self.write_value(dialect, writer);
     }
 }
 
 // Many peers write `null` for what they do not have, so it reads as absence.
-impl<T: Value> Field for Option<T> {
-    fn read_field(value: Option<Raw>) -> Result<Self, MalformedModel> {
+impl<T: ModelValue> ModelField for Option<T> {
+    fn read_field(value: Option<RawJson>) -> Result<Self, MalformedModel> {
         value.filter(|raw| !raw.is_null()).map(|raw| T::read_value(&raw)).transpose()
     }
 
-    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut Writer) {
+    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut JsonWriter) {
         if let Some(value) = self {
             value.write_field(key, dialect, writer);
         }
     }
 }
 
-impl<T: Value> Field for Vec<T> {
-    fn read_field(value: Option<Raw>) -> Result<Self, MalformedModel> {
+impl<T: ModelValue> ModelField for Vec<T> {
+    fn read_field(value: Option<RawJson>) -> Result<Self, MalformedModel> {
         value.filter(|raw| !raw.is_null()).map_or_else(|| Ok(Self::new()), |raw| read_list(&raw))
     }
 
-    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut Writer) {
+    fn write_field(&self, key: &'static str, dialect: &Dialect, writer: &mut JsonWriter) {
         if !self.is_empty() {
             writer.plain_key(key);
             write_list(self, dialect, writer);
@@ -54,12 +54,12 @@ impl<T: Value> Field for Vec<T> {
     }
 }
 
-pub(super) fn read_list<T: Value>(raw: &Raw) -> Result<Vec<T>, MalformedModel> {
+pub(super) fn read_list<T: ModelValue>(raw: &RawJson) -> Result<Vec<T>, MalformedModel> {
     let elements = raw.elements().map_err(|_| MalformedModel::new("must be an array"))?;
     elements.iter().enumerate().map(|(index, raw)| T::read_value(raw).map_err(|e| e.at(index))).collect()
 }
 
-pub(super) fn write_list<T: Value>(list: &[T], dialect: &Dialect, writer: &mut Writer) {
+pub(super) fn write_list<T: ModelValue>(list: &[T], dialect: &Dialect, writer: &mut JsonWriter) {
     writer.open_array();
     for item in list {
         item.write_value(dialect, writer);
@@ -67,38 +67,38 @@ pub(super) fn write_list<T: Value>(list: &[T], dialect: &Dialect, writer: &mut W
     writer.close_array();
 }
 
-impl Value for String {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for String {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         raw.as_text().map(Into::into).ok_or_else(|| MalformedModel::new("must be a string"))
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.string(self);
     }
 }
 
-impl Value for bool {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for bool {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         raw.get().map_err(|_| MalformedModel::new("must be true or false"))
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.boolean(*self);
     }
 }
 
-impl Value for f64 {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for f64 {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         raw.get().map_err(|_| MalformedModel::new("must be a number"))
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.number(*self);
     }
 }
 
-impl Value for u64 {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for u64 {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         // 2^53: a peer that has only floating numbers may write `12.0`, and means an integer up to here.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         if let Ok(number) = raw.get() {
@@ -115,27 +115,27 @@ impl Value for u64 {
         }
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.unsigned(*self);
     }
 }
 
-impl Value for Raw {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for RawJson {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         Ok(raw.clone())
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.raw(self);
     }
 }
 
-impl Value for Members {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for JsonObject {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         Ok(raw.members()?)
     }
 
-    fn write_value(&self, _: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, _: &Dialect, writer: &mut JsonWriter) {
         writer.open_object();
         self.write_into(writer);
         writer.close_object();
@@ -143,10 +143,10 @@ impl Value for Members {
 }
 
 /// Takes the typed members out of an object one by one; what is left at the end is carried.
-pub(super) struct Reader(pub(super) Members);
+pub(super) struct ObjectReader(pub(super) JsonObject);
 
-impl Reader {
-    pub(super) fn open(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ObjectReader {
+    pub(super) fn open(raw: &RawJson) -> Result<Self, MalformedModel> {
         if raw.kind() != JsonKind::Object {
             return Err(MalformedModel::new("must be an object"));
         }
@@ -154,25 +154,25 @@ impl Reader {
     }
 
     /// Opens a result, whose `resultType` says how to read it and is no part of it.
-    pub(super) fn open_result(raw: &Raw) -> Result<Self, MalformedModel> {
+    pub(super) fn open_result(raw: &RawJson) -> Result<Self, MalformedModel> {
         let mut reader = Self::open(raw)?;
         reader.0.take("resultType");
         Ok(reader)
     }
 
-    pub(super) fn take<T: Field>(&mut self, key: &str) -> Result<T, MalformedModel> {
+    pub(super) fn take<T: ModelField>(&mut self, key: &str) -> Result<T, MalformedModel> {
         T::read_field(self.0.take(key)).map_err(|error| error.within(key))
     }
 
     /// Takes an array that must be there.
-    pub(super) fn take_list<T: Value>(&mut self, key: &str) -> Result<Vec<T>, MalformedModel> {
+    pub(super) fn take_list<T: ModelValue>(&mut self, key: &str) -> Result<Vec<T>, MalformedModel> {
         let list = self.0.take(key).ok_or_else(|| MalformedModel::new("is missing"));
         list.and_then(|raw| read_list(&raw)).map_err(|error| error.within(key))
     }
 }
 
 /// Writes carried members into the open object, except those whose names the type writes itself.
-pub(super) fn write_rest(rest: &Members, typed: &[&str], writer: &mut Writer) {
+pub(super) fn write_rest(rest: &JsonObject, typed: &[&str], writer: &mut JsonWriter) {
     for (key, value) in rest.iter() {
         if !typed.iter().any(|name| key == name) {
             writer.member(key, value);
@@ -183,7 +183,7 @@ pub(super) fn write_rest(rest: &Members, typed: &[&str], writer: &mut Writer) {
 /// Writes the `_meta` of an entity or a content block.
 ///
 /// A revision that has no `_meta` there still gets the member `ui`, which is inert for those who do not know it.
-pub(super) fn write_entity_meta(meta: Option<&Members>, dialect: &Dialect, writer: &mut Writer) {
+pub(super) fn write_entity_meta(meta: Option<&JsonObject>, dialect: &Dialect, writer: &mut JsonWriter) {
     let Some(meta) = meta else { return };
     if dialect.entity_meta {
         meta.write_field("_meta", dialect, writer);

@@ -12,9 +12,9 @@ mod capabilities;
 mod content;
 mod field;
 mod identity;
+mod input;
 mod malformed;
 mod prompt;
-mod question;
 pub(crate) mod repair;
 mod resource;
 mod result;
@@ -26,15 +26,15 @@ pub use self::annotations::{Annotations, Role, ToolAnnotations};
 pub use self::capabilities::ClientCapabilities;
 pub use self::content::{Content, EmbeddedResource, MediaContent, TextContent};
 pub use self::identity::{Icon, Implementation};
+pub use self::input::{
+    CreateMessageRequest, CreateMessageResult, ElicitAction, ElicitResult, FormElicitRequest, InputRequest,
+    InputResponse, InvalidInputResponse, Root, ToolChoice, UnsupportedFeature, UrlElicitRequest,
+};
 pub use self::malformed::MalformedModel;
 pub use self::prompt::{GetPromptResult, Prompt, PromptArgument, PromptMessage};
-pub use self::question::{
-    Action, Answer, BadAnswer, ElicitResult, FormQuestion, Inexpressible, Question, Root, SampleQuestion,
-    SampleResult, ToolChoice, UrlQuestion,
-};
-pub use self::repair::{ITEM_DEPTH, Repaired, Repairs};
+pub use self::repair::{ITEM_DEPTH, RepairLog, RepairedModel};
 pub use self::resource::{Resource, ResourceBody, ResourceContents, ResourceTemplate};
-pub use self::result::{CacheHint, CacheScope, CallToolResult, CompleteResult, ReadResult};
+pub use self::result::{CacheHint, CacheScope, CallToolResult, CompleteResult, ReadResourceResult};
 pub use self::server_capabilities::{ListCapability, ResourcesCapability, ServerCapabilities};
 pub use self::tool::Tool;
 pub use self::tool_content::{ToolResultContent, ToolUseContent};

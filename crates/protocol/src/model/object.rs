@@ -19,10 +19,10 @@ macro_rules! object {
             $($(#[$doc])* pub $field: $type,)*
             $(
                 /// What it carries for others, the wire's `_meta`.
-                pub $meta: Option<$crate::json::Members>,
+                pub $meta: Option<$crate::json::JsonObject>,
             )?
             /// Members that no revision knows, in order.
-            pub rest: $crate::json::Members,
+            pub rest: $crate::json::JsonObject,
         }
 
         impl $name {
@@ -30,12 +30,12 @@ macro_rules! object {
             ///
             /// # Errors
             /// A member is missing or has the wrong type, or two members have one name.
-            pub fn read(raw: &$crate::json::Raw) -> Result<Self, $crate::model::MalformedModel> {
-                Self::from_reader($crate::model::field::Reader::open(raw)?)
+            pub fn read(raw: &$crate::json::RawJson) -> Result<Self, $crate::model::MalformedModel> {
+                Self::from_reader($crate::model::field::ObjectReader::open(raw)?)
             }
 
             /// Writes the object in a dialect.
-            pub fn write(&self, dialect: &$crate::codec::Dialect, writer: &mut $crate::json::Writer) {
+            pub fn write(&self, dialect: &$crate::codec::Dialect, writer: &mut $crate::json::JsonWriter) {
                 let this = self;
                 $(
                     let prepared = this.$prepare(dialect);
@@ -45,7 +45,7 @@ macro_rules! object {
             }
 
             pub(super) fn from_reader(
-                mut reader: $crate::model::field::Reader,
+                mut reader: $crate::model::field::ObjectReader,
             ) -> Result<Self, $crate::model::MalformedModel> {
                 Ok(Self {
                     $($field: reader.take($wire)?,)*
@@ -59,7 +59,7 @@ macro_rules! object {
                 &self,
                 kind: Option<&'static str>,
                 dialect: &$crate::codec::Dialect,
-                writer: &mut $crate::json::Writer,
+                writer: &mut $crate::json::JsonWriter,
             ) {
                 const TYPED: &[&str] = &[$($wire,)* $(object!(@wire $meta),)? "type"];
                 writer.open_object();
@@ -73,7 +73,7 @@ macro_rules! object {
                     None => typed = TYPED.split_last().map_or(TYPED, |(_, names)| names),
                 }
                 $(if true $(&& dialect.$flag)? {
-                    $crate::model::field::Field::write_field(&self.$field, $wire, dialect, writer);
+                    $crate::model::field::ModelField::write_field(&self.$field, $wire, dialect, writer);
                 })*
                 $($crate::model::field::write_entity_meta(self.$meta.as_ref(), dialect, writer);)?
                 $crate::model::field::write_rest(&self.rest, typed, writer);
@@ -81,12 +81,12 @@ macro_rules! object {
             }
         }
 
-        impl $crate::model::field::Value for $name {
-            fn read_value(raw: &$crate::json::Raw) -> Result<Self, $crate::model::MalformedModel> {
+        impl $crate::model::field::ModelValue for $name {
+            fn read_value(raw: &$crate::json::RawJson) -> Result<Self, $crate::model::MalformedModel> {
                 Self::read(raw)
             }
 
-            fn write_value(&self, dialect: &$crate::codec::Dialect, writer: &mut $crate::json::Writer) {
+            fn write_value(&self, dialect: &$crate::codec::Dialect, writer: &mut $crate::json::JsonWriter) {
                 self.write(dialect, writer);
             }
         }

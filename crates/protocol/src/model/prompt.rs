@@ -1,7 +1,7 @@
 use crate::codec::Dialect;
-use crate::json::{Members, Raw, Writer};
+use crate::json::{JsonObject, JsonWriter, RawJson};
 
-use super::field::{Field as _, Reader, write_list};
+use super::field::{ModelField as _, ObjectReader, write_list};
 use super::result::{write_result_rest, write_standalone};
 use super::{Content, Icon, MalformedModel, Role};
 
@@ -69,12 +69,12 @@ object! {
 impl PromptMessage {
     /// Makes a message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
-        Self { role: Role::User, content: content.into(), rest: Members::new() }
+        Self { role: Role::User, content: content.into(), rest: JsonObject::new() }
     }
 
     /// Makes a message of the assistant.
     pub fn assistant(content: impl Into<Content>) -> Self {
-        Self { role: Role::Assistant, content: content.into(), rest: Members::new() }
+        Self { role: Role::Assistant, content: content.into(), rest: JsonObject::new() }
     }
 }
 
@@ -86,9 +86,9 @@ pub struct GetPromptResult {
     /// The conversation so far.
     pub messages: Vec<PromptMessage>,
     /// What the result carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
 impl GetPromptResult {
@@ -101,8 +101,8 @@ impl GetPromptResult {
     ///
     /// # Errors
     /// A member is missing or has the wrong type.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut reader = Reader::open_result(raw)?;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut reader = ObjectReader::open_result(raw)?;
         Ok(Self {
             description: reader.take("description")?,
             messages: reader.take_list("messages")?,
@@ -112,11 +112,11 @@ impl GetPromptResult {
     }
 
     /// Writes the result in a dialect, without what every result of a dialect has.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
 
-    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         self.description.write_field("description", dialect, writer);
         writer.plain_key("messages");
         write_list(&self.messages, dialect, writer);

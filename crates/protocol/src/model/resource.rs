@@ -2,9 +2,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::codec::Dialect;
-use crate::json::{Members, Raw, Writer};
+use crate::json::{JsonObject, JsonWriter, RawJson};
 
-use super::field::{Field as _, Reader, Value, write_entity_meta, write_rest};
+use super::field::{ModelField as _, ModelValue, ObjectReader, write_entity_meta, write_rest};
 use super::{Annotations, Icon, MalformedModel};
 
 object! {
@@ -75,9 +75,9 @@ pub struct ResourceContents {
     /// The content itself.
     pub body: ResourceBody,
     /// What it carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
 /// The content of a resource.
@@ -117,8 +117,8 @@ impl ResourceContents {
     ///
     /// # Errors
     /// A member is missing or has the wrong type, or there is not exactly one of `text` and `blob`.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut reader = Reader::open(raw)?;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut reader = ObjectReader::open(raw)?;
         let body = match (reader.take("text")?, reader.take("blob")?) {
             (Some(text), None) => ResourceBody::Text(text),
             (None, Some(blob)) => ResourceBody::Blob(blob),
@@ -134,7 +134,7 @@ impl ResourceContents {
     }
 
     /// Writes the object in a dialect.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         writer.open_object();
         self.uri.write_field("uri", dialect, writer);
         self.mime_type.write_field("mimeType", dialect, writer);
@@ -148,12 +148,12 @@ impl ResourceContents {
     }
 }
 
-impl Value for ResourceContents {
-    fn read_value(raw: &Raw) -> Result<Self, MalformedModel> {
+impl ModelValue for ResourceContents {
+    fn read_value(raw: &RawJson) -> Result<Self, MalformedModel> {
         Self::read(raw)
     }
 
-    fn write_value(&self, dialect: &Dialect, writer: &mut Writer) {
+    fn write_value(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         self.write(dialect, writer);
     }
 }

@@ -1,7 +1,7 @@
 use crate::codec::Dialect;
-use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
-use super::field::{Field as _, Reader, Value as _, write_list};
+use super::field::{ModelField as _, ModelValue as _, ObjectReader, write_list};
 use super::{Content, MalformedModel, ResourceContents};
 
 /// What came of calling a tool.
@@ -9,14 +9,14 @@ use super::{Content, MalformedModel, ResourceContents};
 pub struct CallToolResult {
     /// The result, for the model to read.
     pub content: Vec<Content>,
-    /// The result, for programs to read; [`Raw::NULL`] is a value like any other.
-    pub structured: Option<Raw>,
+    /// The result, for programs to read; [`RawJson::NULL`] is a value like any other.
+    pub structured: Option<RawJson>,
     /// The tool failed, and `content` says why. A success that is to say `isError: false` has that member in `rest`.
     pub is_error: bool,
     /// What the result carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
 impl CallToolResult {
@@ -31,7 +31,7 @@ impl CallToolResult {
     }
 
     /// Makes a result of structured content, and repeats it as text for readers that know no other.
-    pub fn structured(value: Raw) -> Self {
+    pub fn structured(value: RawJson) -> Self {
         let mirror = value.as_str().to_owned();
         Self { structured: Some(value), ..Self::text(mirror) }
     }
@@ -40,8 +40,8 @@ impl CallToolResult {
     ///
     /// # Errors
     /// A member is missing or has the wrong type.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut reader = Reader::open_result(raw)?;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut reader = ObjectReader::open_result(raw)?;
         Ok(Self {
             content: reader.take_list("content")?,
             structured: reader.0.take("structuredContent"),
@@ -52,11 +52,11 @@ impl CallToolResult {
     }
 
     /// Writes the result in a dialect, without what every result of a dialect has.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
 
-    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         writer.verbatim(r#""content":["#);
         for block in &self.content {
             block.write(dialect, writer);
@@ -91,10 +91,10 @@ impl CallToolResult {
     }
 
     /// Reports whether a block of text already says what a structured value says, or what is wrapped in it.
-    fn mirrors(&self, value: &Raw) -> bool {
+    fn mirrors(&self, value: &RawJson) -> bool {
         let wrapped = value.members().ok().filter(|members| members.len() == 1);
         let wrapped = wrapped.and_then(|mut members| members.take("result"));
-        let says = |text: &str, value: &Raw| {
+        let says = |text: &str, value: &RawJson| {
             let parsed = |json| serde_json::from_str::<serde_json::Value>(json).ok();
             text == value.as_str() || parsed(text).is_some_and(|said| Some(said) == parsed(value.as_str()))
         };
@@ -134,7 +134,7 @@ pub struct CacheHint {
 
 impl CacheHint {
     /// Takes the hint out of a result. What is absent or makes no sense reads as "do not keep".
-    pub(super) fn take_from(members: &mut Members) -> Self {
+    pub(super) fn take_from(members: &mut JsonObject) -> Self {
         let hint = Self::read(members);
         members.take("ttlMs");
         members.take("cacheScope");
@@ -142,7 +142,7 @@ impl CacheHint {
     }
 
     /// Reads the hint of a result. What is absent or makes no sense reads as "do not keep".
-    pub fn read(result: &Members) -> Self {
+    pub fn read(result: &JsonObject) -> Self {
         let ttl = result.get("ttlMs").and_then(|raw| u64::read_value(raw).ok());
         let public = result.get("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
         Self {
@@ -152,7 +152,7 @@ impl CacheHint {
     }
 
     /// Writes the hint into the open object, if the dialect has one.
-    pub(crate) fn write_members(self, dialect: &Dialect, writer: &mut Writer) {
+    pub(crate) fn write_members(self, dialect: &Dialect, writer: &mut JsonWriter) {
         if dialect.cache_hints {
             writer.plain_key("ttlMs");
             writer.unsigned(self.ttl_ms);
@@ -164,18 +164,18 @@ impl CacheHint {
 
 /// What was read from a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReadResult {
+pub struct ReadResourceResult {
     /// The contents; one resource may have several.
     pub contents: Vec<ResourceContents>,
     /// How long they may be kept.
     pub cache: CacheHint,
     /// What the result carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
-impl ReadResult {
+impl ReadResourceResult {
     /// Makes a result of contents that may not be kept.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
@@ -185,8 +185,8 @@ impl ReadResult {
     ///
     /// # Errors
     /// A member is missing or has the wrong type.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut reader = Reader::open_result(raw)?;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut reader = ObjectReader::open_result(raw)?;
         Ok(Self {
             contents: reader.take_list("contents")?,
             cache: CacheHint::take_from(&mut reader.0),
@@ -196,11 +196,11 @@ impl ReadResult {
     }
 
     /// Writes the result in a dialect, without what every result of a dialect has.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
 
-    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         writer.plain_key("contents");
         write_list(&self.contents, dialect, writer);
         self.cache.write_members(dialect, writer);
@@ -218,7 +218,7 @@ pub struct CompleteResult {
     /// There are more than these.
     pub has_more: Option<bool>,
     /// What the result carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
 }
 
 impl CompleteResult {
@@ -234,11 +234,11 @@ impl CompleteResult {
     ///
     /// # Errors
     /// A member is missing or has the wrong type.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut outer = Reader::open_result(raw)?;
-        let completion: Raw = outer.take("completion")?;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut outer = ObjectReader::open_result(raw)?;
+        let completion: RawJson = outer.take("completion")?;
         let read = |raw| {
-            let mut inner = Reader::open(raw)?;
+            let mut inner = ObjectReader::open(raw)?;
             Ok((inner.take_list("values")?, inner.take("total")?, inner.take("hasMore")?))
         };
         let (values, total, has_more) =
@@ -247,11 +247,11 @@ impl CompleteResult {
     }
 
     /// Writes the result in a dialect, without what every result of a dialect has.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
 
-    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub(crate) fn write_members(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         let (shown, cut) = match self.values.split_at_checked(Self::MAX) {
             Some((shown, hidden)) => (shown, !hidden.is_empty()),
             None => (self.values.as_slice(), false),
@@ -269,9 +269,9 @@ impl CompleteResult {
 
 /// Writes a result by itself: its members and its own `_meta`.
 pub(super) fn write_standalone(
-    meta: Option<&Members>,
-    writer: &mut Writer,
-    members: impl FnOnce(&mut Writer),
+    meta: Option<&JsonObject>,
+    writer: &mut JsonWriter,
+    members: impl FnOnce(&mut JsonWriter),
 ) {
     writer.open_object();
     members(writer);
@@ -285,7 +285,7 @@ pub(super) fn write_standalone(
 }
 
 /// Writes carried members of a result, except those that the type or the dialect writes itself.
-pub(super) fn write_result_rest(rest: &Members, typed: &[&str], writer: &mut Writer) {
+pub(super) fn write_result_rest(rest: &JsonObject, typed: &[&str], writer: &mut JsonWriter) {
     for (key, value) in rest.iter() {
         let ours = typed.iter().any(|name| key == name) || key == "resultType" || key == "_meta";
         if !ours {

@@ -1,8 +1,8 @@
 use crate::codec::Dialect;
-use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
 use super::MalformedModel;
-use super::field::{Field as _, Reader, write_rest};
+use super::field::{ModelField as _, ObjectReader, write_rest};
 
 /// What a server can do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,11 +18,11 @@ pub struct ServerCapabilities {
     /// It sends log messages.
     pub logging: bool,
     /// What it can do outside of the protocol, by name.
-    pub experimental: Option<Raw>,
+    pub experimental: Option<RawJson>,
     /// The extensions that it knows, by name.
-    pub extensions: Option<Raw>,
+    pub extensions: Option<RawJson>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
 /// What a server can do about a list.
@@ -49,10 +49,10 @@ impl ServerCapabilities {
     ///
     /// # Errors
     /// The value is not an object, or two members have one name.
-    pub fn read(raw: &Raw) -> Result<Self, MalformedModel> {
-        let mut members = Reader::open(raw)?.0;
+    pub fn read(raw: &RawJson) -> Result<Self, MalformedModel> {
+        let mut members = ObjectReader::open(raw)?.0;
         let mut declared = |key: &str| members.take(key).filter(|raw| raw.kind() == JsonKind::Object);
-        let list = |raw: Raw| ListCapability { list_changed: is_set(&raw, "listChanged") };
+        let list = |raw: RawJson| ListCapability { list_changed: is_set(&raw, "listChanged") };
         Ok(Self {
             tools: declared("tools").map(list),
             prompts: declared("prompts").map(list),
@@ -69,14 +69,14 @@ impl ServerCapabilities {
     }
 
     /// Writes the object in a dialect.
-    pub fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         writer.open_object();
         self.experimental.write_field("experimental", dialect, writer);
         if self.logging {
-            writer.member("logging", &Raw::EMPTY_OBJECT);
+            writer.member("logging", &RawJson::EMPTY_OBJECT);
         }
         if self.completions && dialect.completions_flag {
-            writer.member("completions", &Raw::EMPTY_OBJECT);
+            writer.member("completions", &RawJson::EMPTY_OBJECT);
         }
         if let Some(prompts) = self.prompts {
             write_flags("prompts", &[("listChanged", prompts.list_changed)], writer);
@@ -97,26 +97,26 @@ impl ServerCapabilities {
 }
 
 /// Returns an object without the members that are no objects, which clients reject together with all others.
-fn objects_of(raw: &Raw) -> Option<Raw> {
+fn objects_of(raw: &RawJson) -> Option<RawJson> {
     let members = raw.members().ok()?;
-    let is_object = |raw: &Raw| raw.kind() == JsonKind::Object;
+    let is_object = |raw: &RawJson| raw.kind() == JsonKind::Object;
     if members.iter().all(|(_, value)| is_object(value)) {
         return Some(raw.clone());
     }
     let kept = members.iter().filter(|(_, value)| is_object(value));
-    Some(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Members>().to_raw())
+    Some(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<JsonObject>().to_raw())
 }
 
-fn write_flags(key: &'static str, flags: &[(&'static str, bool)], writer: &mut Writer) {
+fn write_flags(key: &'static str, flags: &[(&'static str, bool)], writer: &mut JsonWriter) {
     writer.plain_key(key);
     writer.open_object();
     for (flag, _) in flags.iter().filter(|(_, set)| *set) {
-        writer.member(flag, &Raw::TRUE);
+        writer.member(flag, &RawJson::TRUE);
     }
     writer.close_object();
 }
 
 /// Reports whether a member of an object is `true`.
-pub(super) fn is_set(object: &Raw, key: &str) -> bool {
+pub(super) fn is_set(object: &RawJson, key: &str) -> bool {
     object.members().is_ok_and(|members| members.get(key).is_some_and(|raw| raw.as_str() == "true"))
 }

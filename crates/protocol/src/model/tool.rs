@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use crate::codec::{Dialect, narrow_output_schema};
-use crate::json::{Members, Raw};
+use crate::json::{JsonObject, RawJson};
 
 use super::{Icon, ToolAnnotations};
 
@@ -15,9 +15,9 @@ object! {
         /// What it does, for the model to read.
         description: Option<String> => "description",
         /// The JSON Schema of its arguments, which is always that of an object.
-        input_schema: Raw => "inputSchema",
+        input_schema: RawJson => "inputSchema",
         /// The JSON Schema of its structured content.
-        output_schema: Option<Raw> => "outputSchema" if structured,
+        output_schema: Option<RawJson> => "outputSchema" if structured,
         /// Hints about what it does.
         annotations: Option<ToolAnnotations> => "annotations" if tool_annotations,
         /// Pictures of it.
@@ -27,7 +27,7 @@ object! {
 
 impl Tool {
     /// Names a tool and the schema of its arguments.
-    pub fn new(name: impl Into<String>, input_schema: Raw) -> Self {
+    pub fn new(name: impl Into<String>, input_schema: RawJson) -> Self {
         Self { name: name.into(), input_schema, ..Self::default() }
     }
 
@@ -61,12 +61,12 @@ impl Default for Tool {
             name: String::new(),
             title: None,
             description: None,
-            input_schema: Raw::trusted(r#"{"type":"object","additionalProperties":false}"#.into()),
+            input_schema: RawJson::from_trusted(r#"{"type":"object","additionalProperties":false}"#.into()),
             output_schema: None,
             annotations: None,
             icons: Vec::new(),
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         }
     }
 }

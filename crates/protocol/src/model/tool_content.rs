@@ -1,9 +1,9 @@
 //! What a model says of tools in sampling: that it wants to call one, and what it is told in return.
 
 use crate::codec::Dialect;
-use crate::json::{Members, Raw, Writer};
+use crate::json::{JsonObject, JsonWriter, RawJson};
 
-use super::field::{Field as _, Reader, write_entity_meta, write_list, write_rest};
+use super::field::{ModelField as _, ObjectReader, write_entity_meta, write_list, write_rest};
 use super::{CallToolResult, Content, MalformedModel};
 
 object! {
@@ -14,7 +14,7 @@ object! {
         /// The tool, one of those that the question listed.
         name: String => "name",
         /// The arguments.
-        input: Raw => "input",
+        input: RawJson => "input",
     }
 }
 
@@ -26,20 +26,20 @@ pub struct ToolResultContent {
     /// What came, for the model to read.
     pub content: Vec<Content>,
     /// The same as a value.
-    pub structured: Option<Raw>,
+    pub structured: Option<RawJson>,
     /// Whether the call failed.
     pub is_error: bool,
     /// What it carries for others, the wire's `_meta`.
-    pub meta: Option<Members>,
+    pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
-    pub rest: Members,
+    pub rest: JsonObject,
 }
 
 impl Content {
     /// Makes a model's wish to call a tool.
-    pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<Raw>) -> Self {
+    pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<RawJson>) -> Self {
         let (id, name, input) = (id.into(), name.into(), input.into());
-        Self::ToolUse(ToolUseContent { id, name, input, meta: None, rest: Members::new() })
+        Self::ToolUse(ToolUseContent { id, name, input, meta: None, rest: JsonObject::new() })
     }
 
     /// Answers a model's wish to call a tool.
@@ -65,7 +65,7 @@ impl Content {
 }
 
 impl ToolResultContent {
-    pub(super) fn from_reader(mut reader: Reader) -> Result<Self, MalformedModel> {
+    pub(super) fn from_reader(mut reader: ObjectReader) -> Result<Self, MalformedModel> {
         Ok(Self {
             tool_use_id: reader.take("toolUseId")?,
             content: reader.take_list("content")?,
@@ -76,7 +76,7 @@ impl ToolResultContent {
         })
     }
 
-    pub(super) fn write(&self, dialect: &Dialect, writer: &mut Writer) {
+    pub(super) fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         const TYPED: &[&str] = &["type", "toolUseId", "content", "structuredContent", "isError", "_meta"];
         writer.open_object();
         writer.plain_key("type");

@@ -96,7 +96,7 @@ impl SseDecoder {
             }
             let Some(end) = memchr2(b'\n', b'\r', chunk) else {
                 let taken = chunk.len();
-                let outcome = self.hold(chunk);
+                let outcome = self.buffer_partial(chunk);
                 input.advance(taken);
                 if let Err(too_large) = outcome {
                     return Some(Err(too_large));
@@ -134,7 +134,7 @@ impl SseDecoder {
     }
 
     /// Keeps a piece of a line whose end has not arrived.
-    fn hold(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+    fn buffer_partial(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         let first = self.line.first().or_else(|| piece.first());
         if self.discarding || first == Some(&b':') {
             if self.line.is_empty() {
@@ -142,7 +142,7 @@ impl SseDecoder {
             }
             return Ok(());
         }
-        let outcome = self.check_room(piece);
+        let outcome = self.check_limit(piece);
         // After a refusal one byte stays, so that the rest of this line is not taken for a blank one.
         let kept = if outcome.is_ok() { piece } else { piece.get(..1).unwrap_or_default() };
         self.line.extend_from_slice(kept);
@@ -159,19 +159,19 @@ impl SseDecoder {
             self.line.clear();
             return Ok(None);
         }
-        self.check_room(piece)?;
+        self.check_limit(piece)?;
         if self.line.is_empty() {
             self.apply(piece);
         } else {
             self.line.extend_from_slice(piece);
             let line = std::mem::take(&mut self.line);
-            self.apply_held(line);
+            self.apply_buffered(line);
         }
         Ok(None)
     }
 
     /// Refuses the current event if `piece` would take it over the limit.
-    fn check_room(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+    fn check_limit(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         let held = self.event.as_ref().map_or(0, String::len)
             + self.id.as_ref().map_or(0, String::len)
             + self.data.as_ref().map_or(0, BytesMut::len)
@@ -179,14 +179,14 @@ impl SseDecoder {
         if held.saturating_add(piece.len()) <= self.max_event {
             return Ok(());
         }
-        self.forget_event();
+        self.discard_event();
         self.line = BytesMut::new();
         self.discarding = true;
         Err(EventTooLarge { limit: self.max_event })
     }
 
     /// Acts on a line that was held, keeping its memory as the event's data where that saves a copy.
-    fn apply_held(&mut self, mut line: BytesMut) {
+    fn apply_buffered(&mut self, mut line: BytesMut) {
         let (name, value) = split_field(&line);
         if name == b"data" && self.data.is_none() {
             line.advance(line.len() - value.len());
@@ -227,7 +227,7 @@ impl SseDecoder {
         says_something.then_some(event)
     }
 
-    fn forget_event(&mut self) {
+    fn discard_event(&mut self) {
         self.event = None;
         self.id = None;
         self.retry_ms = None;

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::parse::{Expression, Operator};
+use super::parse::{TemplateExpression, TemplateOperator};
 use super::percent::{encode_into, is_escape, is_reserved, is_unreserved};
 
 /// Appends one expression with the values that `value_of` gives.
 pub(super) fn expand<'v>(
     uri: &mut String,
-    expression: &Expression,
+    expression: &TemplateExpression,
     value_of: &mut impl FnMut(&str) -> Option<Cow<'v, str>>,
 ) {
     let operator = expression.operator;
@@ -20,7 +20,7 @@ pub(super) fn expand<'v>(
         if operator.is_named() {
             uri.push_str(name);
             // Path-style parameters drop the `=` of an empty value; queries keep it.
-            if !value.is_empty() || operator != Operator::Parameters {
+            if !value.is_empty() || operator != TemplateOperator::Parameters {
                 uri.push('=');
             }
         }

@@ -6,13 +6,13 @@
 //! however ambiguous the template is.
 
 use super::MAX_LENGTH;
-use super::parse::{Expression, Part};
+use super::parse::{TemplateExpression, TemplatePart};
 use super::percent::{canonical, decode};
-use super::value::{NamedValues, Reading, Runs, ValueClass, character_length};
+use super::value::{MatchMode, NamedValues, ValueClass, ValueRuns, character_length};
 
 /// One instruction of a compiled template.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum MatchStep {
     /// The URI goes on with these bytes.
     Literal(Vec<u8>),
     /// The steps up to the given one are passed over if they cannot succeed.
@@ -23,59 +23,59 @@ pub(super) enum Step {
     Named(NamedValues),
 }
 
-pub(super) fn compile(parts: &[Part]) -> Vec<Step> {
+pub(super) fn compile(parts: &[TemplatePart]) -> Vec<MatchStep> {
     let mut steps = Vec::new();
     for part in parts {
         match part {
-            Part::Literal(text) => steps.push(literal(text)),
-            Part::Expression(expression) if expression.operator.is_named() => {
-                steps.push(Step::Named(NamedValues::new(expression)));
+            TemplatePart::Literal(text) => steps.push(literal(text)),
+            TemplatePart::Expression(expression) if expression.operator.is_named() => {
+                steps.push(MatchStep::Named(NamedValues::new(expression)));
             }
-            Part::Expression(expression) => compile_list(&mut steps, expression),
+            TemplatePart::Expression(expression) => compile_list(&mut steps, expression),
         }
     }
     steps
 }
 
 /// Compiles an expression that lists values without names; trailing ones may be missing.
-fn compile_list(steps: &mut Vec<Step>, expression: &Expression) {
+fn compile_list(steps: &mut Vec<MatchStep>, expression: &TemplateExpression) {
     let operator = expression.operator;
     let mut lead = operator.first();
     let mut optional_steps = Vec::new();
     for (position, name) in expression.names.iter().enumerate() {
         if !lead.is_empty() {
             optional_steps.push(steps.len());
-            steps.push(Step::Optional { end: 0 });
+            steps.push(MatchStep::Optional { end: 0 });
             steps.push(literal(lead));
         }
         // Without a lead, an empty value could not be told from a missing one.
         let may_be_empty = !lead.is_empty();
         let is_last = position + 1 == expression.names.len();
         let class = if is_last { ValueClass::last(expression) } else { ValueClass::inner(expression) };
-        steps.push(Step::Capture { name: name.clone(), class, may_be_empty });
+        steps.push(MatchStep::Capture { name: name.clone(), class, may_be_empty });
         lead = operator.separator();
     }
     let after = steps.len();
     for index in optional_steps {
-        if let Some(Step::Optional { end }) = steps.get_mut(index) {
+        if let Some(MatchStep::Optional { end }) = steps.get_mut(index) {
             *end = after;
         }
     }
 }
 
-fn literal(text: &str) -> Step {
+fn literal(text: &str) -> MatchStep {
     // A parsed literal always has a canonical form, since the parser refused broken escapes.
-    Step::Literal(canonical(text).unwrap_or_default().into_owned().into_bytes())
+    MatchStep::Literal(canonical(text).unwrap_or_default().into_owned().into_bytes())
 }
 
-pub(super) fn match_uri<'t>(steps: &'t [Step], uri: &str) -> Option<Vec<(&'t str, String)>> {
+pub(super) fn match_uri<'t>(steps: &'t [MatchStep], uri: &str) -> Option<Vec<(&'t str, String)>> {
     if uri.len() > MAX_LENGTH {
         return None;
     }
     let uri = canonical(uri)?;
     let uri = uri.as_bytes();
     // Most URIs that do not match differ in their first bytes; these cost no rows.
-    if let Some(Step::Literal(text)) = steps.first()
+    if let Some(MatchStep::Literal(text)) = steps.first()
         && !uri.starts_with(text)
     {
         return None;
@@ -83,22 +83,22 @@ pub(super) fn match_uri<'t>(steps: &'t [Step], uri: &str) -> Option<Vec<(&'t str
     if uri.len() > MAX_LENGTH {
         return None;
     }
-    let read = |reading| Matcher::new(steps, uri, reading).walk();
-    read(Reading::Strict).or_else(|| read(Reading::Lenient))
+    let read = |reading| TemplateMatcher::new(steps, uri, reading).walk();
+    read(MatchMode::Strict).or_else(|| read(MatchMode::Lenient))
 }
 
-struct Matcher<'t, 'u> {
-    steps: &'t [Step],
+struct TemplateMatcher<'t, 'u> {
+    steps: &'t [MatchStep],
     uri: &'u [u8],
-    reading: Reading,
+    mode: MatchMode,
     /// For each step, and once more for the end, the places from where the rest succeeds; row after row.
     succeeds: Vec<bool>,
 }
 
-impl<'t, 'u> Matcher<'t, 'u> {
-    fn new(steps: &'t [Step], uri: &'u [u8], reading: Reading) -> Self {
+impl<'t, 'u> TemplateMatcher<'t, 'u> {
+    fn new(steps: &'t [MatchStep], uri: &'u [u8], reading: MatchMode) -> Self {
         let succeeds = vec![false; (steps.len() + 1) * (uri.len() + 1)];
-        let mut matcher = Self { steps, uri, reading, succeeds };
+        let mut matcher = Self { steps, uri, mode: reading, succeeds };
         matcher.set(steps.len(), uri.len());
         for (index, step) in steps.iter().enumerate().rev() {
             matcher.fill_row(index, step);
@@ -106,24 +106,24 @@ impl<'t, 'u> Matcher<'t, 'u> {
         matcher
     }
 
-    fn fill_row(&mut self, index: usize, step: &Step) {
-        if let Step::Named(values) = step {
+    fn fill_row(&mut self, index: usize, step: &MatchStep) {
+        if let MatchStep::Named(values) = step {
             return self.fill_named(index, values);
         }
         for place in (0..=self.uri.len()).rev() {
             let succeeds = match step {
-                Step::Literal(text) => {
+                MatchStep::Literal(text) => {
                     self.get(index + 1, place + text.len()) && self.rest(place).starts_with(text)
                 }
-                Step::Optional { end } => self.get(index + 1, place) || self.get(*end, place),
-                Step::Capture { class, may_be_empty, .. } => {
+                MatchStep::Optional { end } => self.get(index + 1, place) || self.get(*end, place),
+                MatchStep::Capture { class, may_be_empty, .. } => {
                     let rest = self.rest(place);
                     let after = place + character_length(rest);
-                    let longer = class.accepts_start_of(rest, self.reading)
+                    let longer = class.accepts_first_char(rest, self.mode)
                         && (self.get(index + 1, after) || self.get(index, after));
                     longer || (*may_be_empty && self.get(index + 1, place))
                 }
-                Step::Named(_) => false,
+                MatchStep::Named(_) => false,
             };
             if succeeds {
                 self.set(index, place);
@@ -132,8 +132,8 @@ impl<'t, 'u> Matcher<'t, 'u> {
     }
 
     fn fill_named(&mut self, index: usize, values: &NamedValues) {
-        let runs = Runs::new(values.class, self.uri, self.reading);
-        let ends_well = self.value_ends_well(index + 1, values.class);
+        let runs = ValueRuns::new(values.class, self.uri, self.mode);
+        let ends_well = self.value_can_end(index + 1, values.class);
         for place in 0..=self.uri.len() {
             let succeeds = match values.read(self.uri, place, &runs).last() {
                 None => self.get(index + 1, place),
@@ -146,11 +146,11 @@ impl<'t, 'u> Matcher<'t, 'u> {
     }
 
     /// Tells for each place whether a value that begins there, and may be empty, can end where the rest succeeds.
-    fn value_ends_well(&self, next: usize, class: ValueClass) -> Vec<bool> {
+    fn value_can_end(&self, next: usize, class: ValueClass) -> Vec<bool> {
         let mut ends_well = vec![false; self.uri.len() + 1];
         for place in (0..=self.uri.len()).rev() {
             let rest = self.rest(place);
-            let longer = class.accepts_start_of(rest, self.reading)
+            let longer = class.accepts_first_char(rest, self.mode)
                 && ends_well.get(place + character_length(rest)).copied().unwrap_or(false);
             if let Some(flag) = ends_well.get_mut(place) {
                 *flag = longer || self.get(next, place);
@@ -170,16 +170,16 @@ impl<'t, 'u> Matcher<'t, 'u> {
         while let Some(step) = self.steps.get(index) {
             let mut next = index + 1;
             match step {
-                Step::Literal(text) => place += text.len(),
-                Step::Optional { end } if !self.get(next, place) => next = *end,
-                Step::Optional { .. } => {}
-                Step::Capture { name, class, may_be_empty } => {
+                MatchStep::Literal(text) => place += text.len(),
+                MatchStep::Optional { end } if !self.get(next, place) => next = *end,
+                MatchStep::Optional { .. } => {}
+                MatchStep::Capture { name, class, may_be_empty } => {
                     let end = self.longest_value(next, place, *class, *may_be_empty)?;
                     record(&mut values, name, self.uri.get(place..end)?)?;
                     place = end;
                 }
-                Step::Named(named) => {
-                    let runs = Runs::new(named.class, self.uri, self.reading);
+                MatchStep::Named(named) => {
+                    let runs = ValueRuns::new(named.class, self.uri, self.mode);
                     let mut found = named.read(self.uri, place, &runs);
                     if let Some((_, last)) = found.last_mut() {
                         place = self.longest_value(next, last.start, named.class, true)?;
@@ -205,7 +205,7 @@ impl<'t, 'u> Matcher<'t, 'u> {
     ) -> Option<usize> {
         let mut longest = (may_be_empty && self.get(next, start)).then_some(start);
         let mut place = start;
-        while class.accepts_start_of(self.rest(place), self.reading) {
+        while class.accepts_first_char(self.rest(place), self.mode) {
             place += character_length(self.rest(place));
             if self.get(next, place) {
                 longest = Some(place);

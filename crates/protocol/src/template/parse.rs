@@ -37,21 +37,21 @@ pub enum TemplateError {
 
 /// One piece of a template.
 #[derive(Debug, Clone)]
-pub(super) enum Part {
+pub(super) enum TemplatePart {
     /// Text that stands for itself, ready to be put into a URI.
     Literal(String),
-    Expression(Expression),
+    Expression(TemplateExpression),
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Expression {
-    pub(super) operator: Operator,
+pub(super) struct TemplateExpression {
+    pub(super) operator: TemplateOperator,
     pub(super) names: Vec<String>,
 }
 
 /// The sign that opens an expression and decides how its values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(super) enum TemplateOperator {
     Simple,
     Reserved,
     Fragment,
@@ -62,7 +62,7 @@ pub(super) enum Operator {
     Continuation,
 }
 
-impl Operator {
+impl TemplateOperator {
     fn from_sign(sign: char) -> Option<Self> {
         match sign {
             '+' => Some(Self::Reserved),
@@ -111,7 +111,7 @@ impl Operator {
     }
 }
 
-pub(super) fn parse(source: &str) -> Result<Vec<Part>, TemplateError> {
+pub(super) fn parse(source: &str) -> Result<Vec<TemplatePart>, TemplateError> {
     if source.len() > MAX_LENGTH {
         return Err(TemplateError::TooLong);
     }
@@ -122,7 +122,7 @@ pub(super) fn parse(source: &str) -> Result<Vec<Part>, TemplateError> {
         let (text, after_brace) =
             rest.split_once('{').map_or((rest, None), |(text, rest)| (text, Some(rest)));
         if !text.is_empty() {
-            parts.push(Part::Literal(literal(text)?));
+            parts.push(TemplatePart::Literal(literal(text)?));
         }
         let Some(after_brace) = after_brace else { break };
         let (body, after) = after_brace.split_once('}').ok_or(TemplateError::Unclosed)?;
@@ -131,7 +131,7 @@ pub(super) fn parse(source: &str) -> Result<Vec<Part>, TemplateError> {
         if variables > MAX_VARIABLES {
             return Err(TemplateError::TooManyVariables);
         }
-        parts.push(Part::Expression(expression));
+        parts.push(TemplatePart::Expression(expression));
         rest = after;
     }
     Ok(parts)
@@ -153,17 +153,17 @@ fn literal(text: &str) -> Result<String, TemplateError> {
     Ok(literal)
 }
 
-fn expression(body: &str) -> Result<Expression, TemplateError> {
+fn expression(body: &str) -> Result<TemplateExpression, TemplateError> {
     let sign = body.chars().next().filter(|sign| !sign.is_ascii_alphanumeric());
     if let Some(sign) = sign.filter(|sign| "=,!@|".contains(*sign)) {
         return Err(TemplateError::ReservedOperator(sign));
     }
-    let (operator, list) = match sign.and_then(Operator::from_sign) {
+    let (operator, list) = match sign.and_then(TemplateOperator::from_sign) {
         Some(operator) => (operator, body.get(1..).unwrap_or_default()),
-        None => (Operator::Simple, body),
+        None => (TemplateOperator::Simple, body),
     };
     let names = list.split(',').map(variable_name).collect::<Result<_, _>>()?;
-    Ok(Expression { operator, names })
+    Ok(TemplateExpression { operator, names })
 }
 
 fn variable_name(name: &str) -> Result<String, TemplateError> {

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::parse::{Expression, Operator};
+use super::parse::{TemplateExpression, TemplateOperator};
 use super::percent::{is_reserved, is_unreserved};
 
 /// How faithful to RFC 6570 a URI is taken to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum MatchMode {
     /// Values have only characters that an expansion leaves as they are.
     Strict,
     /// Values may have characters that an expansion would have encoded, as long as they end nothing.
@@ -31,32 +31,32 @@ pub(super) fn character_length(text: &[u8]) -> usize {
 /// The characters that one expression's values may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ValueClass {
-    operator: Operator,
+    operator: TemplateOperator,
     /// The byte that ends this value because another may follow.
     separator: Option<u8>,
 }
 
 impl ValueClass {
     /// Returns the class of a value after which more of the expression's values may follow.
-    pub(super) fn inner(expression: &Expression) -> Self {
+    pub(super) fn inner(expression: &TemplateExpression) -> Self {
         let several = expression.names.len() > 1 || expression.operator.is_named();
         let separator = expression.operator.separator().bytes().next().filter(|_| several);
         Self { operator: expression.operator, separator }
     }
 
     /// Returns the class of the expression's last value, which ends at no separator it could itself have.
-    pub(super) fn last(expression: &Expression) -> Self {
+    pub(super) fn last(expression: &TemplateExpression) -> Self {
         let inner = Self::inner(expression);
         let own = Self { separator: None, ..inner };
-        if inner.separator.is_some_and(|byte| own.accepts(byte, Reading::Strict)) { own } else { inner }
+        if inner.separator.is_some_and(|byte| own.accepts(byte, MatchMode::Strict)) { own } else { inner }
     }
 
     /// Tells whether a value may go on with the first character of a text.
-    pub(super) fn accepts_start_of(self, text: &[u8], reading: Reading) -> bool {
+    pub(super) fn accepts_first_char(self, text: &[u8], reading: MatchMode) -> bool {
         text.first().is_some_and(|byte| self.accepts(*byte, reading))
     }
 
-    fn accepts(self, byte: u8, reading: Reading) -> bool {
+    fn accepts(self, byte: u8, reading: MatchMode) -> bool {
         #[cfg(test)]
         looks::count();
         if Some(byte) == self.separator {
@@ -66,11 +66,11 @@ impl ValueClass {
             return true;
         }
         match (self.operator, reading) {
-            (Operator::Reserved | Operator::Fragment, Reading::Strict) => is_reserved(byte),
-            (Operator::Reserved | Operator::Fragment, Reading::Lenient) => true,
-            (_, Reading::Strict) => false,
-            (Operator::Query | Operator::Continuation, Reading::Lenient) => byte != b'#',
-            (_, Reading::Lenient) => !matches!(byte, b'/' | b'?' | b'#'),
+            (TemplateOperator::Reserved | TemplateOperator::Fragment, MatchMode::Strict) => is_reserved(byte),
+            (TemplateOperator::Reserved | TemplateOperator::Fragment, MatchMode::Lenient) => true,
+            (_, MatchMode::Strict) => false,
+            (TemplateOperator::Query | TemplateOperator::Continuation, MatchMode::Lenient) => byte != b'#',
+            (_, MatchMode::Lenient) => !matches!(byte, b'/' | b'?' | b'#'),
         }
     }
 }
@@ -78,13 +78,13 @@ impl ValueClass {
 /// The values of an expression that writes them with their names.
 #[derive(Debug, Clone)]
 pub(super) struct NamedValues {
-    operator: Operator,
+    operator: TemplateOperator,
     pub(super) class: ValueClass,
     names: Vec<String>,
 }
 
 impl NamedValues {
-    pub(super) fn new(expression: &Expression) -> Self {
+    pub(super) fn new(expression: &TemplateExpression) -> Self {
         let class = ValueClass::inner(expression);
         Self { operator: expression.operator, class, names: expression.names.clone() }
     }
@@ -92,7 +92,7 @@ impl NamedValues {
     /// Reads as many of the named values as stand at a place of the URI, in any order, each once.
     ///
     /// Returns each name with its value's place. The last value is taken to be as long as can be.
-    pub(super) fn read(&self, uri: &[u8], place: usize, runs: &Runs) -> Vec<(&str, Range<usize>)> {
+    pub(super) fn read(&self, uri: &[u8], place: usize, runs: &ValueRuns) -> Vec<(&str, Range<usize>)> {
         // One bit for each name; a template has at most 64.
         let mut taken = 0_u64;
         let mut found: Vec<(&str, Range<usize>)> = Vec::new();
@@ -115,14 +115,20 @@ impl NamedValues {
     }
 
     /// Finds the value if `text`, which is the end of a URI of so many bytes, begins with the variable's name.
-    fn value_after(&self, name: &str, text: &[u8], uri_length: usize, runs: &Runs) -> Option<Range<usize>> {
+    fn value_after(
+        &self,
+        name: &str,
+        text: &[u8],
+        uri_length: usize,
+        runs: &ValueRuns,
+    ) -> Option<Range<usize>> {
         #[cfg(test)]
         looks::count();
         let rest = text.strip_prefix(name.as_bytes())?;
         let Some(value) = rest.strip_prefix(b"=") else {
             // `;name` alone is an empty value, but `;names` is another name.
             let start = uri_length - rest.len();
-            let empty = self.operator == Operator::Parameters && runs.end(start) == start;
+            let empty = self.operator == TemplateOperator::Parameters && runs.end(start) == start;
             return empty.then_some(start..start);
         };
         let start = uri_length - value.len();
@@ -134,17 +140,17 @@ impl NamedValues {
 ///
 /// Each place would else be read on from, and a URI of which most places begin a value would be read as often as it is long.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct ValueRuns {
     /// For each place, where the longest value that begins there ends.
     ends: Vec<usize>,
 }
 
-impl Runs {
-    pub(super) fn new(class: ValueClass, uri: &[u8], reading: Reading) -> Self {
+impl ValueRuns {
+    pub(super) fn new(class: ValueClass, uri: &[u8], reading: MatchMode) -> Self {
         let mut ends: Vec<usize> = (0..=uri.len()).collect();
         for place in (0..uri.len()).rev() {
             let rest = uri.get(place..).unwrap_or_default();
-            if class.accepts_start_of(rest, reading) {
+            if class.accepts_first_char(rest, reading) {
                 // An escape that is cut short ends with the URI.
                 let after = (place + character_length(rest)).min(uri.len());
                 let end = ends.get(after).copied().unwrap_or(after);

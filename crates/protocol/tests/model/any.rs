@@ -4,10 +4,10 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use trunkline_protocol::model::*;
-use trunkline_protocol::{ByteString, Members, Raw};
+use trunkline_protocol::{ByteString, JsonObject, RawJson};
 
 /// Any JSON, with the spelling that a rewriting reader would lose: odd numbers, odd spaces, needless escapes.
-pub(super) fn json() -> impl Strategy<Value = Raw> {
+pub(super) fn json() -> impl Strategy<Value = RawJson> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("1.0".to_owned()),
@@ -27,16 +27,16 @@ pub(super) fn json() -> impl Strategy<Value = Raw> {
             }),
         ]
     });
-    nested.prop_map(|text| Raw::parse(text).unwrap())
+    nested.prop_map(|text| RawJson::parse(text).unwrap())
 }
 
 /// Members whose names no type knows.
-pub(super) fn unknown() -> impl Strategy<Value = Members> {
+pub(super) fn unknown() -> impl Strategy<Value = JsonObject> {
     vec(("x-[a-z\"\u{e9}]{1,3}", json()), 0..4)
         .prop_map(|members| members.into_iter().map(|(key, value)| (ByteString::from(key), value)).collect())
 }
 
-fn meta() -> impl Strategy<Value = Option<Members>> {
+fn meta() -> impl Strategy<Value = Option<JsonObject>> {
     of(unknown())
 }
 
@@ -174,7 +174,7 @@ pub(super) fn content() -> impl Strategy<Value = Content> {
         });
     let carried = |kind: &'static str| {
         unknown().prop_map(move |mut members| {
-            members.set("type", Raw::from_text(kind));
+            members.set("type", RawJson::from_text(kind));
             members
         })
     };
@@ -185,7 +185,7 @@ pub(super) fn content() -> impl Strategy<Value = Content> {
         embedded.prop_map(Content::Resource),
         resource().prop_map(Content::ResourceLink),
         (text(), text(), unknown()).prop_map(|(id, name, rest)| {
-            Content::ToolUse(ToolUseContent { id, name, input: Raw::EMPTY_OBJECT, meta: None, rest })
+            Content::ToolUse(ToolUseContent { id, name, input: RawJson::EMPTY_OBJECT, meta: None, rest })
         }),
         (text(), any::<bool>(), unknown()).prop_map(|(tool_use_id, is_error, rest)| {
             let content = vec![Content::text("said")];
@@ -246,15 +246,11 @@ pub(super) fn prompt_result() -> impl Strategy<Value = GetPromptResult> {
         .prop_map(|(description, messages, meta, rest)| GetPromptResult { description, messages, meta, rest })
 }
 
-pub(super) fn read_result() -> impl Strategy<Value = ReadResult> {
+pub(super) fn read_result() -> impl Strategy<Value = ReadResourceResult> {
     let scope = prop_oneof![Just(CacheScope::Public), Just(CacheScope::Private)];
     let cache = (any::<u64>(), scope).prop_map(|(ttl_ms, scope)| CacheHint { ttl_ms, scope });
-    (vec(contents(), 0..3), cache, meta(), unknown()).prop_map(|(contents, cache, meta, rest)| ReadResult {
-        contents,
-        cache,
-        meta,
-        rest,
-    })
+    (vec(contents(), 0..3), cache, meta(), unknown())
+        .prop_map(|(contents, cache, meta, rest)| ReadResourceResult { contents, cache, meta, rest })
 }
 
 pub(super) fn complete_result() -> impl Strategy<Value = CompleteResult> {

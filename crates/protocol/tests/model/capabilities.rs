@@ -2,7 +2,7 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::*;
-use trunkline_protocol::{Members, Revision};
+use trunkline_protocol::{JsonObject, Revision};
 
 use super::{check, raw, written};
 
@@ -62,8 +62,8 @@ fn capabilities_are_said_again_in_modern_words() {
         all,
     ]) {
         let client = ClientCapabilities::read(&raw(all), revision).unwrap();
-        assert_eq!(client.as_modern().as_str(), expected, "{revision}");
-        assert_eq!(client.clone().detached(), client);
+        assert_eq!(client.to_modern().as_str(), expected, "{revision}");
+        assert_eq!(client.clone().into_owned_buffer(), client);
     }
 }
 
@@ -121,7 +121,7 @@ fn experimental_capabilities_that_are_no_objects_are_not_passed_on() {
 fn a_server_without_features_declares_none() {
     check(|dialect, writer| ServerCapabilities::default().write(dialect, writer), ["{}", "", "", "", ""]);
     let read = ServerCapabilities::read(&raw(r#"{"tools":null,"logging":true}"#)).unwrap();
-    assert_eq!(read, ServerCapabilities { rest: Members::new(), ..ServerCapabilities::default() });
+    assert_eq!(read, ServerCapabilities { rest: JsonObject::new(), ..ServerCapabilities::default() });
 }
 
 #[test]

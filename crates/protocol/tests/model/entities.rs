@@ -2,7 +2,7 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::*;
-use trunkline_protocol::{Members, Revision};
+use trunkline_protocol::{JsonObject, Revision};
 
 use super::{check, raw, written};
 
@@ -10,7 +10,7 @@ fn icon() -> Icon {
     Icon { sizes: vec!["any".into()], ..Icon::new("https://x/i.svg") }
 }
 
-fn members(json: &str) -> Members {
+fn members(json: &str) -> JsonObject {
     raw(json).members().unwrap()
 }
 
@@ -149,7 +149,7 @@ fn a_resource_keeps_its_size_and_sheds_the_rest() {
             audience: vec![Role::User, Role::Assistant],
             priority: Some(0.5),
             last_modified: Some("2026-01-01T00:00:00Z".into()),
-            rest: Members::new(),
+            rest: JsonObject::new(),
         }),
         ..Resource::new("file:///a", "a")
     };

@@ -16,21 +16,21 @@ mod replies;
 mod schemas;
 
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::{Raw, Writer};
+use trunkline_protocol::{JsonWriter, RawJson};
 
-fn raw(json: &str) -> Raw {
-    Raw::parse(json.to_owned()).unwrap()
+fn raw(json: &str) -> RawJson {
+    RawJson::parse(json.to_owned()).unwrap()
 }
 
-fn written(write: impl FnOnce(&mut Writer)) -> String {
-    let mut writer = Writer::default();
+fn written(write: impl FnOnce(&mut JsonWriter)) -> String {
+    let mut writer = JsonWriter::default();
     write(&mut writer);
     writer.into_string()
 }
 
 /// Checks how a value is written in the five dialects, oldest first; an empty line means "as in the line before".
 #[track_caller]
-fn check(write: impl Fn(&Dialect, &mut Writer), expected: [&str; 5]) {
+fn check(write: impl Fn(&Dialect, &mut JsonWriter), expected: [&str; 5]) {
     let mut line = "";
     for (dialect, next) in Dialect::ALL.into_iter().zip(expected) {
         line = if next.is_empty() { line } else { next };

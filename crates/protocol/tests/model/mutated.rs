@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 
 /// A change of one value within another.
 #[derive(Clone, Debug)]
@@ -55,13 +55,13 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Changes a value; duplicate members are what only a text can have.
-pub(super) fn apply(value: &Value, mutations: &[Mutation]) -> Raw {
+pub(super) fn apply(value: &Value, mutations: &[Mutation]) -> RawJson {
     let mut changed = value.clone();
     for mutation in mutations {
         let count = count(&changed);
         change(&mut changed, &mut (mutation.at % count), &mutation.change);
     }
-    Raw::from(&changed)
+    RawJson::from(&changed)
 }
 
 fn count(value: &Value) -> usize {

@@ -2,11 +2,11 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::Tool;
-use trunkline_protocol::{Raw, Revision};
+use trunkline_protocol::{RawJson, Revision};
 
 use super::{raw, written};
 
-fn narrowed(schema: &str, revision: Revision) -> Raw {
+fn narrowed(schema: &str, revision: Revision) -> RawJson {
     let tool = Tool { output_schema: Some(raw(schema)), ..Tool::default() };
     let json = written(|writer| tool.write(Dialect::of(revision), writer));
     raw(&json).members().unwrap().take("outputSchema").unwrap()

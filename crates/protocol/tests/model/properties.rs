@@ -1,10 +1,10 @@
 //! What holds for every value: the newest dialect loses nothing, and every dialect writes legal JSON.
 
 use proptest::prelude::*;
-use trunkline_protocol::codec::{Dialect, Reply, write_reply};
+use trunkline_protocol::codec::{Dialect, ServerResult, write_result};
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model::*;
-use trunkline_protocol::{Raw, Writer};
+use trunkline_protocol::{JsonWriter, RawJson};
 
 use super::{any, raw, written};
 
@@ -13,7 +13,7 @@ const CASES: u32 = 64;
 
 /// Checks that a text is JSON in which no object has two members of one name.
 fn assert_legal(json: &str) {
-    fn walk(value: &Raw) {
+    fn walk(value: &RawJson) {
         match value.kind() {
             JsonKind::Object => value.members().unwrap().iter().for_each(|(_, value)| walk(value)),
             JsonKind::Array => value.elements().unwrap().iter().for_each(walk),
@@ -26,8 +26,8 @@ fn assert_legal(json: &str) {
 /// Checks that a value comes back from the newest dialect, and that every dialect can write it.
 fn assert_survives<T: PartialEq + std::fmt::Debug>(
     value: &T,
-    write: impl Fn(&T, &Dialect, &mut Writer),
-    read: impl Fn(&Raw) -> Result<T, MalformedModel>,
+    write: impl Fn(&T, &Dialect, &mut JsonWriter),
+    read: impl Fn(&RawJson) -> Result<T, MalformedModel>,
 ) {
     for dialect in Dialect::ALL {
         assert_legal(&written(|writer| write(value, dialect, writer)));
@@ -59,7 +59,7 @@ survives! {
     prompts_survive: Prompt from prompt;
     tool_results_survive: CallToolResult from tool_result;
     prompt_results_survive: GetPromptResult from prompt_result;
-    read_results_survive: ReadResult from read_result;
+    read_results_survive: ReadResourceResult from read_result;
     complete_results_survive: CompleteResult from complete_result;
 }
 
@@ -70,7 +70,7 @@ proptest! {
     fn unknown_members_survive_in_order_and_verbatim(unknown in any::unknown()) {
         let mut json = r#"{"name":"t","inputSchema":{ "type" : "object" }"#.to_owned();
         for (key, value) in unknown.iter() {
-            json.push_str(&format!(",{}:{value}", Raw::from_text(key)));
+            json.push_str(&format!(",{}:{value}", RawJson::from_text(key)));
         }
         json.push('}');
         let tool = Tool::read(&raw(&json)).unwrap();
@@ -88,15 +88,15 @@ proptest! {
         object in any::unknown(),
     ) {
         let replies = [
-            Reply::Empty,
-            Reply::Object(object),
-            Reply::Tool(tool),
-            Reply::Prompt(prompt),
-            Reply::Read(read),
-            Reply::Complete(complete),
+            ServerResult::Empty,
+            ServerResult::Object(object),
+            ServerResult::Tool(tool),
+            ServerResult::Prompt(prompt),
+            ServerResult::Read(read),
+            ServerResult::Complete(complete),
         ];
         for (reply, dialect) in replies.iter().flat_map(|reply| Dialect::ALL.map(|dialect| (reply, dialect))) {
-            let json = written(|writer| write_reply(reply, dialect, &Raw::EMPTY_OBJECT, writer));
+            let json = written(|writer| write_result(reply, dialect, &RawJson::EMPTY_OBJECT, writer));
             assert_legal(&json);
             prop_assert_eq!(json.starts_with(r#"{"resultType":"complete""#), dialect.result_type);
         }
@@ -106,14 +106,14 @@ proptest! {
     fn any_json_can_be_read_without_harm(json in any::json()) {
         let _ = Tool::read(&json);
         let _ = CallToolResult::read(&json);
-        let question = Question::form("m", json.clone());
-        let params = SampleQuestion::default().with("messages", json.clone());
+        let question = InputRequest::form("m", json.clone());
+        let params = CreateMessageRequest::default().with("messages", json.clone());
         for dialect in Dialect::ALL {
-            for question in [&question, &Question::Sample(params.clone())] {
+            for question in [&question, &InputRequest::Sampling(params.clone())] {
                 if let Ok(params) = question.to_legacy(dialect, String::new) {
                     assert_legal(params.as_str());
                 }
-                let _ = question.read_legacy_answer(dialect, &json);
+                let _ = question.read_legacy_response(dialect, &json);
             }
         }
     }

@@ -2,24 +2,24 @@
 
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::*;
-use trunkline_protocol::{Members, Raw, Revision};
+use trunkline_protocol::{JsonObject, RawJson, Revision};
 
 use super::{raw, written};
 
-fn form(schema: &str) -> Question {
-    Question::form("m", raw(schema))
+fn form(schema: &str) -> InputRequest {
+    InputRequest::form("m", raw(schema))
 }
 
-fn sample(params: &str) -> Question {
-    Question::Sample(SampleQuestion { params: raw(params).members().unwrap() })
+fn sample(params: &str) -> InputRequest {
+    InputRequest::Sampling(CreateMessageRequest { params: raw(params).members().unwrap() })
 }
 
 /// Checks the parameters, or the lacking feature, in the five dialects, oldest first.
 #[track_caller]
-fn check_legacy(question: &Question, expected: [Result<&str, &str>; 5]) {
+fn check_legacy(question: &InputRequest, expected: [Result<&str, &str>; 5]) {
     for (dialect, expected) in Dialect::ALL.into_iter().zip(expected) {
         let params = question.to_legacy(dialect, || "E".into());
-        let params = params.as_ref().map(Raw::as_str).map_err(|lacking| {
+        let params = params.as_ref().map(RawJson::as_str).map_err(|lacking| {
             assert_eq!(lacking.revision, dialect.revision());
             lacking.feature
         });
@@ -38,8 +38,8 @@ fn a_form_begins_with_the_third_revision_and_has_a_mode_from_the_fourth() {
 #[test]
 fn a_url_begins_with_the_fourth_revision_which_alone_has_an_id_for_it() {
     let lacking = Err("URL elicitation");
-    let mut question = Question::url("m", "https://x");
-    if let Question::Url(url) = &mut question {
+    let mut question = InputRequest::url("m", "https://x");
+    if let InputRequest::Url(url) = &mut question {
         url.rest = raw(r#"{"elicitationId":"theirs","_meta":{"a":1}}"#).members().unwrap();
     }
     check_legacy(
@@ -56,7 +56,7 @@ fn a_url_begins_with_the_fourth_revision_which_alone_has_an_id_for_it() {
 
 #[test]
 fn roots_are_asked_for_without_parameters() {
-    check_legacy(&Question::Roots, [Ok("{}"); 5]);
+    check_legacy(&InputRequest::Roots, [Ok("{}"); 5]);
 }
 
 #[test]
@@ -111,7 +111,8 @@ fn defaults_that_were_dropped_are_filled_in() {
         (Revision::V2025_11_25, r#"{"z": 0}"#, r#"{"z": 0}"#),
     ] {
         let answer = raw(&format!(r#"{{"action":"accept","content":{content}}}"#));
-        let Ok(Answer::Elicit(result)) = question.read_legacy_answer(Dialect::of(revision), &answer) else {
+        let Ok(InputResponse::Elicit(result)) = question.read_legacy_response(Dialect::of(revision), &answer)
+        else {
             unreachable!("a form has an elicitation as its answer");
         };
         assert_eq!(result.content.unwrap().as_str(), expected, "{revision}");
@@ -149,30 +150,30 @@ fn sampling_with_audio_is_refused_in_the_first_revision() {
 
 #[test]
 fn a_question_names_the_capability_that_it_needs() {
-    let plain = SampleQuestion::new([PromptMessage::user("hi")], 10).system("s");
+    let plain = CreateMessageRequest::new([PromptMessage::user("hi")], 10).system("s");
     for (question, method, capability) in [
         (form("{}"), "elicitation/create", r#"{"elicitation":{"form":{}}}"#),
-        (Question::url("m", "u"), "elicitation/create", r#"{"elicitation":{"url":{}}}"#),
-        (Question::Sample(plain.clone()), "sampling/createMessage", r#"{"sampling":{}}"#),
-        (Question::Sample(plain.tools([])), "sampling/createMessage", r#"{"sampling":{"tools":{}}}"#),
-        (Question::Roots, "roots/list", r#"{"roots":{}}"#),
+        (InputRequest::url("m", "u"), "elicitation/create", r#"{"elicitation":{"url":{}}}"#),
+        (InputRequest::Sampling(plain.clone()), "sampling/createMessage", r#"{"sampling":{}}"#),
+        (InputRequest::Sampling(plain.tools([])), "sampling/createMessage", r#"{"sampling":{"tools":{}}}"#),
+        (InputRequest::Roots, "roots/list", r#"{"roots":{}}"#),
     ] {
         assert_eq!((question.method(), question.required_capability().as_str()), (method, capability));
         // Exactly that capability is enough, and nothing is not.
         let client = ClientCapabilities::read(&raw(capability), Revision::NEWEST).unwrap();
-        assert!(question.allowed_by(&client), "{capability}");
-        assert!(!question.allowed_by(&ClientCapabilities::default()), "{capability}");
+        assert!(question.is_supported_by(&client), "{capability}");
+        assert!(!question.is_supported_by(&ClientCapabilities::default()), "{capability}");
     }
     let tools = sample(r#"{"tools":[]}"#);
     let client = ClientCapabilities::read(&raw(r#"{"sampling":{}}"#), Revision::NEWEST).unwrap();
-    assert!(!tools.allowed_by(&client));
+    assert!(!tools.is_supported_by(&client));
 }
 
 #[test]
 fn a_conversation_with_tools_is_written_block_by_block() {
     let tool = Tool::new("add", raw(r#"{"type":"object"}"#));
     let failed = CallToolResult::error("too large");
-    let question = SampleQuestion::new([PromptMessage::user("hi")], 10)
+    let question = CreateMessageRequest::new([PromptMessage::user("hi")], 10)
         .tools([tool])
         .tool_choice(ToolChoice::Required)
         .assistant([Content::text("Let me see."), Content::tool_use("1", "add", raw(r#"{"a":1}"#))])
@@ -180,7 +181,7 @@ fn a_conversation_with_tools_is_written_block_by_block() {
         .user([Content::text("Go on.")]);
     let expected = r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}},{"role":"assistant","content":[{"type":"text","text":"Let me see."},{"type":"tool_use","id":"1","name":"add","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[{"type":"text","text":"3"}]},{"type":"tool_result","toolUseId":"2","content":[{"type":"text","text":"too large"}],"isError":true}]},{"role":"user","content":{"type":"text","text":"Go on."}}],"maxTokens":10,"tools":[{"name":"add","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"}}"#;
     let lacking = Err("tools in sampling");
-    check_legacy(&Question::Sample(question), [lacking, lacking, lacking, Ok(expected), Ok(expected)]);
+    check_legacy(&InputRequest::Sampling(question), [lacking, lacking, lacking, Ok(expected), Ok(expected)]);
     for (text, says) in [
         (r#"{"type":"tool_use","id":"1","input":{}}"#, "name"),
         (r#"{"type":"tool_result","content":[]}"#, "toolUseId"),
@@ -206,7 +207,7 @@ fn the_context_of_servers_is_asked_for_only_where_it_was_offered() {
         (Revision::V2026_07_28, offered, "allServers", true),
     ] {
         let client = ClientCapabilities::read(&raw(capabilities), revision).unwrap();
-        let asked = with(scope).suited_to(&client, Dialect::of(revision));
+        let asked = with(scope).adapted_to(&client, Dialect::of(revision));
         assert_eq!(
             asked,
             if kept { with(scope) } else { plain.clone() },
@@ -217,19 +218,19 @@ fn the_context_of_servers_is_asked_for_only_where_it_was_offered() {
 
 #[test]
 fn the_modern_era_asks_within_a_result() {
-    let rest: Members = raw(r#"{"message":"again","_meta":{"k":1}}"#).members().unwrap();
-    let question = Question::Form(FormQuestion { message: "m".into(), schema: raw("{ }"), rest });
-    let messages = SampleQuestion::new(vec![PromptMessage::user("hi")], 10).system("s");
+    let rest: JsonObject = raw(r#"{"message":"again","_meta":{"k":1}}"#).members().unwrap();
+    let question = InputRequest::Form(FormElicitRequest { message: "m".into(), schema: raw("{ }"), rest });
+    let messages = CreateMessageRequest::new(vec![PromptMessage::user("hi")], 10).system("s");
     for (question, expected) in [
         (
             question,
             r#"{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{ },"_meta":{"k":1}}}"#,
         ),
         (
-            Question::Sample(messages),
+            InputRequest::Sampling(messages),
             r#"{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":10,"systemPrompt":"s"}}"#,
         ),
-        (Question::Roots, r#"{"method":"roots/list","params":{}}"#),
+        (InputRequest::Roots, r#"{"method":"roots/list","params":{}}"#),
     ] {
         assert_eq!(written(|writer| question.write_input_request(writer)), expected);
     }
@@ -239,28 +240,32 @@ fn the_modern_era_asks_within_a_result() {
 fn answers_that_fit_are_read() {
     let elicited = |action, content: Option<&str>, rest: &str| {
         let rest = raw(rest).members().unwrap();
-        Answer::Elicit(ElicitResult { action, content: content.map(raw), rest })
+        InputResponse::Elicit(ElicitResult { action, content: content.map(raw), rest })
     };
     let sampled = |content: Vec<Content>, stop_reason: Option<&str>| {
-        Answer::Sample(SampleResult {
+        InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content,
             model: "m".into(),
             stop_reason: stop_reason.map(Into::into),
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         })
     };
     let root = Root { uri: "file:///a".into(), name: Some("a".into()), ..Root::default() };
     for (question, answer, expected) in [
-        (form("{}"), r#"{"action":"accept","content":{ }}"#, elicited(Action::Accept, Some("{ }"), "{}")),
-        (form("{}"), r#"{"action":"decline"}"#, elicited(Action::Decline, None, "{}")),
+        (
+            form("{}"),
+            r#"{"action":"accept","content":{ }}"#,
+            elicited(ElicitAction::Accept, Some("{ }"), "{}"),
+        ),
+        (form("{}"), r#"{"action":"decline"}"#, elicited(ElicitAction::Decline, None, "{}")),
         (
             form("{}"),
             r#"{"action":"cancel","content":null,"x":1}"#,
-            elicited(Action::Cancel, None, r#"{"x":1}"#),
+            elicited(ElicitAction::Cancel, None, r#"{"x":1}"#),
         ),
-        (Question::url("m", "u"), r#"{"action":"accept"}"#, elicited(Action::Accept, None, "{}")),
+        (InputRequest::url("m", "u"), r#"{"action":"accept"}"#, elicited(ElicitAction::Accept, None, "{}")),
         (
             sample("{}"),
             r#"{"role":"assistant","content":{"type":"text","text":"t"},"model":"m","stopReason":"endTurn"}"#,
@@ -269,12 +274,16 @@ fn answers_that_fit_are_read() {
         (
             sample("{}"),
             r#"{"role":"assistant","content":[{"type":"text","text":"t"},{"type":"tool_use","id":"1","name":"n","input":{}}],"model":"m"}"#,
-            sampled(vec![Content::text("t"), Content::tool_use("1", "n", Raw::EMPTY_OBJECT)], None),
+            sampled(vec![Content::text("t"), Content::tool_use("1", "n", RawJson::EMPTY_OBJECT)], None),
         ),
-        (Question::Roots, r#"{"roots":[{"uri":"file:///a","name":"a"}]}"#, Answer::Roots(vec![root])),
-        (Question::Roots, r#"{"roots":[]}"#, Answer::Roots(vec![])),
+        (
+            InputRequest::Roots,
+            r#"{"roots":[{"uri":"file:///a","name":"a"}]}"#,
+            InputResponse::Roots(vec![root]),
+        ),
+        (InputRequest::Roots, r#"{"roots":[]}"#, InputResponse::Roots(vec![])),
     ] {
-        assert_eq!(question.read_answer(&raw(answer)), Ok(expected), "{answer}");
+        assert_eq!(question.read_response(&raw(answer)), Ok(expected), "{answer}");
     }
 }
 
@@ -295,11 +304,11 @@ fn answers_that_do_not_fit_are_refused_by_the_member() {
             r#"{"role":"user","content":[{"type":"text"}],"model":"m"}"#,
             "`content[0].text` is missing",
         ),
-        (Question::Roots, "null", "the value must be an object"),
-        (Question::Roots, "{}", "`roots` is missing"),
-        (Question::Roots, r#"{"roots":[{"uri":1}]}"#, "`roots[0].uri` must be a string"),
+        (InputRequest::Roots, "null", "the value must be an object"),
+        (InputRequest::Roots, "{}", "`roots` is missing"),
+        (InputRequest::Roots, r#"{"roots":[{"uri":1}]}"#, "`roots[0].uri` must be a string"),
     ] {
-        let error = question.read_answer(&raw(answer)).unwrap_err();
+        let error = question.read_response(&raw(answer)).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("not an answer to `{}`: {problem}", question.method()),
@@ -310,21 +319,24 @@ fn answers_that_do_not_fit_are_refused_by_the_member() {
 
 #[test]
 fn a_question_is_read_back_as_it_was_asked_in_either_era() {
-    let mut with_meta = Question::url("m", "https://x");
-    if let Question::Url(url) = &mut with_meta {
+    let mut with_meta = InputRequest::url("m", "https://x");
+    if let InputRequest::Url(url) = &mut with_meta {
         url.rest = raw(r#"{"_meta":{"a":1}}"#).members().unwrap();
     }
-    for question in
-        [form(r#"{"type":"object"}"#), with_meta, sample(r#"{"messages":[],"maxTokens":1}"#), Question::Roots]
-    {
+    for question in [
+        form(r#"{"type":"object"}"#),
+        with_meta,
+        sample(r#"{"messages":[],"maxTokens":1}"#),
+        InputRequest::Roots,
+    ] {
         let asked = raw(&written(|writer| question.write_input_request(writer))).members().unwrap();
         let params = asked.get("params").unwrap().members().unwrap();
         let method = asked.text("method").unwrap();
-        assert_eq!(Question::read(&method, params).unwrap(), question);
+        assert_eq!(InputRequest::read(&method, params).unwrap(), question);
         let mut params =
             question.to_legacy(Dialect::of(Revision::V2025_11_25), || "E".into()).unwrap().members().unwrap();
         params.take("elicitationId");
-        assert_eq!(Question::read(&method, params).unwrap(), question);
+        assert_eq!(InputRequest::read(&method, params).unwrap(), question);
     }
 }
 
@@ -339,7 +351,7 @@ fn what_is_no_question_is_refused_by_the_row_that_fits() {
         ("elicitation/create", r#"{"mode":"url","message":"m"}"#, -32602),
         ("elicitation/create", r#"{"mode":"other","message":"m","requestedSchema":{}}"#, -32602),
     ] {
-        let refusal = Question::read(method, raw(params).members().unwrap()).unwrap_err();
+        let refusal = InputRequest::read(method, raw(params).members().unwrap()).unwrap_err();
         assert_eq!(refusal.code(trunkline_protocol::Era::Legacy), code, "{method} {params}");
     }
 }
@@ -347,13 +359,13 @@ fn what_is_no_question_is_refused_by_the_row_that_fits() {
 #[test]
 fn an_answer_is_read_back_as_it_was_given_and_several_blocks_are_one_where_there_is_room_for_one() {
     let said = |content: Vec<Content>| {
-        Answer::Sample(SampleResult {
+        InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,
             content,
             model: "m".to_owned(),
             stop_reason: Some("endTurn".to_owned()),
             meta: None,
-            rest: Members::new(),
+            rest: JsonObject::new(),
         })
     };
     let two = said(vec![Content::text("a"), Content::text("b")]);
@@ -364,20 +376,24 @@ fn an_answer_is_read_back_as_it_was_given_and_several_blocks_are_one_where_there
         for (question, answer, expected) in [
             (
                 form("{}"),
-                Answer::accept(Some(raw(r#"{"a":1.0}"#))),
-                Answer::accept(Some(raw(r#"{"a":1.0}"#))),
+                InputResponse::accept(Some(raw(r#"{"a":1.0}"#))),
+                InputResponse::accept(Some(raw(r#"{"a":1.0}"#))),
             ),
-            (form("{}"), Answer::decline(), Answer::decline()),
-            (Question::url("m", "https://x"), Answer::cancel(), Answer::cancel()),
+            (form("{}"), InputResponse::decline(), InputResponse::decline()),
+            (InputRequest::url("m", "https://x"), InputResponse::cancel(), InputResponse::cancel()),
             (sample("{}"), said(vec![Content::text("a")]), said(vec![Content::text("a")])),
             (sample("{}"), two.clone(), if newer { two.clone() } else { joined.clone() }),
-            (Question::Roots, Answer::Roots(vec![root.clone()]), Answer::Roots(vec![root.clone()])),
+            (
+                InputRequest::Roots,
+                InputResponse::Roots(vec![root.clone()]),
+                InputResponse::Roots(vec![root.clone()]),
+            ),
         ] {
             let json = written(|writer| answer.write(dialect, writer).unwrap());
-            assert_eq!(question.read_answer(&raw(&json)).unwrap(), expected, "{}", dialect.revision());
+            assert_eq!(question.read_response(&raw(&json)).unwrap(), expected, "{}", dialect.revision());
         }
         let image = said(vec![Content::text("a"), Content::Image(MediaContent::new(b"x", "image/png"))]);
-        let mut writer = trunkline_protocol::Writer::default();
+        let mut writer = trunkline_protocol::JsonWriter::default();
         assert_eq!(image.write(dialect, &mut writer).is_ok(), newer, "{}", dialect.revision());
     }
 }

@@ -10,7 +10,7 @@ fn a_wrong_member_is_named() {
     let prompt = |json: &str| Prompt::read(&raw(json)).map(|_| ());
     let resource = |json: &str| Resource::read(&raw(json)).map(|_| ());
     let result = |json: &str| CallToolResult::read(&raw(json)).map(|_| ());
-    let read = |json: &str| ReadResult::read(&raw(json)).map(|_| ());
+    let read = |json: &str| ReadResourceResult::read(&raw(json)).map(|_| ());
     let complete = |json: &str| CompleteResult::read(&raw(json)).map(|_| ());
     for (outcome, message) in [
         (tool("[]"), "the value must be an object"),
@@ -87,7 +87,11 @@ fn hints_about_keeping_that_make_no_sense_mean_not_to_keep() {
         (r#","ttlMs":7,"cacheScope":"public""#, 7, CacheScope::Public),
     ] {
         let result =
-            ReadResult::read(&raw(&format!(r#"{{"resultType":"complete","contents":[]{hints}}}"#))).unwrap();
-        assert_eq!(result, ReadResult { cache: CacheHint { ttl_ms, scope }, ..ReadResult::default() });
+            ReadResourceResult::read(&raw(&format!(r#"{{"resultType":"complete","contents":[]{hints}}}"#)))
+                .unwrap();
+        assert_eq!(
+            result,
+            ReadResourceResult { cache: CacheHint { ttl_ms, scope }, ..ReadResourceResult::default() }
+        );
     }
 }

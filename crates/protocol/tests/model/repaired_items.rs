@@ -4,24 +4,24 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{
-    Implementation, MalformedModel, Prompt, Repairs, Resource, ResourceTemplate, Tool,
+    Implementation, MalformedModel, Prompt, RepairLog, Resource, ResourceTemplate, Tool,
 };
-use trunkline_protocol::{Raw, Writer};
+use trunkline_protocol::{JsonWriter, RawJson};
 
 use super::mutated;
 use super::schemas::assert_valid;
 use super::{raw, written};
 
 /// What becomes of an item.
-type Outcome = Result<(Box<dyn Fn(&Dialect, &mut Writer)>, Repairs), MalformedModel>;
+type Outcome = Result<(Box<dyn Fn(&Dialect, &mut JsonWriter)>, RepairLog), MalformedModel>;
 
 /// Reads an item of a kind.
-fn read(kind: &str, item: &Raw) -> (Outcome, &'static str) {
+fn read(kind: &str, item: &RawJson) -> (Outcome, &'static str) {
     macro_rules! read {
         ($type:ident) => {
             <$type>::read_repaired(item).map(|repaired| {
                 let item = repaired.item;
-                let write: Box<dyn Fn(&Dialect, &mut Writer)> =
+                let write: Box<dyn Fn(&Dialect, &mut JsonWriter)> =
                     Box::new(move |dialect, writer| item.write(dialect, writer));
                 (write, repaired.repairs)
             })
@@ -38,7 +38,7 @@ fn read(kind: &str, item: &Raw) -> (Outcome, &'static str) {
 
 /// Asserts that an item is valid in every revision if it is passed on at all; says what became of it.
 #[track_caller]
-fn check(kind: &str, item: &Raw) -> String {
+fn check(kind: &str, item: &RawJson) -> String {
     let (outcome, definition) = read(kind, item);
     let (write, repairs) = match outcome {
         Ok(read) => read,

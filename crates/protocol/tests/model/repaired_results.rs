@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use trunkline_protocol::codec::{Carried, Dialect, Reply, write_reply};
-use trunkline_protocol::{Method, Raw, Revision, Writer};
+use trunkline_protocol::codec::{Dialect, RelayedResult, ServerResult, write_result};
+use trunkline_protocol::{JsonWriter, Method, RawJson, Revision};
 
 use super::mutated;
 use super::schemas::assert_valid;
@@ -17,18 +17,18 @@ fn definition(method: Method) -> &'static str {
     }
 }
 
-fn written(carried: &Carried, to: Revision) -> String {
-    let mut writer = Writer::default();
-    let server_info = Raw::from(json!({ "name": "hub", "version": "1" }));
-    write_reply(&Reply::Carried(carried.clone()), Dialect::of(to), &server_info, &mut writer);
+fn written(carried: &RelayedResult, to: Revision) -> String {
+    let mut writer = JsonWriter::default();
+    let server_info = RawJson::from(json!({ "name": "hub", "version": "1" }));
+    write_result(&ServerResult::Relayed(carried.clone()), Dialect::of(to), &server_info, &mut writer);
     writer.into_string()
 }
 
 /// Asserts that a result is valid in every revision if it is passed on at all; says what became of it, and what callers of
 /// the newest revision get.
 #[track_caller]
-fn check(method: Method, from: Revision, result: &Raw) -> (String, Option<Value>) {
-    let carried = match Carried::new(method, from, result.clone()) {
+fn check(method: Method, from: Revision, result: &RawJson) -> (String, Option<Value>) {
+    let carried = match RelayedResult::new(method, from, result.clone()) {
         Ok(carried) => carried,
         Err(problem) => return (format!("refused: {problem}"), None),
     };
@@ -220,7 +220,7 @@ fn a_result_that_a_parser_would_reject_is_repaired_or_refused() {
         (deep(120), ""),
         (deep(200_000), "refused: the value must be an object: it nests deeper than 127 levels"),
     ] {
-        let result = Raw::parse(result).unwrap();
+        let result = RawJson::parse(result).unwrap();
         assert_eq!(check(Method::ToolsCall, Revision::NEWEST, &result).0, expected, "{result:.80}");
     }
 }
@@ -237,7 +237,8 @@ fn content_of_a_newer_revision_is_said_in_the_words_of_the_caller() {
         (&sound, Revision::V2024_11_05, "resource"),
         (&sound, Revision::V2025_03_26, "audio"),
     ] {
-        let carried = Carried::new(Method::ToolsCall, from, Raw::from(content(block.clone()))).unwrap();
+        let carried =
+            RelayedResult::new(Method::ToolsCall, from, RawJson::from(content(block.clone()))).unwrap();
         let result: Value = serde_json::from_str(&written(&carried, from)).unwrap();
         assert_eq!(result["content"][0]["type"], expected, "{from}: {block}");
     }

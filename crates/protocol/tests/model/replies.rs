@@ -1,7 +1,7 @@
 //! Whole results: what every result of a dialect has, and what legacy ones must not have.
 
-use trunkline_protocol::Raw;
-use trunkline_protocol::codec::{InputRequired, ListReply, Reply, write_reply};
+use trunkline_protocol::RawJson;
+use trunkline_protocol::codec::{InputRequiredResult, ListPageResult, ServerResult, write_result};
 use trunkline_protocol::model::*;
 
 use super::{check, raw};
@@ -10,28 +10,28 @@ const INFO: &str = r#""io.modelcontextprotocol/serverInfo":{"name":"s","version"
 
 /// Checks a reply that all legacy dialects write alike; `$INFO` stands for the server's name in `_meta`.
 #[track_caller]
-fn check_reply(reply: &Reply, legacy: &str, modern: &str) {
-    let info: Raw = raw(r#"{"name":"s","version":"1"}"#);
+fn check_reply(reply: &ServerResult, legacy: &str, modern: &str) {
+    let info: RawJson = raw(r#"{"name":"s","version":"1"}"#);
     check(
-        |dialect, writer| write_reply(reply, dialect, &info, writer),
+        |dialect, writer| write_result(reply, dialect, &info, writer),
         [legacy, "", "", "", &modern.replace("$INFO", INFO)],
     );
 }
 
 #[test]
 fn an_empty_reply_is_an_empty_object() {
-    check_reply(&Reply::Empty, "{}", r#"{"resultType":"complete","_meta":{$INFO}}"#);
+    check_reply(&ServerResult::Empty, "{}", r#"{"resultType":"complete","_meta":{$INFO}}"#);
 }
 
 #[test]
 fn a_tool_reply_says_its_type_even_when_it_is_an_error() {
     check_reply(
-        &Reply::Tool(CallToolResult::text("hi")),
+        &ServerResult::Tool(CallToolResult::text("hi")),
         r#"{"content":[{"type":"text","text":"hi"}]}"#,
         r#"{"resultType":"complete","content":[{"type":"text","text":"hi"}],"_meta":{$INFO}}"#,
     );
     check_reply(
-        &Reply::Tool(CallToolResult::error("no")),
+        &ServerResult::Tool(CallToolResult::error("no")),
         r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#,
         r#"{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true,"_meta":{$INFO}}"#,
     );
@@ -47,7 +47,7 @@ fn the_meta_of_a_reply_keeps_its_members_and_gets_our_name() {
     ] {
         let meta = Some(raw(meta).members().unwrap());
         check_reply(
-            &Reply::Prompt(GetPromptResult { meta, ..GetPromptResult::default() }),
+            &ServerResult::Prompt(GetPromptResult { meta, ..GetPromptResult::default() }),
             legacy,
             &format!(r#"{{"resultType":"complete","messages":[],"_meta":{modern}}}"#),
         );
@@ -56,23 +56,23 @@ fn the_meta_of_a_reply_keeps_its_members_and_gets_our_name() {
 
 #[test]
 fn reads_and_lists_say_how_long_they_may_be_kept() {
-    let read = ReadResult {
+    let read = ReadResourceResult {
         cache: CacheHint { ttl_ms: 1500, scope: CacheScope::Public },
-        ..ReadResult::new(vec![ResourceContents::text("u:", "x")])
+        ..ReadResourceResult::new(vec![ResourceContents::text("u:", "x")])
     };
     check_reply(
-        &Reply::Read(read),
+        &ServerResult::Read(read),
         r#"{"contents":[{"uri":"u:","text":"x"}]}"#,
         r#"{"resultType":"complete","contents":[{"uri":"u:","text":"x"}],"ttlMs":1500,"cacheScope":"public","_meta":{$INFO}}"#,
     );
-    let page = ListReply {
+    let page = ListPageResult {
         key: "tools",
         items: vec![raw(r#"{ "name":"a" }"#), raw(r#"{"name":"b"}"#)],
         next_cursor: Some(String::new()),
         cache: CacheHint::default(),
     };
     check_reply(
-        &Reply::List(page),
+        &ServerResult::List(page),
         r#"{"tools":[{ "name":"a" },{"name":"b"}],"nextCursor":""}"#,
         r#"{"resultType":"complete","tools":[{ "name":"a" },{"name":"b"}],"nextCursor":"","ttlMs":0,"cacheScope":"private","_meta":{$INFO}}"#,
     );
@@ -90,7 +90,7 @@ fn completions_are_cut_at_one_hundred() {
         let list = vec![r#""v""#; shown].join(",");
         let completion = format!(r#""completion":{{"values":[{list}],"total":500{more}}}"#);
         check_reply(
-            &Reply::Complete(CompleteResult {
+            &ServerResult::Complete(CompleteResult {
                 total: Some(500),
                 has_more,
                 ..CompleteResult::new(values(count))
@@ -104,14 +104,14 @@ fn completions_are_cut_at_one_hundred() {
 #[test]
 fn carried_objects_keep_their_members_in_order() {
     check_reply(
-        &Reply::Object(
+        &ServerResult::Object(
             raw(r#"{"b":1.0,"_meta":{"x":1},"a":[ ],"ttlMs":5,"cacheScope":"public"}"#).members().unwrap(),
         ),
         r#"{"b":1.0,"a":[ ],"_meta":{"x":1}}"#,
         r#"{"resultType":"complete","b":1.0,"a":[ ],"ttlMs":5,"cacheScope":"public","_meta":{"x":1,$INFO}}"#,
     );
     check_reply(
-        &Reply::Object(raw(r#"{"taskId":"t","resultType":"task"}"#).members().unwrap()),
+        &ServerResult::Object(raw(r#"{"taskId":"t","resultType":"task"}"#).members().unwrap()),
         r#"{"taskId":"t"}"#,
         r#"{"resultType":"task","taskId":"t","_meta":{$INFO}}"#,
     );
@@ -119,21 +119,24 @@ fn carried_objects_keep_their_members_in_order() {
 
 #[test]
 fn questions_are_asked_under_their_keys() {
-    let round = InputRequired {
-        questions: vec![
-            ("q\"1".to_owned(), Question::Roots),
-            ("q2".to_owned(), Question::url("m", "https://x")),
+    let round = InputRequiredResult {
+        input_requests: vec![
+            ("q\"1".to_owned(), InputRequest::Roots),
+            ("q2".to_owned(), InputRequest::url("m", "https://x")),
         ],
-        state: Some("s".into()),
+        request_state: Some("s".into()),
     };
     let asked = r#""inputRequests":{"q\"1":{"method":"roots/list","params":{}},"q2":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x"}}},"requestState":"s""#;
     check_reply(
-        &Reply::InputRequired(round),
+        &ServerResult::InputRequired(round),
         &format!("{{{asked}}}"),
         &format!(r#"{{"resultType":"input_required",{asked},"_meta":{{$INFO}}}}"#),
     );
     check_reply(
-        &Reply::InputRequired(InputRequired { questions: vec![], state: Some("s".into()) }),
+        &ServerResult::InputRequired(InputRequiredResult {
+            input_requests: vec![],
+            request_state: Some("s".into()),
+        }),
         r#"{"requestState":"s"}"#,
         r#"{"resultType":"input_required","requestState":"s","_meta":{$INFO}}"#,
     );
@@ -144,13 +147,13 @@ fn a_success_says_that_it_is_no_error_only_where_it_is_told_to() {
     let mut result = CallToolResult::text("x");
     result.rest.set("isError", raw("false"));
     check_reply(
-        &Reply::Tool(result.clone()),
+        &ServerResult::Tool(result.clone()),
         r#"{"content":[{"type":"text","text":"x"}],"isError":false}"#,
         r#"{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":false,"_meta":{$INFO}}"#,
     );
     result.is_error = true;
     check_reply(
-        &Reply::Tool(result),
+        &ServerResult::Tool(result),
         r#"{"content":[{"type":"text","text":"x"}],"isError":true}"#,
         r#"{"resultType":"complete","content":[{"type":"text","text":"x"}],"isError":true,"_meta":{$INFO}}"#,
     );

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use trunkline_protocol::envelope::{Bounds, Incoming, read};
+use trunkline_protocol::envelope::{MessageLimits, MessageOrBatch, read};
 use trunkline_protocol::{Era, Message, Refusal, emit};
 
 use super::{malformed, message, request};
@@ -146,13 +146,13 @@ fn members_that_differ_from_known_ones_only_in_case_are_refused() {
         (r#"{"JSONRPC":"2.0","jsonrpc":"2.0","id":1,"method":"a"}"#.to_owned(), "`JSONRPC` differs"),
     ] {
         let refused = malformed(text.as_bytes());
-        assert!(refused.refusal.is(&Refusal::AMBIGUOUS_MEMBER), "{text}: {}", refused.refusal);
+        assert!(refused.refusal.is_same_kind(&Refusal::AMBIGUOUS_MEMBER), "{text}: {}", refused.refusal);
         assert_eq!((refused.refusal.code(Era::Legacy), refused.refusal.status(Era::Modern)), (-32600, 400));
         assert_eq!(refused.id.unwrap().to_string(), "1", "{text}");
         assert!(refused.refusal.message().contains(says), "{text}: {}", refused.refusal);
     }
     let notification = malformed(br#"{"jsonrpc":"2.0","method":"a","ID":1}"#);
-    assert!(notification.refusal.is(&Refusal::AMBIGUOUS_MEMBER) && notification.id.is_none());
+    assert!(notification.refusal.is_same_kind(&Refusal::AMBIGUOUS_MEMBER) && notification.id.is_none());
     let long =
         malformed(with(&format!(r#"{{"_meta":{{}},"Name{}":1,"Name":1}}"#, "x".repeat(5000))).as_bytes());
     assert!(long.refusal.message().contains("`Name` differs"), "{}", long.refusal);
@@ -188,15 +188,19 @@ fn messages_are_told_apart() {
 #[test]
 fn a_batch_is_read_element_by_element_within_its_bound() {
     let good = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
-    match read(format!("[{good},7,{{}}]").into(), Bounds::default()).unwrap() {
-        Incoming::Batch(messages) => {
+    match read(format!("[{good},7,{{}}]").into(), MessageLimits::default()).unwrap() {
+        MessageOrBatch::Batch(messages) => {
             assert_eq!(messages.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, false]);
         }
-        other @ Incoming::One(_) => panic!("{other:?}"),
+        other @ MessageOrBatch::One(_) => panic!("{other:?}"),
     }
     let many = vec![good; 33].join(",");
     assert!(
-        read(format!("[{many}]").into(), Bounds::default()).unwrap_err().refusal.message().contains("32")
+        read(format!("[{many}]").into(), MessageLimits::default())
+            .unwrap_err()
+            .refusal
+            .message()
+            .contains("32")
     );
 }
 
@@ -212,7 +216,7 @@ fn params_keep_what_they_do_not_know() {
 proptest! {
     #[test]
     fn any_bytes_are_answered_and_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = read(bytes.into(), Bounds::default());
+        let _ = read(bytes.into(), MessageLimits::default());
     }
 
     #[test]
@@ -220,6 +224,6 @@ proptest! {
         let mut text = br#"{"jsonrpc":"2.0","id":"a\u00e9","method":"tools/call","params":{"name":"x","arguments":{"a":[1,2.5e3,null]}}}"#.to_vec();
         let at = at % text.len();
         text[at] = byte;
-        let _ = read(text.into(), Bounds::default());
+        let _ = read(text.into(), MessageLimits::default());
     }
 }

@@ -2,16 +2,16 @@
 #![allow(clippy::panic, reason = "a helper that cannot go on fails its test")]
 
 mod envelope;
-mod ladder;
+mod request_validation;
 mod routes;
 
-use trunkline_protocol::envelope::{Bounds, Incoming, Malformed, read};
+use trunkline_protocol::envelope::{MalformedMessage, MessageLimits, MessageOrBatch, read};
 use trunkline_protocol::{Message, Request};
 
 /// Reads a single message that must be legible.
 fn message(text: &str) -> Message {
-    match read(text.to_owned().into(), Bounds::default()) {
-        Ok(Incoming::One(message)) => message,
+    match read(text.to_owned().into(), MessageLimits::default()) {
+        Ok(MessageOrBatch::One(message)) => message,
         other => panic!("{text}: {other:?}"),
     }
 }
@@ -25,8 +25,8 @@ fn request(text: &str) -> Request {
 }
 
 /// Reads a text that must be refused.
-fn malformed(bytes: &[u8]) -> Malformed {
-    match read(bytes.to_vec().into(), Bounds::default()) {
+fn malformed(bytes: &[u8]) -> MalformedMessage {
+    match read(bytes.to_vec().into(), MessageLimits::default()) {
         Err(malformed) => malformed,
         Ok(read) => panic!("{}: {read:?}", String::from_utf8_lossy(bytes)),
     }

@@ -1,13 +1,13 @@
-use trunkline_protocol::era::{Route, route_channel, route_http};
+use trunkline_protocol::era::{MessageRoute, route_channel, route_http};
 
 use super::message;
 
 const CLAIM: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 /// Names a route, and for a refusal what it says first.
-fn name(route: &Route) -> String {
+fn name(route: &MessageRoute) -> String {
     match route {
-        Route::Refuse(refusal) => format!("refused: {:.20}", refusal.message()),
+        MessageRoute::Refuse(refusal) => format!("refused: {:.20}", refusal.message()),
         other => format!("{other:?}"),
     }
 }

@@ -7,26 +7,27 @@ use std::task::{Context as TaskContext, Poll};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use trunkline_protocol::model::{
-    Action, Answer, ElicitResult, FormQuestion, Question, Root, SampleQuestion, SampleResult, UrlQuestion,
+    CreateMessageRequest, CreateMessageResult, ElicitAction, ElicitResult, FormElicitRequest, InputRequest,
+    InputResponse, Root, UrlElicitRequest,
 };
-use trunkline_protocol::{Members, Raw, Refusal};
+use trunkline_protocol::{JsonObject, RawJson, Refusal};
 
+use super::call_state::CallState;
 use super::context::Context;
-use super::given::{Answered, Given, Put};
-use super::shared::Shared;
+use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
 /// A question to the caller's user, model or host, and how its answer is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]
-pub struct Ask<T> {
+pub struct TypedInputRequest<T> {
     key: Option<String>,
-    question: Question,
-    early: Early,
-    read: fn(Given) -> Result<T, AskError>,
+    request: InputRequest,
+    early_answer: EarlyAnswer,
+    read: fn(ReceivedInput) -> Result<T, AskError>,
 }
 
-impl<T> Ask<T> {
-    fn new(question: Question, read: fn(Given) -> Result<T, AskError>) -> Self {
-        Self { key: None, question, early: Early::Counts, read }
+impl<T> TypedInputRequest<T> {
+    fn new(question: InputRequest, read: fn(ReceivedInput) -> Result<T, AskError>) -> Self {
+        Self { key: None, request: question, early_answer: EarlyAnswer::Accept, read }
     }
 
     /// Names the question; without a name it is `q1`, `q2`, … by the order in which questions are put.
@@ -38,85 +39,87 @@ impl<T> Ask<T> {
 
 /// Whether an answer that came before its question counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Early {
-    Counts,
-    DoesNot,
+pub(crate) enum EarlyAnswer {
+    Accept,
+    Ignore,
 }
 
-impl Ask<Answer> {
+impl TypedInputRequest<InputResponse> {
     /// Asks a question that somebody else has put, under a key that was never used before, and gives the answer whole: a
     /// user's no is an answer, and so is anything else that fits.
     ///
     /// What came with the request under the key is not taken for an answer, since nobody can have known the question.
-    pub fn carried(key: impl Into<String>, question: Question) -> Self {
-        let ask = Self::new(question, |given| Ok(given.answer)).key(key);
-        Self { early: Early::DoesNot, ..ask }
+    pub fn relayed(key: impl Into<String>, question: InputRequest) -> Self {
+        let ask = Self::new(question, |given| Ok(given.response)).key(key);
+        Self { early_answer: EarlyAnswer::Ignore, ..ask }
     }
 }
 
-impl Ask<Raw> {
+impl TypedInputRequest<RawJson> {
     /// Asks a question whose answer is only checked and carried.
-    pub(crate) fn raw(key: String, question: Question) -> Self {
+    pub(crate) fn raw(key: String, question: InputRequest) -> Self {
         Self::new(question, |given| Ok(given.raw)).key(key)
     }
 }
 
-impl<T> fmt::Debug for Ask<T> {
+impl<T> fmt::Debug for TypedInputRequest<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ask")
+        f.debug_struct("TypedInputRequest")
             .field("key", &self.key)
-            .field("question", &self.question)
+            .field("question", &self.request)
             .finish_non_exhaustive()
     }
 }
 
 /// Asks the user to fill in a form; the type of the answer makes the form.
-pub fn ask<T: Form>(message: impl Into<String>) -> Ask<T> {
-    let question = FormQuestion { message: message.into(), schema: T::schema(), rest: Members::new() };
-    Ask::new(Question::Form(question), |given| {
+pub fn ask<T: Form>(message: impl Into<String>) -> TypedInputRequest<T> {
+    let question =
+        FormElicitRequest { message: message.into(), schema: T::schema(), rest: JsonObject::new() };
+    TypedInputRequest::new(InputRequest::Form(question), |given| {
         let result = elicited(given)?;
         match result.action {
-            Action::Accept => {
-                let content = result.content.unwrap_or(Raw::EMPTY_OBJECT);
+            ElicitAction::Accept => {
+                let content = result.content.unwrap_or(RawJson::EMPTY_OBJECT);
                 T::read(&content).map_err(AskError::Malformed)
             }
-            Action::Decline => Err(AskError::Declined),
-            Action::Cancel => Err(AskError::Dismissed),
+            ElicitAction::Decline => Err(AskError::Declined),
+            ElicitAction::Cancel => Err(AskError::Dismissed),
         }
     })
 }
 
 /// Asks the user to fill in a form given as a schema, and returns the answer as it came.
-pub fn elicit(message: impl Into<String>, schema: impl Into<Raw>) -> Ask<ElicitResult> {
-    let question = FormQuestion { message: message.into(), schema: schema.into(), rest: Members::new() };
-    Ask::new(Question::Form(question), elicited)
+pub fn elicit(message: impl Into<String>, schema: impl Into<RawJson>) -> TypedInputRequest<ElicitResult> {
+    let question =
+        FormElicitRequest { message: message.into(), schema: schema.into(), rest: JsonObject::new() };
+    TypedInputRequest::new(InputRequest::Form(question), elicited)
 }
 
 /// Asks the user to open a page; the answer tells whether they agreed, not whether they finished there.
-pub fn open_url(message: impl Into<String>, url: impl Into<String>) -> Ask<ElicitResult> {
-    let question = UrlQuestion { message: message.into(), url: url.into(), rest: Members::new() };
-    Ask::new(Question::Url(question), elicited)
+pub fn open_url(message: impl Into<String>, url: impl Into<String>) -> TypedInputRequest<ElicitResult> {
+    let question = UrlElicitRequest { message: message.into(), url: url.into(), rest: JsonObject::new() };
+    TypedInputRequest::new(InputRequest::Url(question), elicited)
 }
 
 /// Asks the caller's model.
-pub fn sample(question: SampleQuestion) -> Ask<SampleResult> {
-    Ask::new(Question::Sample(question), |given| match given.answer {
-        Answer::Sample(result) => Ok(result),
+pub fn sample(question: CreateMessageRequest) -> TypedInputRequest<CreateMessageResult> {
+    TypedInputRequest::new(InputRequest::Sampling(question), |given| match given.response {
+        InputResponse::Sampling(result) => Ok(result),
         _ => Err(AskError::wrong_kind()),
     })
 }
 
 /// Asks the caller's host for its roots.
-pub fn roots() -> Ask<Vec<Root>> {
-    Ask::new(Question::Roots, |given| match given.answer {
-        Answer::Roots(roots) => Ok(roots),
+pub fn roots() -> TypedInputRequest<Vec<Root>> {
+    TypedInputRequest::new(InputRequest::Roots, |given| match given.response {
+        InputResponse::Roots(roots) => Ok(roots),
         _ => Err(AskError::wrong_kind()),
     })
 }
 
-fn elicited(given: Given) -> Result<ElicitResult, AskError> {
-    match given.answer {
-        Answer::Elicit(result) => Ok(result),
+fn elicited(given: ReceivedInput) -> Result<ElicitResult, AskError> {
+    match given.response {
+        InputResponse::Elicit(result) => Ok(result),
         _ => Err(AskError::wrong_kind()),
     }
 }
@@ -129,13 +132,13 @@ fn elicited(given: Given) -> Result<ElicitResult, AskError> {
 )]
 pub trait Form: Sized {
     /// Returns the JSON Schema of the fields: an object whose properties are strings, numbers, booleans or choices.
-    fn schema() -> Raw;
+    fn schema() -> RawJson;
 
     /// Reads what the user filled in.
     ///
     /// # Errors
     /// A sentence that names the field which does not fit.
-    fn read(content: &Raw) -> Result<Self, String>;
+    fn read(content: &RawJson) -> Result<Self, String>;
 }
 
 /// A yes or no.
@@ -143,7 +146,7 @@ pub trait Form: Sized {
 pub struct Confirm(pub bool);
 
 impl Form for Confirm {
-    fn schema() -> Raw {
+    fn schema() -> RawJson {
         serde_json::json!({
             "type": "object",
             "properties": { "confirm": { "type": "boolean", "title": "Confirm", "default": false } },
@@ -152,7 +155,7 @@ impl Form for Confirm {
         .into()
     }
 
-    fn read(content: &Raw) -> Result<Self, String> {
+    fn read(content: &RawJson) -> Result<Self, String> {
         let fields: serde_json::Value = content.decode().map_err(|error| error.to_string())?;
         let confirm = fields.get("confirm").and_then(serde_json::Value::as_bool);
         confirm.map(Self).ok_or_else(|| "`confirm` must be true or false".to_owned())
@@ -161,14 +164,14 @@ impl Form for Confirm {
 
 /// A form made from a type that has a JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields<T>(pub T);
+pub struct SchemaForm<T>(pub T);
 
-impl<T: JsonSchema + DeserializeOwned> Form for Fields<T> {
-    fn schema() -> Raw {
-        crate::schema::flat::<T>()
+impl<T: JsonSchema + DeserializeOwned> Form for SchemaForm<T> {
+    fn schema() -> RawJson {
+        crate::schema::form_schema::<T>()
     }
 
-    fn read(content: &Raw) -> Result<Self, String> {
+    fn read(content: &RawJson) -> Result<Self, String> {
         content.decode().map(Self).map_err(|error| error.to_string())
     }
 }
@@ -191,7 +194,7 @@ pub enum AskError {
         /// Why not.
         reason: String,
         /// The capability that would be needed, as a capabilities object.
-        required: Raw,
+        required: RawJson,
     },
     /// The answer does not fit the question.
     #[error("the answer does not fit the question: {0}")]
@@ -208,7 +211,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    pub(crate) fn unsupported(question: &Question, reason: impl Into<String>) -> Self {
+    pub(crate) fn unsupported(question: &InputRequest, reason: impl Into<String>) -> Self {
         Self::Unsupported {
             method: question.method(),
             reason: reason.into(),
@@ -224,61 +227,61 @@ impl AskError {
     pub fn to_refusal(&self) -> Refusal {
         match self {
             Self::Unsupported { required, .. } => {
-                Refusal::missing_capability(required).because(self.to_string())
+                Refusal::missing_capability(required).with_message(self.to_string())
             }
-            _ => Refusal::INTERNAL.because(self.to_string()),
+            _ => Refusal::INTERNAL.with_message(self.to_string()),
         }
     }
 }
 
 /// A question that has been put and waits for its answer.
-pub(crate) struct Asking<T> {
-    shared: Arc<Shared>,
-    state: AskState<T>,
+pub(crate) struct InputFuture<T> {
+    shared: Arc<CallState>,
+    state: InputFutureState<T>,
     answer: PhantomData<fn() -> T>,
 }
 
-enum AskState<T> {
-    New(Option<Ask<T>>),
-    Open { key: String, read: fn(Given) -> Result<T, AskError>, repeats: usize },
-    Over,
+enum InputFutureState<T> {
+    New(Option<TypedInputRequest<T>>),
+    Open { key: String, read: fn(ReceivedInput) -> Result<T, AskError>, retries: usize },
+    Done,
 }
 
 /// How often a question is put again whose answer does not fit it.
-const MOST_REPEATS: usize = 2;
+const MAX_RETRIES: usize = 2;
 
-impl<T> Asking<T> {
-    pub(crate) fn new(shared: Arc<Shared>, ask: Ask<T>) -> Self {
-        Self { shared, state: AskState::New(Some(ask)), answer: PhantomData }
+impl<T> InputFuture<T> {
+    pub(crate) fn new(shared: Arc<CallState>, ask: TypedInputRequest<T>) -> Self {
+        Self { shared, state: InputFutureState::New(Some(ask)), answer: PhantomData }
     }
 }
 
-impl<T> Future for Asking<T> {
+impl<T> Future for InputFuture<T> {
     type Output = Result<T, AskError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
             let (answered, read, repeats) = match &mut this.state {
-                AskState::New(ask) => {
+                InputFutureState::New(ask) => {
                     let Some(ask) = ask.take() else { return Poll::Pending };
-                    let answered = match this.shared.put(ask.key, ask.question, ask.early) {
-                        Ok(Put::Open(key)) => {
-                            this.state = AskState::Open { key, read: ask.read, repeats: 0 };
+                    let answered = match this.shared.request_input(ask.key, ask.request, ask.early_answer) {
+                        Ok(InputRequestStatus::Pending(key)) => {
+                            this.state = InputFutureState::Open { key, read: ask.read, retries: 0 };
                             continue;
                         }
-                        Ok(Put::Answered(answered)) => Ok(answered),
+                        Ok(InputRequestStatus::Answered(answered)) => Ok(answered),
                         Err(error) => Err(error),
                     };
                     (answered, ask.read, 0)
                 }
-                AskState::Open { key, read, repeats } => {
-                    (std::task::ready!(this.shared.poll_answer(key, cx)), *read, *repeats)
+                InputFutureState::Open { key, read, retries: repeats } => {
+                    (std::task::ready!(this.shared.poll_response(key, cx)), *read, *repeats)
                 }
-                AskState::Over => return Poll::Pending,
+                InputFutureState::Done => return Poll::Pending,
             };
-            this.state = AskState::Over;
-            match answered.and_then(|answered| this.settle(answered, read, repeats)) {
+            this.state = InputFutureState::Done;
+            match answered.and_then(|answered| this.resolve(answered, read, repeats)) {
                 Ok(Some(answer)) => return Poll::Ready(Ok(answer)),
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -287,19 +290,19 @@ impl<T> Future for Asking<T> {
     }
 }
 
-impl<T> Asking<T> {
+impl<T> InputFuture<T> {
     /// Reads what came, or puts the question again if that does not fit it and may be a slip.
-    fn settle(
+    fn resolve(
         &mut self,
-        answered: Answered,
-        read: fn(Given) -> Result<T, AskError>,
+        answered: AnsweredInput,
+        read: fn(ReceivedInput) -> Result<T, AskError>,
         repeats: usize,
     ) -> Result<Option<T>, AskError> {
-        let Answered { key, question, given } = answered;
+        let AnsweredInput { key, request: question, response: given } = answered;
         match given.and_then(read) {
-            Err(AskError::Malformed(_)) if repeats < MOST_REPEATS => {
-                self.shared.put_again(key.clone(), question)?;
-                self.state = AskState::Open { key, read, repeats: repeats + 1 };
+            Err(AskError::Malformed(_)) if repeats < MAX_RETRIES => {
+                self.shared.request_again(key.clone(), question)?;
+                self.state = InputFutureState::Open { key, read, retries: repeats + 1 };
                 Ok(None)
             }
             outcome => outcome.map(Some),
@@ -307,9 +310,9 @@ impl<T> Asking<T> {
     }
 }
 
-impl<T> Drop for Asking<T> {
+impl<T> Drop for InputFuture<T> {
     fn drop(&mut self) {
-        if let AskState::Open { key, .. } = &self.state {
+        if let InputFutureState::Open { key, .. } = &self.state {
             self.shared.withdraw(key);
         }
     }
@@ -322,27 +325,27 @@ pub trait AskAll {
 
     /// Puts the questions together and waits for all answers.
     #[doc(hidden)]
-    fn put_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
+    fn request_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
 }
 
 macro_rules! ask_all {
     ($($ask:ident: $answer:ident),+) => {
-        impl<$($answer: Send),+> AskAll for ($(Ask<$answer>,)+) {
+        impl<$($answer: Send),+> AskAll for ($(TypedInputRequest<$answer>,)+) {
             type Answers = ($($answer,)+);
 
-            async fn put_all(self, context: &Context) -> Result<Self::Answers, AskError> {
+            async fn request_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
                 // What cannot be asked is found out before the caller is troubled with the rest.
-                context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.question)),+])?;
-                $(let mut $ask = Waiting::new(context.shared().clone(), $ask);)+
+                context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.request)),+])?;
+                $(let mut $ask = JoinedInput::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
-                    // Every question is polled in every turn, so that all of them are put before the round closes.
+                    // Every request is polled in every turn, so that all of them are put before the round closes.
                     let mut open = false;
                     $(open |= $ask.poll(cx).is_pending();)+
                     if open { Poll::Pending } else { Poll::Ready(()) }
                 })
                 .await;
-                Ok(($($ask.into_answer()?,)+))
+                Ok(($($ask.into_response()?,)+))
             }
         }
     };
@@ -354,24 +357,24 @@ ask_all!(a: A, b: B, c: C);
 ask_all!(a: A, b: B, c: C, d: D);
 
 /// One question of several, with its answer once that has come.
-struct Waiting<T> {
-    asking: Asking<T>,
-    answer: Option<Result<T, AskError>>,
+struct JoinedInput<T> {
+    future: InputFuture<T>,
+    response: Option<Result<T, AskError>>,
 }
 
-impl<T> Waiting<T> {
-    fn new(shared: Arc<Shared>, ask: Ask<T>) -> Self {
-        Self { asking: Asking::new(shared, ask), answer: None }
+impl<T> JoinedInput<T> {
+    fn new(shared: Arc<CallState>, ask: TypedInputRequest<T>) -> Self {
+        Self { future: InputFuture::new(shared, ask), response: None }
     }
 
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        if self.answer.is_none() {
-            self.answer = Some(std::task::ready!(Pin::new(&mut self.asking).poll(cx)));
+        if self.response.is_none() {
+            self.response = Some(std::task::ready!(Pin::new(&mut self.future).poll(cx)));
         }
         Poll::Ready(())
     }
 
-    fn into_answer(self) -> Result<T, AskError> {
-        self.answer.unwrap_or(Err(AskError::Ended))
+    fn into_response(self) -> Result<T, AskError> {
+        self.response.unwrap_or(Err(AskError::Ended))
     }
 }

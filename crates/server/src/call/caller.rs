@@ -2,7 +2,7 @@ use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{ClientCapabilities, Implementation};
-use trunkline_protocol::{Id, Level, Raw, Revision};
+use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
 use trunkline_session::{Principal, SessionId};
 
 use crate::env::Env;
@@ -17,11 +17,11 @@ pub struct Caller {
     /// The revision that the request speaks.
     pub revision: Revision,
     /// The capabilities object, as declared.
-    pub capabilities: Raw,
+    pub capabilities: RawJson,
     /// The client's description of itself, as declared.
-    pub client: Option<Raw>,
+    pub client: Option<RawJson>,
     /// The id of the request; a call from within this process has none.
-    pub request_id: Option<Id>,
+    pub request_id: Option<RequestId>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
     /// The connection that the request came over, if that lasts for longer than a request: a pipe, a WebSocket, or a channel
@@ -29,11 +29,11 @@ pub struct Caller {
     pub connection: Option<SessionId>,
     /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
     /// session. It says where to look, and nothing about who may.
-    pub bag: Option<SessionId>,
+    pub state_id: Option<SessionId>,
     /// The mildest log message that the caller wants, if it wants any.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LoggingLevel>,
     /// The token under which the caller wants progress, if it does.
-    pub progress_token: Option<Raw>,
+    pub progress_token: Option<RawJson>,
     /// The environment variables that the caller brought, of those that the operator allows.
     pub env: Env,
 }

@@ -3,15 +3,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 use trunkline_protocol::model::{
-    ClientCapabilities, ElicitResult, Implementation, SampleQuestion, SampleResult,
+    ClientCapabilities, CreateMessageRequest, CreateMessageResult, ElicitResult, Implementation,
 };
-use trunkline_protocol::{Level, Raw, Revision, TraceContext};
-use trunkline_session::{Principal, SessionId, ShortId};
+use trunkline_protocol::{LoggingLevel, RawJson, Revision, TraceContext};
+use trunkline_session::{Principal, SessionId, ShortSessionId};
 
-use super::ask::{self, Ask, AskAll, AskError, Asking};
+use super::ask::{self, AskAll, AskError, InputFuture, TypedInputRequest};
+use super::call_state::CallState;
 use super::caller::Caller;
-use super::shared::Shared;
-use crate::change::Change;
+use crate::change::ServerChange;
 use crate::server::ServerHandle;
 
 /// What a handler knows of its caller, and its ways back to it.
@@ -20,12 +20,12 @@ use crate::server::ServerHandle;
 /// speaks of the latest one.
 #[derive(Clone, Debug)]
 pub struct Context {
-    shared: Arc<Shared>,
+    shared: Arc<CallState>,
     server: Option<ServerHandle>,
 }
 
 impl Context {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<CallState>) -> Self {
         Self { shared, server: None }
     }
 
@@ -34,7 +34,7 @@ impl Context {
         self
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<CallState> {
         &self.shared
     }
 
@@ -50,10 +50,10 @@ impl Context {
     }
 
     /// Notes that the result of this call shows one of the handler's lists, in a version that the handler gives a number from 1
-    /// on. A legacy session is notified by [`Changes::publish_outdated`](crate::Changes::publish_outdated) of what it was shown.
-    pub fn note_listed(&self, list: &Change, version: u64) {
-        if let Some(session) = self.shared.surroundings().session() {
-            session.note_listed(list, version);
+    /// on. A legacy session is notified by [`ChangePublisher::publish_outdated`](crate::ChangePublisher::publish_outdated) of what it was shown.
+    pub fn record_listed(&self, list: &ServerChange, version: u64) {
+        if let Some(session) = self.shared.scope().session() {
+            session.record_listed(list, version);
         }
     }
 
@@ -83,7 +83,7 @@ impl Context {
     }
 
     /// Returns the beginning of the id of the caller's legacy session, for display; no other caller has a session.
-    pub fn session_id(&self) -> Option<ShortId> {
+    pub fn session_id(&self) -> Option<ShortSessionId> {
         self.shared.with_caller(|caller| caller.session.map(SessionId::short))
     }
 
@@ -101,37 +101,37 @@ impl Context {
     ///
     /// A value that is not above the last one is dropped.
     pub fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
-        self.shared.note_progress(done.into(), Some(total.into()), None);
+        self.shared.report_progress(done.into(), Some(total.into()), None);
     }
 
     /// Reports progress with a sentence, and without a total if that is not known.
     pub fn progress_with(&self, done: impl Into<f64>, total: Option<f64>, message: impl Into<String>) {
-        self.shared.note_progress(done.into(), total, Some(message.into()));
+        self.shared.report_progress(done.into(), total, Some(message.into()));
     }
 
     /// Passes on progress that somebody else reports.
-    pub fn carry_progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
-        self.shared.note_progress(done, total, message);
+    pub fn forward_progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
+        self.shared.report_progress(done, total, message);
     }
 
     /// Passes on a log message that somebody else writes, if the caller wants messages of this severity.
-    pub fn carry_log(&self, level: Level, logger: Option<String>, data: Raw) {
-        self.shared.note_log(level, logger, || data);
+    pub fn forward_log(&self, level: LoggingLevel, logger: Option<String>, data: RawJson) {
+        self.shared.report_log(level, logger, || data);
     }
 
     /// Sends a log message, if the caller wants messages of this severity.
     ///
     /// Revision 2026-07-28 still has logging, and deprecates it: the log of the process, or a trace, is for operators.
-    pub fn log(&self, level: Level, data: impl Serialize) {
-        self.shared.note_log(level, None, || Raw::from_value(&data).unwrap_or(Raw::NULL));
+    pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
+        self.shared.report_log(level, None, || RawJson::from_value(&data).unwrap_or(RawJson::NULL));
     }
 
     /// Puts a question to the caller and waits for its answer.
     ///
     /// # Errors
     /// [`AskError`]: the user said no, the client cannot be asked, or it is gone.
-    pub async fn ask<T>(&self, question: Ask<T>) -> Result<T, AskError> {
-        Asking::new(self.shared.clone(), question).await
+    pub async fn ask<T>(&self, question: TypedInputRequest<T>) -> Result<T, AskError> {
+        InputFuture::new(self.shared.clone(), question).await
     }
 
     /// Puts several questions in one round and waits for all answers.
@@ -139,7 +139,7 @@ impl Context {
     /// # Errors
     /// The first [`AskError`] among them, once all are answered or failed; if one of them cannot be put, none is.
     pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
-        questions.put_all(self).await
+        questions.request_all(self).await
     }
 
     /// Asks the user to fill in a form given as a schema, and returns the answer as it came.
@@ -149,7 +149,7 @@ impl Context {
     pub async fn elicit(
         &self,
         message: impl Into<String>,
-        schema: impl Into<Raw>,
+        schema: impl Into<RawJson>,
     ) -> Result<ElicitResult, AskError> {
         self.ask(ask::elicit(message, schema)).await
     }
@@ -160,7 +160,7 @@ impl Context {
     ///
     /// # Errors
     /// As [`Context::ask`].
-    pub async fn sample(&self, question: SampleQuestion) -> Result<SampleResult, AskError> {
+    pub async fn sample(&self, question: CreateMessageRequest) -> Result<CreateMessageResult, AskError> {
         self.ask(ask::sample(question)).await
     }
 
@@ -174,7 +174,7 @@ impl Context {
 
     /// Reports whether a question is open, so that the call waits for its caller and not for its handler.
     pub fn is_waiting(&self) -> bool {
-        self.shared.has_open_questions()
+        self.shared.has_open_requests()
     }
 
     /// Returns the trace that the request which began the call belongs to, if it names one legibly.

@@ -5,25 +5,27 @@
 //! answer comes with another request (modern).
 
 mod ask;
+mod call_state;
 mod caller;
 mod context;
-mod given;
-mod note;
-mod note_queue;
+mod elicitation;
+mod executing_call;
+mod input_requests;
+mod locked_state;
+mod notification;
+mod notification_queue;
 mod outcome;
-mod page;
-mod questions;
-mod running;
-mod shared;
-mod state;
-mod surroundings;
+mod received_input;
+mod scope;
 
-pub use self::ask::{Ask, AskAll, AskError, Confirm, Fields, Form, ask, elicit, open_url, roots, sample};
+pub use self::ask::{
+    AskAll, AskError, Confirm, Form, SchemaForm, TypedInputRequest, ask, elicit, open_url, roots, sample,
+};
+pub(crate) use self::call_state::CallState;
 pub use self::caller::Caller;
 pub use self::context::Context;
-pub use self::outcome::{BoxFuture, Call, Continuation, Handler, Outcome, Round};
-pub use self::page::PageDone;
-pub(crate) use self::page::page_done;
-pub(crate) use self::running::{Running, Step};
-pub(crate) use self::shared::Shared;
-pub(crate) use self::surroundings::{SessionKeep, Surroundings};
+pub use self::elicitation::ElicitationCompleter;
+pub(crate) use self::elicitation::elicitation_complete;
+pub(crate) use self::executing_call::{ExecutingCall, HandlerStep};
+pub use self::outcome::{BoxFuture, Handler, HandlerContinuation, HandlerOutcome, IncomingCall, InputRound};
+pub(crate) use self::scope::{CallScope, SessionState};

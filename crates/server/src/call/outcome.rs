@@ -2,19 +2,19 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use bytes::Bytes;
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::model::{Implementation, Question, ServerCapabilities};
-use trunkline_protocol::{Method, Params, Raw, Refusal};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::model::{Implementation, InputRequest, ServerCapabilities};
+use trunkline_protocol::{Method, Params, RawJson, Refusal};
 
 use super::context::Context;
-use crate::change::{Filter, Listener, Subscription};
+use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One request, as a handler sees it: the same whatever the era and the transport.
 #[derive(Debug)]
-pub struct Call {
+pub struct IncomingCall {
     /// The method.
     pub method: Method,
     /// What a portable continuation said when this call was suspended, if it was.
@@ -26,20 +26,20 @@ pub struct Call {
 /// How a call ends, or pauses.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum HandlerOutcome {
     /// The call is answered.
-    Done(Reply),
+    Done(ServerResult),
     /// The call needs answers before it can go on.
-    Ask(Round),
+    InputRequired(InputRound),
 }
 
 /// Questions that are put together, and how the call goes on once they are answered.
 #[derive(Debug)]
-pub struct Round {
+pub struct InputRound {
     /// The questions, each under its key; none means "ask me again later".
-    pub questions: Vec<(String, Question)>,
+    pub requests: Vec<(String, InputRequest)>,
     /// How the call goes on.
-    pub then: Continuation,
+    pub continuation: HandlerContinuation,
 }
 
 /// How a suspended call goes on.
@@ -47,7 +47,7 @@ pub struct Round {
 /// A handler that calls [`Context::ask`] suspends its own future and needs none of this.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Continuation {
+pub enum HandlerContinuation {
     /// The handler is called again, on any replica, with the answers and these bytes.
     Portable(Bytes),
 }
@@ -77,23 +77,23 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Answers one call.
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>>;
+    fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
     /// Prepares to tell somebody of changes of resources, and returns those that will be told of; all of them, unless the
     /// handler has to ask somebody else first.
-    fn prepare_watch(
+    fn prepare_subscription(
         &self,
-        _listener: &Listener,
+        _listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
     ) -> BoxFuture<'static, BTreeSet<String>> {
         Box::pin(std::future::ready(uris))
     }
 
     /// Begins to watch for changes.
-    fn watch(&self, filter: Filter) -> Subscription;
+    fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription;
 }
 
-impl Call {
+impl IncomingCall {
     /// Returns the parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
     pub fn params(&self) -> &Params {
         self.context.shared().params()
@@ -101,18 +101,18 @@ impl Call {
 
     /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
     pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
-        self.params().get(self.method.mirrored_name()?)?.as_text()
+        self.params().get(self.method.name_header_param()?)?.as_text()
     }
 
     /// Returns the answers that came with the request, by the keys of their questions, as far as no question has taken them.
     ///
-    /// A handler that asks by [`Outcome::Ask`] finds its answers here when it is called again.
-    pub fn answers(&self) -> Vec<(String, Raw)> {
-        self.context.shared().answers()
+    /// A handler that asks by [`HandlerOutcome::InputRequired`] finds its answers here when it is called again.
+    pub fn input_responses(&self) -> Vec<(String, RawJson)> {
+        self.context.shared().unused_responses()
     }
 
     /// Returns the arguments of a tool or prompt; absent ones are an empty object.
-    pub fn arguments(&self) -> Raw {
+    pub fn arguments(&self) -> RawJson {
         self.context.shared().arguments().clone()
     }
 }

@@ -10,19 +10,19 @@ use trunkline_protocol::Refusal;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
-use super::carried::Carried;
-use crate::edge::modern::{self, Listen};
+use super::channel_call::ChannelCall;
+use crate::edge::modern::{self, SubscriptionStream};
 
 /// How much time a channel has left.
 #[derive(Debug, Default)]
-pub(super) enum Left {
+pub(super) enum ChannelDeadline {
     /// As much as its peer likes.
     #[default]
     Unlimited,
     /// So much for its calls, after which they are refused.
     ForAnswers(Pin<Box<Sleep>>),
     /// So much for its peer to read what it was told last.
-    ForReading(Pin<Box<Sleep>>),
+    ForFlush(Pin<Box<Sleep>>),
 }
 
 impl<C: Channel> ChannelServer<C> {
@@ -38,9 +38,9 @@ impl<C: Channel> ChannelServer<C> {
         }
         if self.core.shutdown.is_draining() || self.draining.as_mut().poll(cx).is_ready() {
             self.drained = true;
-            self.close_listens();
+            self.close_subscriptions();
             if let Some(grace) = self.grace {
-                self.wait_for_answers(grace);
+                self.start_grace_period(grace);
             }
         }
     }
@@ -49,17 +49,17 @@ impl<C: Channel> ChannelServer<C> {
     /// stands is closed.
     pub(super) fn end(&mut self) {
         self.ended = true;
-        self.close_listens();
-        self.watch = None;
+        self.close_subscriptions();
+        self.subscription = None;
         if let Some(session) = &self.session {
-            session.ask_no_more();
+            session.close_input();
         }
-        self.wait_for_answers(self.grace.unwrap_or(self.core.limits.answers_after_end));
+        self.start_grace_period(self.grace.unwrap_or(self.core.limits.answer_grace));
     }
 
-    fn wait_for_answers(&mut self, within: Duration) {
-        if matches!(self.left, Left::Unlimited) {
-            self.left = Left::ForAnswers(Box::pin(tokio::time::sleep(within)));
+    fn start_grace_period(&mut self, within: Duration) {
+        if matches!(self.deadline, ChannelDeadline::Unlimited) {
+            self.deadline = ChannelDeadline::ForAnswers(Box::pin(tokio::time::sleep(within)));
         }
     }
 
@@ -68,14 +68,14 @@ impl<C: Channel> ChannelServer<C> {
         self.ended || self.drained
     }
 
-    fn close_listens(&mut self) {
-        for listen in std::mem::take(&mut self.listens).into_values() {
-            self.close_listen(&listen);
+    fn close_subscriptions(&mut self) {
+        for listen in std::mem::take(&mut self.subscriptions).into_values() {
+            self.close_subscription(&listen);
         }
     }
 
-    pub(super) fn close_listen(&mut self, listen: &Listen) {
-        self.channel.send(&listen.ending());
+    pub(super) fn close_subscription(&mut self, listen: &SubscriptionStream) {
+        self.channel.send(&listen.final_response());
         self.channel.send(&listen.cancellation());
     }
 
@@ -84,14 +84,15 @@ impl<C: Channel> ChannelServer<C> {
     /// # Errors
     /// The peer did not read in time what it was told last.
     pub(super) fn refuse_overdue(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if let Left::ForAnswers(deadline) = &mut self.left {
+        if let ChannelDeadline::ForAnswers(deadline) = &mut self.deadline {
             if deadline.as_mut().poll(cx).is_pending() {
                 return Ok(());
             }
-            self.lost = self.refuse_unanswered();
-            self.left = Left::ForReading(Box::pin(tokio::time::sleep(self.core.limits.write_within)));
+            self.refused_calls = self.refuse_unanswered();
+            self.deadline =
+                ChannelDeadline::ForFlush(Box::pin(tokio::time::sleep(self.core.limits.write_timeout)));
         }
-        let Left::ForReading(deadline) = &mut self.left else { return Ok(()) };
+        let ChannelDeadline::ForFlush(deadline) = &mut self.deadline else { return Ok(()) };
         match deadline.as_mut().poll(cx) {
             Poll::Pending => Ok(()),
             Poll::Ready(()) => {
@@ -102,39 +103,40 @@ impl<C: Channel> ChannelServer<C> {
 
     /// Refuses every call that runs or waits to begin; returns how many these were.
     fn refuse_unanswered(&mut self) -> usize {
-        let refusal = Refusal::SHUTTING_DOWN.because("the server ended before this call was over");
+        let refusal = Refusal::SHUTTING_DOWN.with_message("the server ended before this call was over");
         let calls = self.unanswered();
-        for carried in std::mem::take(&mut self.carried) {
+        for carried in std::mem::take(&mut self.calls) {
             let message = match carried {
-                Carried::Modern(call) => modern::refuse(Some(call.id()), &refusal).message,
-                Carried::Resuming(id, _) => modern::refuse(Some(&id), &refusal).message,
-                Carried::Legacy(exchange) => exchange.cut_short(&refusal).message,
-                Carried::Over => continue,
+                ChannelCall::Modern(call) => modern::refuse(Some(call.id()), &refusal).message,
+                ChannelCall::Resuming(id, _) => modern::refuse(Some(&id), &refusal).message,
+                ChannelCall::Legacy(exchange) => exchange.abort(&refusal).message,
+                ChannelCall::Done => continue,
             };
             self.channel.send(&message);
         }
-        self.modern.clear();
-        while let Some((held, _)) = self.held.next() {
-            self.refuse_unbegun(&held, &refusal);
+        self.modern_calls.clear();
+        while let Some((held, _)) = self.queued_calls.pop() {
+            self.refuse_calls(&held, &refusal);
         }
         calls
     }
 
     fn unanswered(&self) -> usize {
-        self.carried.iter().map(Carried::calls).sum::<usize>() + self.held.calls()
+        self.calls.iter().map(ChannelCall::calls).sum::<usize>() + self.queued_calls.calls()
     }
 
     /// Ready when the channel is over, with the number of calls that it leaves unanswered.
-    pub(super) fn poll_over(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<usize> {
+    pub(super) fn poll_done(&mut self, flushed: bool, cx: &mut Context<'_>) -> Poll<usize> {
         // A writer may have taken bytes that it has not written yet, so an empty queue alone is not the end.
-        let idle = self.carried.is_empty() && self.held.is_empty() && self.channel.queued() == 0 && flushed;
+        let idle =
+            self.calls.is_empty() && self.queued_calls.is_empty() && self.channel.queued() == 0 && flushed;
         if self.is_ending() && idle {
-            return Poll::Ready(self.lost);
+            return Poll::Ready(self.refused_calls);
         }
         // Stopping wakes those who wait for draining too, so it is watched only once that is over.
         let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
         if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
-            return Poll::Ready(self.lost + self.unanswered());
+            return Poll::Ready(self.refused_calls + self.unanswered());
         }
         Poll::Pending
     }

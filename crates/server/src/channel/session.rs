@@ -1,25 +1,25 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use trunkline_protocol::envelope::Malformed;
-use trunkline_protocol::{Era, Id, Message, Method, Notification, Request, Revision, era};
+use trunkline_protocol::envelope::MalformedMessage;
+use trunkline_protocol::{Era, Message, Method, Notification, Request, RequestId, Revision, era};
 use trunkline_transport::Channel;
 
-use super::carried::Cancellable;
-use super::{CARRIAGE, ChannelServer};
-use crate::call::SessionKeep;
-use crate::core::now;
+use super::channel_call::ModernCallStatus;
+use super::{CHANNEL_CAPABILITIES, ChannelServer};
+use crate::call::SessionState;
 use crate::edge::id_in_use;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern;
-use crate::unanswered::Reserved;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::now;
 
 /// The legacy session of a channel.
 impl<C: Channel> ChannelServer<C> {
     pub(super) fn receive_legacy(
         &mut self,
         message: Message,
-        reserved: Option<Reserved>,
+        reserved: Option<RequestMemoryPermit>,
         cx: &mut Context<'_>,
     ) {
         if let Message::Notification(note) = &message {
@@ -30,13 +30,14 @@ impl<C: Channel> ChannelServer<C> {
                 self.send_error(Some(&request.id), &id_in_use());
             }
             (Some(session), message) => {
-                let begun = legacy::begin(&self.core, session, message, &CARRIAGE).keep(reserved);
+                let begun =
+                    legacy::begin(&self.core, session, message, &CHANNEL_CAPABILITIES).hold_permit(reserved);
                 self.begin_legacy(begun, cx);
-                self.ask_roots();
+                self.request_roots();
             }
             // A ping is answered in any state.
             (None, Message::Request(request)) if request.method == Method::Ping.as_str() => {
-                let reply = trunkline_protocol::codec::Reply::Empty;
+                let reply = trunkline_protocol::codec::ServerResult::Empty;
                 self.channel.send(&self.core.result(&request.id, &reply, Revision::NEWEST_LEGACY));
             }
             _ => {}
@@ -44,24 +45,24 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     /// Reports whether an id is that of a modern call or stream: one channel has one set of ids, whatever the eras on it.
-    pub(super) fn is_modern(&self, id: &Id) -> bool {
-        self.modern.contains_key(id) || self.listens.contains_key(id)
+    pub(super) fn is_modern(&self, id: &RequestId) -> bool {
+        self.modern_calls.contains_key(id) || self.subscriptions.contains_key(id)
     }
 
     /// Refuses the requests of a batch whose ids modern ones have.
-    pub(super) fn refuse_taken(&self, messages: &mut [Result<Message, Malformed>]) {
+    pub(super) fn refuse_duplicate_ids(&self, messages: &mut [Result<Message, MalformedMessage>]) {
         for message in messages {
             if let Ok(Message::Request(request)) = message
                 && self.is_modern(&request.id)
             {
-                *message = Err(Malformed { refusal: id_in_use(), id: Some(request.id.clone()) });
+                *message = Err(MalformedMessage { refusal: id_in_use(), id: Some(request.id.clone()) });
             }
         }
     }
 
     /// Asks for the client's roots, if what it said means that the session should.
-    pub(super) fn ask_roots(&mut self) {
-        if let Some(request) = self.session.as_ref().and_then(|session| session.ask_roots()) {
+    pub(super) fn request_roots(&mut self) {
+        if let Some(request) = self.session.as_ref().and_then(|session| session.request_roots()) {
             self.channel.send(&request);
         }
     }
@@ -71,27 +72,27 @@ impl<C: Channel> ChannelServer<C> {
             return;
         }
         let Some(id) = era::cancelled_request(note) else { return };
-        self.listens.remove(&id);
-        self.held.withdraw(&id);
-        match self.modern.get_mut(&id) {
-            Some(Cancellable::Running(call)) => call.cancel(),
-            Some(resuming) => *resuming = Cancellable::Cancelled,
+        self.subscriptions.remove(&id);
+        self.queued_calls.cancel(&id);
+        match self.modern_calls.get_mut(&id) {
+            Some(ModernCallStatus::Running(call)) => call.cancel(),
+            Some(resuming) => *resuming = ModernCallStatus::Cancelled,
             None => {}
         }
     }
 
     pub(super) fn initialize(&mut self, request: &Request) {
-        match legacy::handshake(&self.core, request, self.principal.clone()) {
+        match legacy::accept_handshake(&self.core, request, self.principal.clone()) {
             Ok(handshake) => {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let keep = SessionKeep::new(&self.core, &handshake.record, self.env.clone(), self.bag);
+                let keep = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
                 let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
-                self.watch = Some(session.watch(&*self.core.handler));
+                self.subscription = Some(session.subscription(&*self.core.handler));
                 self.session = Some(session);
-                self.channel.send(&handshake.answer);
+                self.channel.send(&handshake.response);
             }
             Err(refusal) if self.core.revisions.newest_of(Era::Legacy).is_none() => {
                 self.channel.send(&modern::refuse(Some(&request.id), &refusal).message);

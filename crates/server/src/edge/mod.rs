@@ -1,6 +1,6 @@
 //! The two eras, each as a translator between the wire and the core.
 //!
-//! What comes in becomes a [`Call`](crate::Call); what a call does becomes [`Event`]s, which are finished messages for
+//! What comes in becomes a [`IncomingCall`](crate::IncomingCall); what a call does becomes [`CallEvent`]s, which are finished messages for
 //! whatever carries them. Nothing beyond this module asks about the era.
 
 pub(crate) mod legacy;
@@ -11,52 +11,54 @@ use std::time::Duration;
 
 use trunkline_protocol::Refusal;
 
-use crate::call::{Running, Shared};
-use crate::core::Core;
-use crate::env::scrub;
+use crate::call::{CallState, ExecutingCall};
+use crate::env::redact;
+use crate::server_core::ServerCore;
 
 /// What the carrier of a call must do next.
-pub(crate) enum Event {
+pub(crate) enum CallEvent {
     /// Send this message; the call goes on.
     Message(String),
     /// Let the client disconnect for a while; the call goes on.
-    Release(Duration),
+    ReleaseStream(Duration),
     /// Send this answer; the call is over.
-    Answer(Answer),
+    Response(RenderedResponse),
     /// The call is over, and its caller wants no answer.
-    Nothing,
+    NoResponse,
 }
 
 /// A call in progress, of either era.
-pub(crate) trait Exchange {
-    fn core(&self) -> &Core;
+pub(crate) trait EraCall {
+    fn core(&self) -> &ServerCore;
 
-    fn running(&self) -> Option<&Running>;
+    fn executing(&self) -> Option<&ExecutingCall>;
 
     /// Polls for what the carrier must do next, as the call says it.
-    fn poll_unscrubbed(&mut self, cx: &mut Context<'_>) -> Poll<Event>;
+    fn poll_unredacted(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent>;
 
     /// Polls for what the carrier must do next.
-    fn poll_scrubbed(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        if !self.core().env.any() {
-            return self.poll_unscrubbed(cx);
+    fn poll_redacted(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
+        if !self.core().env.has_any() {
+            return self.poll_unredacted(cx);
         }
-        let shared = self.running().map(|running| running.shared().clone());
-        let event = ready!(self.poll_unscrubbed(cx));
+        let shared = self.executing().map(|running| running.shared().clone());
+        let event = ready!(self.poll_unredacted(cx));
         Poll::Ready(match shared {
-            Some(shared) => event.scrubbed(&shared),
+            Some(shared) => event.redacted(&shared),
             None => event,
         })
     }
 }
 
-impl Event {
+impl CallEvent {
     /// Removes the caller's secrets from what is said, whoever put them there.
-    fn scrubbed(self, shared: &Shared) -> Self {
-        let clean = |message| scrub(message, &shared.secrets());
+    fn redacted(self, shared: &CallState) -> Self {
+        let clean = |message| redact(message, &shared.secrets());
         match self {
             Self::Message(message) => Self::Message(clean(message)),
-            Self::Answer(answer) => Self::Answer(Answer { message: clean(answer.message), ..answer }),
+            Self::Response(answer) => {
+                Self::Response(RenderedResponse { message: clean(answer.message), ..answer })
+            }
             other => other,
         }
     }
@@ -65,23 +67,23 @@ impl Event {
 /// Refuses a request whose id another one has.
 #[cold]
 pub(crate) fn id_in_use() -> Refusal {
-    Refusal::INVALID_REQUEST.because("a request with this id is still running")
+    Refusal::INVALID_REQUEST.with_message("a request with this id is still running")
 }
 
 /// A final answer.
-pub(crate) struct Answer {
+pub(crate) struct RenderedResponse {
     pub(crate) message: String,
     /// The HTTP status, for carriers that have one and have not committed to it yet.
     pub(crate) status: u16,
 }
 
-impl Answer {
+impl RenderedResponse {
     /// Takes a refusal for the answer of a handler, which is for whoever called it and not for what carries it: a session
     /// that a handler does not know is not the one of the request. Only what the protocol gives a status, and what asks the
     /// client to come back later, keeps its own.
-    pub(crate) fn of_handler(self, refusal: &Refusal) -> Self {
+    pub(crate) fn with_handler_status(self, refusal: &Refusal) -> Self {
         let telling = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
-        let status = if telling.iter().any(|row| refusal.is(row)) { self.status } else { 200 };
+        let status = if telling.iter().any(|row| refusal.is_same_kind(row)) { self.status } else { 200 };
         Self { status, ..self }
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is visible that the operator has not named, and a value has a type that does not print.
 
 mod policy;
-mod scrub;
+mod redact;
 mod sources;
 
 use std::fmt;
@@ -12,27 +12,27 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 pub use self::policy::EnvPolicy;
-pub(crate) use self::scrub::scrub;
+pub(crate) use self::redact::redact;
 pub(crate) use self::sources::EnvSources;
 use crate::call::Context;
 pub use trunkline_transport::Secret;
 
 /// The variables that a caller brought, by name. What prints or serializes it shows the names only.
 #[derive(Clone, Default)]
-pub struct Env(Option<Arc<[Variable]>>);
+pub struct Env(Option<Arc<[EnvVariable]>>);
 
 /// A variable: its name and its value.
-pub(crate) type Variable = (Arc<str>, Secret);
+pub(crate) type EnvVariable = (Arc<str>, Secret);
 
 impl Env {
     /// No variables at all.
     pub const NONE: Self = Self(None);
 
-    pub(crate) fn new(values: Vec<Variable>) -> Self {
+    pub(crate) fn new(values: Vec<EnvVariable>) -> Self {
         Self((!values.is_empty()).then(|| values.into()))
     }
 
-    fn values(&self) -> &[Variable] {
+    fn values(&self) -> &[EnvVariable] {
         self.0.as_deref().unwrap_or_default()
     }
 

@@ -5,19 +5,19 @@ use http::{HeaderMap, HeaderName};
 use parking_lot::Mutex;
 use trunkline_protocol::{Refusal, shorten};
 
-use super::{Env, EnvPolicy, Secret, Variable};
+use super::{Env, EnvPolicy, EnvVariable, Secret};
 
 /// How the names of the headers begin that carry variables.
-const PREFIX: &str = "x-env-";
+const HEADER_PREFIX: &str = "x-env-";
 
 /// The largest value that a header may carry.
-const MOST_VALUE_BYTES: usize = 8 << 10;
+const MAX_VALUE_BYTES: usize = 8 << 10;
 
 /// The variables that one request may bring.
-const MOST_VARIABLES: usize = 32;
+const MAX_VARIABLES: usize = 32;
 
 /// Headers that are warned of by name; after so many, further ones are ignored in silence.
-const MOST_WARNINGS: usize = 64;
+const MAX_WARNINGS: usize = 64;
 
 /// The variables that callers may have, and where from.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl EnvSources {
         });
         Self {
             process: Env::new(process.collect()),
-            headers: told_apart(named(&policy.from_headers)),
+            headers: unique_names(named(&policy.from_headers)),
             warned: Mutex::default(),
         }
     }
@@ -55,7 +55,7 @@ impl EnvSources {
     }
 
     /// Reports whether any caller can have a variable, so that nothing need be looked at where none can.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_any(&self) -> bool {
         !self.headers.is_empty() || !self.process.is_empty()
     }
 
@@ -66,8 +66,8 @@ impl EnvSources {
 
     /// Reports whether a header brings a variable that is allowed.
     pub(crate) fn allows_header(&self, header: &HeaderName) -> bool {
-        let given = header.as_str().strip_prefix(PREFIX);
-        given.is_some_and(|given| self.headers.iter().any(|name| names(given, name)))
+        let given = header.as_str().strip_prefix(HEADER_PREFIX);
+        given.is_some_and(|given| self.headers.iter().any(|name| matches_name(given, name)))
     }
 
     /// Reads the variables that a request brings.
@@ -75,10 +75,10 @@ impl EnvSources {
     /// # Errors
     /// A variable that is allowed comes twice, is too large, or is not plain text; or there are too many.
     pub(crate) fn read(&self, headers: &HeaderMap, is_private: bool) -> Result<Env, Refusal> {
-        let mut values: Vec<Variable> = Vec::new();
+        let mut values: Vec<EnvVariable> = Vec::new();
         for (header, value) in headers {
-            let Some(given) = header.as_str().strip_prefix(PREFIX) else { continue };
-            let Some(name) = self.headers.iter().find(|name| names(given, name)) else {
+            let Some(given) = header.as_str().strip_prefix(HEADER_PREFIX) else { continue };
+            let Some(name) = self.headers.iter().find(|name| matches_name(given, name)) else {
                 self.warn(given, "it is not allowed");
                 continue;
             };
@@ -86,15 +86,15 @@ impl EnvSources {
                 self.warn(given, "it came neither over the loopback nor over TLS");
                 continue;
             }
-            let text =
-                plain(value.as_bytes()).ok_or_else(|| refuse(given, "is not plain text, or too long"))?;
+            let text = plain_text(value.as_bytes())
+                .ok_or_else(|| refuse(given, "is not plain text, or too long"))?;
             if values.iter().any(|(known, _)| known == name) {
                 return Err(refuse(given, "comes twice"));
             }
             values.push((name.clone(), Secret::new(text)));
         }
-        if values.len() > MOST_VARIABLES {
-            return Err(Refusal::INVALID_REQUEST.because("too many X-Env headers"));
+        if values.len() > MAX_VARIABLES {
+            return Err(Refusal::INVALID_REQUEST.with_message("too many X-Env headers"));
         }
         Ok(Env::new(values))
     }
@@ -102,14 +102,14 @@ impl EnvSources {
     /// Warns once of a header that is ignored, by its name alone.
     fn warn(&self, given: &str, why: &str) {
         let mut warned = self.warned.lock();
-        if warned.len() < MOST_WARNINGS && warned.insert(shorten(given)) {
-            tracing::warn!(header = %format_args!("{PREFIX}{}", shorten(given)), "ignored a variable: {why}");
+        if warned.len() < MAX_WARNINGS && warned.insert(shorten(given)) {
+            tracing::warn!(header = %format_args!("{HEADER_PREFIX}{}", shorten(given)), "ignored a variable: {why}");
         }
     }
 }
 
 /// Keeps the names that headers can tell apart; of two that differ only in case, which no header can, the first.
-fn told_apart(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
+fn unique_names(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
     let mut kept: Vec<Arc<str>> = Vec::with_capacity(all.len());
     for name in all {
         match kept.iter().find(|kept| kept.eq_ignore_ascii_case(&name)) {
@@ -123,7 +123,7 @@ fn told_apart(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
 }
 
 /// Reports whether a header means a variable. Headers have no case, and some proxies drop those with a `_`.
-fn names(given: &str, name: &str) -> bool {
+fn matches_name(given: &str, name: &str) -> bool {
     given.len() == name.len()
         && given.bytes().zip(name.bytes()).all(|(given, name)| {
             let given = if given == b'-' { b'_' } else { given };
@@ -131,13 +131,13 @@ fn names(given: &str, name: &str) -> bool {
         })
 }
 
-fn plain(value: &[u8]) -> Option<&str> {
+fn plain_text(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
-    (text.len() <= MOST_VALUE_BYTES && !text.chars().any(char::is_control)).then_some(text)
+    (text.len() <= MAX_VALUE_BYTES && !text.chars().any(char::is_control)).then_some(text)
 }
 
 fn refuse(given: &str, why: &str) -> Refusal {
-    Refusal::INVALID_REQUEST.because(format!("the header X-Env-{} {why}", shorten(given)))
+    Refusal::INVALID_REQUEST.with_message(format!("the header X-Env-{} {why}", shorten(given)))
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_is_not_one_plain_value_is_refused_and_never_repeated() {
-        let long = vec![b'x'; MOST_VALUE_BYTES + 1];
+        let long = vec![b'x'; MAX_VALUE_BYTES + 1];
         let one = sources(&["A_B"]);
         for given in [
             &[("X-Env-A_B", &b"one"[..]), ("X-Env-A_B", b"one")][..],
@@ -199,10 +199,10 @@ mod tests {
             &[("X-Env-A_B", &long)],
         ] {
             let refusal = one.read(&headers(given), true).unwrap_err();
-            assert!(refusal.is(&Refusal::INVALID_REQUEST));
+            assert!(refusal.is_same_kind(&Refusal::INVALID_REQUEST));
             assert!(!refusal.message().contains("sentinel"), "{}", refusal.message());
         }
-        let many: Vec<String> = (0..=MOST_VARIABLES).map(|n| format!("V{n}")).collect();
+        let many: Vec<String> = (0..=MAX_VARIABLES).map(|n| format!("V{n}")).collect();
         let names: Vec<&str> = many.iter().map(String::as_str).collect();
         let spelled: Vec<String> = many.iter().map(|name| format!("x-env-{name}")).collect();
         let given: Vec<(&str, &[u8])> = spelled.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
@@ -222,6 +222,6 @@ mod tests {
             let name = format!("x-env-other{n}");
             sources.read(&headers(&[(&name, b"1")]), true).unwrap();
         }
-        assert_eq!(sources.warned.lock().len(), MOST_WARNINGS);
+        assert_eq!(sources.warned.lock().len(), MAX_WARNINGS);
     }
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
-use super::kind::FormField;
+use super::field_type::FormField;
 
 /// An enum whose variants a user chooses from: what `#[derive(Form)]` makes of one.
 #[diagnostic::on_unimplemented(
@@ -9,7 +9,7 @@ use super::kind::FormField;
     label = "not a choice",
     note = "put `#[derive(Form)]` on an enum whose variants have no data"
 )]
-pub trait Choice: Sized {
+pub trait FormChoice: Sized {
     /// The value that stands for each variant, and what humans call it if that is something else.
     const CHOICES: &'static [(&'static str, Option<&'static str>)];
 
@@ -20,15 +20,15 @@ pub trait Choice: Sized {
     fn from_value(value: &str) -> Option<Self>;
 }
 
-fn has_titles<C: Choice>() -> bool {
+fn has_titles<C: FormChoice>() -> bool {
     C::CHOICES.iter().any(|(_, title)| title.is_some())
 }
 
-fn values<C: Choice>() -> Raw {
+fn values<C: FormChoice>() -> RawJson {
     C::CHOICES.iter().map(|(value, _)| Value::from(*value)).collect::<Value>().into()
 }
 
-fn titled<C: Choice>() -> Raw {
+fn titled<C: FormChoice>() -> RawJson {
     let choices = C::CHOICES.iter();
     choices
         .map(|(value, title)| json!({ "const": value, "title": title.unwrap_or(value) }))
@@ -36,7 +36,7 @@ fn titled<C: Choice>() -> Raw {
         .into()
 }
 
-fn read_choice<C: Choice>(value: &Value) -> Result<C, String> {
+fn read_choice<C: FormChoice>(value: &Value) -> Result<C, String> {
     value.as_str().and_then(C::from_value).ok_or_else(|| {
         let names: Vec<_> = C::CHOICES.iter().map(|(name, _)| format!("`{name}`")).collect();
         format!("must be one of {}", names.join(", "))
@@ -44,9 +44,9 @@ fn read_choice<C: Choice>(value: &Value) -> Result<C, String> {
 }
 
 #[diagnostic::do_not_recommend]
-impl<C: Choice> FormField for C {
-    fn describe(schema: &mut Members) {
-        schema.set("type", Raw::from_text("string"));
+impl<C: FormChoice> FormField for C {
+    fn describe(schema: &mut JsonObject) {
+        schema.set("type", RawJson::from_text("string"));
         if has_titles::<C>() {
             schema.set("oneOf", titled::<C>());
         } else {
@@ -64,21 +64,21 @@ impl<C: Choice> FormField for C {
 }
 
 /// Several of the choices.
-impl<C: Choice> FormField for Vec<C> {
-    fn describe(schema: &mut Members) {
-        let mut items = Members::new();
+impl<C: FormChoice> FormField for Vec<C> {
+    fn describe(schema: &mut JsonObject) {
+        let mut items = JsonObject::new();
         if has_titles::<C>() {
             items.set("anyOf", titled::<C>());
         } else {
-            items.set("type", Raw::from_text("string"));
+            items.set("type", RawJson::from_text("string"));
             items.set("enum", values::<C>());
         }
-        schema.set("type", Raw::from_text("array"));
+        schema.set("type", RawJson::from_text("array"));
         schema.set("items", items.to_raw());
     }
 
     fn to_value(&self) -> Value {
-        self.iter().map(Choice::value).collect()
+        self.iter().map(FormChoice::value).collect()
     }
 
     fn read(value: &Value) -> Result<Self, String> {

@@ -3,52 +3,57 @@ use std::fmt;
 
 use serde_json::Value;
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
-use super::kind::{Bounded, FormField, TextField};
+use super::field_type::{BoundedField, FormField, TextField};
 
 /// One field of a form: its name, what the user is told of it, and what may be filled in.
-pub struct Field<T> {
+pub struct FieldDefinition<T> {
     name: &'static str,
-    kind: Kind<T>,
+    operations: FieldOperations<T>,
     title: Option<&'static str>,
     description: Option<&'static str>,
     format: Option<&'static str>,
-    least: Option<Bound<T>>,
-    most: Option<Bound<T>>,
+    min: Option<FieldBound<T>>,
+    max: Option<FieldBound<T>>,
     default: Option<fn() -> T>,
 }
 
 /// What the type of a field can do; taken once, so that a type that cannot is told of once.
-struct Kind<T> {
-    describe: fn(&mut Members),
+struct FieldOperations<T> {
+    describe: fn(&mut JsonObject),
     to_value: fn(&T) -> Value,
     read: fn(&Value) -> Result<T, String>,
     absent: fn() -> Option<T>,
 }
 
-struct Bound<T> {
+struct FieldBound<T> {
     keyword: &'static str,
-    must: &'static str,
+    phrase: &'static str,
     bound: f64,
     size: fn(&T) -> Option<f64>,
 }
 
-impl<T> Field<T> {
+impl<T> FieldDefinition<T> {
     /// Names a field.
     pub const fn new(name: &'static str) -> Self
     where
         T: FormField,
     {
-        let kind = Kind { describe: T::describe, to_value: T::to_value, read: T::read, absent: T::absent };
+        let kind = FieldOperations {
+            describe: T::describe,
+            to_value: T::to_value,
+            read: T::read,
+            absent: T::absent,
+        };
         Self {
             name,
-            kind,
+            operations: kind,
             title: None,
             description: None,
             format: None,
-            least: None,
-            most: None,
+            min: None,
+            max: None,
             default: None,
         }
     }
@@ -88,9 +93,10 @@ impl<T> Field<T> {
     #[must_use]
     pub fn min(mut self, bound: f64) -> Self
     where
-        T: Bounded,
+        T: BoundedField,
     {
-        self.least = Some(Bound { keyword: T::LEAST, must: T::MUST, bound, size: T::size });
+        self.min =
+            Some(FieldBound { keyword: T::MIN_KEYWORD, phrase: T::BOUND_PHRASE, bound, size: T::size });
         self
     }
 
@@ -98,80 +104,81 @@ impl<T> Field<T> {
     #[must_use]
     pub fn max(mut self, bound: f64) -> Self
     where
-        T: Bounded,
+        T: BoundedField,
     {
-        self.most = Some(Bound { keyword: T::MOST, must: T::MUST, bound, size: T::size });
+        self.max =
+            Some(FieldBound { keyword: T::MAX_KEYWORD, phrase: T::BOUND_PHRASE, bound, size: T::size });
         self
     }
 
     fn is_required(&self) -> bool {
-        self.default.is_none() && (self.kind.absent)().is_none()
+        self.default.is_none() && (self.operations.absent)().is_none()
     }
 
-    fn schema(&self) -> Raw {
-        let mut schema = Members::new();
-        (self.kind.describe)(&mut schema);
+    fn schema(&self) -> RawJson {
+        let mut schema = JsonObject::new();
+        (self.operations.describe)(&mut schema);
         for (keyword, text) in
             [("title", self.title), ("description", self.description), ("format", self.format)]
         {
             if let Some(text) = text {
-                schema.set(keyword, Raw::from_text(text));
+                schema.set(keyword, RawJson::from_text(text));
             }
         }
-        for bound in self.least.iter().chain(&self.most) {
+        for bound in self.min.iter().chain(&self.max) {
             schema.set(bound.keyword, plain_number(bound.bound));
         }
-        let default = self.default.map(|default| (self.kind.to_value)(&default()));
+        let default = self.default.map(|default| (self.operations.to_value)(&default()));
         if let Some(default) = default.filter(|default| !default.is_null()) {
             schema.set("default", default.into());
         }
         schema.to_raw()
     }
 
-    fn read(&self, given: Option<&Raw>) -> Result<T, String> {
+    fn read(&self, given: Option<&RawJson>) -> Result<T, String> {
         let given = given.filter(|raw| raw.kind() != JsonKind::Null);
         let Some(given) = given else {
-            let left_out = self.default.map(|default| default()).or_else(self.kind.absent);
+            let left_out = self.default.map(|default| default()).or_else(self.operations.absent);
             return left_out.ok_or_else(|| "is missing".to_owned());
         };
         let value: Value = given.get().map_err(|error| error.to_string())?;
-        let read = (self.kind.read)(&value)?;
+        let read = (self.operations.read)(&value)?;
         for (bound, words, beyond) in
-            [(&self.least, "at least", Ordering::Less), (&self.most, "at most", Ordering::Greater)]
+            [(&self.min, "at least", Ordering::Less), (&self.max, "at most", Ordering::Greater)]
         {
             let Some(bound) = bound else { continue };
             let size = (bound.size)(&read);
             if size.and_then(|size| size.partial_cmp(&bound.bound)) == Some(beyond) {
-                return Err(format!("must {} {words} {}", bound.must, bound.bound));
+                return Err(format!("must {} {words} {}", bound.phrase, bound.bound));
             }
         }
         Ok(read)
     }
 }
 
-impl<T> fmt::Debug for Field<T> {
+impl<T> fmt::Debug for FieldDefinition<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Field").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("FieldDefinition").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
 /// Writes a whole number without its fraction.
-fn plain_number(number: f64) -> Raw {
+fn plain_number(number: f64) -> RawJson {
     let text = number.to_string();
-    Raw::parse(text).unwrap_or(Raw::NULL)
+    RawJson::parse(text).unwrap_or(RawJson::NULL)
 }
 
 /// The schema of a form under construction; its fields keep their order.
 #[derive(Debug, Default)]
 pub struct FormSchema {
-    properties: Members,
+    properties: JsonObject,
     required: Vec<&'static str>,
 }
 
 impl FormSchema {
     /// Adds a field.
     #[must_use]
-    pub fn with<T>(mut self, field: &Field<T>) -> Self {
+    pub fn with<T>(mut self, field: &FieldDefinition<T>) -> Self {
         self.properties.set(field.name, field.schema());
         if field.is_required() {
             self.required.push(field.name);
@@ -180,9 +187,9 @@ impl FormSchema {
     }
 
     /// Returns the schema.
-    pub fn finish(self) -> Raw {
-        let mut schema = Members::new();
-        schema.set("type", Raw::from_text("object"));
+    pub fn finish(self) -> RawJson {
+        let mut schema = JsonObject::new();
+        schema.set("type", RawJson::from_text("object"));
         schema.set("properties", self.properties.to_raw());
         if !self.required.is_empty() {
             schema.set("required", Value::from(self.required).into());
@@ -194,7 +201,7 @@ impl FormSchema {
 /// What a user filled in.
 #[derive(Debug)]
 pub struct FormAnswers {
-    members: Members,
+    members: JsonObject,
 }
 
 impl FormAnswers {
@@ -202,7 +209,7 @@ impl FormAnswers {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn read(content: &Raw) -> Result<Self, String> {
+    pub fn read(content: &RawJson) -> Result<Self, String> {
         content.members().map(|members| Self { members }).map_err(|error| error.to_string())
     }
 
@@ -210,7 +217,7 @@ impl FormAnswers {
     ///
     /// # Errors
     /// A sentence that names the field.
-    pub fn field<T>(&self, field: &Field<T>) -> Result<T, String> {
+    pub fn field<T>(&self, field: &FieldDefinition<T>) -> Result<T, String> {
         field.read(self.members.get(field.name)).map_err(|problem| format!("`{}` {problem}", field.name))
     }
 }

@@ -2,10 +2,10 @@
 
 mod choice;
 mod field;
-mod kind;
+mod field_type;
 #[cfg(test)]
 mod tests;
 
-pub use self::choice::Choice;
-pub use self::field::{Field, FormAnswers, FormSchema};
-pub use self::kind::{Bounded, FormField, TextField};
+pub use self::choice::FormChoice;
+pub use self::field::{FieldDefinition, FormAnswers, FormSchema};
+pub use self::field_type::{BoundedField, FormField, TextField};

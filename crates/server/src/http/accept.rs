@@ -1,11 +1,11 @@
 /// The forms of answer that a client takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Accepts {
+pub(super) struct AcceptedFormats {
     pub(super) json: bool,
     pub(super) stream: bool,
 }
 
-impl Accepts {
+impl AcceptedFormats {
     pub(super) const NOTHING: Self = Self { json: false, stream: false };
     pub(super) const ANYTHING: Self = Self { json: true, stream: true };
 
@@ -36,7 +36,7 @@ impl Accepts {
         }
     }
 
-    pub(super) fn nothing(self) -> bool {
+    pub(super) fn is_nothing(self) -> bool {
         !self.json && !self.stream
     }
 }
@@ -66,9 +66,9 @@ mod tests {
             ("text/html", false, false),
             ("", false, false),
         ] {
-            let mut accepts = Accepts::NOTHING;
+            let mut accepts = AcceptedFormats::NOTHING;
             accepts.add(value.as_bytes());
-            assert_eq!(accepts, Accepts { json, stream }, "{value}");
+            assert_eq!(accepts, AcceptedFormats { json, stream }, "{value}");
         }
     }
 }

@@ -17,31 +17,31 @@ pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// The challenge with which a request without an acceptable credential is answered.
-    fn authenticate(&self, request: &Parts) -> Result<Principal, Challenge>;
+    fn authenticate(&self, request: &Parts) -> Result<Principal, AuthChallenge>;
 
     /// Returns the principal of every request, if there is one for all of them: then none is authenticated.
-    fn everybody(&self) -> Option<Principal> {
+    fn fixed_principal(&self) -> Option<Principal> {
         None
     }
 }
 
 /// What a request without an acceptable credential is told to do.
 #[derive(Clone, Debug)]
-pub struct Challenge {
+pub struct AuthChallenge {
     /// The value of the `WWW-Authenticate` header.
     pub header: String,
 }
 
 /// Takes every request as anonymous: the default on the loopback.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Anonymous;
+pub struct AnonymousAuthenticator;
 
-impl Authenticator for Anonymous {
-    fn authenticate(&self, _request: &Parts) -> Result<Principal, Challenge> {
+impl Authenticator for AnonymousAuthenticator {
+    fn authenticate(&self, _request: &Parts) -> Result<Principal, AuthChallenge> {
         Ok(Principal::Anonymous)
     }
 
-    fn everybody(&self) -> Option<Principal> {
+    fn fixed_principal(&self) -> Option<Principal> {
         Some(Principal::Anonymous)
     }
 }
@@ -142,17 +142,17 @@ impl fmt::Debug for BearerTokens {
 }
 
 impl Authenticator for BearerTokens {
-    fn authenticate(&self, request: &Parts) -> Result<Principal, Challenge> {
+    fn authenticate(&self, request: &Parts) -> Result<Principal, AuthChallenge> {
         let mut values = request.headers.get_all(AUTHORIZATION).iter();
         let token = match (values.next(), values.next()) {
             (Some(value), None) => bearer(value.as_bytes()),
             _ => None,
         };
         match token {
-            None => Err(Challenge { header: "Bearer".to_owned() }),
+            None => Err(AuthChallenge { header: "Bearer".to_owned() }),
             Some(token) => self
                 .find(token)
-                .ok_or_else(|| Challenge { header: "Bearer error=\"invalid_token\"".to_owned() }),
+                .ok_or_else(|| AuthChallenge { header: "Bearer error=\"invalid_token\"".to_owned() }),
         }
     }
 }

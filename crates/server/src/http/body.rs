@@ -7,52 +7,52 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 use trunkline_protocol::Refusal;
 
-use crate::core::Core;
-use crate::metrics::process::Present;
-use crate::unanswered::Reserved;
+use crate::metrics::process::GaugeGuard;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::ServerCore;
 
 /// The body of a response: nothing, one buffer that is written at once, or a stream of events.
-pub struct ResponseBody(Kind);
+pub struct McpResponseBody(ResponseBodyKind);
 
-enum Kind {
+enum ResponseBodyKind {
     Empty,
     Whole(Bytes),
     Stream(
         Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>,
-        #[expect(dead_code, reason = "it counts")] Present,
+        #[expect(dead_code, reason = "it counts")] GaugeGuard,
     ),
 }
 
-impl ResponseBody {
+impl McpResponseBody {
     /// Makes a body of nothing.
     pub const fn empty() -> Self {
-        Self(Kind::Empty)
+        Self(ResponseBodyKind::Empty)
     }
 
     /// Makes a body of one buffer.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Kind::Whole(bytes.into()))
+        Self(ResponseBodyKind::Whole(bytes.into()))
     }
 
     pub(super) fn stream(
         body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
-        present: Present,
+        present: GaugeGuard,
     ) -> Self {
-        Self(Kind::Stream(Box::pin(body), present))
+        Self(ResponseBodyKind::Stream(Box::pin(body), present))
     }
 }
 
-impl fmt::Debug for ResponseBody {
+impl fmt::Debug for McpResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Kind::Empty => "ResponseBody(empty)",
-            Kind::Whole(_) => "ResponseBody(whole)",
-            Kind::Stream(..) => "ResponseBody(stream)",
+            ResponseBodyKind::Empty => "ResponseBody(empty)",
+            ResponseBodyKind::Whole(_) => "ResponseBody(whole)",
+            ResponseBodyKind::Stream(..) => "ResponseBody(stream)",
         })
     }
 }
 
-impl Body for ResponseBody {
+impl Body for McpResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -61,34 +61,34 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
-            Kind::Stream(body, _) => body.as_mut().poll_frame(cx),
-            whole => match std::mem::replace(whole, Kind::Empty) {
-                Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            ResponseBodyKind::Stream(body, _) => body.as_mut().poll_frame(cx),
+            whole => match std::mem::replace(whole, ResponseBodyKind::Empty) {
+                ResponseBodyKind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
                 _ => Poll::Ready(None),
             },
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Kind::Empty)
+        matches!(self.0, ResponseBodyKind::Empty)
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Stream(..) => SizeHint::default(),
+            ResponseBodyKind::Empty => SizeHint::with_exact(0),
+            ResponseBodyKind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseBodyKind::Stream(..) => SizeHint::default(),
         }
     }
 }
 
 /// What a buffer of a response may have allocated beyond its length. It may wait long to be read, and is counted by its length
 /// and this.
-pub(super) const MOST_SPARE: usize = 16 * 1024;
+pub(super) const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
 /// Makes a buffer of a response, with no more room than it needs.
-pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
-    if bytes.capacity() - bytes.len() > MOST_SPARE {
+pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {
+    if bytes.capacity() - bytes.len() > MAX_SPARE_CAPACITY {
         bytes.shrink_to_fit();
     }
     bytes.into()
@@ -96,19 +96,22 @@ pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
 
 /// What is allocated of an announced length before it is here. One allocation takes most bodies; a larger one grows as it
 /// comes, or announcing would be enough to take memory.
-const AT_ONCE: usize = 256 * 1024;
+const INITIAL_CAPACITY: usize = 256 * 1024;
 
 /// Reads a whole request body; a large one comes with the room that was reserved for it.
 ///
 /// # Errors
 /// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] before there is no room for it,
 /// [`Refusal::TOO_SLOW`] after its time, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
-pub(super) async fn read<B>(body: B, core: &Core) -> Result<(Bytes, Option<Reserved>), Refusal>
+pub(super) async fn read_body<B>(
+    body: B,
+    core: &ServerCore,
+) -> Result<(Bytes, Option<RequestMemoryPermit>), Refusal>
 where
     B: Body<Data = Bytes>,
 {
-    let (most, within) = (core.limits.message_bytes, core.limits.body_within);
-    let too_large = || Refusal::TOO_LARGE.because(format!("a message may have at most {most} bytes"));
+    let (most, within) = (core.limits.message_bytes, core.limits.body_timeout);
+    let too_large = || Refusal::TOO_LARGE.with_message(format!("a message may have at most {most} bytes"));
     let announced = body.size_hint().lower();
     if announced > most as u64 {
         return Err(too_large());
@@ -132,19 +135,20 @@ where
             };
             let Some(frame) = frame else { return Poll::Ready(Ok(())) };
             let Ok(frame) = frame else {
-                return Poll::Ready(Err(Refusal::INVALID_REQUEST.because("the request body broke off")));
+                return Poll::Ready(Err(Refusal::INVALID_REQUEST.with_message("the request body broke off")));
             };
             let Ok(data) = frame.into_data() else { continue };
             let length = first.as_ref().map_or(0, Bytes::len) + gathered.len() + data.len();
             if length > most {
                 return Poll::Ready(Err(too_large()));
             }
-            core.cover(&mut reserved, length)?;
+            core.reserve_memory(&mut reserved, length)?;
             match &first {
                 None => first = Some(data),
                 Some(head) => {
                     if gathered.is_empty() {
-                        let announced = usize::try_from(announced).unwrap_or(AT_ONCE).min(AT_ONCE);
+                        let announced =
+                            usize::try_from(announced).unwrap_or(INITIAL_CAPACITY).min(INITIAL_CAPACITY);
                         gathered.reserve(announced.max(head.len() + data.len()));
                         gathered.extend_from_slice(head);
                         first = Some(Bytes::new());
@@ -157,7 +161,7 @@ where
     .await?;
     let whole = if gathered.is_empty() { first.unwrap_or_default() } else { gathered.freeze() };
     if let Some(reserved) = &mut reserved {
-        reserved.settle(whole.len());
+        reserved.shrink_to(whole.len());
     }
     Ok((whole, reserved))
 }

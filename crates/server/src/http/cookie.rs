@@ -8,25 +8,25 @@ use sha2::{Digest as _, Sha256};
 use trunkline_protocol::Method;
 use trunkline_session::{Principal, SessionId};
 
-use super::endpoint::Inner;
-use crate::core::now;
-use crate::round::{Binding, Then};
+use super::endpoint::HttpServiceInner;
+use crate::input_round::{SealedContinuation, StateBinding};
+use crate::server_core::now;
 
 /// The name of the cookie.
 const NAME: &str = "mcp_session_id";
 
 /// How clients of HTTP+SSE are given a cookie.
 ///
-/// The cookie names what may be kept for a client between its calls, [`Caller::bag`](crate::Caller::bag), and nothing else:
+/// The cookie names what may be kept for a client between its calls, [`Caller::state_id`](crate::Caller::state_id), and nothing else:
 /// it is no credential, and it never revives a session. Its value is sealed under the server's state keys and bound to the
 /// principal, so that nothing is stored for it and a value that we did not make for this caller is replaced by a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct CookieSessions {
     /// How long a cookie lasts from its first use. Default 24 hours.
     pub max_age: Duration,
-    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpOptions::tls`] is set. Default no.
+    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpServerOptions::tls`] is set. Default no.
     ///
-    /// [`HttpOptions::tls`]: super::HttpOptions::tls
+    /// [`HttpServerOptions::tls`]: super::HttpServerOptions::tls
     pub secure: bool,
 }
 
@@ -37,34 +37,36 @@ impl Default for CookieSessions {
 }
 
 /// The cookie of one request.
-pub(super) struct Cookie {
-    pub(super) bag: SessionId,
+pub(super) struct SessionCookie {
+    pub(super) state_id: SessionId,
     header: HeaderValue,
 }
 
-impl Cookie {
+impl SessionCookie {
     pub(super) fn set(self, headers: &mut HeaderMap) {
         headers.append(SET_COOKIE, self.header);
     }
 }
 
-impl Inner {
+impl HttpServiceInner {
     /// Reads the cookie of a request, or makes one; `None` where there are none.
-    pub(super) fn cookie(&self, parts: &Parts, principal: &Principal) -> Option<Cookie> {
+    pub(super) fn cookie(&self, parts: &Parts, principal: &Principal) -> Option<SessionCookie> {
         let options = self.options.cookie_sessions?;
         let digest = Sha256::digest(b"trunkline cookie").into();
         // No state is ever sealed for a ping, so that a cookie cannot be taken for one.
-        let binding = Binding { principal: principal.clone(), method: Method::Ping, digest };
-        let known =
-            value(&parts.headers).and_then(|value| match self.core.sealer.open(value, &binding, now())?.1 {
-                Then::Portable(id) => Some((SessionId::parse(&id)?, value.to_owned())),
-                Then::Parked(_) => None,
-            });
+        let binding =
+            StateBinding { principal: principal.clone(), method: Method::Ping, params_digest: digest };
+        let known = find_cookie(&parts.headers).and_then(|value| {
+            match self.core.sealer.open(value, &binding, now())?.1 {
+                SealedContinuation::Portable(id) => Some((SessionId::parse(&id)?, value.to_owned())),
+                SealedContinuation::Suspended(_) => None,
+            }
+        });
         let (bag, value) = match known {
             Some(known) => known,
             None => {
                 let bag = SessionId::random();
-                let then = Then::Portable(Bytes::from(bag.to_string()));
+                let then = SealedContinuation::Portable(Bytes::from(bag.to_string()));
                 let expires = now().plus(options.max_age);
                 (bag, self.core.sealer.seal(&binding, 0, expires, &then)?)
             }
@@ -74,12 +76,12 @@ impl Inner {
         let header = format!("{NAME}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
         let mut header = HeaderValue::from_str(&header).ok()?;
         header.set_sensitive(true);
-        Some(Cookie { bag, header })
+        Some(SessionCookie { state_id: bag, header })
     }
 }
 
 /// Finds the cookie among those of a request; `None` if there is none, or more than one.
-fn value(headers: &HeaderMap) -> Option<&str> {
+fn find_cookie(headers: &HeaderMap) -> Option<&str> {
     let texts = headers.get_all(COOKIE).iter().filter_map(|header| header.to_str().ok());
     let mut ours = texts
         .flat_map(|text| text.split(';'))
@@ -109,7 +111,7 @@ mod tests {
             for cookie in cookies {
                 headers.append(COOKIE, cookie.parse().unwrap());
             }
-            assert_eq!(value(&headers), expected, "{cookies:?}");
+            assert_eq!(find_cookie(&headers), expected, "{cookies:?}");
         }
     }
 }

@@ -8,16 +8,16 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
-use super::body::ResponseBody;
-use super::guard::AllowList;
+use super::allow_list::AllowList;
+use super::body::McpResponseBody;
 use crate::env::EnvSources;
 
 /// How the names of the headers begin that mirror a tool's arguments.
-const PARAM: &str = "mcp-param-";
+const PARAM_PREFIX: &str = "mcp-param-";
 
 /// Answers a browser that asks whether a page may call; the page's origin was checked before.
-pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
@@ -30,7 +30,7 @@ pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<ResponseBod
 }
 
 /// Lets a page of an allowed origin see the response; that of a foreign one is forbidden by now.
-pub(super) fn grant(parts: &Parts, response: &mut Response<ResponseBody>) {
+pub(super) fn allow_origin(parts: &Parts, response: &mut Response<McpResponseBody>) {
     if let Some(origin) = parts.headers.get(ORIGIN)
         && response.status() != StatusCode::FORBIDDEN
     {
@@ -44,7 +44,11 @@ pub(super) fn grant(parts: &Parts, response: &mut Response<ResponseBody>) {
 
 /// Lets a page send its cookie along, where there is one to be sent, if its origin is on the list: pages of everywhere may
 /// be allowed to call, but not with what was kept for somebody.
-pub(super) fn grant_cookies(parts: &Parts, origins: &AllowList, response: &mut Response<ResponseBody>) {
+pub(super) fn allow_credentials(
+    parts: &Parts,
+    origins: &AllowList,
+    response: &mut Response<McpResponseBody>,
+) {
     let origin = parts.headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     if origin.is_some_and(|origin| origins.lists_origin(origin)) {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
@@ -59,7 +63,7 @@ fn allowed_headers(parts: &Parts, env: &EnvSources) -> HeaderValue {
     let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
     let names =
         asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
-    let is_param = |name: &str| name.len() > PARAM.len() && name.starts_with(PARAM);
+    let is_param = |name: &str| name.len() > PARAM_PREFIX.len() && name.starts_with(PARAM_PREFIX);
     let mut allowed = OURS.to_owned();
     for name in names.filter(|name| is_param(name.as_str()) || env.allows_header(name)) {
         allowed.push_str(", ");

@@ -10,52 +10,52 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tracing::Instrument as _;
-use trunkline_protocol::envelope::{self, Incoming, Malformed};
-use trunkline_protocol::era::{self, Mirrored, Route};
-use trunkline_protocol::{Id, Message, Refusal};
+use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
+use trunkline_protocol::era::{self, HeaderOccurrence, MessageRoute};
+use trunkline_protocol::{Message, Refusal, RequestId};
 use trunkline_session::Principal;
 
-use super::arrival::{Arrival, RequestHead, Responder};
-use super::auth::Challenge;
-use super::body::{self, ResponseBody, exact};
-use super::carry::{Wakes, first_event};
+use super::allow_list::{self, DisallowedHeader};
+use super::auth::AuthChallenge;
+use super::body::{self, McpResponseBody, shrink_to_bytes};
+use super::call_exchange::{TimerOwner, first_event};
 use super::cors;
-use super::guard::{self, Foreign};
-use super::heads::Heads;
-use super::options::HttpOptions;
-use super::refused::{refused, spoken_by, unauthorized};
-use super::sse_pair::SseStreams;
-use super::taken::Taken;
-use super::trail;
-use super::websocket::Sockets;
+use super::incoming_request::{IncomingRequest, RequestHead, Service};
+use super::legacy_sse::SseStreams;
+use super::mcp_headers::McpHeaders;
+use super::options::HttpServerOptions;
+use super::post_outcome::PostOutcome;
+use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
+use super::request_tracing;
+use super::websocket::WebSocketTasks;
 use crate::call::BoxFuture;
-use crate::core::Core;
-use crate::edge::Answer;
-use crate::edge::legacy::{Carriage, Sessions};
+use crate::edge::RenderedResponse;
+use crate::edge::legacy::{LegacySessions, TransportCapabilities};
 use crate::env::Env;
-use crate::metrics::process::Present;
-use crate::tally::Tally;
-use crate::unanswered::Reserved;
+use crate::metrics::process::GaugeGuard;
+use crate::principal_quota::PrincipalQuota;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::ServerCore;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
 ///
-/// It is a [`Responder`] for our own listener, and a [`tower_service::Service`] for those of others; with the feature `hyper` it
+/// It is a [`Service`] for our own listener, and a [`tower_service::Service`] for those of others; with the feature `hyper` it
 /// is a service of hyper's too. Clones share everything.
 #[derive(Clone)]
 pub struct HttpService {
-    pub(super) inner: Arc<Inner>,
+    pub(super) inner: Arc<HttpServiceInner>,
 }
 
-pub(super) struct Inner {
-    pub(super) core: Arc<Core>,
-    pub(super) sessions: Sessions,
-    pub(super) sse: SseStreams,
-    pub(super) sockets: Sockets,
-    warned: guard::Warned,
-    pub(super) options: HttpOptions,
+pub(super) struct HttpServiceInner {
+    pub(super) core: Arc<ServerCore>,
+    pub(super) sessions: LegacySessions,
+    pub(super) sse_streams: SseStreams,
+    pub(super) web_sockets: WebSocketTasks,
+    header_warnings: allow_list::HeaderWarnings,
+    pub(super) options: HttpServerOptions,
 }
 
 impl fmt::Debug for HttpService {
@@ -65,19 +65,20 @@ impl fmt::Debug for HttpService {
 }
 
 impl HttpService {
-    pub(crate) fn new(core: Arc<Core>, options: HttpOptions) -> Self {
+    pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
         // A standing channel is a session, whichever revision is spoken on it.
-        let tally = Tally::new(limits.total, limits.per_principal);
-        let sessions = Sessions::new(core.clone(), options.session_store(), options.event_store(), limits);
-        let (sse, sockets) = (SseStreams::new(tally.clone()), Sockets::new(tally));
+        let tally = PrincipalQuota::new(limits.total, limits.per_principal);
+        let sessions =
+            LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
+        let (sse, sockets) = (SseStreams::new(tally.clone()), WebSocketTasks::new(tally));
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(HttpServiceInner {
                 core,
                 sessions,
-                sse,
-                sockets,
-                warned: guard::Warned::default(),
+                sse_streams: sse,
+                web_sockets: sockets,
+                header_warnings: allow_list::HeaderWarnings::default(),
                 options,
             }),
         }
@@ -90,7 +91,7 @@ impl HttpService {
 
     /// Returns how many channels stand: streams of HTTP+SSE, and WebSockets.
     pub fn channels(&self) -> usize {
-        self.inner.sse.count() + self.inner.sockets.count()
+        self.inner.sse_streams.count() + self.inner.web_sockets.count()
     }
 
     /// Ends legacy sessions whose time is over. Whoever serves the endpoint by other means than ours calls this now and
@@ -102,58 +103,58 @@ impl HttpService {
     /// Returns the answer to a request whose `Host` or `Origin` is not allowed, and `None` for any other.
     ///
     /// The endpoint checks its own requests; this is for a service that adds paths beside it.
-    pub fn refuse_foreign(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
-        let HttpOptions { hosts, origins, .. } = &self.inner.options;
-        let heads = Heads::of_map(&parts.headers);
-        let foreign = guard::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refused(&self.inner.warned.refuse(foreign), None, spoken_by(&heads)))
+    pub fn refuse_disallowed_origin(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
+        let HttpServerOptions { hosts, origins, .. } = &self.inner.options;
+        let heads = McpHeaders::from_map(&parts.headers);
+        let foreign = allow_list::check(&heads, parts.uri.authority(), hosts, origins).err()?;
+        Some(refusal_response(&self.inner.header_warnings.refuse(foreign), None, header_revision(&heads)))
     }
 
     /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
-    pub fn refuse_stranger(&self, parts: &Parts) -> Option<Response<ResponseBody>> {
-        self.refuse_foreign(parts).or_else(|| {
+    pub fn refuse_unauthorized(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
+        self.refuse_disallowed_origin(parts).or_else(|| {
             let challenge = self.inner.principal(|| parts).err()?;
-            Some(unauthorized(&challenge, spoken_by(&Heads::of_map(&parts.headers))))
+            Some(unauthorized_response(&challenge, header_revision(&McpHeaders::from_map(&parts.headers))))
         })
     }
 
     /// Answers one request.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<ResponseBody>
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<McpResponseBody>
     where
         B: Body<Data = Bytes> + Send,
     {
         let (parts, body) = request.into_parts();
-        self.inner.serve(parts.into(), body, Wakes::Nobody).await
+        self.inner.serve(parts.into(), body, TimerOwner::Call).await
     }
 }
 
 /// Why a request is not taken for a message to the endpoint.
-enum Aside {
+enum PostRejection {
     /// It is something else, or for another path.
     Other,
-    Foreign(Foreign),
-    Unauthorized(Challenge),
+    Disallowed(DisallowedHeader),
+    Unauthorized(AuthChallenge),
 }
 
-impl Inner {
+impl HttpServiceInner {
     /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
     /// log pay for that.
     fn serve<B>(
         self: &Arc<Self>,
         head: RequestHead,
         body: B,
-        wakes: Wakes,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send
+        wakes: TimerOwner,
+    ) -> impl Future<Output = Response<McpResponseBody>> + Send
     where
         B: Body<Data = Bytes> + Send,
     {
-        let span = trail::span(head.method());
+        let span = request_tracing::request_span(head.method());
         if span.is_disabled() {
             return Either::Left(self.answer(head, body, wakes));
         }
         Either::Right(Box::pin(async move {
             let response = self.answer(head, body, wakes).instrument(span.clone()).await;
-            trail::answered(&span, &response);
+            request_tracing::log_response(&span, &response);
             response
         }))
     }
@@ -166,32 +167,36 @@ impl Inner {
         self: &Arc<Self>,
         head: RequestHead,
         body: B,
-        wakes: Wakes,
-    ) -> impl Future<Output = Response<ResponseBody>> + Send
+        wakes: TimerOwner,
+    ) -> impl Future<Output = Response<McpResponseBody>> + Send
     where
         B: Body<Data = Bytes> + Send,
     {
         async move {
-            let heads = head.heads();
-            let mut response = match self.let_in(&head, &heads) {
+            let heads = head.mcp_headers();
+            let mut response = match self.authorize(&head, &heads) {
                 Ok(principal) => {
                     let mut taken = match self.check_post(&head, &heads) {
-                        Ok(env) => match body::read(body, &self.core).await {
+                        Ok(env) => match body::read_body(body, &self.core).await {
                             Ok((bytes, reserved)) => {
-                                self.take(&head, &heads, bytes, &principal, env, reserved)
+                                self.handle_post(&head, &heads, bytes, &principal, env, reserved)
                             }
-                            Err(refusal) => Taken::Refused(refusal, None),
+                            Err(refusal) => PostOutcome::Refused(refusal, None),
                         },
-                        Err(refusal) => Taken::Refused(refusal, None),
+                        Err(refusal) => PostOutcome::Refused(refusal, None),
                     };
                     loop {
                         match taken {
-                            Taken::Answered(response) => break response,
-                            Taken::Refused(refusal, id) => {
-                                break refused(&refusal, id.as_ref(), self.spoken(&heads, &principal));
+                            PostOutcome::Responded(response) => break response,
+                            PostOutcome::Refused(refusal, id) => {
+                                break refusal_response(
+                                    &refusal,
+                                    id.as_ref(),
+                                    self.refusal_revision(&heads, &principal),
+                                );
                             }
-                            Taken::Later(future) => taken = future.await,
-                            Taken::Call(mut call) => {
+                            PostOutcome::Deferred(future) => taken = future.await,
+                            PostOutcome::Call(mut call) => {
                                 let accepts = heads.accepts();
                                 let stream_after = self.core.limits.stream_after;
                                 let first = first_event(&mut call, accepts.stream, stream_after, wakes).await;
@@ -201,96 +206,106 @@ impl Inner {
                     }
                 }
                 // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-                Err(Aside::Other) => Box::pin(self.beside(&head, &heads, body)).await,
-                Err(Aside::Foreign(foreign)) => {
-                    refused(&self.warned.refuse(foreign), None, spoken_by(&heads))
+                Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &heads, body)).await,
+                Err(PostRejection::Disallowed(foreign)) => {
+                    refusal_response(&self.header_warnings.refuse(foreign), None, header_revision(&heads))
                 }
-                Err(Aside::Unauthorized(challenge)) => unauthorized(&challenge, spoken_by(&heads)),
+                Err(PostRejection::Unauthorized(challenge)) => {
+                    unauthorized_response(&challenge, header_revision(&heads))
+                }
             };
-            if !matches!(heads.origin, Mirrored::Absent) {
-                cors::grant(head.parts(), &mut response);
+            if !matches!(heads.origin, HeaderOccurrence::Absent) {
+                cors::allow_origin(head.parts(), &mut response);
             }
             response
         }
     }
 
     /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
-    fn let_in(&self, head: &RequestHead, heads: &Heads<'_>) -> Result<Principal, Aside> {
+    fn authorize(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        guard::check(heads, head.authority(), hosts, origins).map_err(Aside::Foreign)?;
+        allow_list::check(heads, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
         if *head.method() != Method::POST || head.path() != self.options.path {
-            return Err(Aside::Other);
+            return Err(PostRejection::Other);
         }
-        self.principal(|| head.parts()).map_err(Aside::Unauthorized)
+        self.principal(|| head.parts()).map_err(PostRejection::Unauthorized)
     }
 
     /// Returns whom a request belongs to, and looks at it only if that makes a difference.
-    pub(super) fn principal<'a>(&self, request: impl FnOnce() -> &'a Parts) -> Result<Principal, Challenge> {
+    pub(super) fn principal<'a>(
+        &self,
+        request: impl FnOnce() -> &'a Parts,
+    ) -> Result<Principal, AuthChallenge> {
         let authenticator = &self.options.authenticator;
-        authenticator.everybody().map_or_else(|| authenticator.authenticate(request()), Ok)
+        authenticator.fixed_principal().map_or_else(|| authenticator.authenticate(request()), Ok)
     }
 
     /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
-    fn check_post(&self, head: &RequestHead, heads: &Heads<'_>) -> Result<Env, Refusal> {
+    fn check_post(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Env, Refusal> {
         heads.check_body()?;
-        if heads.accepts().nothing() {
+        if heads.accepts().is_nothing() {
             return Err(Refusal::NOT_ACCEPTABLE);
         }
         self.env(head)
     }
 
     /// Takes what was posted.
-    fn take<'a>(
+    fn handle_post<'a>(
         self: &'a Arc<Self>,
         head: &'a RequestHead,
-        heads: &Heads<'_>,
+        heads: &McpHeaders<'_>,
         bytes: Bytes,
         principal: &'a Principal,
         env: Env,
-        reserved: Option<Reserved>,
-    ) -> Taken<'a> {
+        reserved: Option<RequestMemoryPermit>,
+    ) -> PostOutcome<'a> {
         let message = match envelope::read(bytes, self.core.limits.bounds) {
-            Ok(Incoming::One(message)) => message,
+            Ok(MessageOrBatch::One(message)) => message,
             Ok(batch) => {
-                if matches!(heads.session, Mirrored::Absent) {
+                if matches!(heads.session, HeaderOccurrence::Absent) {
                     let problem = "batches are part of revision 2025-03-26 only";
-                    return Taken::Refused(Refusal::INVALID_REQUEST.because(problem), None);
+                    return PostOutcome::Refused(Refusal::INVALID_REQUEST.with_message(problem), None);
                 }
-                let carriage = Carriage { may_ask: heads.accepts().stream, env };
-                return self.legacy(heads, batch, principal, carriage, reserved);
+                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
+                return self.handle_legacy(heads, batch, principal, carriage, reserved);
             }
-            Err(Malformed { refusal, id }) => return Taken::Refused(refusal, id),
+            Err(MalformedMessage { refusal, id }) => return PostOutcome::Refused(refusal, id),
         };
-        let version = if let Mirrored::Once(version) = heads.version { Some(version) } else { None };
-        let has_session = !matches!(heads.session, Mirrored::Absent);
+        let version = if let HeaderOccurrence::Once(version) = heads.version { Some(version) } else { None };
+        let has_session = !matches!(heads.session, HeaderOccurrence::Absent);
         let route = era::route_http(&message, version, has_session);
-        trail::routed(&message, &route);
+        request_tracing::log_route(&message, &route);
         match (route, message) {
-            (Route::Modern, Message::Request(request)) => {
-                self.modern(head, heads, request, principal.clone(), env, reserved)
+            (MessageRoute::Modern, Message::Request(request)) => {
+                self.handle_modern(head, heads, request, principal.clone(), env, reserved)
             }
-            (Route::Session, message) => {
-                let carriage = Carriage { may_ask: heads.accepts().stream, env };
-                self.legacy(heads, Incoming::One(message), principal, carriage, reserved)
+            (MessageRoute::Session, message) => {
+                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
+                self.handle_legacy(heads, MessageOrBatch::One(message), principal, carriage, reserved)
             }
-            (Route::Initialize, Message::Request(request)) => {
+            (MessageRoute::Initialize, Message::Request(request)) => {
                 let accepts = heads.accepts();
-                Taken::Later(Box::pin(async move {
+                PostOutcome::Deferred(Box::pin(async move {
                     let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
-                    opened.map_or_else(|(refusal, id)| Taken::Refused(refusal, id), Taken::Answered)
+                    opened.map_or_else(
+                        |(refusal, id)| PostOutcome::Refused(refusal, id),
+                        PostOutcome::Responded,
+                    )
                 }))
             }
-            (Route::Refuse(refusal), message) => Taken::Refused(refusal, id_of(&message).cloned()),
-            _ => Taken::Answered(accepted()),
+            (MessageRoute::Refuse(refusal), message) => {
+                PostOutcome::Refused(refusal, id_of(&message).cloned())
+            }
+            _ => PostOutcome::Responded(accepted()),
         }
     }
 }
 
 /// A response, or a refusal with the id of the request that it answers.
-pub(super) type Answered = Result<Response<ResponseBody>, (Refusal, Option<Id>)>;
+pub(super) type HttpResult = Result<Response<McpResponseBody>, (Refusal, Option<RequestId>)>;
 
 /// Returns the id of a message that is a request.
-pub(super) fn id_of(message: &Message) -> Option<&Id> {
+pub(super) fn id_of(message: &Message) -> Option<&RequestId> {
     match message {
         Message::Request(request) => Some(&request.id),
         _ => None,
@@ -298,28 +313,28 @@ pub(super) fn id_of(message: &Message) -> Option<&Id> {
 }
 
 /// Makes the response to a message that wants no answer.
-pub(super) fn accepted() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+pub(super) fn accepted() -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
 /// Makes the response to a message that is answered elsewhere.
-pub(super) fn accepted_with(text: &'static str) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(text));
+pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::whole(text));
     *response.status_mut() = StatusCode::ACCEPTED;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     response
 }
 
 /// Makes a response of one message, in the form that the client takes.
-pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody> {
+pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<McpResponseBody> {
     let (kind, body) = if as_stream {
         let mut out = Vec::with_capacity(answer.message.len() + 32);
         super::stream::write_message(&mut out, None, &answer.message);
-        (EVENT_STREAM, ResponseBody::whole(exact(out)))
+        (EVENT_STREAM, McpResponseBody::whole(shrink_to_bytes(out)))
     } else {
-        (JSON, ResponseBody::whole(exact(answer.message.into_bytes())))
+        (JSON, McpResponseBody::whole(shrink_to_bytes(answer.message.into_bytes())))
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -331,22 +346,22 @@ pub(super) fn respond(answer: Answer, as_stream: bool) -> Response<ResponseBody>
 }
 
 /// Takes a message that is answered already.
-pub(super) fn answered<'a>(answer: Answer, as_stream: bool) -> Taken<'a> {
-    Taken::Answered(respond(answer, as_stream))
+pub(super) fn response_outcome<'a>(answer: RenderedResponse, as_stream: bool) -> PostOutcome<'a> {
+    PostOutcome::Responded(respond(answer, as_stream))
 }
 
 /// Makes a response that is a stream without an event.
-pub(super) fn respond_nothing() -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+pub(super) fn respond_empty_stream() -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::empty());
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response
 }
 
 /// Makes a response that is a stream of events.
-pub(super) fn streamed(
+pub(super) fn event_stream_response(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
-) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::stream(body, Present::stream()));
+) -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::stream(body, GaugeGuard::stream()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -361,7 +376,7 @@ impl<B> tower_service::Service<Request<B>> for HttpService
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    type Response = Response<ResponseBody>;
+    type Response = Response<McpResponseBody>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
@@ -375,15 +390,15 @@ where
     }
 }
 
-impl Responder for HttpService {
-    type Body = ResponseBody;
+impl Service for HttpService {
+    type Body = McpResponseBody;
 
     /// Answers a request as [`handle`](Self::handle) does. A call that takes its time needs no timer here: the connection sees
     /// to it that it is polled when its response has to begin. In a task of its own nobody would, and `handle` is for that.
-    fn respond(&self, request: Arrival) -> impl Future<Output = Response<ResponseBody>> + Send {
+    fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<McpResponseBody>> + Send {
         // Taken apart before there is a future, which would else have room for it twice.
-        let Arrival { head, body } = request;
-        self.inner.serve(head, body, Wakes::Connection)
+        let IncomingRequest { head, body } = request;
+        self.inner.serve(head, body, TimerOwner::Connection)
     }
 }
 
@@ -392,7 +407,7 @@ impl<B> hyper::service::Service<Request<B>> for HttpService
 where
     B: Body<Data = Bytes> + Send + 'static,
 {
-    type Response = Response<ResponseBody>;
+    type Response = Response<McpResponseBody>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 

@@ -3,39 +3,44 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
-use trunkline_protocol::envelope::Incoming;
-use trunkline_protocol::era::Mirrored;
-use trunkline_protocol::{Era, Id, Refusal, Request, Revision, Revisions, sse};
-use trunkline_session::{Event as StoredEvent, EventId, Principal, Replay, SessionId};
+use trunkline_protocol::envelope::MessageOrBatch;
+use trunkline_protocol::era::HeaderOccurrence;
+use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet, sse};
+use trunkline_session::{EventId, EventReplay, Principal, SessionId, StreamEvent as StoredEvent};
 
-use super::accept::Accepts;
-use super::body::ResponseBody;
-use super::carry::{Attached, Carried};
-use super::endpoint::{Answered, Inner, SESSION_ID, accepted, answered, id_of, respond, streamed};
-use super::heads::Heads;
-use super::standing::is_standing;
-use super::stream::{Chunks, write_message};
-use super::taken::Taken;
-use crate::core::now;
-use crate::edge::Answer;
-use crate::edge::legacy::{self, Begun, Carriage, LiveSession};
+use super::accept::AcceptedFormats;
+use super::body::McpResponseBody;
+use super::call_exchange::{CallExchange, DetachableCall};
+use super::endpoint::{
+    HttpResult, HttpServiceInner, SESSION_ID, accepted, event_stream_response, id_of, respond,
+    response_outcome,
+};
+use super::mcp_headers::McpHeaders;
+use super::post_outcome::PostOutcome;
+use super::standalone::is_standalone;
+use super::stream::{ChunkStreamBody, write_message};
+use crate::edge::RenderedResponse;
+use crate::edge::legacy::{self, LegacyStart, LiveSession, TransportCapabilities};
 use crate::env::Env;
-use crate::unanswered::Reserved;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::now;
 
-impl Inner {
+impl HttpServiceInner {
     /// Opens a session.
     pub(super) async fn legacy_initialize(
         &self,
         request: &Request,
-        accepts: Accepts,
+        accepts: AcceptedFormats,
         principal: Principal,
         env: Env,
-    ) -> Answered {
+    ) -> HttpResult {
         if self.core.shutdown.is_draining() {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
-        let opened = match legacy::handshake(&self.core, request, principal) {
-            Ok(handshake) => self.sessions.open(handshake.record, env).await.map(|id| (id, handshake.answer)),
+        let opened = match legacy::accept_handshake(&self.core, request, principal) {
+            Ok(handshake) => {
+                self.sessions.open(handshake.record, env).await.map(|id| (id, handshake.response))
+            }
             Err(refusal) => Err(refusal),
         };
         // In this era a refusal that concerns only the parameters travels as an ordinary answer.
@@ -48,7 +53,7 @@ impl Inner {
                 return Ok(respond(answer, false));
             }
         };
-        let mut response = respond(Answer { message, status: 200 }, self.as_stream(accepts));
+        let mut response = respond(RenderedResponse { message, status: 200 }, self.prefers_stream(accepts));
         if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
             response.headers_mut().insert(SESSION_ID, value);
         }
@@ -56,108 +61,118 @@ impl Inner {
     }
 
     /// Takes the messages of a session: one, or those of a batch.
-    pub(super) fn legacy<'a>(
+    pub(super) fn handle_legacy<'a>(
         self: &'a Arc<Self>,
-        heads: &Heads<'_>,
-        sent: Incoming,
+        heads: &McpHeaders<'_>,
+        sent: MessageOrBatch,
         principal: &'a Principal,
-        carriage: Carriage,
-        reserved: Option<Reserved>,
-    ) -> Taken<'a> {
+        carriage: TransportCapabilities,
+        reserved: Option<RequestMemoryPermit>,
+    ) -> PostOutcome<'a> {
         let accepts = heads.accepts();
         let session = match self.named_session(heads) {
             Ok(session) => session,
-            Err(refusal) => return Taken::Refused(refusal, request_id(&sent).cloned()),
+            Err(refusal) => return PostOutcome::Refused(refusal, request_id(&sent).cloned()),
         };
-        if let Some(session) = self.sessions.find_here(session, principal) {
-            return self.legacy_begin(session, sent, &carriage, reserved, accepts);
+        if let Some(session) = self.sessions.find_local(session, principal) {
+            return self.begin_legacy(session, sent, &carriage, reserved, accepts);
         }
-        Taken::Later(Box::pin(async move {
+        PostOutcome::Deferred(Box::pin(async move {
             match self.sessions.find(session, principal).await {
-                Ok(session) => self.legacy_begin(session, sent, &carriage, reserved, accepts),
-                Err(refusal) => Taken::Refused(refusal, request_id(&sent).cloned()),
+                Ok(session) => self.begin_legacy(session, sent, &carriage, reserved, accepts),
+                Err(refusal) => PostOutcome::Refused(refusal, request_id(&sent).cloned()),
             }
         }))
     }
 
-    fn legacy_begin<'a>(
+    fn begin_legacy<'a>(
         self: &'a Arc<Self>,
         session: Arc<LiveSession>,
-        sent: Incoming,
-        carriage: &Carriage,
-        reserved: Option<Reserved>,
-        accepts: Accepts,
-    ) -> Taken<'a> {
+        sent: MessageOrBatch,
+        carriage: &TransportCapabilities,
+        reserved: Option<RequestMemoryPermit>,
+        accepts: AcceptedFormats,
+    ) -> PostOutcome<'a> {
         let (id, level) = (request_id(&sent).cloned(), session.level());
         let begun = match sent {
-            Incoming::One(message) => legacy::begin(&self.core, &session, message, carriage),
-            Incoming::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, carriage),
+            MessageOrBatch::One(message) => legacy::begin(&self.core, &session, message, carriage),
+            MessageOrBatch::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, carriage),
         };
-        let begun = begun.keep(reserved);
+        let begun = begun.hold_permit(reserved);
         if session.level() == level {
-            return self.legacy_begun(begun, id, session, accepts);
+            return self.respond_legacy(begun, id, session, accepts);
         }
-        Taken::Later(Box::pin(async move {
+        PostOutcome::Deferred(Box::pin(async move {
             match self.sessions.save(&session).await {
-                Ok(()) => self.legacy_begun(begun, id, session, accepts),
-                Err(refusal) => Taken::Refused(refusal, id),
+                Ok(()) => self.respond_legacy(begun, id, session, accepts),
+                Err(refusal) => PostOutcome::Refused(refusal, id),
             }
         }))
     }
 
-    fn legacy_begun<'a>(
+    fn respond_legacy<'a>(
         &self,
-        begun: Begun,
-        id: Option<Id>,
+        begun: LegacyStart,
+        id: Option<RequestId>,
         session: Arc<LiveSession>,
-        accepts: Accepts,
-    ) -> Taken<'a> {
+        accepts: AcceptedFormats,
+    ) -> PostOutcome<'a> {
         match begun {
-            Begun::Accepted => Taken::Answered(accepted()),
-            Begun::Answer(answer) => answered(answer, self.as_stream(accepts)),
-            Begun::Exchange(exchange) => {
-                let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.parked_for);
-                Taken::Call(Carried::Legacy(Attached::new(exchange, id, session, events, ask_for)))
+            LegacyStart::Accepted => PostOutcome::Responded(accepted()),
+            LegacyStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
+            LegacyStart::Exchange(exchange) => {
+                let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.suspended_for);
+                PostOutcome::Call(CallExchange::Legacy(DetachableCall::new(
+                    exchange, id, session, events, ask_for,
+                )))
             }
         }
     }
 
     /// Opens a standing stream, or one that the client comes back to.
-    pub(super) async fn get(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
+    pub(super) async fn handle_get(
+        self: &Arc<Self>,
+        heads: &McpHeaders<'_>,
+        principal: &Principal,
+    ) -> HttpResult {
         let fail = |refusal| (refusal, None);
-        self.keeps_sessions().map_err(fail)?;
+        self.require_sessions().map_err(fail)?;
         if !heads.accepts().stream {
-            return Err(fail(Refusal::NOT_ACCEPTABLE.because("a GET needs Accept: text/event-stream")));
+            return Err(fail(Refusal::NOT_ACCEPTABLE.with_message("a GET needs Accept: text/event-stream")));
         }
         let session = self.session(heads, principal).await.map_err(fail)?;
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let last = match heads.last_event_id {
-            Mirrored::Absent => None,
-            Mirrored::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),
-            Mirrored::Repeated => Some(None),
+            HeaderOccurrence::Absent => None,
+            HeaderOccurrence::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),
+            HeaderOccurrence::Repeated => Some(None),
         };
         match last {
-            None => self.standing(&session).map_err(fail),
+            None => self.open_standalone(&session).map_err(fail),
             Some(last) => {
                 let last = last.ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
                 let events = self.replay(&session, last).await.map_err(fail)?;
-                if is_standing(last.stream) {
-                    return self.standing_again(&session, last, events).await.map_err(fail);
+                if is_standalone(last.stream) {
+                    return self.resume_standalone(&session, last, events).await.map_err(fail);
                 }
-                Ok(streamed(Chunks(self.clone().resumed(session, last, events))))
+                Ok(event_stream_response(ChunkStreamBody(self.clone().resume_stream(session, last, events))))
             }
         }
     }
 
     /// Ends a session.
-    pub(super) async fn delete(self: &Arc<Self>, heads: &Heads<'_>, principal: &Principal) -> Answered {
+    pub(super) async fn handle_delete(
+        self: &Arc<Self>,
+        heads: &McpHeaders<'_>,
+        principal: &Principal,
+    ) -> HttpResult {
         let fail = |refusal| (refusal, None);
-        self.keeps_sessions().map_err(fail)?;
+        self.require_sessions().map_err(fail)?;
         let id = session_id(heads).map_err(fail)?;
         self.sessions.close(id, principal).await.map_err(fail)?;
-        let mut response = Response::new(ResponseBody::empty());
+        let mut response = Response::new(McpResponseBody::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         Ok(response)
     }
@@ -168,8 +183,8 @@ impl Inner {
         last: EventId,
     ) -> Result<Vec<StoredEvent>, Refusal> {
         match self.sessions.events().replay(session.id(), last, now()).await {
-            Ok(Replay::Events(events)) => Ok(events),
-            Ok(Replay::Gone) => Err(Refusal::NOT_RESUMABLE),
+            Ok(EventReplay::Events(events)) => Ok(events),
+            Ok(EventReplay::Gone) => Err(Refusal::NOT_RESUMABLE),
             Err(error) => {
                 tracing::error!(%error, "the event store failed");
                 Err(Refusal::INTERNAL)
@@ -178,7 +193,7 @@ impl Inner {
     }
 
     /// Goes on with a stream whose call may still run, from the events that were kept.
-    fn resumed(
+    fn resume_stream(
         self: Arc<Self>,
         session: Arc<LiveSession>,
         last: EventId,
@@ -192,7 +207,7 @@ impl Inner {
                 loop {
                     if let Some(newest) = events.last() {
                         last = newest.id;
-                        return Some((render(&events), (last, Vec::new())));
+                        return Some((render_events(&events), (last, Vec::new())));
                     }
                     let Some(state) = session.stream(last.stream) else {
                         // The call is over; what it said last may have come between the two looks.
@@ -200,7 +215,7 @@ impl Inner {
                             inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
                         continue;
                     };
-                    let grown = state.grown.notified();
+                    let grown = state.appended.notified();
                     events = inner.replay(&session, last).await.ok()?;
                     if events.is_empty() && tokio::time::timeout(keep_alive, grown).await.is_err() {
                         let mut comment = Vec::new();
@@ -213,43 +228,47 @@ impl Inner {
     }
 
     /// Finds the session that a request names, and checks the version that it names.
-    async fn session(&self, heads: &Heads<'_>, principal: &Principal) -> Result<Arc<LiveSession>, Refusal> {
+    async fn session(
+        &self,
+        heads: &McpHeaders<'_>,
+        principal: &Principal,
+    ) -> Result<Arc<LiveSession>, Refusal> {
         self.sessions.find(self.named_session(heads)?, principal).await
     }
 
     /// Returns the session that a request names, and checks the version that it names.
-    fn named_session(&self, heads: &Heads<'_>) -> Result<SessionId, Refusal> {
+    fn named_session(&self, heads: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
         let id = session_id(heads)?;
         match heads.version {
-            Mirrored::Absent => Ok(id),
-            Mirrored::Once(version) => check_version(version, self.core.revisions).map(|()| id),
-            Mirrored::Repeated => Err(repeated("MCP-Protocol-Version")),
+            HeaderOccurrence::Absent => Ok(id),
+            HeaderOccurrence::Once(version) => check_version(version, self.core.revisions).map(|()| id),
+            HeaderOccurrence::Repeated => Err(repeated_header("MCP-Protocol-Version")),
         }
     }
 
     /// Refuses what there is only where sessions are.
-    fn keeps_sessions(&self) -> Result<(), Refusal> {
+    fn require_sessions(&self) -> Result<(), Refusal> {
         self.core.revisions.newest_of(Era::Legacy).map(drop).ok_or(Refusal::NOT_ALLOWED)
     }
 }
 
 /// Returns the id of what is one request.
-fn request_id(sent: &Incoming) -> Option<&Id> {
+fn request_id(sent: &MessageOrBatch) -> Option<&RequestId> {
     match sent {
-        Incoming::One(message) => id_of(message),
-        Incoming::Batch(_) => None,
+        MessageOrBatch::One(message) => id_of(message),
+        MessageOrBatch::Batch(_) => None,
     }
 }
 
-fn session_id(heads: &Heads<'_>) -> Result<SessionId, Refusal> {
+fn session_id(heads: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
     match heads.session {
-        Mirrored::Absent => Err(Refusal::SESSION_REQUIRED),
-        Mirrored::Once(value) => SessionId::parse(value).ok_or(Refusal::SESSION_NOT_FOUND),
-        Mirrored::Repeated => Err(repeated("Mcp-Session-Id")),
+        HeaderOccurrence::Absent => Err(Refusal::SESSION_REQUIRED),
+        HeaderOccurrence::Once(value) => SessionId::parse(value).ok_or(Refusal::SESSION_NOT_FOUND),
+        HeaderOccurrence::Repeated => Err(repeated_header("Mcp-Session-Id")),
     }
 }
 
-fn check_version(header: &[u8], spoken: Revisions) -> Result<(), Refusal> {
+fn check_version(header: &[u8], spoken: RevisionSet) -> Result<(), Refusal> {
     let revision = std::str::from_utf8(header.trim_ascii()).ok().and_then(Revision::parse);
     match revision {
         Some(revision) if revision.era() == Era::Legacy => Ok(()),
@@ -258,12 +277,12 @@ fn check_version(header: &[u8], spoken: Revisions) -> Result<(), Refusal> {
 }
 
 #[cold]
-fn repeated(header: &str) -> Refusal {
-    Refusal::INVALID_REQUEST.because(format!("the header {header} is repeated"))
+fn repeated_header(header: &str) -> Refusal {
+    Refusal::INVALID_REQUEST.with_message(format!("the header {header} is repeated"))
 }
 
 /// Writes kept events as they were.
-pub(super) fn render(events: &[StoredEvent]) -> Vec<u8> {
+pub(super) fn render_events(events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         let message = String::from_utf8_lossy(&event.data);

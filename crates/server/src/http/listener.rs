@@ -11,16 +11,16 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 
-use super::arrival::Responder;
-use super::connection::{Connection, Socket, Stream};
+use super::connection::{AcceptedStream, ConnectionSocket, ServerConnection};
 use super::endpoint::HttpService;
+use super::incoming_request::Service;
 use super::peer::PeerInfo;
-use super::tls::Tls;
+use super::tls::ServerTls;
 use crate::shutdown::Shutdown;
 
 /// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drained {
+pub enum DrainOutcome {
     /// Every call was answered.
     Cleanly,
     /// These many calls were still running when the time was over, and were ended.
@@ -37,17 +37,17 @@ pub enum Drained {
 pub async fn serve(
     listener: TcpListener,
     endpoint: &HttpService,
-    service: impl Responder,
+    service: impl Service,
     grace: Duration,
-) -> io::Result<Drained> {
-    show_the_allocator_a_large_block();
-    lengthen_the_queue(&listener);
+) -> io::Result<DrainOutcome> {
+    prime_allocator();
+    set_listen_backlog(&listener);
     let core = &endpoint.inner.core;
     let shutdown = core.shutdown.clone();
     let limits = core.limits.clone();
     let room = Arc::new(Semaphore::new(limits.connections));
-    let crowd = Crowd::default();
-    let acceptor = endpoint.inner.options.tls.as_ref().map(Tls::acceptor);
+    let crowd = PerAddressLimit::default();
+    let acceptor = endpoint.inner.options.tls.as_ref().map(ServerTls::acceptor);
     let mut connections = JoinSet::new();
     connections.spawn(sweep(endpoint.clone()));
     loop {
@@ -73,18 +73,18 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(seat) = crowd.enter(address.ip(), limits.connections_per_address) else { continue };
+        let Some(seat) = crowd.acquire(address.ip(), limits.connections_per_address) else { continue };
         let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
         let peer = core.env.reads_headers().then_some(peer);
         let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
-        let (acceptor, unread) = (acceptor.clone(), core.unread.holding());
+        let (acceptor, unread) = (acceptor.clone(), core.write_budget.backlog());
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);
-            if let Some(stream) = secure(stream, acceptor, limits.head_within, &shutdown).await {
-                let admission = Admission { _permit: permit, _seat: seat };
-                let socket = Socket::new(stream, limits.write_within, unread, admission);
-                let connection = Connection::new(service, peer, &limits, shutdown);
+            if let Some(stream) = tls_handshake(stream, acceptor, limits.head_timeout, &shutdown).await {
+                let admission = ConnectionPermit { _permit: permit, _address_permit: seat };
+                let socket = ConnectionSocket::new(stream, limits.write_timeout, unread, admission);
+                let connection = ServerConnection::new(service, peer, &limits, shutdown);
                 if let Err(error) = connection.serve(socket).await {
                     tracing::debug!(%error, "a connection ended early");
                 }
@@ -99,7 +99,7 @@ pub async fn serve(
 ///
 /// A crowd that comes at once, a hub with its servers before all, finds no place there otherwise, and whoever does not is
 /// heard only when its system tries again, after a second.
-fn lengthen_the_queue(listener: &TcpListener) {
+fn set_listen_backlog(listener: &TcpListener) {
     const WAITING: i32 = 4096;
     #[cfg(unix)]
     // It listens already, and to say so again only changes the length.
@@ -115,14 +115,14 @@ fn lengthen_the_queue(listener: &TcpListener) {
 /// That of glibc gives the end of its memory back to the system as soon as 128 KiB of it are free, and has it given again page
 /// by page: a quarter of what a call of 64 KiB costs. It learns from large blocks that are freed how much to keep, so it is
 /// shown one; a process that ever read a large message has learned the same.
-fn show_the_allocator_a_large_block() {
+fn prime_allocator() {
     const LARGE: usize = 1 << 20;
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
 }
 
 /// Sweeps sessions from time to time until the server drains. A store that takes its time keeps nobody else waiting.
 async fn sweep(endpoint: HttpService) {
-    let mut times = tokio::time::interval(endpoint.inner.sessions.sweep_every());
+    let mut times = tokio::time::interval(endpoint.inner.sessions.sweep_interval());
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let forever = async {
         loop {
@@ -141,39 +141,39 @@ async fn drain(
     endpoint: &HttpService,
     connections: &mut JoinSet<()>,
     grace: Duration,
-) -> io::Result<Drained> {
+) -> io::Result<DrainOutcome> {
     let core = &endpoint.inner.core;
     let finished = async {
         core.idle().await;
         while connections.join_next().await.is_some() {}
-        endpoint.inner.sockets.closed().await;
+        endpoint.inner.web_sockets.wait_closed().await;
     };
     let outcome = tokio::select! {
-        () = finished => Drained::Cleanly,
-        () = tokio::time::sleep(grace) => Drained::Aborted(core.calls()),
-        () = core.shutdown.stopping() => Drained::Aborted(core.calls()),
+        () = finished => DrainOutcome::Cleanly,
+        () = tokio::time::sleep(grace) => DrainOutcome::Aborted(core.calls()),
+        () = core.shutdown.stopping() => DrainOutcome::Aborted(core.calls()),
     };
     endpoint.inner.sessions.end_all();
     connections.shutdown().await;
-    endpoint.inner.sockets.shutdown().await;
+    endpoint.inner.web_sockets.shutdown().await;
     // Connections that merely stayed open have lost nothing.
-    Ok(if outcome == Drained::Aborted(0) { Drained::Cleanly } else { outcome })
+    Ok(if outcome == DrainOutcome::Aborted(0) { DrainOutcome::Cleanly } else { outcome })
 }
 
 /// Shakes hands where TLS is spoken; `None` if that fails, takes too long, or the server shuts down meanwhile.
-async fn secure(
+async fn tls_handshake(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,
     within: Duration,
     shutdown: &Shutdown,
-) -> Option<Stream> {
-    let Some(acceptor) = acceptor else { return Some(Stream::Plain(stream)) };
+) -> Option<AcceptedStream> {
+    let Some(acceptor) = acceptor else { return Some(AcceptedStream::Plain(stream)) };
     let shaken = tokio::select! {
         () = shutdown.draining() => return None,
         shaken = tokio::time::timeout(within, acceptor.accept(stream)) => shaken,
     };
     match shaken {
-        Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
+        Ok(Ok(stream)) => Some(AcceptedStream::Tls(Box::new(stream))),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a TLS handshake failed");
             None
@@ -184,36 +184,36 @@ async fn secure(
 
 /// What a connection takes of the limits until its socket is closed.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
-    _seat: Seat,
+    _address_permit: AddressPermit,
 }
 
 /// How many connections each address has.
 #[derive(Clone, Debug, Default)]
-struct Crowd {
-    seats: Arc<Mutex<HashMap<IpAddr, usize>>>,
+struct PerAddressLimit {
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-impl Crowd {
-    fn enter(&self, address: IpAddr, most: usize) -> Option<Seat> {
-        let address = party(address);
+impl PerAddressLimit {
+    fn acquire(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
+        let address = address_key(address);
         if address.is_loopback() {
-            return Some(Seat { crowd: None });
+            return Some(AddressPermit { limit: None });
         }
-        let mut seats = self.seats.lock();
+        let mut seats = self.counts.lock();
         let taken = seats.entry(address).or_default();
         if *taken >= most {
             return None;
         }
         *taken += 1;
-        Some(Seat { crowd: Some((self.clone(), address)) })
+        Some(AddressPermit { limit: Some((self.clone(), address)) })
     }
 }
 
 /// Returns the address that stands for whoever has this one: an IPv4 address however it is written, and of IPv6 the
 /// network, since one host there has as many addresses as it likes.
-fn party(address: IpAddr) -> IpAddr {
+fn address_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
@@ -224,14 +224,14 @@ fn party(address: IpAddr) -> IpAddr {
 
 /// One connection of an address.
 #[derive(Debug)]
-struct Seat {
-    crowd: Option<(Crowd, IpAddr)>,
+struct AddressPermit {
+    limit: Option<(PerAddressLimit, IpAddr)>,
 }
 
-impl Drop for Seat {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let Some((crowd, address)) = &self.crowd else { return };
-        let mut seats = crowd.seats.lock();
+        let Some((crowd, address)) = &self.limit else { return };
+        let mut seats = crowd.counts.lock();
         if let Some(taken) = seats.get_mut(address) {
             *taken -= 1;
             if *taken == 0 {
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn connections_are_counted_by_party_and_leave_nothing_when_they_go() {
-        let crowd = Crowd::default();
-        let enter = |address: &str| crowd.enter(address.parse().unwrap(), 2);
+        let crowd = PerAddressLimit::default();
+        let enter = |address: &str| crowd.acquire(address.parse().unwrap(), 2);
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
         assert!(held.iter().all(Option::is_some));
         assert!(enter("192.0.2.1").is_none(), "a third of one address");
@@ -260,6 +260,6 @@ mod tests {
         let local: Vec<_> = (0..9).map(|_| enter("::ffff:127.0.0.1")).chain([enter("::1")]).collect();
         assert!(local.iter().all(Option::is_some), "the loopback is excepted");
         drop((held, network));
-        assert!(crowd.seats.lock().is_empty());
+        assert!(crowd.counts.lock().is_empty());
     }
 }

@@ -1,70 +1,82 @@
 use std::sync::Arc;
 
-use trunkline_protocol::era::{self, Admitted, MirrorHeaders};
+use trunkline_protocol::era::{self, MirrorHeaders, ValidatedRequest};
 use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
 
-use super::accept::Accepts;
-use super::arrival::RequestHead;
-use super::carry::{Carried, argument_value};
-use super::endpoint::{Inner, answered, streamed};
-use super::heads::Heads;
-use super::stream::ListenStream;
-use super::taken::Taken;
-use crate::edge::modern::{self, Begun, Sender};
+use super::accept::AcceptedFormats;
+use super::call_exchange::{CallExchange, argument_value};
+use super::endpoint::{HttpServiceInner, event_stream_response, response_outcome};
+use super::incoming_request::RequestHead;
+use super::mcp_headers::McpHeaders;
+use super::post_outcome::PostOutcome;
+use super::stream::SubscriptionEventStream;
+use crate::edge::modern::{self, ModernStart, RequestOrigin};
 use crate::env::Env;
-use crate::unanswered::Reserved;
+use crate::request_memory::RequestMemoryPermit;
 
-impl Inner {
+impl HttpServiceInner {
     /// Takes a modern request.
-    pub(super) fn modern<'a>(
+    pub(super) fn handle_modern<'a>(
         self: &'a Arc<Self>,
         head: &RequestHead,
-        heads: &Heads<'_>,
+        heads: &McpHeaders<'_>,
         request: Request,
         principal: Principal,
         env: Env,
-        reserved: Option<Reserved>,
-    ) -> Taken<'a> {
-        let admitted = match self.admit(head, heads, &request) {
+        reserved: Option<RequestMemoryPermit>,
+    ) -> PostOutcome<'a> {
+        let admitted = match self.validate_request(head, heads, &request) {
             Ok(admitted) => admitted,
-            Err(refusal) => return answered(modern::refuse(Some(&request.id), &refusal), false),
+            Err(refusal) => return response_outcome(modern::refuse(Some(&request.id), &refusal), false),
         };
         let mut begun =
-            modern::begin(&self.core, request, admitted, Sender { principal, connection: None, env });
+            modern::begin(&self.core, request, admitted, RequestOrigin { principal, connection: None, env });
         if let Some(reserved) = reserved {
-            begun = begun.keep(reserved);
+            begun = begun.hold_permit(reserved);
         }
-        self.modern_begun(begun, heads.accepts())
+        self.respond_modern(begun, heads.accepts())
     }
 
-    fn modern_begun<'a>(self: &'a Arc<Self>, begun: Begun, accepts: Accepts) -> Taken<'a> {
+    fn respond_modern<'a>(
+        self: &'a Arc<Self>,
+        begun: ModernStart,
+        accepts: AcceptedFormats,
+    ) -> PostOutcome<'a> {
         match begun {
-            Begun::Call(call) => Taken::Call(Carried::Modern(call)),
-            Begun::Answer(answer) => answered(answer, self.as_stream(accepts)),
-            Begun::Listen(listen) if !accepts.stream => {
-                let refusal = Refusal::NOT_ACCEPTABLE.because("this method needs Accept: text/event-stream");
-                Taken::Refused(refusal, Some(listen.id().clone()))
+            ModernStart::Call(call) => PostOutcome::Call(CallExchange::Modern(call)),
+            ModernStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
+            ModernStart::Subscription(listen) if !accepts.stream => {
+                let refusal =
+                    Refusal::NOT_ACCEPTABLE.with_message("this method needs Accept: text/event-stream");
+                PostOutcome::Refused(refusal, Some(listen.id().clone()))
             }
-            Begun::Listen(listen) => Taken::Answered(streamed(ListenStream::new(self.core.clone(), listen))),
-            Begun::Resume(_, future) => {
-                Taken::Later(Box::pin(async move { self.modern_begun(future.await, accepts) }))
+            ModernStart::Subscription(listen) => PostOutcome::Responded(event_stream_response(
+                SubscriptionEventStream::new(self.core.clone(), listen),
+            )),
+            ModernStart::Deferred(_, future) => {
+                PostOutcome::Deferred(Box::pin(async move { self.respond_modern(future.await, accepts) }))
             }
         }
     }
 
     /// Checks a request against its headers, down to those that mirror a tool's arguments.
-    fn admit(&self, head: &RequestHead, heads: &Heads<'_>, request: &Request) -> Result<Admitted, Refusal> {
+    fn validate_request(
+        &self,
+        head: &RequestHead,
+        heads: &McpHeaders<'_>,
+        request: &Request,
+    ) -> Result<ValidatedRequest, Refusal> {
         let mirror = MirrorHeaders { version: heads.version, method: heads.method, name: heads.name };
-        let admitted = era::admit(request, Some(&mirror), self.core.revisions)?;
+        let admitted = era::validate_request(request, Some(&mirror), self.core.revisions)?;
         if admitted.method == Method::ToolsCall {
-            self.check_arguments(head, request)?;
+            self.check_argument_headers(head, request)?;
         }
         Ok(admitted)
     }
 
-    fn check_arguments(&self, head: &RequestHead, request: &Request) -> Result<(), Refusal> {
-        let Some(name) = request.params.get("name").and_then(trunkline_protocol::Raw::as_text) else {
+    fn check_argument_headers(&self, head: &RequestHead, request: &Request) -> Result<(), Refusal> {
+        let Some(name) = request.params.get("name").and_then(trunkline_protocol::RawJson::as_text) else {
             return Ok(());
         };
         let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
@@ -74,12 +86,12 @@ impl Inner {
             mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)
         {
             let message = format!("the header {} is repeated", repeated.header());
-            return Err(Refusal::HEADER_MISMATCH.because(message));
+            return Err(Refusal::HEADER_MISMATCH.with_message(message));
         }
         let arguments = argument_value(request.params.get("arguments"));
         mirrored
             .check(arguments.as_ref(), |name| headers.get(name).map(http::HeaderValue::as_bytes))
-            .map_err(|mismatch| Refusal::HEADER_MISMATCH.because(mismatch.to_string()))
+            .map_err(|mismatch| Refusal::HEADER_MISMATCH.with_message(mismatch.to_string()))
     }
 }
 
@@ -89,19 +101,23 @@ mod tests {
     use http_body_util::{BodyExt as _, Full};
     use serde_json::{Value, json};
 
-    use crate::http::HttpOptions;
+    use crate::http::HttpServerOptions;
     use crate::{HostOptions, Json, Server, Tool};
 
     #[derive(serde::Deserialize, schemars::JsonSchema)]
-    struct Place {
+    struct RegionArguments {
         region: String,
     }
 
     #[tokio::test]
     async fn a_header_that_mirrors_an_argument_must_be_there_once_and_agree() {
-        let tool = Tool::new("go").mirror("region", "Region").run(async |place: Place| Json(place.region));
-        let service =
-            Server::new("test").with(tool).host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let tool =
+            Tool::new("go").mirror("region", "Region").run(async |place: RegionArguments| Json(place.region));
+        let service = Server::new("test")
+            .with(tool)
+            .host(HostOptions::default())
+            .unwrap()
+            .http_service(HttpServerOptions::default());
         let body = |arguments: &str| {
             let meta = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",

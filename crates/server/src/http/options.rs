@@ -4,15 +4,15 @@ use std::sync::Arc;
 use http::Request;
 use trunkline_session::{EventLimits, EventStore, MemoryEvents, MemorySessions, SessionLimits, SessionStore};
 
-use super::auth::{Anonymous, Authenticator};
+use super::allow_list::AllowList;
+use super::auth::{AnonymousAuthenticator, Authenticator};
 use super::cookie::CookieSessions;
-use super::guard::AllowList;
 use super::peer::PeerInfo;
-use super::tls::Tls;
+use super::tls::ServerTls;
 
 /// How an endpoint is served over HTTP.
 #[derive(Clone, Debug)]
-pub struct HttpOptions {
+pub struct HttpServerOptions {
     /// The path of the endpoint. Default `/mcp`.
     pub path: String,
     /// The hosts that requests may name. Default the loopback names.
@@ -24,7 +24,7 @@ pub struct HttpOptions {
     /// Where WebSockets are served. Default `/ws`; `None` is nowhere.
     pub websocket: Option<String>,
     /// The certificate with which our own listener speaks TLS. Default none: plain HTTP.
-    pub tls: Option<Tls>,
+    pub tls: Option<ServerTls>,
     /// Whether clients of HTTP+SSE get a cookie that names what is kept for them. Default no.
     pub cookie_sessions: Option<CookieSessions>,
     /// Who a request belongs to. Default everybody is anonymous.
@@ -36,7 +36,7 @@ pub struct HttpOptions {
     pub unknown_peer: PeerInfo,
     /// The bounds of legacy sessions.
     pub session_limits: SessionLimits,
-    /// Where legacy sessions are kept; `None` is in memory, within [`HttpOptions::session_limits`].
+    /// Where legacy sessions are kept; `None` is in memory, within [`HttpServerOptions::session_limits`].
     pub sessions: Option<Arc<dyn SessionStore>>,
     /// Where the events of resumable streams are kept; `None` is in memory, within [`EventLimits`]'s defaults.
     pub events: Option<Arc<dyn EventStore>>,
@@ -57,7 +57,7 @@ impl Default for SsePaths {
     }
 }
 
-impl Default for HttpOptions {
+impl Default for HttpServerOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
@@ -67,7 +67,7 @@ impl Default for HttpOptions {
             websocket: Some("/ws".to_owned()),
             tls: None,
             cookie_sessions: None,
-            authenticator: Arc::new(Anonymous),
+            authenticator: Arc::new(AnonymousAuthenticator),
             always_stream: false,
             unknown_peer: PeerInfo::default(),
             session_limits: SessionLimits::default(),
@@ -77,7 +77,7 @@ impl Default for HttpOptions {
     }
 }
 
-impl HttpOptions {
+impl HttpServerOptions {
     /// Returns the defaults for an endpoint that listens on an address.
     ///
     /// Off the loopback any `Host` is accepted, since the names of the machine are not known here; an `Origin` must
@@ -115,19 +115,19 @@ impl HttpOptions {
 mod tests {
     use super::super::auth::BearerTokens;
     use super::*;
-    use crate::testing::Folder;
+    use crate::testing::TestFolder;
 
     #[test]
     fn whoever_listens_off_the_loopback_is_warned_of_strangers_and_of_plain_text() {
-        let folder = Folder::new("warned");
+        let folder = TestFolder::new("warned");
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let [certificate, key] = ["certificate", "key"].map(|name| folder.path().join(name));
         std::fs::write(&certificate, signed.cert.pem()).unwrap();
         std::fs::write(&key, signed.signing_key.serialize_pem()).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let tls = Tls::from_pem_files(&certificate, &key).unwrap();
+        let tls = ServerTls::from_pem_files(&certificate, &key).unwrap();
         let tokens: Arc<dyn Authenticator> = Arc::new(BearerTokens::new([("ann", "ann-token-0123456")]));
-        let anonymous: Arc<dyn Authenticator> = Arc::new(Anonymous);
+        let anonymous: Arc<dyn Authenticator> = Arc::new(AnonymousAuthenticator);
         for (address, authenticator, tls, expected) in [
             ("127.0.0.1", &anonymous, None, ""),
             ("::1", &tokens, None, ""),
@@ -136,10 +136,10 @@ mod tests {
             ("192.0.2.1", &tokens, None, "plain text"),
             ("192.0.2.1", &tokens, Some(&tls), ""),
         ] {
-            let options = HttpOptions {
+            let options = HttpServerOptions {
                 authenticator: authenticator.clone(),
                 tls: tls.cloned(),
-                ..HttpOptions::default()
+                ..HttpServerOptions::default()
             };
             let warning = options.warning(address.parse().unwrap()).unwrap_or_default();
             assert_eq!(warning.is_empty(), expected.is_empty(), "{address}: {warning}");

@@ -1,13 +1,13 @@
 use trunkline_protocol::Refusal;
 
-use super::arrival::RequestHead;
-use super::endpoint::Inner;
+use super::endpoint::HttpServiceInner;
+use super::incoming_request::RequestHead;
 use crate::env::Env;
 
 /// What a listener knows of a connection, as an extension of each of its requests.
 ///
 /// A program that serves the endpoint by a listener of its own inserts it; where nobody does,
-/// [`HttpOptions::unknown_peer`](super::HttpOptions::unknown_peer) counts.
+/// [`HttpServerOptions::unknown_peer`](super::HttpServerOptions::unknown_peer) counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerInfo {
     /// The other end is on this machine.
@@ -23,7 +23,7 @@ impl PeerInfo {
     }
 }
 
-impl Inner {
+impl HttpServiceInner {
     /// Reads the variables that a request brings, where the operator allows any.
     pub(super) fn env(&self, head: &RequestHead) -> Result<Env, Refusal> {
         let sources = &self.core.env;

@@ -25,13 +25,13 @@ mod tests {
     use serde_json::{Value, json};
     use tower_service::Service as _;
 
-    use crate::http::HttpOptions;
+    use crate::http::HttpServerOptions;
     use crate::{HostOptions, Server, Tool};
 
     #[tokio::test]
     async fn a_router_answers_at_the_path_of_the_endpoint_only() {
         let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
-        let service = server.host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let service = server.host(HostOptions::default()).unwrap().http_service(HttpServerOptions::default());
         let mut router = service.into_router();
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
             "name": "hello",
@@ -63,7 +63,7 @@ mod tests {
     #[tokio::test]
     async fn a_router_takes_websockets_over_where_its_server_lets_it() {
         let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
-        let service = server.host(HostOptions::default()).unwrap().http(HttpOptions::default());
+        let service = server.host(HostOptions::default()).unwrap().http_service(HttpServerOptions::default());
         let router = service.clone().into_router();
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {

@@ -11,27 +11,27 @@ use tokio::time::Sleep;
 use trunkline_protocol::sse;
 use trunkline_session::EventId;
 
-use super::body::exact;
-use super::carry::Carried;
-use crate::core::Core;
-use crate::edge::Event;
-use crate::edge::modern::Listen;
+use super::body::shrink_to_bytes;
+use super::call_exchange::CallExchange;
+use crate::edge::CallEvent;
+use crate::edge::modern::SubscriptionStream;
+use crate::server_core::ServerCore;
 
 /// The time after which a client that lost its stream may come back.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// A frame that grew this long is sent before more is gathered.
-const ENOUGH: usize = 64 * 1024;
+const FRAME_TARGET: usize = 64 * 1024;
 
-pub(super) type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+pub(super) type PolledFrame = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
 /// Sends comments on a stream that is otherwise silent, so that nobody between takes it for dead.
-pub(super) struct KeepAlive {
+pub(super) struct SseKeepAlive {
     every: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-impl KeepAlive {
+impl SseKeepAlive {
     pub(super) fn new(every: Duration) -> Self {
         Self { every, sleep: None }
     }
@@ -49,29 +49,29 @@ impl KeepAlive {
 }
 
 /// The event stream of one call; it owns the call and drives it from its own polls.
-pub(super) struct CallStream {
-    call: Option<Carried>,
-    first: Option<Event>,
+pub(super) struct CallEventStream {
+    call: Option<CallExchange>,
+    first: Option<CallEvent>,
     opened: bool,
-    keep_alive: KeepAlive,
+    keep_alive: SseKeepAlive,
 }
 
-impl CallStream {
-    pub(super) fn new(call: Carried, first: Option<Event>, keep_alive: Duration) -> Self {
-        Self { call: Some(call), first, opened: false, keep_alive: KeepAlive::new(keep_alive) }
+impl CallEventStream {
+    pub(super) fn new(call: CallExchange, first: Option<CallEvent>, keep_alive: Duration) -> Self {
+        Self { call: Some(call), first, opened: false, keep_alive: SseKeepAlive::new(keep_alive) }
     }
 
     /// Writes one event; returns false when the stream is over.
-    fn write(&mut self, event: Event, out: &mut Vec<u8>) -> bool {
+    fn write(&mut self, event: CallEvent, out: &mut Vec<u8>) -> bool {
         let Some(call) = &mut self.call else { return false };
         match event {
-            Event::Message(message) => {
+            CallEvent::Message(message) => {
                 write_message(out, call.record(&message), &message);
                 return true;
             }
-            Event::Answer(answer) => write_message(out, call.record(&answer.message), &answer.message),
-            Event::Release(retry) => sse::write_retry(out, millis(retry)),
-            Event::Nothing => {}
+            CallEvent::Response(answer) => write_message(out, call.record(&answer.message), &answer.message),
+            CallEvent::ReleaseStream(retry) => sse::write_retry(out, millis(retry)),
+            CallEvent::NoResponse => {}
         }
         // Dropping a legacy call that is not over detaches it; the client comes back for the rest.
         self.call = None;
@@ -82,17 +82,17 @@ impl CallStream {
         if std::mem::replace(&mut self.opened, true) {
             return;
         }
-        if let Some(id) = self.call.as_mut().and_then(Carried::open_stream) {
+        if let Some(id) = self.call.as_mut().and_then(CallExchange::open_stream) {
             sse::write_priming(out, &id.to_string(), Some(millis(RETRY)));
         }
     }
 }
 
-impl Body for CallStream {
+impl Body for CallEventStream {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let this = self.get_mut();
         let mut out = Vec::new();
         this.open(&mut out);
@@ -107,7 +107,7 @@ impl Body for CallStream {
             match event {
                 Poll::Ready(event) => {
                     this.keep_alive.reset();
-                    if !this.write(event, &mut out) || out.len() >= ENOUGH {
+                    if !this.write(event, &mut out) || out.len() >= FRAME_TARGET {
                         break;
                     }
                 }
@@ -124,43 +124,43 @@ impl Body for CallStream {
 }
 
 /// The event stream of a modern subscription.
-pub(super) struct ListenStream {
-    core: Arc<Core>,
-    listen: Option<Box<Listen>>,
+pub(super) struct SubscriptionEventStream {
+    core: Arc<ServerCore>,
+    subscription: Option<Box<SubscriptionStream>>,
     acknowledged: bool,
     draining: Pin<Box<OwnedNotified>>,
-    keep_alive: KeepAlive,
+    keep_alive: SseKeepAlive,
 }
 
-impl ListenStream {
-    pub(super) fn new(core: Arc<Core>, listen: Box<Listen>) -> Self {
+impl SubscriptionEventStream {
+    pub(super) fn new(core: Arc<ServerCore>, listen: Box<SubscriptionStream>) -> Self {
         let draining = Box::pin(core.shutdown.watch_draining());
-        let keep_alive = KeepAlive::new(core.limits.keep_alive);
-        Self { core, listen: Some(listen), acknowledged: false, draining, keep_alive }
+        let keep_alive = SseKeepAlive::new(core.limits.keep_alive);
+        Self { core, subscription: Some(listen), acknowledged: false, draining, keep_alive }
     }
 }
 
-impl Body for ListenStream {
+impl Body for SubscriptionEventStream {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let this = self.get_mut();
         let mut out = Vec::new();
-        let Some(listen) = &this.listen else { return Poll::Ready(None) };
+        let Some(listen) = &this.subscription else { return Poll::Ready(None) };
         if !std::mem::replace(&mut this.acknowledged, true) {
             write_message(&mut out, None, &listen.acknowledgement());
             return frame(out);
         }
         while let Poll::Ready(message) = listen.poll_message(cx) {
             write_message(&mut out, None, &message);
-            if out.len() >= ENOUGH {
+            if out.len() >= FRAME_TARGET {
                 break;
             }
         }
         if this.core.shutdown.is_draining() || this.draining.as_mut().poll(cx).is_ready() {
-            write_message(&mut out, None, &listen.ending());
-            this.listen = None;
+            write_message(&mut out, None, &listen.final_response());
+            this.subscription = None;
         }
         if out.is_empty() {
             std::task::ready!(this.keep_alive.poll(cx));
@@ -173,18 +173,18 @@ impl Body for ListenStream {
 }
 
 /// A body made of a stream of chunks.
-pub(super) struct Chunks<S>(pub(super) S);
+pub(super) struct ChunkStreamBody<S>(pub(super) S);
 
-impl<S> Body for Chunks<S>
+impl<S> Body for ChunkStreamBody<S>
 where
     S: futures_util::Stream<Item = Vec<u8>> + Unpin,
 {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
         let chunk = std::task::ready!(Pin::new(&mut self.0).poll_next(cx));
-        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(exact(chunk)))))
+        Poll::Ready(chunk.map(|chunk| Ok(Frame::data(shrink_to_bytes(chunk)))))
     }
 }
 
@@ -199,6 +199,6 @@ pub(super) fn millis(duration: Duration) -> u64 {
 }
 
 /// Makes a frame of what there is to write; the end of the body, if there is nothing.
-pub(super) fn frame(out: Vec<u8>) -> Polled {
-    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(exact(out)))))
+pub(super) fn frame(out: Vec<u8>) -> PolledFrame {
+    Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(shrink_to_bytes(out)))))
 }

@@ -13,14 +13,14 @@ use crate::secret_file;
 
 /// A certificate and its key, ready to be served with.
 #[derive(Clone)]
-pub struct Tls {
+pub struct ServerTls {
     config: Arc<ServerConfig>,
 }
 
 /// Why a certificate cannot be served with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TlsError {
+pub enum ServerTlsError {
     /// A file cannot be read.
     #[error("{path} cannot be read: {cause}")]
     Unreadable {
@@ -46,22 +46,22 @@ pub enum TlsError {
     Unusable(#[source] rustls::Error),
 }
 
-impl Tls {
+impl ServerTls {
     /// Reads a chain of certificates and a private key from PEM files.
     ///
     /// # Errors
     /// A file is unreadable, holds something else, or the key's can be read by others; or the two do not belong together.
-    pub fn from_pem_files(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    pub fn from_pem_files(certificate: &Path, key: &Path) -> Result<Self, ServerTlsError> {
         let unreadable = |path: &Path| {
             let path = path.to_owned();
-            move |cause| TlsError::Unreadable { path, cause }
+            move |cause| ServerTlsError::Unreadable { path, cause }
         };
         if secret_file::is_exposed(key).map_err(unreadable(key))? {
-            return Err(TlsError::Exposed(key.to_owned()));
+            return Err(ServerTlsError::Exposed(key.to_owned()));
         }
         let chain_pem = std::fs::read(certificate).map_err(unreadable(certificate))?;
         let key_pem = std::fs::read(key).map_err(unreadable(key))?;
-        let not_pem = |path: &Path, what| TlsError::NotPem { path: path.to_owned(), what };
+        let not_pem = |path: &Path, what| ServerTlsError::NotPem { path: path.to_owned(), what };
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&chain_pem)
             .collect::<Result<_, pem::Error>>()
             .map_err(|_| not_pem(certificate, "certificate"))?;
@@ -72,12 +72,12 @@ impl Tls {
         Self::new(chain, key)
     }
 
-    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, TlsError> {
+    fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Self, ServerTlsError> {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let mut config = builder
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-            .map_err(TlsError::Unusable)?;
+            .map_err(ServerTlsError::Unusable)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config) })
     }
@@ -87,7 +87,7 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls(…)")
     }

@@ -13,33 +13,33 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
-use trunkline_transport::{Closing, Party, WebSocketChannel, accept_key};
+use trunkline_transport::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
 
-use super::arrival::RequestHead;
-use super::body::ResponseBody;
-use super::connection::Handover;
-use super::endpoint::Inner;
+use super::body::McpResponseBody;
+use super::connection::ConnectionUpgrade;
+use super::endpoint::HttpServiceInner;
+use super::incoming_request::RequestHead;
 use crate::channel::ChannelServer;
-use crate::core::Core;
 use crate::env::Env;
-use crate::tally::Tally;
-use crate::unread::Cut;
+use crate::principal_quota::PrincipalQuota;
+use crate::server_core::ServerCore;
+use crate::write_budget::SlowReaderEvicted;
 
 /// The subprotocol by which clients say that they mean this protocol.
 const SUBPROTOCOL: &str = "mcp";
 
 /// How long a peer may take to answer our closing with its own.
-const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The WebSockets of one endpoint, each served by a task that is owned here: it ends with the endpoint at the latest.
-pub(super) struct Sockets {
+pub(super) struct WebSocketTasks {
     tasks: Mutex<JoinSet<()>>,
-    tally: Tally,
+    quota: PrincipalQuota,
 }
 
-impl Sockets {
-    pub(super) fn new(tally: Tally) -> Self {
-        Self { tasks: Mutex::default(), tally }
+impl WebSocketTasks {
+    pub(super) fn new(tally: PrincipalQuota) -> Self {
+        Self { tasks: Mutex::default(), quota: tally }
     }
 
     /// Returns how many WebSockets are open.
@@ -50,14 +50,14 @@ impl Sockets {
     }
 
     /// Waits until every WebSocket is closed.
-    pub(super) async fn closed(&self) {
+    pub(super) async fn wait_closed(&self) {
         while std::future::poll_fn(|cx| self.lock().poll_join_next(cx)).await.is_some() {}
     }
 
     /// Ends every WebSocket at once.
     pub(super) async fn shutdown(&self) {
         self.lock().abort_all();
-        self.closed().await;
+        self.wait_closed().await;
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -72,22 +72,22 @@ impl Sockets {
 }
 
 /// Who hands a connection over, which only its listener can.
-enum Handing {
-    Ours(Handover),
+enum UpgradeSource {
+    Native(ConnectionUpgrade),
     #[cfg(feature = "hyper")]
-    Hypers(hyper::upgrade::OnUpgrade),
+    Hyper(hyper::upgrade::OnUpgrade),
 }
 
-impl Handing {
-    fn over(extensions: &Extensions) -> Option<Self> {
-        let ours = extensions.get::<Handover>().cloned().map(Self::Ours);
+impl UpgradeSource {
+    fn from_extensions(extensions: &Extensions) -> Option<Self> {
+        let ours = extensions.get::<ConnectionUpgrade>().cloned().map(Self::Native);
         #[cfg(feature = "hyper")]
-        let ours = ours.or_else(|| extensions.get().cloned().map(Self::Hypers));
+        let ours = ours.or_else(|| extensions.get().cloned().map(Self::Hyper));
         ours
     }
 }
 
-impl Inner {
+impl HttpServiceInner {
     /// Takes a connection over as a WebSocket; `Host`, `Origin` and token were checked before.
     ///
     /// # Errors
@@ -96,69 +96,69 @@ impl Inner {
         &self,
         head: &RequestHead,
         principal: Principal,
-    ) -> Result<Response<ResponseBody>, Refusal> {
+    ) -> Result<Response<McpResponseBody>, Refusal> {
         let parts = head.parts();
         if parts.method != Method::GET {
             return Err(Refusal::NOT_ALLOWED);
         }
         let key = key(&parts.headers)?;
         let subprotocol = subprotocol(&parts.headers)?;
-        let handing = Handing::over(&parts.extensions).ok_or(Refusal::UPGRADE_REQUIRED)?;
+        let handing = UpgradeSource::from_extensions(&parts.extensions).ok_or(Refusal::UPGRADE_REQUIRED)?;
         if self.core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let share = self.sockets.tally.take(&principal).ok_or(Refusal::TOO_MANY)?;
+        let share = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
-        self.sockets.spawn(async move {
+        self.web_sockets.spawn(async move {
             let _share = share;
             match handing {
-                Handing::Ours(handover) => {
-                    let Some((socket, ahead)) = handover.taken().await else { return };
+                UpgradeSource::Native(handover) => {
+                    let Some((socket, ahead)) = handover.upgraded().await else { return };
                     serve(core, socket, ahead, principal, env).await;
                 }
                 #[cfg(feature = "hyper")]
-                Handing::Hypers(upgrade) => {
+                UpgradeSource::Hyper(upgrade) => {
                     let Ok(upgraded) = upgrade.await else { return };
                     let stream = hyper_util::rt::TokioIo::new(upgraded);
                     serve(core, stream, Bytes::new(), principal, env).await;
                 }
             }
         });
-        Ok(switched(&accept_key(key), subprotocol))
+        Ok(switching_protocols(&accept_key(key), subprotocol))
     }
 }
 
 /// Serves a connection that was taken over until it ends.
 async fn serve(
-    core: Arc<Core>,
+    core: Arc<ServerCore>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ahead: Bytes,
     principal: Principal,
     env: Env,
 ) {
     let limit = core.limits.message_bytes;
-    let channel = WebSocketChannel::with_bytes(stream, ahead, Party::Server, limit).await;
-    let mut server = ChannelServer::new(core, principal, channel).with_env(env).owned();
-    let mut closing = Closing::GoingAway;
+    let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
+    let mut server = ChannelServer::new(core, principal, channel).with_env(env).ended_by_owner();
+    let mut closing = CloseReason::GoingAway;
     if let Err(error) = (&mut server).await {
         tracing::debug!(%error, "a WebSocket ended");
-        if Cut::is(&error) {
+        if SlowReaderEvicted::caused(&error) {
             // It does not read, and what it has not read is to go.
             return;
         }
         if error.kind() == io::ErrorKind::QuotaExceeded {
-            closing = Closing::Busy;
+            closing = CloseReason::TryAgainLater;
         }
     }
     // Nobody will read an answer any more.
     server.abandon();
     let closing = server.channel_mut().close(closing);
-    let _ = tokio::time::timeout(CLOSE_WITHIN, closing).await;
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
 }
 
-fn switched(accept: &str, subprotocol: Option<&'static str>) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::empty());
+fn switching_protocols(accept: &str, subprotocol: Option<&'static str>) -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -184,7 +184,7 @@ fn key(headers: &HeaderMap) -> Result<&[u8], Refusal> {
     match (keys.next(), keys.next()) {
         // 16 bytes in base64.
         (Some(key), None) if key.len() == 24 => Ok(key),
-        _ => Err(Refusal::INVALID_REQUEST.because("one Sec-WebSocket-Key of 16 bytes is required")),
+        _ => Err(Refusal::INVALID_REQUEST.with_message("one Sec-WebSocket-Key of 16 bytes is required")),
     }
 }
 
@@ -195,7 +195,7 @@ fn subprotocol(headers: &HeaderMap) -> Result<Option<&'static str>, Refusal> {
     } else if has_token(headers, SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
         Ok(Some(SUBPROTOCOL))
     } else {
-        Err(Refusal::INVALID_REQUEST.because("the only subprotocol spoken here is `mcp`"))
+        Err(Refusal::INVALID_REQUEST.with_message("the only subprotocol spoken here is `mcp`"))
     }
 }
 

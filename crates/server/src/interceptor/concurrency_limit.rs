@@ -8,7 +8,7 @@ use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 
 use super::{Interceptor, Next};
-use crate::call::{BoxFuture, Call, Context, Outcome};
+use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 
 /// Refuses calls of a principal that has as many running as it may, with [`Refusal::TOO_MANY`].
 ///
@@ -16,7 +16,7 @@ use crate::call::{BoxFuture, Call, Context, Outcome};
 /// answer is there it goes on in any case.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
-    most: usize,
+    max: usize,
     /// Only those who have calls running.
     running: Arc<Mutex<HashMap<Principal, usize>>>,
 }
@@ -24,37 +24,41 @@ pub struct ConcurrencyLimit {
 impl ConcurrencyLimit {
     /// Allows every principal this many calls at a time.
     pub fn per_principal(most: usize) -> Self {
-        Self { most, running: Arc::default() }
+        Self { max: most, running: Arc::default() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
         self.running.lock()
     }
 
-    fn take(&self, principal: &Principal, most: usize) -> Option<Permit> {
+    fn acquire(&self, principal: &Principal, most: usize) -> Option<ConcurrencyPermit> {
         let mut running = self.lock();
         let count = running.get(principal).copied().unwrap_or(0);
         if count >= most {
             return None;
         }
         running.insert(principal.clone(), count + 1);
-        Some(Permit { limit: self.clone(), principal: principal.clone() })
+        Some(ConcurrencyPermit { limit: self.clone(), principal: principal.clone() })
     }
 }
 
 impl Interceptor for ConcurrencyLimit {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         let principal = call.context.principal();
-        let Some(permit) = self.take(&principal, self.most) else {
-            let refusal = Refusal::TOO_MANY.because(format!(
+        let Some(permit) = self.acquire(&principal, self.max) else {
+            let refusal = Refusal::TOO_MANY.with_message(format!(
                 "at most {} calls of one caller may run at a time; try again later",
-                self.most
+                self.max
             ));
             return Box::pin(std::future::ready(Err(refusal)));
         };
         let context = call.context.clone();
-        Box::pin(Counted {
-            answer: next.run(call),
+        Box::pin(LimitedCall {
+            future: next.run(call),
             context,
             limit: self.clone(),
             principal,
@@ -64,24 +68,24 @@ impl Interceptor for ConcurrencyLimit {
 }
 
 /// A call that counts while it runs.
-struct Counted {
-    answer: BoxFuture<'static, Result<Outcome, Refusal>>,
+struct LimitedCall {
+    future: BoxFuture<'static, Result<HandlerOutcome, Refusal>>,
     context: Context,
     limit: ConcurrencyLimit,
     principal: Principal,
-    permit: Option<Permit>,
+    permit: Option<ConcurrencyPermit>,
 }
 
-impl Future for Counted {
-    type Output = Result<Outcome, Refusal>;
+impl Future for LimitedCall {
+    type Output = Result<HandlerOutcome, Refusal>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         if this.permit.is_none() && !this.context.is_waiting() {
             // It was admitted when it began; a caller that has answered is not refused for the answer.
-            this.permit = this.limit.take(&this.principal, usize::MAX);
+            this.permit = this.limit.acquire(&this.principal, usize::MAX);
         }
-        let answer = this.answer.as_mut().poll(cx);
+        let answer = this.future.as_mut().poll(cx);
         if answer.is_pending() && this.context.is_waiting() {
             this.permit = None;
         }
@@ -91,12 +95,12 @@ impl Future for Counted {
 
 /// One call that counts.
 #[derive(Debug)]
-struct Permit {
+struct ConcurrencyPermit {
     limit: ConcurrencyLimit,
     principal: Principal,
 }
 
-impl Drop for Permit {
+impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
         let mut running = self.limit.lock();
         match running.get_mut(&self.principal) {

@@ -6,9 +6,9 @@ use trunkline_protocol::Refusal;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ServerCapabilities};
 
-use super::{Interceptor, Next, Way};
-use crate::call::{BoxFuture, Call, Handler, Outcome};
-use crate::change::{Filter, Listener, Subscription};
+use super::{Interceptor, Next, NextTarget};
+use crate::call::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
+use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// Interceptors in their order: the first is the outermost, sees a call first and its answer last.
 #[derive(Clone, Default)]
@@ -43,11 +43,11 @@ impl Layers {
     }
 
     /// Puts the interceptors around a handler; without any, the handler stays what it is.
-    pub(crate) fn around(self, handler: impl Handler) -> Arc<dyn Handler> {
+    pub(crate) fn wrap(self, handler: impl Handler) -> Arc<dyn Handler> {
         if self.is_empty() {
             return Arc::new(handler);
         }
-        Arc::new(Intercepted(Arc::new(Layered { layers: self, handler: Box::new(handler) })))
+        Arc::new(InterceptedHandler(Arc::new(LayeredHandler { layers: self, handler: Box::new(handler) })))
     }
 }
 
@@ -57,15 +57,15 @@ impl fmt::Debug for Layers {
     }
 }
 
-pub(super) struct Layered {
+pub(super) struct LayeredHandler {
     pub(super) layers: Layers,
     pub(super) handler: Box<dyn Handler>,
 }
 
 /// A handler with interceptors around its calls.
-struct Intercepted(Arc<Layered>);
+struct InterceptedHandler(Arc<LayeredHandler>);
 
-impl Handler for Intercepted {
+impl Handler for InterceptedHandler {
     fn identity(&self) -> Implementation {
         self.0.handler.identity()
     }
@@ -86,19 +86,19 @@ impl Handler for Intercepted {
         self.0.handler.has_tool(tool)
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        Next { way: Way::Handler(self.0.clone()), at: 0 }.run(call)
+    fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+        Next { target: NextTarget::Handler(self.0.clone()), index: 0 }.run(call)
     }
 
-    fn prepare_watch(
+    fn prepare_subscription(
         &self,
-        listener: &Listener,
+        listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
     ) -> BoxFuture<'static, BTreeSet<String>> {
-        self.0.handler.prepare_watch(listener, uris)
+        self.0.handler.prepare_subscription(listener, uris)
     }
 
-    fn watch(&self, filter: Filter) -> Subscription {
-        self.0.handler.watch(filter)
+    fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
+        self.0.handler.subscribe(filter)
     }
 }

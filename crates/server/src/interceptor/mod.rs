@@ -18,21 +18,21 @@ use std::sync::Arc;
 use trunkline_protocol::Refusal;
 
 pub use self::concurrency_limit::ConcurrencyLimit;
-use self::layers::Layered;
+use self::layers::LayeredHandler;
 pub use self::layers::Layers;
 pub use self::timeout::Timeout;
 pub use self::trace::Trace;
-use crate::call::{BoxFuture, Call, Handler as _, Outcome};
+use crate::call::{BoxFuture, Handler as _, HandlerOutcome, IncomingCall};
 use crate::dispatch;
 use crate::server::ServerHandle;
 
 /// What stands around calls.
 ///
-/// An async function of a [`Call`] and a [`Next`] is one:
+/// An async function of a [`IncomingCall`] and a [`Next`] is one:
 ///
 /// ```
-/// # use trunkline_server::{Call, Next, Server};
-/// let server = Server::new("demo").layer(|call: Call, next: Next| async move {
+/// # use trunkline_server::{IncomingCall, Next, Server};
+/// let server = Server::new("demo").layer(|call: IncomingCall, next: Next| async move {
 ///     let method = call.method;
 ///     let answer = next.run(call).await;
 ///     tracing::info!(method = method.as_str(), refused = answer.is_err(), "answered");
@@ -44,19 +44,27 @@ use crate::server::ServerHandle;
 /// for its caller; [`Context::is_waiting`](crate::Context::is_waiting) tells.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an interceptor",
-    note = "an async function of `Call` and `Next` that returns `Result<Outcome, Refusal>` is one"
+    note = "an async function of `IncomingCall` and `Next` that returns `Result<HandlerOutcome, Refusal>` is one"
 )]
 pub trait Interceptor: Send + Sync + 'static {
     /// Answers a call, usually with what the way on answers.
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>>;
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 }
 
 impl<F, Fut> Interceptor for F
 where
-    F: Fn(Call, Next) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Outcome, Refusal>> + Send + 'static,
+    F: Fn(IncomingCall, Next) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<HandlerOutcome, Refusal>> + Send + 'static,
 {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         Box::pin(self(call, next))
     }
 }
@@ -64,46 +72,46 @@ where
 /// The way on from an interceptor: the next one, and in the end the handler.
 #[must_use = "the call is not answered unless it is passed on"]
 pub struct Next {
-    way: Way,
-    at: usize,
+    target: NextTarget,
+    index: usize,
 }
 
 /// Whose layers, and what stands behind them.
 #[derive(Clone)]
-enum Way {
+enum NextTarget {
     Server(ServerHandle),
-    Handler(Arc<Layered>),
+    Handler(Arc<LayeredHandler>),
 }
 
 impl Next {
-    pub(crate) fn into_server(server: ServerHandle) -> Self {
-        Self { way: Way::Server(server), at: 0 }
+    pub(crate) fn for_server(server: ServerHandle) -> Self {
+        Self { target: NextTarget::Server(server), index: 0 }
     }
 
     /// Reports whether there is a tool of this name, as far as the handler says.
     pub fn has_tool(&self, name: &str) -> bool {
-        match &self.way {
-            Way::Server(server) => server.has_tool(name),
-            Way::Handler(layered) => layered.handler.has_tool(name),
+        match &self.target {
+            NextTarget::Server(server) => server.has_tool(name),
+            NextTarget::Handler(layered) => layered.handler.has_tool(name),
         }
     }
 
     /// Passes the call on.
-    pub fn run(self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        let layers = match &self.way {
-            Way::Server(server) => server.layers(),
-            Way::Handler(layered) => &layered.layers,
+    pub fn run(self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+        let layers = match &self.target {
+            NextTarget::Server(server) => server.layers(),
+            NextTarget::Handler(layered) => &layered.layers,
         };
-        match (layers.get(self.at), &self.way) {
-            (Some(layer), way) => layer.around(call, Self { way: way.clone(), at: self.at + 1 }),
-            (None, Way::Server(server)) => dispatch::answer(server, call),
-            (None, Way::Handler(layered)) => layered.handler.call(call),
+        match (layers.get(self.index), &self.target) {
+            (Some(layer), way) => layer.intercept(call, Self { target: way.clone(), index: self.index + 1 }),
+            (None, NextTarget::Server(server)) => dispatch::answer(server, call),
+            (None, NextTarget::Handler(layered)) => layered.handler.call(call),
         }
     }
 }
 
 impl fmt::Debug for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Next").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Next").field("at", &self.index).finish_non_exhaustive()
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Id, Method, Raw, Refusal, Revision};
+use trunkline_protocol::{Method, RawJson, Refusal, RequestId, Revision};
 use trunkline_session::{Principal, SessionId};
 
 use super::*;
@@ -18,13 +18,13 @@ use crate::testing::{assert_refused, call, call_text, caller};
 use crate::tool::Tool;
 use crate::{Confirm, ToolError};
 
-type Answer = BoxFuture<'static, Result<Outcome, Refusal>>;
-type Said = Arc<Mutex<Vec<String>>>;
+type TestCallFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
+type RecordedEvents = Arc<Mutex<Vec<String>>>;
 
 /// An interceptor that says its name on the way in and on the way out.
-fn says(name: &'static str, said: &Said) -> impl Interceptor {
+fn says(name: &'static str, said: &RecordedEvents) -> impl Interceptor {
     let said = said.clone();
-    move |call: Call, next: Next| {
+    move |call: IncomingCall, next: Next| {
         let said = said.clone();
         async move {
             said.lock().unwrap().push(format!("{name} in"));
@@ -35,23 +35,25 @@ fn says(name: &'static str, said: &Said) -> impl Interceptor {
     }
 }
 
-fn tool_call(name: &str) -> Call {
+fn tool_call(name: &str) -> IncomingCall {
     call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": name }))
 }
 
-fn poll(answer: &mut Answer) -> Poll<Result<Outcome, Refusal>> {
+fn poll(answer: &mut TestCallFuture) -> Poll<Result<HandlerOutcome, Refusal>> {
     answer.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
 }
 
-fn text(outcome: Outcome) -> String {
-    let Outcome::Done(Reply::Tool(result)) = outcome else { panic!("not the result of a tool: {outcome:?}") };
+fn text(outcome: HandlerOutcome) -> String {
+    let HandlerOutcome::Done(ServerResult::Tool(result)) = outcome else {
+        panic!("not the result of a tool: {outcome:?}")
+    };
     let mark = if result.is_error { "!" } else { "" };
     format!("{mark}{}", result.content.first().and_then(|block| block.as_text()).unwrap_or_default())
 }
 
 #[test]
 fn the_first_interceptor_that_is_added_is_the_outermost() {
-    let said = Said::default();
+    let said = RecordedEvents::default();
     let hear = said.clone();
     let tool = Tool::new("hello").run(move || {
         hear.lock().unwrap().push("tool".to_owned());
@@ -64,10 +66,10 @@ fn the_first_interceptor_that_is_added_is_the_outermost() {
 
 #[tokio::test]
 async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_handler() {
-    let said = Said::default();
+    let said = RecordedEvents::default();
     let server = Server::new("test").with(Tool::new("hello").run(async || "hi")).layer(says("server", &said));
     let layers = Layers::new().with(says("host", &said));
-    let handler = layers.around(server.handle().unwrap());
+    let handler = layers.wrap(server.handle().unwrap());
     assert_eq!(text(handler.call(tool_call("hello")).await.unwrap()), "hi");
     assert_eq!(*said.lock().unwrap(), ["host in", "server in", "server out", "host out"]);
     assert_eq!(handler.identity(), server.handle().unwrap().identity());
@@ -77,14 +79,16 @@ async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_ha
 #[test]
 fn an_interceptor_may_refuse_change_and_replace() {
     let tool = Tool::new("hello").run(async || "a secret");
-    let server = Server::new("test").with(tool).layer(|call: Call, next: Next| async move {
+    let server = Server::new("test").with(tool).layer(|call: IncomingCall, next: Next| async move {
         if call.method == Method::ToolsList {
             return Err(Refusal::METHOD_NOT_FOUND);
         }
         let server = call.context.server().cloned();
         assert!(server.is_some(), "an interceptor of a server knows it");
         match next.run(call).await? {
-            Outcome::Done(Reply::Tool(_)) => Ok(Outcome::Done(Reply::Tool(CallToolResult::text("redacted")))),
+            HandlerOutcome::Done(ServerResult::Tool(_)) => {
+                Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::text("redacted"))))
+            }
             other => Ok(other),
         }
     });
@@ -126,8 +130,13 @@ async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() 
         Server::new("test").with((slow("slow"), starts, prompt)).layer(Timeout::new(Duration::from_secs(30)));
     let handle = server.handle().unwrap();
     let began = tokio::time::Instant::now();
-    let answer =
-        text(handle.call("slow", json!({})).await.map(|result| Outcome::Done(Reply::Tool(result))).unwrap());
+    let answer = text(
+        handle
+            .call("slow", json!({}))
+            .await
+            .map(|result| HandlerOutcome::Done(ServerResult::Tool(result)))
+            .unwrap(),
+    );
     assert_eq!(answer, "!the call was ended: it took longer than 30s, the most that this server allows");
     assert_eq!(began.elapsed().as_secs(), 30);
 
@@ -161,8 +170,8 @@ async fn the_clock_of_a_timeout_stands_still_while_a_question_is_open() {
         tokio::time::sleep(Duration::from_secs(21)).await;
         assert!(context.is_waiting());
         tokio::time::sleep(Duration::from_secs(3600)).await;
-        let yes = Raw::from(&json!({ "action": "accept", "content": { "confirm": true } }));
-        assert!(context.shared().answer("q1", Ok(yes)));
+        let yes = RawJson::from(&json!({ "action": "accept", "content": { "confirm": true } }));
+        assert!(context.shared().deliver_response("q1", Ok(yes)));
         assert!(text(answer.await.unwrap().unwrap()).starts_with(expected), "{limit}");
     }
 }
@@ -176,7 +185,7 @@ fn asks_in_between() -> Tool {
     })
 }
 
-fn call_of(principal: &str, tool: &str) -> Call {
+fn call_of(principal: &str, tool: &str) -> IncomingCall {
     let capabilities = json!({ "elicitation": { "form": {} } });
     let caller = crate::Caller {
         principal: Principal::Named(principal.into()),
@@ -200,7 +209,10 @@ fn a_principal_has_no_more_calls_running_than_the_limit() {
     let first = begin("ann").map_err(drop).unwrap();
     let second = begin("ann").map_err(drop).unwrap();
     let refusal = begin("ann").map(drop).unwrap_err();
-    assert!(refusal.is(&Refusal::TOO_MANY) && refusal.message().contains("at most 2 calls"), "{refusal:?}");
+    assert!(
+        refusal.is_same_kind(&Refusal::TOO_MANY) && refusal.message().contains("at most 2 calls"),
+        "{refusal:?}"
+    );
     let other = begin("bob").map_err(drop).unwrap();
     // A caller that cancels drops the call.
     drop(first);
@@ -225,8 +237,8 @@ fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
         text(Handler::call(&handle, call_of("ann", "quick")).now_or_never().unwrap().unwrap()),
         "quick"
     );
-    let yes = Raw::from(&json!({ "action": "accept", "content": { "confirm": true } }));
-    assert!(context.shared().answer("q1", Ok(yes)));
+    let yes = RawJson::from(&json!({ "action": "accept", "content": { "confirm": true } }));
+    assert!(context.shared().deliver_response("q1", Ok(yes)));
     let Poll::Ready(answer) = poll(&mut waiting) else { panic!("the answer is there") };
     assert_eq!(text(answer.unwrap()), "done");
     drop(waiting);
@@ -235,9 +247,9 @@ fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
 
 /// Where a log is written to.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Log {
+impl io::Write for CapturedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -250,7 +262,7 @@ impl io::Write for Log {
 
 #[test]
 fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
-    let log = Log::default();
+    let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .json()
@@ -264,17 +276,18 @@ fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
     let handle = Server::new("test").with(tool).layer(Trace::new()).handle().unwrap();
     let session = SessionId::random();
     let caller = crate::Caller {
-        request_id: Some(Id::from_text("r1")),
+        request_id: Some(RequestId::from_text("r1")),
         session: Some(session),
         ..caller(Revision::V2025_11_25, &json!({}))
     };
     let params = json!({ "name": "hello" });
     let meta = json!({ "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
-    let members = Raw::from(&params).members().unwrap();
-    let params = trunkline_protocol::Params { members, meta: Some(Raw::from(&meta).members().unwrap()) };
-    let surroundings = crate::call::Surroundings::Alone(std::sync::Arc::default());
-    let shared = crate::call::Shared::new(Method::ToolsCall, params, caller, Vec::new(), surroundings);
-    let traced = Call { method: Method::ToolsCall, continuation: None, context: Context::new(shared) };
+    let members = RawJson::from(&params).members().unwrap();
+    let params = trunkline_protocol::Params { members, meta: Some(RawJson::from(&meta).members().unwrap()) };
+    let surroundings = crate::call::CallScope::Sessionless(std::sync::Arc::default());
+    let shared = crate::call::CallState::new(Method::ToolsCall, params, caller, Vec::new(), surroundings);
+    let traced =
+        IncomingCall { method: Method::ToolsCall, continuation: None, context: Context::new(shared) };
     tracing::subscriber::with_default(subscriber, || {
         Handler::call(&handle, traced).now_or_never().unwrap().unwrap();
     });

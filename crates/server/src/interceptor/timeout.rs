@@ -3,12 +3,12 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Refusal};
 
 use super::{Interceptor, Next};
-use crate::call::{BoxFuture, Call, Context, Outcome};
+use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 
 /// Ends calls that take too long, however much progress they report.
 ///
@@ -30,85 +30,89 @@ impl Timeout {
 }
 
 impl Interceptor for Timeout {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         let (method, context) = (call.method, call.context.clone());
-        let clock = Clock::Runs { since: Instant::now(), left: self.limit, sleep: None };
-        Box::pin(Timed { answer: Some(next.run(call)), method, context, limit: self.limit, clock })
+        let clock = TimeoutClock::Running { since: Instant::now(), left: self.limit, sleep: None };
+        Box::pin(TimedCall { future: Some(next.run(call)), method, context, limit: self.limit, clock })
     }
 }
 
-struct Timed {
-    answer: Option<BoxFuture<'static, Result<Outcome, Refusal>>>,
+struct TimedCall {
+    future: Option<BoxFuture<'static, Result<HandlerOutcome, Refusal>>>,
     method: Method,
     context: Context,
     limit: Duration,
-    clock: Clock,
+    clock: TimeoutClock,
 }
 
-enum Clock {
-    Runs {
+enum TimeoutClock {
+    Running {
         since: Instant,
         left: Duration,
         /// Made when the call first has to wait, which most never do.
         sleep: Option<Pin<Box<Sleep>>>,
     },
-    Stands {
+    Paused {
         left: Duration,
     },
 }
 
-impl Clock {
-    fn stop(&mut self) {
-        if let Self::Runs { since, left, .. } = self {
-            *self = Self::Stands { left: left.saturating_sub(since.elapsed()) };
+impl TimeoutClock {
+    fn pause(&mut self) {
+        if let Self::Running { since, left, .. } = self {
+            *self = Self::Paused { left: left.saturating_sub(since.elapsed()) };
         }
     }
 
-    fn start(&mut self) {
-        if let Self::Stands { left } = self {
-            *self = Self::Runs { since: Instant::now(), left: *left, sleep: None };
+    fn resume(&mut self) {
+        if let Self::Paused { left } = self {
+            *self = Self::Running { since: Instant::now(), left: *left, sleep: None };
         }
     }
 
     /// Ready when the time is over.
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let Self::Runs { since, left, sleep } = self else { return Poll::Pending };
+        let Self::Running { since, left, sleep } = self else { return Poll::Pending };
         // A time that no clock will ever show is never over.
         let Some(due) = since.checked_add(*left) else { return Poll::Pending };
         sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due))).as_mut().poll(cx)
     }
 }
 
-impl Future for Timed {
-    type Output = Result<Outcome, Refusal>;
+impl Future for TimedCall {
+    type Output = Result<HandlerOutcome, Refusal>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Some(answer) = &mut this.answer else { return Poll::Pending };
+        let Some(answer) = &mut this.future else { return Poll::Pending };
         if !this.context.is_waiting() {
-            this.clock.start();
+            this.clock.resume();
         }
         if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
-            this.answer = None;
+            this.future = None;
             return Poll::Ready(answer);
         }
         // A question is put and its answer is taken in polls, so that this is where either can be seen.
         if this.context.is_waiting() {
-            this.clock.stop();
+            this.clock.pause();
             return Poll::Pending;
         }
         std::task::ready!(this.clock.poll(cx));
-        this.answer = None;
-        this.context.shared().give_up();
-        Poll::Ready(over(this.method, this.limit))
+        this.future = None;
+        this.context.shared().abort();
+        Poll::Ready(timed_out(this.method, this.limit))
     }
 }
 
-fn over(method: Method, limit: Duration) -> Result<Outcome, Refusal> {
+fn timed_out(method: Method, limit: Duration) -> Result<HandlerOutcome, Refusal> {
     let sentence =
         format!("the call was ended: it took longer than {limit:?}, the most that this server allows");
     match method {
-        Method::ToolsCall => Ok(Outcome::Done(Reply::Tool(CallToolResult::error(sentence)))),
-        _ => Err(Refusal::TIMED_OUT.because(sentence)),
+        Method::ToolsCall => Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(sentence)))),
+        _ => Err(Refusal::TIMED_OUT.with_message(sentence)),
     }
 }

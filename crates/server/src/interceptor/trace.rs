@@ -5,7 +5,7 @@ use tracing::{Instrument as _, Span};
 use trunkline_protocol::{Method, Refusal, shorten};
 
 use super::{Interceptor, Next};
-use crate::call::{BoxFuture, Call, Outcome};
+use crate::call::{BoxFuture, HandlerOutcome, IncomingCall};
 
 /// Puts every call into a `tracing` span, `call`, at the level `DEBUG`.
 ///
@@ -23,7 +23,11 @@ impl Trace {
 }
 
 impl Interceptor for Trace {
-    fn around(&self, call: Call, next: Next) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    fn intercept(
+        &self,
+        call: IncomingCall,
+        next: Next,
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         let span = tracing::debug_span!(
             "call",
             method = call.method.as_str(),
@@ -44,11 +48,11 @@ impl Interceptor for Trace {
             let answer = next.run(call).await;
             let took = began.elapsed();
             match &answer {
-                Ok(Outcome::Done(reply)) if reply.is_tool_error() => {
+                Ok(HandlerOutcome::Done(reply)) if reply.is_tool_error() => {
                     tracing::debug!(?took, outcome = "tool_error", "ends");
                 }
-                Ok(Outcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),
-                Ok(Outcome::Ask(_)) => tracing::debug!(?took, outcome = "asked", "ends"),
+                Ok(HandlerOutcome::Done(_)) => tracing::debug!(?took, outcome = "ok", "ends"),
+                Ok(HandlerOutcome::InputRequired(_)) => tracing::debug!(?took, outcome = "asked", "ends"),
                 Err(refusal) => tracing::debug!(?took, outcome = refusal.name(), "ends"),
             }
             answer
@@ -58,7 +62,7 @@ impl Interceptor for Trace {
 }
 
 /// Fills the span with what is known of the call; whatever comes from a peer is cut short.
-fn describe(span: &Span, call: &Call, next: &Next) {
+fn describe(span: &Span, call: &IncomingCall, next: &Next) {
     call.context.shared().with_caller(|caller| {
         span.record("revision", caller.revision.as_str());
         if let Some(id) = &caller.request_id {

@@ -19,16 +19,16 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use trunkline_protocol::{Method, Params, Raw, Revision};
+use trunkline_protocol::{Method, Params, RawJson, Revision};
 
-pub(crate) use self::series::Ended;
-use self::series::Series;
+use self::series::CallSeries;
+pub(crate) use self::series::MetricOutcome;
 pub use self::upstream::UpstreamItem;
 use crate::call::Handler;
-use crate::core::Core;
+use crate::server_core::ServerCore;
 
 /// The most tools that have a series of their own; the others share one.
-const MOST_TOOLS: usize = 1_000;
+const MAX_TOOLS: usize = 1_000;
 
 /// Counts and times calls, and writes what it knows as text. Clones are the same.
 ///
@@ -36,26 +36,26 @@ const MOST_TOOLS: usize = 1_000;
 /// those can read it who may.
 #[derive(Clone, Default)]
 pub struct Metrics {
-    inner: Arc<Inner>,
+    inner: Arc<MetricsInner>,
 }
 
 #[derive(Default)]
-struct Inner {
-    methods: [Series; Method::ALL.len()],
+struct MetricsInner {
+    methods: [CallSeries; Method::ALL.len()],
     revisions: [AtomicU64; Revision::ALL.len()],
-    tools: ArcSwap<BTreeMap<Arc<str>, Arc<Series>>>,
+    tools: ArcSwap<BTreeMap<Arc<str>, Arc<CallSeries>>>,
     /// Calls of tools that there are not, or that came after too many others.
-    other_tools: Arc<Series>,
-    hosts: Mutex<Vec<Weak<Core>>>,
+    other_tools: Arc<CallSeries>,
+    hosts: Mutex<Vec<Weak<ServerCore>>>,
 }
 
 /// What there is at one moment.
 #[derive(Debug, Default)]
-struct Load {
+struct CurrentLoad {
     /// Calls that run.
     running: usize,
     /// Calls that wait for an answer in another request.
-    parked: usize,
+    suspended: usize,
     /// Bytes that are held for peers that have not read them.
     unread: usize,
 }
@@ -75,44 +75,44 @@ impl Metrics {
     }
 
     /// Has the calls that run on a host counted too.
-    pub(crate) fn attach(&self, core: &Arc<Core>) {
+    pub(crate) fn attach(&self, core: &Arc<ServerCore>) {
         let mut hosts = self.inner.hosts.lock();
         hosts.retain(|host| host.strong_count() > 0);
         hosts.push(Arc::downgrade(core));
     }
 
     /// Returns what all hosts together have to do now.
-    fn load(&self) -> Load {
+    fn load(&self) -> CurrentLoad {
         let hosts = self.inner.hosts.lock();
-        hosts.iter().filter_map(Weak::upgrade).fold(Load::default(), |load, core| Load {
+        hosts.iter().filter_map(Weak::upgrade).fold(CurrentLoad::default(), |load, core| CurrentLoad {
             running: load.running + core.calls(),
-            parked: load.parked + core.lot.count(),
-            unread: load.unread + core.unread.held(),
+            suspended: load.suspended + core.suspended_calls.count(),
+            unread: load.unread + core.write_budget.used(),
         })
     }
 
     /// Begins to time a call.
-    pub(crate) fn begin(
+    pub(crate) fn start_call(
         &self,
         handler: &dyn Handler,
         method: Method,
         params: &Params,
         revision: Revision,
-    ) -> Timing {
+    ) -> CallTimer {
         let revision = Revision::ALL.iter().position(|known| *known == revision);
         if let Some(counter) = revision.and_then(|at| self.inner.revisions.get(at)) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         let series = match method {
-            Method::ToolsCall => Timed::Tool(self.tool(handler, params)),
-            other => Timed::Method(self.inner.clone(), other),
+            Method::ToolsCall => TimedSeries::Tool(self.tool(handler, params)),
+            other => TimedSeries::Method(self.inner.clone(), other),
         };
-        Timing { series, began: Instant::now(), over: false }
+        CallTimer { series, began: Instant::now(), ended: false }
     }
 
     /// Finds the series of the tool that a call names; the first call of a tool makes it.
-    fn tool(&self, handler: &dyn Handler, params: &Params) -> Arc<Series> {
-        let Some(name) = params.get("name").and_then(Raw::as_text) else {
+    fn tool(&self, handler: &dyn Handler, params: &Params) -> Arc<CallSeries> {
+        let Some(name) = params.get("name").and_then(RawJson::as_text) else {
             return self.inner.other_tools.clone();
         };
         if let Some(series) = self.inner.tools.load().get(&*name) {
@@ -122,10 +122,10 @@ impl Metrics {
     }
 
     #[cold]
-    fn add_tool(&self, name: &str) -> Arc<Series> {
+    fn add_tool(&self, name: &str) -> Arc<CallSeries> {
         self.inner.tools.rcu(|tools| {
             let mut tools = BTreeMap::clone(tools);
-            if tools.len() < MOST_TOOLS {
+            if tools.len() < MAX_TOOLS {
                 tools.entry(name.into()).or_default();
             }
             tools
@@ -141,26 +141,26 @@ impl fmt::Debug for Metrics {
 }
 
 /// One call that is being timed; dropped before it was told how the call ended, it counts as cancelled.
-pub(crate) struct Timing {
-    series: Timed,
+pub(crate) struct CallTimer {
+    series: TimedSeries,
     began: Instant,
-    over: bool,
+    ended: bool,
 }
 
-enum Timed {
-    Tool(Arc<Series>),
-    Method(Arc<Inner>, Method),
+enum TimedSeries {
+    Tool(Arc<CallSeries>),
+    Method(Arc<MetricsInner>, Method),
 }
 
-impl Timing {
-    pub(crate) fn end(&mut self, ended: Ended) {
-        if std::mem::replace(&mut self.over, true) {
+impl CallTimer {
+    pub(crate) fn end(&mut self, ended: MetricOutcome) {
+        if std::mem::replace(&mut self.ended, true) {
             return;
         }
         let took = self.began.elapsed();
         match &self.series {
-            Timed::Tool(series) => series.record(took, ended),
-            Timed::Method(inner, method) => {
+            TimedSeries::Tool(series) => series.record(took, ended),
+            TimedSeries::Method(inner, method) => {
                 if let Some(series) = inner.methods.get(*method as usize) {
                     series.record(took, ended);
                 }
@@ -169,8 +169,8 @@ impl Timing {
     }
 }
 
-impl Drop for Timing {
+impl Drop for CallTimer {
     fn drop(&mut self) {
-        self.end(Ended::Cancelled);
+        self.end(MetricOutcome::Cancelled);
     }
 }

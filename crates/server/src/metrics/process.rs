@@ -6,15 +6,16 @@ use trunkline_protocol::Refusal;
 
 static REFUSALS: [AtomicU64; Refusal::TABLE.len()] = [const { AtomicU64::new(0) }; Refusal::TABLE.len()];
 static PANICS: AtomicU64 = AtomicU64::new(0);
-static SLOW_READERS: [AtomicU64; CutReason::ALL.len()] = [const { AtomicU64::new(0) }; CutReason::ALL.len()];
-static DROPPED_NOTICES: [AtomicU64; NoticeKind::ALL.len()] =
-    [const { AtomicU64::new(0) }; NoticeKind::ALL.len()];
+static SLOW_READERS: [AtomicU64; EvictionReason::ALL.len()] =
+    [const { AtomicU64::new(0) }; EvictionReason::ALL.len()];
+static DROPPED_NOTIFICATIONS: [AtomicU64; NotificationKind::ALL.len()] =
+    [const { AtomicU64::new(0) }; NotificationKind::ALL.len()];
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a refusal that a peer is told.
-pub(crate) fn refused(refusal: &Refusal) {
-    let row = Refusal::TABLE.iter().position(|row| row.is(refusal));
+pub(crate) fn count_refusal(refusal: &Refusal) {
+    let row = Refusal::TABLE.iter().position(|row| row.is_same_kind(refusal));
     if let Some(counter) = row.and_then(|row| REFUSALS.get(row)) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -26,7 +27,7 @@ pub(super) fn refusals() -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 /// Counts a handler that panicked.
-pub(crate) fn panicked() {
+pub(crate) fn count_panic() {
     PANICS.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -36,14 +37,14 @@ pub(super) fn panics() -> u64 {
 
 /// Why a connection was cut whose peer did not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CutReason {
-    /// The peer took nothing within [`Limits::write_within`](crate::Limits::write_within).
+pub(crate) enum EvictionReason {
+    /// The peer took nothing within [`ServerLimits::write_timeout`](crate::ServerLimits::write_timeout).
     Stalled,
-    /// What is held for all peers was more than [`Limits::unread_bytes`](crate::Limits::unread_bytes).
+    /// What is held for all peers was more than [`ServerLimits::unread_bytes`](crate::ServerLimits::unread_bytes).
     Budget,
 }
 
-impl CutReason {
+impl EvictionReason {
     const ALL: [Self; 2] = [Self::Stalled, Self::Budget];
 
     const fn label(self) -> &'static str {
@@ -56,12 +57,12 @@ impl CutReason {
 
 /// What kind of notice of a call was dropped, because its client did not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoticeKind {
+pub(crate) enum NotificationKind {
     Log,
     Progress,
 }
 
-impl NoticeKind {
+impl NotificationKind {
     const ALL: [Self; 2] = [Self::Log, Self::Progress];
 
     const fn label(self) -> &'static str {
@@ -73,20 +74,20 @@ impl NoticeKind {
 }
 
 /// Counts a notice of a call that was dropped.
-pub(crate) fn dropped_notice(kind: NoticeKind) {
-    if let Some(counter) = DROPPED_NOTICES.get(kind as usize) {
+pub(crate) fn count_dropped_notification(kind: NotificationKind) {
+    if let Some(counter) = DROPPED_NOTIFICATIONS.get(kind as usize) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Returns every kind of notice with how many of it were dropped.
-pub(super) fn dropped_notices() -> impl Iterator<Item = (&'static str, u64)> {
-    let counts = DROPPED_NOTICES.iter().map(|count| count.load(Ordering::Relaxed));
-    NoticeKind::ALL.into_iter().map(NoticeKind::label).zip(counts)
+pub(super) fn dropped_notifications() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = DROPPED_NOTIFICATIONS.iter().map(|count| count.load(Ordering::Relaxed));
+    NotificationKind::ALL.into_iter().map(NotificationKind::label).zip(counts)
 }
 
 /// Counts a connection that was cut because its peer did not read.
-pub(crate) fn cut_slow_reader(reason: CutReason) {
+pub(crate) fn count_slow_reader(reason: EvictionReason) {
     if let Some(counter) = SLOW_READERS.get(reason as usize) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -95,7 +96,7 @@ pub(crate) fn cut_slow_reader(reason: CutReason) {
 /// Returns every reason for which slow readers are cut, with its count.
 pub(super) fn slow_readers() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = SLOW_READERS.iter().map(|count| count.load(Ordering::Relaxed));
-    CutReason::ALL.into_iter().map(CutReason::label).zip(counts)
+    EvictionReason::ALL.into_iter().map(EvictionReason::label).zip(counts)
 }
 
 pub(super) fn sessions() -> u64 {
@@ -108,9 +109,9 @@ pub(super) fn streams() -> u64 {
 
 /// Something that is counted for as long as it is there.
 #[derive(Debug)]
-pub(crate) struct Present(&'static AtomicU64);
+pub(crate) struct GaugeGuard(&'static AtomicU64);
 
-impl Present {
+impl GaugeGuard {
     pub(crate) fn session() -> Self {
         Self::count(&SESSIONS)
     }
@@ -125,7 +126,7 @@ impl Present {
     }
 }
 
-impl Drop for Present {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use trunkline_protocol::Refusal;
 
-use crate::call::Outcome;
+use crate::call::HandlerOutcome;
 
 /// The upper ends of the buckets, in nanoseconds; beyond the last there is one without an end.
-pub(super) const BOUNDS: [u64; 15] = [
+pub(super) const BUCKET_BOUNDS: [u64; 15] = [
     100_000,
     500_000,
     1_000_000,
@@ -26,28 +26,28 @@ pub(super) const BOUNDS: [u64; 15] = [
 
 /// How a call ended, as far as metrics go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum MetricOutcome {
     Ok,
     /// The tool failed and said so.
     ToolError,
     /// The request ended with a question, and another one will go on.
-    Asked,
+    InputRequired,
     Refused,
     Panicked,
     /// The caller did not want the answer any more.
     Cancelled,
 }
 
-impl Ended {
+impl MetricOutcome {
     pub(super) const ALL: [Self; 6] =
-        [Self::Ok, Self::ToolError, Self::Asked, Self::Refused, Self::Panicked, Self::Cancelled];
+        [Self::Ok, Self::ToolError, Self::InputRequired, Self::Refused, Self::Panicked, Self::Cancelled];
 
-    pub(crate) fn of(outcome: &Result<Outcome, Refusal>) -> Self {
+    pub(crate) fn from_result(outcome: &Result<HandlerOutcome, Refusal>) -> Self {
         match outcome {
-            Ok(Outcome::Done(reply)) if reply.is_tool_error() => Self::ToolError,
-            Ok(Outcome::Done(_)) => Self::Ok,
-            Ok(Outcome::Ask(_)) => Self::Asked,
-            Err(refusal) if refusal.is(&Refusal::PANICKED) => Self::Panicked,
+            Ok(HandlerOutcome::Done(reply)) if reply.is_tool_error() => Self::ToolError,
+            Ok(HandlerOutcome::Done(_)) => Self::Ok,
+            Ok(HandlerOutcome::InputRequired(_)) => Self::InputRequired,
+            Err(refusal) if refusal.is_same_kind(&Refusal::PANICKED) => Self::Panicked,
             Err(_) => Self::Refused,
         }
     }
@@ -56,7 +56,7 @@ impl Ended {
         match self {
             Self::Ok => "ok",
             Self::ToolError => "tool_error",
-            Self::Asked => "asked",
+            Self::InputRequired => "asked",
             Self::Refused => "refused",
             Self::Panicked => "panicked",
             Self::Cancelled => "cancelled",
@@ -66,21 +66,22 @@ impl Ended {
 
 /// What is counted of the calls of one method or tool.
 #[derive(Debug, Default)]
-pub(super) struct Series {
-    buckets: [AtomicU64; BOUNDS.len() + 1],
+pub(super) struct CallSeries {
+    buckets: [AtomicU64; BUCKET_BOUNDS.len() + 1],
     nanoseconds: AtomicU64,
-    ended: [AtomicU64; Ended::ALL.len()],
+    outcomes: [AtomicU64; MetricOutcome::ALL.len()],
 }
 
-impl Series {
+impl CallSeries {
     /// Counts one call; three additions and no lock.
-    pub(super) fn record(&self, took: Duration, ended: Ended) {
+    pub(super) fn record(&self, took: Duration, ended: MetricOutcome) {
         // Not by way of `as_nanos`, whose 128 bits cost more than the rest.
         let nanoseconds =
             took.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(took.subsec_nanos()));
-        let bucket = BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BOUNDS.len());
+        let bucket =
+            BUCKET_BOUNDS.iter().position(|bound| nanoseconds <= *bound).unwrap_or(BUCKET_BOUNDS.len());
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        for (counters, at) in [(&self.buckets[..], bucket), (&self.ended[..], ended as usize)] {
+        for (counters, at) in [(&self.buckets[..], bucket), (&self.outcomes[..], ended as usize)] {
             if let Some(counter) = counters.get(at) {
                 counter.fetch_add(1, Ordering::Relaxed);
             }
@@ -89,18 +90,18 @@ impl Series {
 
     /// Returns the buckets with their upper ends in seconds, and the sum of all times.
     pub(super) fn histogram(&self) -> (Vec<(f64, u64)>, f64) {
-        let ends = BOUNDS.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
+        let ends = BUCKET_BOUNDS.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
         let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed));
         let buckets = ends.chain([f64::MAX]).zip(counts).collect();
         (buckets, Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64())
     }
 
-    pub(super) fn ended(&self, ended: Ended) -> u64 {
-        self.ended.get(ended as usize).map_or(0, |count| count.load(Ordering::Relaxed))
+    pub(super) fn outcome_count(&self, ended: MetricOutcome) -> u64 {
+        self.outcomes.get(ended as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     pub(super) fn is_unused(&self) -> bool {
-        Ended::ALL.iter().all(|ended| self.ended(*ended) == 0)
+        MetricOutcome::ALL.iter().all(|ended| self.outcome_count(*ended) == 0)
     }
 }
 
@@ -118,21 +119,22 @@ mod tests {
             (300_000_000, 300.0),
             (u64::MAX, f64::MAX),
         ] {
-            let series = Series::default();
+            let series = CallSeries::default();
             assert!(series.is_unused());
-            series.record(Duration::from_micros(microseconds), Ended::Asked);
+            series.record(Duration::from_micros(microseconds), MetricOutcome::InputRequired);
             let (buckets, _) = series.histogram();
             let counted: Vec<_> =
                 buckets.iter().filter(|(_, count)| *count == 1).map(|(end, _)| *end).collect();
             assert_eq!(counted, [seconds], "{microseconds}");
-            assert_eq!(series.ended(Ended::Asked), 1);
+            assert_eq!(series.outcome_count(MetricOutcome::InputRequired), 1);
         }
     }
 
     #[test]
     fn every_way_to_end_has_its_own_counter_and_label() {
-        let labels: std::collections::BTreeSet<_> = Ended::ALL.iter().map(|ended| ended.label()).collect();
-        assert_eq!(labels.len(), Ended::ALL.len());
-        assert!(Ended::ALL.iter().enumerate().all(|(at, ended)| *ended as usize == at));
+        let labels: std::collections::BTreeSet<_> =
+            MetricOutcome::ALL.iter().map(|ended| ended.label()).collect();
+        assert_eq!(labels.len(), MetricOutcome::ALL.len());
+        assert!(MetricOutcome::ALL.iter().enumerate().all(|(at, ended)| *ended as usize == at));
     }
 }

@@ -1,5 +1,5 @@
 use serde_json::json;
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_transport::Channel as _;
 
 use super::*;
@@ -8,7 +8,7 @@ use crate::{Host, HostOptions, Server, Tool, ToolError};
 fn server() -> Server {
     Server::new("test")
         .with(Tool::new("add").run(async || 5))
-        .with(Tool::new("fails").run(async || Err::<(), _>(ToolError::said("no"))))
+        .with(Tool::new("fails").run(async || Err::<(), _>(ToolError::new("no"))))
         .with(Tool::new("panics").run(async || {
             if true {
                 panic!("on purpose");
@@ -121,9 +121,9 @@ fn callers_cannot_make_series_however_many_names_they_try() {
     let handle = server().handle().unwrap();
     let lines = || metrics.text().lines().count();
     let call = |name: &str| {
-        let params = Raw::from(&json!({ "name": name })).members().unwrap();
+        let params = RawJson::from(&json!({ "name": name })).members().unwrap();
         let params = Params { members: params, meta: None };
-        metrics.begin(&handle, Method::ToolsCall, &params, Revision::NEWEST).end(Ended::Refused);
+        metrics.start_call(&handle, Method::ToolsCall, &params, Revision::NEWEST).end(MetricOutcome::Refused);
     };
     call("x");
     let before = lines();
@@ -136,8 +136,8 @@ fn callers_cannot_make_series_however_many_names_they_try() {
 fn a_call_that_is_dropped_counts_as_cancelled() {
     let metrics = Metrics::new();
     let handle = server().handle().unwrap();
-    let params = Params { members: trunkline_protocol::Members::new(), meta: None };
-    drop(metrics.begin(&handle, Method::PromptsGet, &params, Revision::NEWEST));
+    let params = Params { members: trunkline_protocol::JsonObject::new(), meta: None };
+    drop(metrics.start_call(&handle, Method::PromptsGet, &params, Revision::NEWEST));
     let sample = r#"mcp_server_operations_total{mcp_method_name="prompts/get",outcome="cancelled"}"#;
     assert_eq!(value(&metrics.text(), sample), 1);
 }

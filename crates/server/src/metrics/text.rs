@@ -7,19 +7,19 @@ use std::sync::atomic::Ordering;
 
 use trunkline_protocol::{Method, Revision};
 
-use super::series::{Ended, Series};
+use super::series::{CallSeries, MetricOutcome};
 use super::{Metrics, UpstreamItem, process};
 
 /// A series with the labels that set it apart.
-type Labelled<'a> = (Vec<(&'static str, &'a str)>, &'a Series);
+type LabelledSeries<'a> = (Vec<(&'static str, &'a str)>, &'a CallSeries);
 
 /// Writes everything that was counted.
 pub(super) fn write(metrics: &Metrics) -> String {
-    let mut page = Page { text: String::with_capacity(8 * 1024) };
+    let mut page = MetricsPage { text: String::with_capacity(8 * 1024) };
     let tools = metrics.inner.tools.load();
     let methods = Method::ALL.iter().zip(&metrics.inner.methods);
     let of_tools = tools.iter().map(|(name, series)| (&**name, &**series));
-    let all: Vec<Labelled<'_>> = methods
+    let all: Vec<LabelledSeries<'_>> = methods
         .map(|(method, series)| (vec![("mcp_method_name", method.as_str())], series))
         .chain(of_tools.chain([("other", &*metrics.inner.other_tools)]).map(|(name, series)| {
             (vec![("mcp_method_name", Method::ToolsCall.as_str()), ("gen_ai_tool_name", name)], series)
@@ -39,7 +39,11 @@ pub(super) fn write(metrics: &Metrics) -> String {
     }
     let load = metrics.load();
     page.gauge("mcp_server_calls_running", "Calls that run.", load.running);
-    page.gauge("mcp_server_calls_parked", "Calls that wait for an answer in another request.", load.parked);
+    page.gauge(
+        "mcp_server_calls_parked",
+        "Calls that wait for an answer in another request.",
+        load.suspended,
+    );
     page.gauge("mcp_server_unread_bytes", "Memory that is held for what peers have not read.", load.unread);
     page.gauge("mcp_server_sessions", "Legacy sessions on this node.", process::sessions());
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
@@ -59,13 +63,13 @@ pub(super) fn write(metrics: &Metrics) -> String {
         page.sample(name, &[("kind", kind.label())], kind.counted());
     }
     page.family("mcp_server_dropped_notices_total", "counter", "Notices of calls that were dropped unread.");
-    for (kind, count) in process::dropped_notices() {
+    for (kind, count) in process::dropped_notifications() {
         page.sample("mcp_server_dropped_notices_total", &[("kind", kind)], count);
     }
     page.text
 }
 
-fn durations(page: &mut Page, all: &[Labelled<'_>]) {
+fn durations(page: &mut MetricsPage, all: &[LabelledSeries<'_>]) {
     page.family("mcp_server_operation_duration_seconds", "histogram", "Time from a request to its answer.");
     for (labels, series) in all {
         let (buckets, sum) = series.histogram();
@@ -81,22 +85,22 @@ fn durations(page: &mut Page, all: &[Labelled<'_>]) {
     }
 }
 
-fn outcomes(page: &mut Page, all: &[Labelled<'_>]) {
+fn outcomes(page: &mut MetricsPage, all: &[LabelledSeries<'_>]) {
     page.family("mcp_server_operations_total", "counter", "Calls by how they ended.");
     for (labels, series) in all {
-        for ended in Ended::ALL.into_iter().filter(|ended| series.ended(*ended) > 0) {
+        for ended in MetricOutcome::ALL.into_iter().filter(|ended| series.outcome_count(*ended) > 0) {
             let labels: Vec<_> = labels.iter().copied().chain([("outcome", ended.label())]).collect();
-            page.sample("mcp_server_operations_total", &labels, series.ended(ended));
+            page.sample("mcp_server_operations_total", &labels, series.outcome_count(ended));
         }
     }
 }
 
 /// The text as it grows; writing to a string cannot fail.
-struct Page {
+struct MetricsPage {
     text: String,
 }
 
-impl Page {
+impl MetricsPage {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
     }
@@ -137,7 +141,7 @@ mod tests {
 
     #[test]
     fn label_values_are_escaped_so_that_no_line_can_be_forged() {
-        let mut page = Page { text: String::new() };
+        let mut page = MetricsPage { text: String::new() };
         page.sample("x", &[("a", "one\"} 1\nx{a=\"two\\"), ("b", "c")], 1);
         assert_eq!(page.text, "x{a=\"one\\\"} 1\\nx{a=\\\"two\\\\\",b=\"c\"} 1\n");
     }

@@ -3,21 +3,21 @@ use std::fmt;
 
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model;
-use trunkline_protocol::{Raw, Refusal, Revision};
+use trunkline_protocol::{RawJson, Refusal, Revision};
 
-use super::{Get, Prompt};
-use crate::call::{BoxFuture, Call, Outcome};
+use super::{Prompt, PromptFn};
+use crate::call::{BoxFuture, HandlerOutcome, IncomingCall};
 use crate::completer::Completers;
 use crate::part::check_name;
-use crate::registry::Rendered;
+use crate::registry::RenderedItem;
 use trunkline_protocol::shorten;
 
 /// A prompt that is ready to be filled in.
 pub(crate) struct PromptEntry {
     described: model::Prompt,
-    rendered: Rendered,
+    rendered: RenderedItem,
     completers: Completers,
-    get: Get,
+    get: PromptFn,
 }
 
 impl PromptEntry {
@@ -40,7 +40,7 @@ impl PromptEntry {
         problems.extend(prompt.completers.unknown(|argument| names.contains(argument)));
         match prompt.get {
             Some(get) if problems.is_empty() => {
-                Ok(Self { described, rendered: Rendered::default(), completers: prompt.completers, get })
+                Ok(Self { described, rendered: RenderedItem::default(), completers: prompt.completers, get })
             }
             get => {
                 problems.extend(get.is_none().then(|| "has no handler".to_owned()));
@@ -53,7 +53,7 @@ impl PromptEntry {
         &self.described.name
     }
 
-    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+    pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
@@ -66,24 +66,25 @@ impl PromptEntry {
         argument: &str,
         value: String,
         given: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         self.completers.complete(argument, value, given)
     }
 
     /// Fills the prompt in.
-    pub(crate) fn get(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    pub(crate) fn get(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         match self.read_arguments(&call.arguments()) {
             Ok(given) => (self.get)(call.context, given),
             Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
         }
     }
 
-    fn read_arguments(&self, arguments: &Raw) -> Result<Vec<(String, String)>, Refusal> {
+    fn read_arguments(&self, arguments: &RawJson) -> Result<Vec<(String, String)>, Refusal> {
         let given = read_texts(arguments, "arguments")?;
         let mut required = self.described.arguments.iter().filter(|argument| argument.required == Some(true));
         match required.find(|argument| !given.iter().any(|(name, _)| *name == argument.name)) {
             Some(missing) => {
-                Err(Refusal::INVALID_PARAMS.because(format!("the argument `{}` is missing", missing.name)))
+                Err(Refusal::INVALID_PARAMS
+                    .with_message(format!("the argument `{}` is missing", missing.name)))
             }
             None => Ok(given),
         }
@@ -97,8 +98,8 @@ impl fmt::Debug for PromptEntry {
 }
 
 /// Reads an object whose values must be texts; `place` names it in a refusal.
-pub(crate) fn read_texts(object: &Raw, place: &str) -> Result<Vec<(String, String)>, Refusal> {
-    let refuse = |problem: String| Refusal::INVALID_PARAMS.because(problem);
+pub(crate) fn read_texts(object: &RawJson, place: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let refuse = |problem: String| Refusal::INVALID_PARAMS.with_message(problem);
     if object.kind() != JsonKind::Object {
         return Err(refuse(format!("`{place}` must be an object")));
     }

@@ -10,20 +10,23 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 use trunkline_protocol::Refusal;
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::{self, PromptArgument};
 
 pub(crate) use self::entry::{PromptEntry, read_texts};
 pub use self::result::IntoPromptResult;
-use crate::call::{BoxFuture, Context, Outcome};
+use crate::call::{BoxFuture, Context, HandlerOutcome};
 use crate::completer::Completers;
 use crate::described::described;
-use crate::function::Function;
+use crate::function::HandlerFn;
 use crate::part::{Part, Parts};
 use crate::{schema, text_arguments};
 
-type Get =
-    Box<dyn Fn(Context, Vec<(String, String)>) -> BoxFuture<'static, Result<Outcome, Refusal>> + Send + Sync>;
+type PromptFn = Box<
+    dyn Fn(Context, Vec<(String, String)>) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>
+        + Send
+        + Sync,
+>;
 
 /// A prompt: its description, and the function that fills it in.
 #[must_use = "a prompt does nothing until it is given to a server"]
@@ -32,7 +35,7 @@ pub struct Prompt {
     /// What the type of the handler's arguments tells.
     derived: Vec<PromptArgument>,
     completers: Completers,
-    get: Option<Get>,
+    get: Option<PromptFn>,
     problems: Vec<String>,
 }
 
@@ -87,20 +90,20 @@ impl Prompt {
     /// The fields of such a type describe the arguments. Numbers and booleans are read from their texts.
     pub fn get<Shape, F>(mut self, handler: F) -> Self
     where
-        F: Function<Shape>,
+        F: HandlerFn<Shape>,
         F::Arguments: JsonSchema,
         F::Output: IntoPromptResult,
     {
         self.derived = derive_arguments(&schema::input::<F::Arguments>().schema);
-        let get: Get = Box::new(move |context, given| match text_arguments::read(given) {
+        let get: PromptFn = Box::new(move |context, given| match text_arguments::read(given) {
             Ok(arguments) => {
                 let future = handler.invoke(context, arguments);
                 Box::pin(async move {
                     let result = future.await.into_prompt_result()?;
-                    Ok(Outcome::Done(Reply::Prompt(result)))
+                    Ok(HandlerOutcome::Done(ServerResult::Prompt(result)))
                 })
             }
-            Err(problem) => Box::pin(std::future::ready(Err(Refusal::INVALID_PARAMS.because(problem)))),
+            Err(problem) => Box::pin(std::future::ready(Err(Refusal::INVALID_PARAMS.with_message(problem)))),
         });
         if self.get.replace(get).is_some() {
             self.problems.push("has two handlers".to_owned());

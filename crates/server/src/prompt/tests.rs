@@ -13,7 +13,7 @@ use crate::server::Server;
 use crate::testing::{answer, assert_refused};
 
 #[derive(Deserialize, JsonSchema)]
-struct Review {
+struct ReviewArguments {
     /// What to review.
     code: String,
     lines: Option<u32>,
@@ -25,7 +25,7 @@ fn server() -> Server {
         .with(
             Prompt::new("review")
                 .description("Reviews code.")
-                .get(|review: Review| async move { format!("{} {:?}", review.code, review.lines) }),
+                .get(|review: ReviewArguments| async move { format!("{} {:?}", review.code, review.lines) }),
         )
         .with(Prompt::new("map").required("a", "The letter.").optional("b", "").get(
             |_: Context, given: BTreeMap<String, String>| async move {
@@ -36,7 +36,7 @@ fn server() -> Server {
             if context.is_cancelled() {
                 Ok(GetPromptResult::default())
             } else {
-                Err(ToolError::said("no luck"))
+                Err(ToolError::new("no luck"))
             }
         }))
 }
@@ -125,7 +125,7 @@ fn arguments_are_described_by_their_type_or_by_hand() {
 #[test]
 fn a_description_by_hand_replaces_that_of_the_type() {
     let by_hand = PromptArgument { title: Some("Code".to_owned()), ..PromptArgument::new("code") };
-    let prompt = Prompt::new("p").argument(by_hand).get(|_: Review| async { "" });
+    let prompt = Prompt::new("p").argument(by_hand).get(|_: ReviewArguments| async { "" });
     let list = answer(&Server::new("test").with(prompt), Method::PromptsList, &json!({})).unwrap();
     assert_eq!(
         list["prompts"][0]["arguments"],

@@ -12,11 +12,11 @@ mod source;
 mod tests;
 mod tools;
 
-pub use self::notifier::Notifier;
+pub use self::notifier::ChangeNotifier;
 pub use self::prompts::PromptProvider;
-pub(crate) use self::prompts::Prompts;
+pub(crate) use self::prompts::PromptSource;
 pub use self::resources::ResourceProvider;
-pub(crate) use self::resources::Resources;
-pub(crate) use self::source::Source;
-pub(crate) use self::tools::Tools;
-pub use self::tools::{Prefixed, ToolProvider};
+pub(crate) use self::resources::ResourceSource;
+pub(crate) use self::source::PartSource;
+pub(crate) use self::tools::ToolSource;
+pub use self::tools::{PrefixedProvider, ToolProvider};

@@ -1,19 +1,19 @@
 use std::fmt;
 use std::sync::Weak;
 
-use crate::server::{Inner, ServerHandle};
+use crate::server::{ServerHandle, ServerInner};
 
 /// The means by which a provider says that something has changed. Clones speak for the same provider.
 ///
 /// It does nothing once the server is gone.
 #[derive(Clone)]
-pub struct Notifier {
-    server: Weak<Inner>,
+pub struct ChangeNotifier {
+    server: Weak<ServerInner>,
     source: usize,
 }
 
-impl Notifier {
-    pub(crate) fn new(server: Weak<Inner>, source: usize) -> Self {
+impl ChangeNotifier {
+    pub(crate) fn new(server: Weak<ServerInner>, source: usize) -> Self {
         Self { server, source }
     }
 
@@ -30,15 +30,15 @@ impl Notifier {
     }
 
     /// Says that the content of a resource has changed.
-    pub fn updated(&self, uri: impl Into<String>) {
+    pub fn resource_updated(&self, uri: impl Into<String>) {
         if let Some(server) = ServerHandle::upgrade(&self.server) {
             server.notify_updated(uri);
         }
     }
 }
 
-impl fmt::Debug for Notifier {
+impl fmt::Debug for ChangeNotifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notifier").field("source", &self.source).finish_non_exhaustive()
+        f.debug_struct("ChangeNotifier").field("source", &self.source).finish_non_exhaustive()
     }
 }

@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use trunkline_protocol::model::{self, GetPromptResult};
 
-use super::{Notifier, Source};
+use super::{ChangeNotifier, PartSource};
 use crate::call::{BoxFuture, Context};
-use crate::change::Change;
+use crate::change::ServerChange;
 use crate::error::ToolError;
 use crate::part::{Part as _, Parts};
 use crate::prompt::Prompt;
-use crate::registry::Offers;
+use crate::registry::AdvertisedFeatures;
 
 /// A source of prompts that are known only at run time.
 pub trait PromptProvider: Send + Sync + 'static {
@@ -28,7 +28,7 @@ pub trait PromptProvider: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>>;
 
     /// Returns the arguments of a prompt for which [`PromptProvider::complete`] suggests values; none unless said.
-    fn completed(&self, _prompt: &str) -> Vec<String> {
+    fn completed_arguments(&self, _prompt: &str) -> Vec<String> {
         Vec::new()
     }
 
@@ -44,22 +44,22 @@ pub trait PromptProvider: Send + Sync + 'static {
     }
 
     /// Takes the means to say that the list has changed; a provider whose list never does needs none.
-    fn watch(&self, _notifier: Notifier) {}
+    fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 
-pub(crate) struct Prompts<P>(pub(crate) P);
+pub(crate) struct PromptSource<P>(pub(crate) P);
 
-impl<P: PromptProvider> Source for Prompts<P> {
+impl<P: PromptProvider> PartSource for PromptSource<P> {
     fn name(&self) -> String {
         self.0.source()
     }
 
-    fn offers(&self) -> Offers {
-        Offers { prompts: true, ..Offers::default() }
+    fn features(&self) -> AdvertisedFeatures {
+        AdvertisedFeatures { prompts: true, ..AdvertisedFeatures::default() }
     }
 
-    fn change(&self) -> Change {
-        Change::Prompts
+    fn change(&self) -> ServerChange {
+        ServerChange::Prompts
     }
 
     fn parts(self: Arc<Self>) -> Parts {
@@ -67,7 +67,7 @@ impl<P: PromptProvider> Source for Prompts<P> {
         for described in self.0.prompts() {
             let (provider, name) = (self.clone(), described.name.clone());
             let mut prompt = Prompt::from_description(described);
-            for argument in self.0.completed(&name) {
+            for argument in self.0.completed_arguments(&name) {
                 let (provider, name) = (self.clone(), name.clone());
                 prompt = prompt.complete(argument.clone(), move |typed, given| {
                     provider.0.complete(&name, &argument, typed, given)
@@ -81,7 +81,7 @@ impl<P: PromptProvider> Source for Prompts<P> {
         parts
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.0.watch(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.0.set_notifier(notifier);
     }
 }

@@ -1,20 +1,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trunkline_protocol::model::{self, ReadResult};
+use trunkline_protocol::model::{self, ReadResourceResult};
 
-use super::{Notifier, Source};
+use super::{ChangeNotifier, PartSource};
 use crate::call::{BoxFuture, Context};
-use crate::change::Change;
+use crate::change::ServerChange;
 use crate::error::ToolError;
 use crate::part::{Part as _, Parts};
-use crate::registry::Offers;
+use crate::registry::AdvertisedFeatures;
 use crate::resource::{Resource, ResourceTemplate};
 
 /// A source of resources that are known only at run time.
 ///
 /// ```
-/// use trunkline_server::protocol::model::{self, ReadResult, ResourceContents};
+/// use trunkline_server::protocol::model::{self, ReadResourceResult, ResourceContents};
 /// use trunkline_server::{BoxFuture, Context, ResourceProvider, Server, ToolError};
 ///
 /// struct Shelf(Vec<String>);
@@ -28,9 +28,9 @@ use crate::resource::{Resource, ResourceTemplate};
 ///         self.0.iter().map(|book| model::Resource::new(format!("book://{book}"), book)).collect()
 ///     }
 ///
-///     fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+///     fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
 ///         let there = self.0.iter().any(|book| uri == format!("book://{book}"));
-///         let read = there.then(|| ReadResult::new(vec![ResourceContents::text(uri, "Once upon a time")]));
+///         let read = there.then(|| ReadResourceResult::new(vec![ResourceContents::text(uri, "Once upon a time")]));
 ///         Box::pin(async { Ok(read) })
 ///     }
 /// }
@@ -51,10 +51,14 @@ pub trait ResourceProvider: Send + Sync + 'static {
     }
 
     /// Reads a resource that is listed or fits a template; `None` is "not found".
-    fn read(&self, uri: &str, context: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>>;
+    fn read(
+        &self,
+        uri: &str,
+        context: Context,
+    ) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>>;
 
     /// Returns the variables of a template for which [`ResourceProvider::complete`] suggests values; none unless said.
-    fn completed(&self, _uri_template: &str) -> Vec<String> {
+    fn completed_variables(&self, _uri_template: &str) -> Vec<String> {
         Vec::new()
     }
 
@@ -70,22 +74,22 @@ pub trait ResourceProvider: Send + Sync + 'static {
     }
 
     /// Takes the means to say that a list or a content has changed; a provider where nothing does needs none.
-    fn watch(&self, _notifier: Notifier) {}
+    fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 
-pub(crate) struct Resources<P>(pub(crate) P);
+pub(crate) struct ResourceSource<P>(pub(crate) P);
 
-impl<P: ResourceProvider> Source for Resources<P> {
+impl<P: ResourceProvider> PartSource for ResourceSource<P> {
     fn name(&self) -> String {
         self.0.source()
     }
 
-    fn offers(&self) -> Offers {
-        Offers { resources: true, ..Offers::default() }
+    fn features(&self) -> AdvertisedFeatures {
+        AdvertisedFeatures { resources: true, ..AdvertisedFeatures::default() }
     }
 
-    fn change(&self) -> Change {
-        Change::Resources
+    fn change(&self) -> ServerChange {
+        ServerChange::Resources
     }
 
     fn parts(self: Arc<Self>) -> Parts {
@@ -100,7 +104,7 @@ impl<P: ResourceProvider> Source for Resources<P> {
             let (provider, uri_template) = (self.clone(), described.uri_template.clone());
             let mut template = ResourceTemplate::from_description(described)
                 .read_uri(move |context, uri| provider.0.read(uri, context));
-            for variable in self.0.completed(&uri_template) {
+            for variable in self.0.completed_variables(&uri_template) {
                 let (provider, uri_template) = (self.clone(), uri_template.clone());
                 template = template.complete(variable.clone(), move |typed, given| {
                     provider.0.complete(&uri_template, &variable, typed, given)
@@ -111,7 +115,7 @@ impl<P: ResourceProvider> Source for Resources<P> {
         parts
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.0.watch(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.0.set_notifier(notifier);
     }
 }

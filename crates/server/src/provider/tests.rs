@@ -4,13 +4,13 @@ use std::task::{Context as TaskContext, Waker};
 
 use serde_json::{Value, json};
 use trunkline_protocol::model::{
-    self, CallToolResult, GetPromptResult, PromptArgument, ReadResult, ResourceContents,
+    self, CallToolResult, GetPromptResult, PromptArgument, ReadResourceResult, ResourceContents,
 };
-use trunkline_protocol::{Method, Raw, Refusal, Revision};
+use trunkline_protocol::{Method, RawJson, Refusal, Revision};
 
 use super::*;
 use crate::call::{BoxFuture, Context, Handler as _};
-use crate::change::{Change, Filter};
+use crate::change::{ServerChange, SubscriptionFilter};
 use crate::error::ToolError;
 use crate::server::{Server, ServerHandle};
 use crate::testing::{answer_in, assert_refused};
@@ -18,20 +18,20 @@ use crate::tool::Tool;
 
 /// A provider whose tools, prompts and resources are names in a list that tests change.
 #[derive(Clone, Default)]
-struct Shelf {
+struct NamedParts {
     source: &'static str,
     names: Arc<Mutex<Vec<String>>>,
-    notifier: Arc<Mutex<Option<Notifier>>>,
+    notifier: Arc<Mutex<Option<ChangeNotifier>>>,
 }
 
-impl Shelf {
+impl NamedParts {
     fn new(source: &'static str, names: &[&str]) -> Self {
         let shelf = Self { source, ..Self::default() };
-        shelf.put(names);
+        shelf.set_names(names);
         shelf
     }
 
-    fn put(&self, names: &[&str]) {
+    fn set_names(&self, names: &[&str]) {
         *self.names.lock().unwrap() = names.iter().map(|name| (*name).to_owned()).collect();
         let notifier = self.notifier.lock().unwrap().clone();
         if let Some(notifier) = notifier {
@@ -43,7 +43,7 @@ impl Shelf {
         self.names.lock().unwrap().clone()
     }
 
-    fn keep(&self, notifier: Notifier) {
+    fn store_notifier(&self, notifier: ChangeNotifier) {
         *self.notifier.lock().unwrap() = Some(notifier);
     }
 }
@@ -52,7 +52,7 @@ fn ready<T: Send + 'static>(value: T) -> BoxFuture<'static, Result<T, ToolError>
     Box::pin(std::future::ready(Ok(value)))
 }
 
-impl ToolProvider for Shelf {
+impl ToolProvider for NamedParts {
     fn source(&self) -> String {
         self.source.to_owned()
     }
@@ -62,7 +62,8 @@ impl ToolProvider for Shelf {
             "type": "object",
             "properties": { "count": { "type": "integer", "x-mcp-header": "Count" } },
         });
-        let tool = |name| model::Tool { name, input_schema: Raw::from(&schema), ..model::Tool::default() };
+        let tool =
+            |name| model::Tool { name, input_schema: RawJson::from(&schema), ..model::Tool::default() };
         self.names().into_iter().map(tool).collect()
     }
 
@@ -70,7 +71,7 @@ impl ToolProvider for Shelf {
         &self,
         tool: &str,
         _: Context,
-        arguments: Raw,
+        arguments: RawJson,
     ) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
         ready(CallToolResult::text(format!(
             "{} {tool} {arguments}",
@@ -79,12 +80,12 @@ impl ToolProvider for Shelf {
         )))
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.keep(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.store_notifier(notifier);
     }
 }
 
-impl PromptProvider for Shelf {
+impl PromptProvider for NamedParts {
     fn source(&self) -> String {
         self.source.to_owned()
     }
@@ -109,7 +110,7 @@ impl PromptProvider for Shelf {
     }
 }
 
-impl ResourceProvider for Shelf {
+impl ResourceProvider for NamedParts {
     fn source(&self) -> String {
         self.source.to_owned()
     }
@@ -122,13 +123,19 @@ impl ResourceProvider for Shelf {
         vec![model::ResourceTemplate::new("shelf://deep/{name}", "deep")]
     }
 
-    fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+    fn read(
+        &self,
+        uri: &str,
+        _: Context,
+    ) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
         let there = !uri.ends_with("gone");
-        ready(there.then(|| ReadResult::new(vec![ResourceContents::text(uri, format!("read {uri}"))])))
+        ready(
+            there.then(|| ReadResourceResult::new(vec![ResourceContents::text(uri, format!("read {uri}"))])),
+        )
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.keep(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.store_notifier(notifier);
     }
 }
 
@@ -156,12 +163,12 @@ fn call(server: &ServerHandle, name: &str, arguments: &Value) -> Result<Value, R
 
 #[test]
 fn a_server_of_a_tool_provider_alone_has_tools_and_no_prompts() {
-    let server = Server::new("test").tools_from(Shelf::new("web", &["search"])).handle().unwrap();
+    let server = Server::new("test").tools_from(NamedParts::new("web", &["search"])).handle().unwrap();
     assert_eq!(call(&server, "search", &json!({ "count": 1 })).unwrap(), "web search {\"count\":1}");
     assert_refused(call(&server, "other", &json!({})), &Refusal::INVALID_PARAMS, "Unknown tool");
     assert_refused(ask(&server, Method::PromptsList, &json!({})), &Refusal::METHOD_NOT_FOUND, "");
     assert!(server.capabilities().prompts.is_none() && server.capabilities().tools.is_some());
-    let empty = Server::new("test").tools_from(Shelf::new("web", &[])).handle().unwrap();
+    let empty = Server::new("test").tools_from(NamedParts::new("web", &[])).handle().unwrap();
     assert!(listed(&empty).is_empty(), "a provider with nothing yet is no reason to have no tools");
 }
 
@@ -169,9 +176,9 @@ fn a_server_of_a_tool_provider_alone_has_tools_and_no_prompts() {
 fn what_providers_have_is_listed_in_one_order_with_the_rest_and_in_pages() {
     let server = Server::new("test")
         .page_size(2)
-        .tools_from(Shelf::new("web", &["d", "a"]))
+        .tools_from(NamedParts::new("web", &["d", "a"]))
         .with(Tool::new("c").run(async || "own"))
-        .tools_from(Shelf::new("files", &["e", "b"]))
+        .tools_from(NamedParts::new("files", &["e", "b"]))
         .handle()
         .unwrap();
     assert_eq!(listed(&server), ["a", "b", "c", "d", "e"]);
@@ -181,7 +188,7 @@ fn what_providers_have_is_listed_in_one_order_with_the_rest_and_in_pages() {
 
 #[test]
 fn tools_of_providers_are_checked_and_mirrored_like_others() {
-    let server = Server::new("test").tools_from(Shelf::new("web", &["search"])).handle().unwrap();
+    let server = Server::new("test").tools_from(NamedParts::new("web", &["search"])).handle().unwrap();
     let said = call(&server, "search", &json!({ "count": "many" })).unwrap();
     assert!(said.as_str().unwrap().contains("`count`"), "{said}");
     let mirrored = server.mirrored_arguments("search").unwrap();
@@ -195,16 +202,16 @@ fn names_that_two_sources_have_are_reported_with_both() {
     for (server, expected) in [
         (
             Server::new("test")
-                .tools_from(Shelf::new("web", &["search"]))
-                .tools_from(Shelf::new("files", &["search"])),
+                .tools_from(NamedParts::new("web", &["search"]))
+                .tools_from(NamedParts::new("files", &["search"])),
             "tool `search`: provider `web` and provider `files` both have it",
         ),
         (
-            Server::new("test").tools_from(Shelf::new("web", &["search"])).with(own()),
+            Server::new("test").tools_from(NamedParts::new("web", &["search"])).with(own()),
             "tool `search`: the server itself and provider `web` both have it",
         ),
         (
-            Server::new("test").tools_from(Shelf::new("web", &["a", "a"])),
+            Server::new("test").tools_from(NamedParts::new("web", &["a", "a"])),
             "tool `a`: provider `web` and provider `web` both have it",
         ),
         (Server::new("test").with((own(), own())), "tool `search`: there are two of this name"),
@@ -216,22 +223,22 @@ fn names_that_two_sources_have_are_reported_with_both() {
 
 #[test]
 fn what_is_wrong_with_one_tool_of_a_provider_costs_only_that_tool() {
-    let shelf = Shelf::new("web", &["no name", "search"]);
+    let shelf = NamedParts::new("web", &["no name", "search"]);
     let server = Server::new("test")
         .tools_from(shelf.clone())
         .with(Tool::new("own").run(async || "own"))
         .handle()
         .unwrap();
     assert_eq!(listed(&server), ["own", "search"]);
-    shelf.put(&["search", "no name", "find"]);
+    shelf.set_names(&["search", "no name", "find"]);
     assert_eq!(listed(&server), ["find", "own", "search"]);
 }
 
 #[test]
 fn a_prefix_keeps_two_sources_apart() {
     let server = Server::new("test")
-        .tools_from(Shelf::new("web", &["search"]))
-        .tools_from(Prefixed::new("files_", Shelf::new("files", &["search"])))
+        .tools_from(NamedParts::new("web", &["search"]))
+        .tools_from(PrefixedProvider::new("files_", NamedParts::new("files", &["search"])))
         .handle()
         .unwrap();
     assert_eq!(listed(&server), ["files_search", "search"]);
@@ -240,14 +247,14 @@ fn a_prefix_keeps_two_sources_apart() {
 
 #[test]
 fn a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told() {
-    let shelf = Shelf::new("web", &["a", "b"]);
+    let shelf = NamedParts::new("web", &["a", "b"]);
     let server = Server::new("test")
         .tools_from(shelf.clone())
         .with(Tool::new("own").run(async || "own"))
         .handle()
         .unwrap();
-    let watch = server.watch(Filter::lists());
-    shelf.put(&["b", "c", "own"]);
+    let watch = server.subscribe(SubscriptionFilter::all_lists());
+    shelf.set_names(&["b", "c", "own"]);
     assert_eq!(listed(&server), ["b", "c", "own"]);
     assert_eq!(call(&server, "own", &json!({})).unwrap(), "own", "the server's own part stays");
     assert!(watch.poll_change(&mut TaskContext::from_waker(Waker::noop())).is_ready());
@@ -255,17 +262,17 @@ fn a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told() {
     // A part of the server that took a name meanwhile is not the provider's to remove.
     assert!(server.remove_tool("c"));
     server.add(Tool::new("c").run(async || "mine")).unwrap();
-    shelf.put(&[]);
+    shelf.set_names(&[]);
     assert_eq!(listed(&server), ["c", "own"]);
     let taken = server.add(Tool::new("c").run(async || "again")).unwrap_err().to_string();
     assert!(taken.contains("there are two of this name"), "{taken}");
     drop(server);
-    shelf.put(&["late"]);
+    shelf.set_names(&["late"]);
 }
 
 #[test]
 fn prompts_and_resources_come_from_providers_too() {
-    let shelf = Shelf::new("books", &["one"]);
+    let shelf = NamedParts::new("books", &["one"]);
     let server =
         Server::new("test").prompts_from(shelf.clone()).resources_from(shelf.clone()).handle().unwrap();
     let prompt =
@@ -290,17 +297,20 @@ fn prompts_and_resources_come_from_providers_too() {
     let templates = ask(&server, Method::TemplatesList, &json!({})).unwrap();
     assert_eq!(templates["resourceTemplates"][0]["uriTemplate"], "shelf://deep/{name}");
 
-    let watch = server.watch(Filter { uris: ["shelf://one".to_owned()].into(), ..Filter::default() });
-    shelf.notifier.lock().unwrap().as_ref().unwrap().updated("shelf://one");
+    let watch = server.subscribe(SubscriptionFilter {
+        uris: ["shelf://one".to_owned()].into(),
+        ..SubscriptionFilter::default()
+    });
+    shelf.notifier.lock().unwrap().as_ref().unwrap().resource_updated("shelf://one");
     let told = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
-    assert_eq!(told, std::task::Poll::Ready(Change::Updated("shelf://one".into())));
-    shelf.put(&["one", "two"]);
+    assert_eq!(told, std::task::Poll::Ready(ServerChange::ResourceUpdated("shelf://one".into())));
+    shelf.set_names(&["one", "two"]);
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());
 }
 
 /// A provider that completes what it is told to.
-struct Completing(&'static [&'static str]);
+struct CompletingProvider(&'static [&'static str]);
 
 fn suggestion(
     of: &str,
@@ -311,13 +321,13 @@ fn suggestion(
     Box::pin(std::future::ready(vec![format!("{of} {what} {typed} {given:?}")]))
 }
 
-impl PromptProvider for Completing {
+impl PromptProvider for CompletingProvider {
     fn source(&self) -> String {
         "completing".to_owned()
     }
 
     fn prompts(&self) -> Vec<model::Prompt> {
-        Shelf::new("x", &["one", "two"]).prompts()
+        NamedParts::new("x", &["one", "two"]).prompts()
     }
 
     fn get(
@@ -329,7 +339,7 @@ impl PromptProvider for Completing {
         ready(GetPromptResult::new(Vec::new()))
     }
 
-    fn completed(&self, prompt: &str) -> Vec<String> {
+    fn completed_arguments(&self, prompt: &str) -> Vec<String> {
         let of_this = self.0.iter().filter(|_| prompt == "one");
         of_this.map(|argument| (*argument).to_owned()).collect()
     }
@@ -345,7 +355,7 @@ impl PromptProvider for Completing {
     }
 }
 
-impl ResourceProvider for Completing {
+impl ResourceProvider for CompletingProvider {
     fn source(&self) -> String {
         "completing".to_owned()
     }
@@ -358,11 +368,11 @@ impl ResourceProvider for Completing {
         vec![model::ResourceTemplate::new("shelf://{row}/{name}", "deep")]
     }
 
-    fn read(&self, _: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResult>, ToolError>> {
+    fn read(&self, _: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
         ready(None)
     }
 
-    fn completed(&self, _: &str) -> Vec<String> {
+    fn completed_variables(&self, _: &str) -> Vec<String> {
         self.0.iter().map(|variable| (*variable).to_owned()).collect()
     }
 
@@ -380,8 +390,8 @@ impl ResourceProvider for Completing {
 #[test]
 fn providers_complete_the_arguments_that_they_say() {
     let server = Server::new("test")
-        .prompts_from(Completing(&["topic"]))
-        .resources_from(Completing(&["name"]))
+        .prompts_from(CompletingProvider(&["topic"]))
+        .resources_from(CompletingProvider(&["name"]))
         .handle()
         .unwrap();
     assert!(server.capabilities().completions);
@@ -401,10 +411,10 @@ fn providers_complete_the_arguments_that_they_say() {
     assert_eq!(values(template.clone(), "name"), expected);
     assert_eq!(values(template, "row"), json!([]));
     // A provider that completes nothing is no reason to say so.
-    let silent = Server::new("test").prompts_from(Completing(&[])).handle().unwrap();
+    let silent = Server::new("test").prompts_from(CompletingProvider(&[])).handle().unwrap();
     assert!(!silent.capabilities().completions);
     // One that says it completes what its prompt does not have is left out, and the others are there.
-    let wrong = Server::new("test").prompts_from(Completing(&["none"])).handle().unwrap();
+    let wrong = Server::new("test").prompts_from(CompletingProvider(&["none"])).handle().unwrap();
     let prompts = ask(&wrong, Method::PromptsList, &json!({})).unwrap();
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 1);
     assert_eq!(prompts["prompts"][0]["name"], "two");

@@ -1,14 +1,14 @@
 use std::sync::Arc;
 
 use trunkline_protocol::model::{self, CallToolResult};
-use trunkline_protocol::{Raw, Refusal};
+use trunkline_protocol::{RawJson, Refusal};
 
-use super::{Notifier, Source};
+use super::{ChangeNotifier, PartSource};
 use crate::call::{BoxFuture, Context};
-use crate::change::Change;
+use crate::change::ServerChange;
 use crate::error::ToolError;
 use crate::part::{Part as _, Parts};
-use crate::registry::Offers;
+use crate::registry::AdvertisedFeatures;
 use crate::tool::Tool;
 
 /// A source of tools that are known only at run time.
@@ -18,7 +18,7 @@ use crate::tool::Tool;
 ///
 /// ```
 /// use serde_json::json;
-/// use trunkline_server::protocol::Raw;
+/// use trunkline_server::protocol::RawJson;
 /// use trunkline_server::protocol::model::{self, CallToolResult};
 /// use trunkline_server::{BoxFuture, Context, Server, ToolError, ToolProvider};
 ///
@@ -30,11 +30,11 @@ use crate::tool::Tool;
 ///     }
 ///
 ///     fn tools(&self) -> Vec<model::Tool> {
-///         let schema = Raw::from(&json!({ "type": "object" }));
+///         let schema = RawJson::from(&json!({ "type": "object" }));
 ///         self.0.iter().map(|name| model::Tool::new(name, schema.clone())).collect()
 ///     }
 ///
-///     fn call(&self, tool: &str, _: Context, _: Raw) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
+///     fn call(&self, tool: &str, _: Context, _: RawJson) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
 ///         let said = CallToolResult::text(format!("one {tool}"));
 ///         Box::pin(async { Ok(said) })
 ///     }
@@ -58,28 +58,28 @@ pub trait ToolProvider: Send + Sync + 'static {
         &self,
         tool: &str,
         context: Context,
-        arguments: Raw,
+        arguments: RawJson,
     ) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
 
     /// Takes the means to say that the list has changed; a provider whose list never does needs none.
-    fn watch(&self, _notifier: Notifier) {}
+    fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 
 /// A provider whose tools have a prefix before their names, so that they do not collide with those of another.
 #[derive(Clone, Debug)]
-pub struct Prefixed<P> {
+pub struct PrefixedProvider<P> {
     prefix: String,
     provider: P,
 }
 
-impl<P: ToolProvider> Prefixed<P> {
+impl<P: ToolProvider> PrefixedProvider<P> {
     /// Puts a prefix, such as `web_`, before the names of a provider's tools.
     pub fn new(prefix: impl Into<String>, provider: P) -> Self {
         Self { prefix: prefix.into(), provider }
     }
 }
 
-impl<P: ToolProvider> ToolProvider for Prefixed<P> {
+impl<P: ToolProvider> ToolProvider for PrefixedProvider<P> {
     fn source(&self) -> String {
         self.provider.source()
     }
@@ -96,7 +96,7 @@ impl<P: ToolProvider> ToolProvider for Prefixed<P> {
         &self,
         tool: &str,
         context: Context,
-        arguments: Raw,
+        arguments: RawJson,
     ) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
         match tool.strip_prefix(&self.prefix) {
             Some(tool) => self.provider.call(tool, context, arguments),
@@ -104,24 +104,24 @@ impl<P: ToolProvider> ToolProvider for Prefixed<P> {
         }
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.provider.watch(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.provider.set_notifier(notifier);
     }
 }
 
-pub(crate) struct Tools<P>(pub(crate) P);
+pub(crate) struct ToolSource<P>(pub(crate) P);
 
-impl<P: ToolProvider> Source for Tools<P> {
+impl<P: ToolProvider> PartSource for ToolSource<P> {
     fn name(&self) -> String {
         self.0.source()
     }
 
-    fn offers(&self) -> Offers {
-        Offers { tools: true, ..Offers::default() }
+    fn features(&self) -> AdvertisedFeatures {
+        AdvertisedFeatures { tools: true, ..AdvertisedFeatures::default() }
     }
 
-    fn change(&self) -> Change {
-        Change::Tools
+    fn change(&self) -> ServerChange {
+        ServerChange::Tools
     }
 
     fn parts(self: Arc<Self>) -> Parts {
@@ -135,7 +135,7 @@ impl<P: ToolProvider> Source for Tools<P> {
         parts
     }
 
-    fn watch(&self, notifier: Notifier) {
-        self.0.watch(notifier);
+    fn set_notifier(&self, notifier: ChangeNotifier) {
+        self.0.set_notifier(notifier);
     }
 }

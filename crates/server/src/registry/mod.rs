@@ -1,14 +1,14 @@
 //! What a server offers at one moment.
 
 mod page;
-mod rendered;
+mod rendered_item;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 pub use self::page::{ListKind, page};
-pub use self::rendered::Rendered;
+pub use self::rendered_item::RenderedItem;
 use crate::part::Parts;
 use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
@@ -16,7 +16,7 @@ use crate::tool::ToolEntry;
 
 /// A snapshot, which is replaced as a whole and never changed: calls that run keep the one that they started with.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Registry {
+pub(crate) struct PartRegistry {
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolEntry>>,
     /// The other names by which tools may be called, which are not listed.
     pub(crate) aliases: BTreeMap<Arc<str>, Arc<ToolEntry>>,
@@ -24,23 +24,23 @@ pub(crate) struct Registry {
     pub(crate) resources: BTreeMap<Arc<str>, Arc<ResourceEntry>>,
     pub(crate) templates: BTreeMap<Arc<str>, Arc<TemplateEntry>>,
     /// The templates once more, in the order in which they were added and are tried.
-    pub(crate) tried: Vec<Arc<TemplateEntry>>,
-    pub(crate) offers: Offers,
+    pub(crate) template_order: Vec<Arc<TemplateEntry>>,
+    pub(crate) features: AdvertisedFeatures,
     /// What comes from providers, by their place.
-    pub(crate) lent: BTreeMap<usize, Arc<Lent>>,
+    pub(crate) provider_parts: BTreeMap<usize, Arc<ProviderParts>>,
 }
 
 /// What is advertised; what was offered once stays advertised, so that a list may become empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Offers {
+pub(crate) struct AdvertisedFeatures {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) completions: bool,
 }
 
-impl Offers {
-    pub(crate) fn and(self, other: Self) -> Self {
+impl AdvertisedFeatures {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
             prompts: self.prompts || other.prompts,
@@ -50,7 +50,7 @@ impl Offers {
     }
 }
 
-impl Registry {
+impl PartRegistry {
     /// Adds parts, all or none.
     ///
     /// # Errors
@@ -58,30 +58,34 @@ impl Registry {
     pub(crate) fn with(&self, parts: Parts) -> Result<Self, Vec<String>> {
         let mut next = self.clone();
         let mut problems = parts.problems.clone();
-        next.offers.tools |= !parts.tools.is_empty();
-        next.offers.prompts |= !parts.prompts.is_empty();
-        next.offers.resources |= !parts.resources.is_empty() || !parts.templates.is_empty();
+        next.features.tools |= !parts.tools.is_empty();
+        next.features.prompts |= !parts.prompts.is_empty();
+        next.features.resources |= !parts.resources.is_empty() || !parts.templates.is_empty();
         problems.extend(next.insert(parts, None).into_iter().map(|collision| collision.to_string()));
         if problems.is_empty() { Ok(next) } else { Err(problems) }
     }
 
     /// Replaces what a source has by what it has now, and returns what had to be left out; `None` if the registry has a
     /// newer list already.
-    pub(crate) fn lend(&self, at: usize, lent: Lent) -> Option<(Self, LeftOut)> {
+    pub(crate) fn with_provider_parts(
+        &self,
+        at: usize,
+        lent: ProviderParts,
+    ) -> Option<(Self, RejectedParts)> {
         let mut next = self.clone();
-        if let Some(before) = next.lent.remove(&at) {
-            if before.turn > lent.turn {
+        if let Some(before) = next.provider_parts.remove(&at) {
+            if before.generation > lent.generation {
                 return None;
             }
-            next.take_back(&before.parts);
+            next.remove_parts(&before.parts);
         }
         let named = |problem: &String| format!("provider `{}`: {problem}", lent.source);
         let unusable = lent.parts.problems.iter().map(named).collect();
         let lent = Arc::new(lent);
-        next.lent.insert(at, lent.clone());
+        next.provider_parts.insert(at, lent.clone());
         let collisions = next.insert(lent.parts.clone(), Some(&lent.source));
         let collisions = collisions.iter().map(ToString::to_string).collect();
-        Some((next, LeftOut { unusable, collisions }))
+        Some((next, RejectedParts { unusable, collisions }))
     }
 
     /// Finds a tool by its name, or by another name that it may be called by.
@@ -97,13 +101,13 @@ impl Registry {
     }
 
     /// Adds the parts whose names are free, and returns the others.
-    fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<Collision> {
-        self.offers.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
-        self.offers.completions |= parts.templates.iter().any(|template| template.completes());
-        let (mut collisions, lent, theirs) = (Vec::new(), &self.lent, source);
+    fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<PartCollision> {
+        self.features.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
+        self.features.completions |= parts.templates.iter().any(|template| template.completes());
+        let (mut collisions, lent, theirs) = (Vec::new(), &self.provider_parts, source);
         let mut note = |kind, name: &str, owner: Option<&str>| {
             let [owner, theirs] = [owner, theirs].map(|source| source.map(str::to_owned));
-            collisions.push(Collision { kind, name: name.to_owned(), sources: [owner, theirs] });
+            collisions.push(PartCollision { kind, name: name.to_owned(), sources: [owner, theirs] });
         };
         for tool in parts.tools {
             if let Some(taken) = insert(&mut self.tools, tool.name(), &tool) {
@@ -126,7 +130,7 @@ impl Registry {
         }
         for template in parts.templates {
             match insert(&mut self.templates, template.uri(), &template) {
-                None => self.tried.push(template),
+                None => self.template_order.push(template),
                 Some(taken) => {
                     note("resource template", template.uri(), owner(lent, |parts| &parts.templates, &taken));
                 }
@@ -136,7 +140,7 @@ impl Registry {
     }
 
     /// Removes what a source had, as far as it is still there.
-    fn take_back(&mut self, parts: &Parts) {
+    fn remove_parts(&mut self, parts: &Parts) {
         for tool in &parts.tools {
             remove(&mut self.tools, tool.name(), tool);
             tool.aliases().iter().for_each(|alias| remove(&mut self.aliases, alias, tool));
@@ -145,20 +149,20 @@ impl Registry {
         parts.resources.iter().for_each(|resource| remove(&mut self.resources, resource.uri(), resource));
         for template in &parts.templates {
             remove(&mut self.templates, template.uri(), template);
-            self.tried.retain(|tried| !Arc::ptr_eq(tried, template));
+            self.template_order.retain(|tried| !Arc::ptr_eq(tried, template));
         }
     }
 
     /// Removes a template; returns false if there is none.
     pub(crate) fn remove_template(&mut self, uri: &str) -> bool {
-        self.tried.retain(|template| template.uri() != uri);
+        self.template_order.retain(|template| template.uri() != uri);
         self.templates.remove(uri).is_some()
     }
 }
 
 /// What of a provider had to be left out, and why.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOut {
+pub(crate) struct RejectedParts {
     /// What is wrong in itself.
     pub(crate) unusable: Vec<String>,
     /// What has a name that is taken.
@@ -167,23 +171,23 @@ pub(crate) struct LeftOut {
 
 /// What a provider has lent to the registry.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct ProviderParts {
     /// What the provider calls itself.
     pub(crate) source: String,
     /// When it was asked, in the order of asking.
-    pub(crate) turn: u64,
+    pub(crate) generation: u64,
     /// Its parts, those that had to be left out among them.
     pub(crate) parts: Parts,
 }
 
 /// Two parts of one name, and where they come from; `None` is the server itself.
-struct Collision {
+struct PartCollision {
     kind: &'static str,
     name: String,
     sources: [Option<String>; 2],
 }
 
-impl fmt::Display for Collision {
+impl fmt::Display for PartCollision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, name, sources } = self;
         write!(f, "{kind} `{name}`: ")?;
@@ -215,10 +219,11 @@ fn remove<T>(entries: &mut BTreeMap<Arc<str>, Arc<T>>, name: &str, entry: &Arc<T
 
 /// Finds the provider that an entry comes from.
 fn owner<'l, T>(
-    lent: &'l BTreeMap<usize, Arc<Lent>>,
+    lent: &'l BTreeMap<usize, Arc<ProviderParts>>,
     entries: fn(&Parts) -> &Vec<Arc<T>>,
     entry: &Arc<T>,
 ) -> Option<&'l str> {
-    let from = |lent: &&Arc<Lent>| entries(&lent.parts).iter().any(|there| Arc::ptr_eq(there, entry));
+    let from =
+        |lent: &&Arc<ProviderParts>| entries(&lent.parts).iter().any(|there| Arc::ptr_eq(there, entry));
     lent.values().find(from).map(|lent| lent.source.as_str())
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
-use trunkline_protocol::codec::ListReply;
+use trunkline_protocol::codec::ListPageResult;
 use trunkline_protocol::model::CacheHint;
-use trunkline_protocol::{Params, Raw, Refusal};
+use trunkline_protocol::{Params, RawJson, Refusal};
 
 /// Which list a page is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +44,11 @@ impl ListKind {
 }
 
 /// The longest cursor that is read; ours hold a name or a URI.
-const LONGEST_CURSOR: usize = 16 * 1024;
+const MAX_CURSOR_LENGTH: usize = 16 * 1024;
 
 /// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, as long as no item
 /// alone is larger.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_PAGE_BYTES: usize = 2 << 20;
 
 /// Makes the page that a request asks for: at most `size` items, and no more than 2 MiB of them.
 ///
@@ -62,8 +62,8 @@ pub fn page<T>(
     params: &Params,
     size: usize,
     cache: CacheHint,
-    item: impl Fn(&T) -> Raw,
-) -> Result<ListReply, Refusal> {
+    item: impl Fn(&T) -> RawJson,
+) -> Result<ListPageResult, Refusal> {
     let last_before = read_cursor(kind, params)?;
     let start = last_before.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let mut rest = entries.range::<str, _>((start, Bound::Unbounded)).peekable();
@@ -73,7 +73,7 @@ pub fn page<T>(
         let written = item(entry);
         bytes += written.as_str().len();
         // One item there is on every page, so that the list comes to its end.
-        if bytes > MOST_BYTES && !items.is_empty() {
+        if bytes > MAX_PAGE_BYTES && !items.is_empty() {
             break;
         }
         items.push(written);
@@ -81,7 +81,7 @@ pub fn page<T>(
         rest.next();
     }
     let next_cursor = last.filter(|_| rest.peek().is_some()).map(|name| write_cursor(kind, name));
-    Ok(ListReply { key: kind.key(), items, next_cursor, cache })
+    Ok(ListPageResult { key: kind.key(), items, next_cursor, cache })
 }
 
 fn write_cursor(kind: ListKind, last: &str) -> String {
@@ -91,13 +91,13 @@ fn write_cursor(kind: ListKind, last: &str) -> String {
 fn read_cursor(kind: ListKind, params: &Params) -> Result<Option<String>, Refusal> {
     let Some(cursor) = params.get("cursor").filter(|raw| !raw.is_null()) else { return Ok(None) };
     let read = || {
-        let text = cursor.as_text().filter(|text| text.len() <= LONGEST_CURSOR)?;
+        let text = cursor.as_text().filter(|text| text.len() <= MAX_CURSOR_LENGTH)?;
         let decoded = String::from_utf8(BASE64URL.decode(text.as_bytes()).ok()?).ok()?;
         decoded.strip_prefix(kind.tag()).map(str::to_owned)
     };
     read()
         .map(Some)
-        .ok_or_else(|| Refusal::INVALID_PARAMS.because("`cursor` is not one that this list gave out"))
+        .ok_or_else(|| Refusal::INVALID_PARAMS.with_message("`cursor` is not one that this list gave out"))
 }
 
 #[cfg(test)]
@@ -149,8 +149,13 @@ mod tests {
         let large = |name: &str, bytes: usize| {
             Tool::new(name.to_owned()).description("x".repeat(bytes)).run(|| async {})
         };
-        let sizes =
-            [("a", 10), ("b", MOST_BYTES / 2), ("c", MOST_BYTES / 2), ("d", 2 * MOST_BYTES), ("e", 10)];
+        let sizes = [
+            ("a", 10),
+            ("b", MAX_PAGE_BYTES / 2),
+            ("c", MAX_PAGE_BYTES / 2),
+            ("d", 2 * MAX_PAGE_BYTES),
+            ("e", 10),
+        ];
         let tools: Vec<Tool> = sizes.iter().map(|(name, bytes)| large(name, *bytes)).collect();
         let server = Server::new("test").with(tools).handle().unwrap();
         let (mut pages, mut cursor) = (Vec::new(), None);
@@ -184,7 +189,7 @@ mod tests {
     #[test]
     fn a_cursor_that_we_did_not_give_out_is_refused() {
         let foreign = BASE64URL.encode("p:a");
-        let long = "a".repeat(LONGEST_CURSOR + 1);
+        let long = "a".repeat(MAX_CURSOR_LENGTH + 1);
         for cursor in [
             json!(""),
             json!("a"),

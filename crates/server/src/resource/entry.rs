@@ -1,19 +1,19 @@
 use std::fmt;
 
 use trunkline_protocol::model::{self, CacheHint};
-use trunkline_protocol::{Raw, Revision};
+use trunkline_protocol::{RawJson, Revision};
 
-use super::{Asked, Read, Reading, Resource};
+use super::{ReadFn, ReadFuture, ReadRequest, Resource};
 use crate::call::Context;
 use crate::part::check_name;
-use crate::registry::Rendered;
+use crate::registry::RenderedItem;
 
 /// A resource that is ready to be read.
 pub(crate) struct ResourceEntry {
     described: model::Resource,
-    rendered: Rendered,
+    rendered: RenderedItem,
     cache: CacheHint,
-    read: Read,
+    read: ReadFn,
 }
 
 impl ResourceEntry {
@@ -26,7 +26,7 @@ impl ResourceEntry {
         }
         match resource.read {
             Some(read) if problems.is_empty() => {
-                Ok(Self { described, rendered: Rendered::default(), cache: resource.cache, read })
+                Ok(Self { described, rendered: RenderedItem::default(), cache: resource.cache, read })
             }
             read => {
                 problems.extend(read.is_none().then(|| "has no content and no handler".to_owned()));
@@ -39,13 +39,13 @@ impl ResourceEntry {
         &self.described.uri
     }
 
-    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+    pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
     /// Reads the resource.
-    pub(crate) fn read(&self, context: Context) -> Reading {
-        let asked = Asked {
+    pub(crate) fn read(&self, context: Context) -> ReadFuture {
+        let asked = ReadRequest {
             uri: self.described.uri.clone(),
             mime_type: self.described.mime_type.clone(),
             cache: self.cache,

@@ -9,27 +9,27 @@ mod tests;
 
 use bytes::Bytes;
 use trunkline_protocol::Refusal;
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::{self, CacheHint};
 
 pub(crate) use self::entry::ResourceEntry;
-pub use self::result::{Asked, IntoReadResult};
+pub use self::result::{IntoReadResult, ReadRequest};
 pub use self::template::ResourceTemplate;
 pub(crate) use self::template_entry::TemplateEntry;
-use crate::call::{BoxFuture, Context, Outcome};
+use crate::call::{BoxFuture, Context, HandlerOutcome};
 use crate::described::{described, readable};
-use crate::function::{Function, NoArguments};
+use crate::function::{HandlerFn, NoArguments};
 use crate::part::{Part, Parts};
 
-type Reading = BoxFuture<'static, Result<Outcome, Refusal>>;
-type Read = Box<dyn Fn(Context, Asked) -> Reading + Send + Sync>;
+type ReadFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
+type ReadFn = Box<dyn Fn(Context, ReadRequest) -> ReadFuture + Send + Sync>;
 
 /// A resource with one URI: its description, and its content or the function that reads it.
 #[must_use = "a resource does nothing until it is given to a server"]
 pub struct Resource {
     described: model::Resource,
     cache: CacheHint,
-    read: Option<Read>,
+    read: Option<ReadFn>,
     problems: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Resource {
     /// Sets the handler: an async function of the context, of the URI, of both, or of nothing.
     pub fn read<Shape, F>(self, handler: F) -> Self
     where
-        F: Function<Shape>,
+        F: HandlerFn<Shape>,
         F::Arguments: FromUri,
         F::Output: IntoReadResult,
     {
@@ -87,7 +87,7 @@ impl Resource {
         self.described.size = self.described.size.or(length);
     }
 
-    fn set_source(mut self, read: Read) -> Self {
+    fn set_source(mut self, read: ReadFn) -> Self {
         if self.read.replace(read).is_some() {
             self.problems.push("has two sources; give one of `text`, `blob` and `read`".to_owned());
         }
@@ -95,11 +95,11 @@ impl Resource {
     }
 }
 
-fn finish(read: impl IntoReadResult, asked: Asked) -> Result<Outcome, Refusal> {
-    result::finish(read, asked).map(|result| Outcome::Done(Reply::Read(result)))
+fn finish(read: impl IntoReadResult, asked: ReadRequest) -> Result<HandlerOutcome, Refusal> {
+    result::finish(read, asked).map(|result| HandlerOutcome::Done(ServerResult::Read(result)))
 }
 
-fn ready(read: impl IntoReadResult, asked: Asked) -> Reading {
+fn ready(read: impl IntoReadResult, asked: ReadRequest) -> ReadFuture {
     Box::pin(std::future::ready(finish(read, asked)))
 }
 

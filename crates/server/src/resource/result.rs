@@ -1,14 +1,14 @@
 use bytes::Bytes;
 use serde::Serialize;
 use trunkline_protocol::Refusal;
-use trunkline_protocol::model::{CacheHint, ReadResult, ResourceContents};
+use trunkline_protocol::model::{CacheHint, ReadResourceResult, ResourceContents};
 
 use crate::error::ToolError;
 use crate::json::Json;
 
 /// What is known of a resource before it is read.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReadRequest {
     /// The URI that was asked for.
     pub uri: String,
     /// The media type that the resource or template is described with.
@@ -17,10 +17,13 @@ pub struct Asked {
     pub cache: CacheHint,
 }
 
-impl Asked {
-    fn result(self, contents: ResourceContents) -> ReadResult {
+impl ReadRequest {
+    fn result(self, contents: ResourceContents) -> ReadResourceResult {
         let mime_type = contents.mime_type.clone().or(self.mime_type);
-        ReadResult { cache: self.cache, ..ReadResult::new(vec![ResourceContents { mime_type, ..contents }]) }
+        ReadResourceResult {
+            cache: self.cache,
+            ..ReadResourceResult::new(vec![ResourceContents { mime_type, ..contents }])
+        }
     }
 }
 
@@ -36,56 +39,56 @@ pub trait IntoReadResult {
     ///
     /// # Errors
     /// The refusal that the caller gets instead.
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal>;
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal>;
 }
 
-impl IntoReadResult for ReadResult {
-    fn into_read_result(self, _: Asked) -> Result<ReadResult, Refusal> {
+impl IntoReadResult for ReadResourceResult {
+    fn into_read_result(self, _: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         Ok(self)
     }
 }
 
 impl IntoReadResult for Vec<ResourceContents> {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
-        Ok(ReadResult { cache: asked.cache, ..ReadResult::new(self) })
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        Ok(ReadResourceResult { cache: asked.cache, ..ReadResourceResult::new(self) })
     }
 }
 
 impl IntoReadResult for ResourceContents {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         vec![self].into_read_result(asked)
     }
 }
 
 impl IntoReadResult for String {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         let contents = ResourceContents::text(asked.uri.clone(), self);
         Ok(asked.result(contents))
     }
 }
 
 impl IntoReadResult for &'static str {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         self.to_owned().into_read_result(asked)
     }
 }
 
 impl IntoReadResult for Vec<u8> {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         let contents = ResourceContents::blob(asked.uri.clone(), &self);
         Ok(asked.result(contents))
     }
 }
 
 impl IntoReadResult for Bytes {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         let contents = ResourceContents::blob(asked.uri.clone(), &self);
         Ok(asked.result(contents))
     }
 }
 
 impl<T: Serialize> IntoReadResult for Json<T> {
-    fn into_read_result(self, mut asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, mut asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         asked.mime_type.get_or_insert_with(|| "application/json".to_owned());
         let contents = ResourceContents::text(asked.uri.clone(), self.to_raw()?.as_str());
         Ok(asked.result(contents))
@@ -93,7 +96,7 @@ impl<T: Serialize> IntoReadResult for Json<T> {
 }
 
 impl<R: IntoReadResult> IntoReadResult for Option<R> {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         match self {
             Some(read) => read.into_read_result(asked),
             None => Err(Refusal::resource_not_found(&asked.uri)),
@@ -102,7 +105,7 @@ impl<R: IntoReadResult> IntoReadResult for Option<R> {
 }
 
 impl<R: IntoReadResult, E: Into<ToolError>> IntoReadResult for Result<R, E> {
-    fn into_read_result(self, asked: Asked) -> Result<ReadResult, Refusal> {
+    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         match self {
             Ok(read) => read.into_read_result(asked),
             Err(error) => Err(error.into().into_refusal()),
@@ -111,7 +114,7 @@ impl<R: IntoReadResult, E: Into<ToolError>> IntoReadResult for Result<R, E> {
 }
 
 /// Makes the result of a read; one without contents would claim that there is a resource where there is none.
-pub(super) fn finish(read: impl IntoReadResult, asked: Asked) -> Result<ReadResult, Refusal> {
+pub(super) fn finish(read: impl IntoReadResult, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
     let uri = asked.uri.clone();
     let mut result = read.into_read_result(asked)?;
     if result.contents.is_empty() {

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use trunkline_protocol::model::{self, CacheHint};
 
-use super::template_entry::{ReadExpanded, TemplateEntry};
+use super::template_entry::{TemplateEntry, TemplateReadFn};
 use super::{IntoReadResult, finish};
 use crate::call::Context;
 use crate::completer::Completers;
 use crate::described::{described, readable};
-use crate::function::Function;
+use crate::function::HandlerFn;
 use crate::part::{Part, Parts};
 use crate::text_arguments;
 
@@ -17,7 +17,7 @@ pub struct ResourceTemplate {
     pub(super) described: model::ResourceTemplate,
     pub(super) cache: CacheHint,
     pub(super) completers: Completers,
-    pub(super) read: Option<ReadExpanded>,
+    pub(super) read: Option<TemplateReadFn>,
     pub(super) problems: Vec<String>,
 }
 
@@ -66,10 +66,10 @@ impl ResourceTemplate {
     /// Numbers and booleans are read from their texts. A URI whose variables do not fit the type is none of this family.
     pub fn read<Shape, F>(mut self, handler: F) -> Self
     where
-        F: Function<Shape>,
+        F: HandlerFn<Shape>,
         F::Output: IntoReadResult,
     {
-        let read: ReadExpanded = Box::new(move |context, variables, asked| {
+        let read: TemplateReadFn = Box::new(move |context, variables, asked| {
             let future = handler.invoke(context, text_arguments::read(variables).ok()?);
             Some(Box::pin(async move { finish(future.await, asked) }))
         });

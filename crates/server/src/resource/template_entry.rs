@@ -3,26 +3,26 @@ use std::fmt;
 
 use trunkline_protocol::model::{self, CacheHint};
 use trunkline_protocol::template::UriTemplate;
-use trunkline_protocol::{Raw, Refusal, Revision};
+use trunkline_protocol::{RawJson, Refusal, Revision};
 
-use super::{Asked, Reading, ResourceTemplate};
-use crate::call::{BoxFuture, Context, Outcome};
+use super::{ReadFuture, ReadRequest, ResourceTemplate};
+use crate::call::{BoxFuture, Context, HandlerOutcome};
 use crate::completer::Completers;
 use crate::part::check_name;
-use crate::registry::Rendered;
+use crate::registry::RenderedItem;
 
 /// Reads one resource of a family, if the variables of its URI fit.
-pub(super) type ReadExpanded =
-    Box<dyn Fn(Context, Vec<(String, String)>, Asked) -> Option<Reading> + Send + Sync>;
+pub(super) type TemplateReadFn =
+    Box<dyn Fn(Context, Vec<(String, String)>, ReadRequest) -> Option<ReadFuture> + Send + Sync>;
 
 /// A resource template that is ready to be read from.
 pub(crate) struct TemplateEntry {
     described: model::ResourceTemplate,
-    rendered: Rendered,
+    rendered: RenderedItem,
     template: UriTemplate,
     cache: CacheHint,
     completers: Completers,
-    read: ReadExpanded,
+    read: TemplateReadFn,
 }
 
 impl TemplateEntry {
@@ -41,7 +41,7 @@ impl TemplateEntry {
         match (template, resource.read) {
             (Ok(template), Some(read)) if problems.is_empty() => Ok(Self {
                 described,
-                rendered: Rendered::default(),
+                rendered: RenderedItem::default(),
                 template,
                 cache: resource.cache,
                 completers: resource.completers,
@@ -59,7 +59,7 @@ impl TemplateEntry {
         &self.described.uri_template
     }
 
-    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+    pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
@@ -72,16 +72,19 @@ impl TemplateEntry {
         variable: &str,
         value: String,
         given: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<Outcome, Refusal>> {
+    ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         self.completers.complete(variable, value, given)
     }
 
     /// Reads a resource, if its URI is one of this family.
-    pub(crate) fn read(&self, context: &Context, uri: &str) -> Option<Reading> {
+    pub(crate) fn read(&self, context: &Context, uri: &str) -> Option<ReadFuture> {
         let variables = self.template.match_uri(uri)?;
         let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let asked =
-            Asked { uri: uri.to_owned(), mime_type: self.described.mime_type.clone(), cache: self.cache };
+        let asked = ReadRequest {
+            uri: uri.to_owned(),
+            mime_type: self.described.mime_type.clone(),
+            cache: self.cache,
+        };
         (self.read)(context.clone(), variables, asked)
     }
 }

@@ -13,7 +13,7 @@ use crate::server::Server;
 use crate::testing::{answer, assert_refused};
 
 #[derive(Deserialize)]
-struct User {
+struct UserVariables {
     id: u64,
 }
 
@@ -30,7 +30,7 @@ fn resources() -> Vec<Resource> {
         Resource::new("x:empty", "empty").read(|| async { Vec::<ResourceContents>::new() }),
         Resource::new("x:none", "none").read(|| async { None::<String> }),
         Resource::new("x:failing", "failing")
-            .read(|_: Context| async { Err::<String, _>(ToolError::said("no disk")) }),
+            .read(|_: Context| async { Err::<String, _>(ToolError::new("no disk")) }),
         Resource::new("x:refusing", "refusing").read(|| async { Err::<String, _>(Refusal::TOO_MANY) }),
     ]
 }
@@ -41,7 +41,7 @@ fn server() -> Server {
         .with(
             ResourceTemplate::new("users:{id}", "user")
                 .mime("text/x")
-                .read(|user: User| async move { format!("user {}", user.id) }),
+                .read(|user: UserVariables| async move { format!("user {}", user.id) }),
         )
         .with(
             ResourceTemplate::new("users:{name}", "name")
@@ -80,7 +80,7 @@ fn resources_are_read_as_what_their_handlers_return() {
 fn what_is_not_there_is_refused_with_its_uri() {
     for uri in ["y:text", "users:", "users:a/b", "x:empty", "x:none", ""] {
         let refusal = read(uri).unwrap_err();
-        assert!(refusal.is(&Refusal::RESOURCE_NOT_FOUND), "{uri}: {refusal:?}");
+        assert!(refusal.is_same_kind(&Refusal::RESOURCE_NOT_FOUND), "{uri}: {refusal:?}");
         assert_eq!(refusal.data().unwrap().decode::<Value>().unwrap(), json!({ "uri": uri }));
     }
 }

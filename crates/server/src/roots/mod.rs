@@ -14,18 +14,18 @@ use trunkline_protocol::model::Root;
 
 pub use self::file_uri::root_path;
 pub use self::sandbox::{Sandbox, SandboxError};
-use self::session::Look;
-pub(crate) use self::session::{SessionRoots, introduced};
+use self::session::RootsLookup;
+pub(crate) use self::session::{ClientRoots, client_info_roots};
 use crate::call::{AskError, Context, roots};
 
 /// How long a call waits for an answer that is already on its way.
-const RACE: Duration = Duration::from_millis(500);
+const PENDING_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long a call waits for the answer to its own question; some clients declare roots and never tell them.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The roots that are taken of one client.
-const MOST_ROOTS: usize = 256;
+const MAX_ROOTS: usize = 256;
 
 /// The key of the question for roots.
 const KEY: &str = "roots";
@@ -41,22 +41,22 @@ impl Context {
     /// # Errors
     /// As [`Context::ask`]: a client without roots cannot be asked for them.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
-        let Some(session) = self.shared().surroundings().session() else {
+        let Some(session) = self.shared().scope().session() else {
             let asked = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
-            return asked.map(|roots| roots.iter().take(MOST_ROOTS).cloned().collect());
+            return asked.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
         };
         let known = &session.roots;
-        match known.look() {
-            Look::Known(roots) => Ok(roots),
-            Look::Coming => {
-                let _ = tokio::time::timeout(RACE, known.settled()).await;
-                Ok(known.best())
+        match known.lookup() {
+            RootsLookup::Known(roots) => Ok(roots),
+            RootsLookup::Pending => {
+                let _ = tokio::time::timeout(PENDING_TIMEOUT, known.wait_settled()).await;
+                Ok(known.best_known())
             }
-            Look::Ask(asking) => {
-                let answered = tokio::time::timeout(PATIENCE, self.ask(roots().key(KEY))).await;
+            RootsLookup::Request(asking) => {
+                let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.ask(roots().key(KEY))).await;
                 drop(asking);
                 // The session has learned them from the answer, and merged them with what it knew.
-                match (answered, known.best()) {
+                match (answered, known.best_known()) {
                     (Ok(Err(error)), best) if best.is_empty() => Err(error),
                     (_, best) => Ok(best),
                 }
@@ -67,9 +67,9 @@ impl Context {
     /// Returns the roots that are known of the client without asking it: those of a legacy session that were asked for
     /// before, or that are on their way.
     pub async fn known_roots(&self) -> Option<Vec<Root>> {
-        let known = &self.shared().surroundings().session()?.roots;
+        let known = &self.shared().scope().session()?.roots;
         // One that is not answered in time has the roots that it had before, if it ever said which.
-        let _ = tokio::time::timeout(RACE, known.settled()).await;
+        let _ = tokio::time::timeout(PENDING_TIMEOUT, known.wait_settled()).await;
         known.listed()
     }
 

@@ -15,7 +15,7 @@ use crate::call::{AskError, Context};
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     allowed: Option<Vec<PathBuf>>,
-    most_bytes: u64,
+    max_bytes: u64,
 }
 
 /// Why a sandbox did not give a file.
@@ -39,7 +39,7 @@ pub enum SandboxError {
 impl Sandbox {
     /// Allows whatever the client works in. A client chooses its roots, so this holds back mistakes rather than clients.
     pub fn of_roots() -> Self {
-        Self { allowed: None, most_bytes: 1 << 20 }
+        Self { allowed: None, max_bytes: 1 << 20 }
     }
 
     /// Allows what the client works in, as far as it lies within these directories.
@@ -49,8 +49,8 @@ impl Sandbox {
 
     /// Sets the largest file that is read; 1 MiB unless set.
     #[must_use]
-    pub fn most_bytes(mut self, bytes: u64) -> Self {
-        self.most_bytes = bytes;
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
         self
     }
 
@@ -72,8 +72,8 @@ impl Sandbox {
         };
         // What one way does not lead to, another may: roots lie within each other, and so do allowed directories.
         let mut failure = SandboxError::Outside;
-        for way in roots.iter().flat_map(|root| self.ways(root, &absolute)) {
-            match way.read(self.most_bytes) {
+        for way in roots.iter().flat_map(|root| self.candidate_paths(root, &absolute)) {
+            match way.read(self.max_bytes) {
                 Err(error) if matches!(failure, SandboxError::Outside) => failure = error,
                 Err(_) => {}
                 read => return read,
@@ -83,37 +83,41 @@ impl Sandbox {
     }
 
     /// Returns the ways to a path through a root: each lies in the root and in one of the allowed directories.
-    fn ways(&self, root: &Path, path: &Path) -> Vec<Way> {
+    fn candidate_paths(&self, root: &Path, path: &Path) -> Vec<SandboxPath> {
         let Some(allowed) = &self.allowed else {
-            return Way::through(root, root, path).into_iter().collect();
+            return SandboxPath::through(root, root, path).into_iter().collect();
         };
-        let through = |allowed: &PathBuf| match below(allowed, root) {
-            Some(_) => Way::through(allowed, root, path),
-            None => Way::through(root, allowed, path),
+        let through = |allowed: &PathBuf| match strip_directory(allowed, root) {
+            Some(_) => SandboxPath::through(allowed, root, path),
+            None => SandboxPath::through(root, allowed, path),
         };
         allowed.iter().filter_map(through).collect()
     }
 }
 
 /// A way to a file: a directory, one that lies in it, and what is left of the path.
-struct Way {
+struct SandboxPath {
     outer: PathBuf,
     inner: PathBuf,
     rest: PathBuf,
 }
 
-impl Way {
+impl SandboxPath {
     fn through(outer: &Path, inner: &Path, path: &Path) -> Option<Self> {
-        Some(Self { outer: outer.to_owned(), inner: below(outer, inner)?, rest: below(inner, path)? })
+        Some(Self {
+            outer: outer.to_owned(),
+            inner: strip_directory(outer, inner)?,
+            rest: strip_directory(inner, path)?,
+        })
     }
 
     fn read(&self, most_bytes: u64) -> Result<Vec<u8>, SandboxError> {
         let outer = Dir::open_ambient_dir(&self.outer, ambient_authority())?;
         let inner = match self.inner.as_os_str().is_empty() {
             true => outer,
-            false => outer.open_dir(&self.inner).map_err(escape)?,
+            false => outer.open_dir(&self.inner).map_err(escape_error)?,
         };
-        let file = inner.open_with(&self.rest, &reading()).map_err(escape)?;
+        let file = inner.open_with(&self.rest, &read_options()).map_err(escape_error)?;
         if !file.metadata()?.is_file() {
             return Err(SandboxError::Unreadable(io::Error::other("it is not a regular file")));
         }
@@ -125,7 +129,7 @@ impl Way {
 
 /// Returns how files are opened: without waiting, as for a pipe that nobody writes to that would be for ever. What was opened
 /// is looked at afterwards, since what is looked at before may be something else by then.
-fn reading() -> OpenOptions {
+fn read_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -137,14 +141,14 @@ fn reading() -> OpenOptions {
 }
 
 /// Returns what follows a directory in a path, as it is written; what the way there means is for the walk to find out.
-fn below(directory: &Path, path: &Path) -> Option<PathBuf> {
+fn strip_directory(directory: &Path, path: &Path) -> Option<PathBuf> {
     let plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
     let below = path.strip_prefix(directory).ok()?;
     plain(directory).then(|| below.to_owned())
 }
 
 /// Tells a path that leads out of its directory from one that cannot be read.
-fn escape(error: io::Error) -> SandboxError {
+fn escape_error(error: io::Error) -> SandboxError {
     match error.kind() {
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside,
         _ => SandboxError::Unreadable(error),
@@ -157,11 +161,11 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::testing::Folder;
+    use crate::testing::TestFolder;
 
     #[test]
     fn a_sandbox_reads_only_below_what_is_allowed() {
-        let folder = Folder::new("sandbox");
+        let folder = TestFolder::new("sandbox");
         let base = folder.path();
         for made in ["w/p1/sub", "w/p2", "outside"] {
             fs::create_dir_all(base.join(made)).unwrap();
@@ -175,10 +179,10 @@ mod tests {
         symlink("file", base.join("w/p1/link")).unwrap();
         symlink(base.join("outside"), base.join("w/elsewhere")).unwrap();
         let root = |path: &str| Root { uri: format!("file://{}/{path}", base.display()), ..Root::default() };
-        let open = Sandbox::of_roots().most_bytes(8);
-        let within = Sandbox::within([base.join("w")]).most_bytes(8);
+        let open = Sandbox::of_roots().max_bytes(8);
+        let within = Sandbox::within([base.join("w")]).max_bytes(8);
         let elsewhere = Sandbox::within([base.join("other")]);
-        let inner = Sandbox::within([base.join("other"), base.join("w/p1")]).most_bytes(8);
+        let inner = Sandbox::within([base.join("other"), base.join("w/p1")]).max_bytes(8);
         let linked = Sandbox::within([base.join("w/elsewhere")]);
         for (sandbox, roots, path, expected) in [
             (&open, &["w/p1"][..], "w/p1/file", "one"),
@@ -221,10 +225,10 @@ mod tests {
 
     #[test]
     fn a_sandbox_does_not_wait_for_somebody_to_write_into_a_pipe() {
-        let folder = Folder::new("sandbox-pipe");
+        let folder = TestFolder::new("sandbox-pipe");
         let (pipe, mode) = (folder.path().join("pipe"), rustix::fs::Mode::from_raw_mode(0o600));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let way = Way::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
+        let way = SandboxPath::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
         let (told, heard) = std::sync::mpsc::channel();
         std::thread::spawn(move || told.send(way.read(8)));
         let read = heard.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");

@@ -48,11 +48,11 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::testing::Folder;
+    use crate::testing::TestFolder;
 
     #[test]
     fn a_path_is_within_a_root_only_if_it_leads_there() {
-        let folder = Folder::new("within");
+        let folder = TestFolder::new("within");
         let base = folder.path();
         for made in ["p1/sub", "p1-evil", "p 2", "outside"] {
             fs::create_dir_all(base.join(made)).unwrap();

@@ -1,22 +1,22 @@
 //! JSON Schemas made from types, and checks against schemas.
 
-mod check;
-mod flat;
-mod surplus;
+mod constraints;
+mod form_schema;
+mod validator;
 
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
-pub(crate) use self::check::SchemaCheck;
-pub(crate) use self::flat::flat;
+pub(crate) use self::form_schema::form_schema;
+pub(crate) use self::validator::SchemaValidator;
 
 /// The schema of a type that arguments are read into.
 #[derive(Debug)]
 pub(crate) struct InputSchema {
     pub(crate) schema: Map<String, Value>,
     /// The schema forbids something that the type would let pass.
-    pub(crate) says_more: bool,
+    pub(crate) is_stricter: bool,
 }
 
 /// The mark of a type that itself refuses properties which it does not have, so that nothing else must look for them. The
@@ -31,14 +31,14 @@ pub(crate) fn input<T: JsonSchema>() -> InputSchema {
         Some(_) => {
             let mut checked = schema.clone();
             checked.remove("additionalProperties");
-            surplus::says_more(&Value::Object(checked))
+            constraints::is_stricter_than_type(&Value::Object(checked))
         }
-        None => surplus::says_more(&Value::Object(schema.clone())),
+        None => constraints::is_stricter_than_type(&Value::Object(schema.clone())),
     };
     // The protocol wants the word even where alternatives or a map already imply it.
     schema.entry("type").or_insert_with(|| "object".into());
     drop_machine_formats(&mut schema);
-    InputSchema { schema, says_more }
+    InputSchema { schema, is_stricter: says_more }
 }
 
 /// Makes the schema of a type that results are written from, if it says anything.
@@ -98,28 +98,28 @@ mod tests {
 
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only the schema matters")]
-    struct Search {
+    struct SearchArguments {
         /// What to look for.
         query: String,
         limit: Option<u32>,
-        place: Place,
+        place: SearchPlace,
     }
 
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only the schema matters")]
-    struct Place {
+    struct SearchPlace {
         latitude: f64,
     }
 
     #[derive(JsonSchema)]
     #[expect(dead_code, reason = "only the schema matters")]
-    struct Tree {
-        children: Vec<Tree>,
+    struct RecursiveTree {
+        children: Vec<RecursiveTree>,
     }
 
     #[test]
     fn input_schemas_are_lean_and_without_references() {
-        let schema = input::<Search>();
+        let schema = input::<SearchArguments>();
         assert_eq!(
             Value::Object(schema.schema),
             json!({
@@ -136,7 +136,7 @@ mod tests {
                 "required": ["query", "place"],
             })
         );
-        assert!(!schema.says_more);
+        assert!(!schema.is_stricter);
     }
 
     #[test]
@@ -153,10 +153,10 @@ mod tests {
 
     #[test]
     fn a_recursive_type_still_has_a_schema_that_compiles() {
-        let schema = Value::Object(input::<Tree>().schema);
-        let check = SchemaCheck::compile(&schema).unwrap();
-        assert!(check.complaint(&json!({ "children": [{ "children": [] }] })).is_none());
-        assert!(check.complaint(&json!({ "children": [{ "children": 1 }] })).is_some());
+        let schema = Value::Object(input::<RecursiveTree>().schema);
+        let check = SchemaValidator::compile(&schema).unwrap();
+        assert!(check.violation(&json!({ "children": [{ "children": [] }] })).is_none());
+        assert!(check.violation(&json!({ "children": [{ "children": 1 }] })).is_some());
     }
 
     #[test]

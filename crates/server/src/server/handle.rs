@@ -5,45 +5,45 @@ use std::sync::{Arc, Weak};
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use serde::Serialize;
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{
     CacheHint, CallToolResult, Implementation, ListCapability, ResourcesCapability, ServerCapabilities,
 };
-use trunkline_protocol::{Members, Method, Params, Raw, Refusal, Revision};
+use trunkline_protocol::{JsonObject, Method, Params, RawJson, Refusal, Revision};
 use trunkline_session::Principal;
 
-use super::Settings;
-use crate::call::{BoxFuture, Call, Caller, Context, Handler, Outcome, Shared, Surroundings};
-use crate::change::{Change, Changes, Filter, Subscription};
+use super::ServerSettings;
+use crate::call::{BoxFuture, CallScope, CallState, Caller, Context, Handler, HandlerOutcome, IncomingCall};
+use crate::change::{ChangePublisher, ChangeSubscription, ServerChange, SubscriptionFilter};
 use crate::dispatch;
 use crate::env::Env;
 use crate::error::BuildError;
 use crate::interceptor::{Layers, Next};
 use crate::part::{Part, Parts};
-use crate::provider::{Notifier, Source};
-use crate::registry::{LeftOut, Lent, Registry};
-use crate::state::States;
+use crate::provider::{ChangeNotifier, PartSource};
+use crate::registry::{PartRegistry, ProviderParts, RejectedParts};
+use crate::state::StateStores;
 
 /// A server that is built; clones are the same server.
 ///
 /// Its parts may come and go while it runs, and whoever watches is told. A call that runs keeps what it started with.
 #[derive(Clone)]
 pub struct ServerHandle {
-    inner: Arc<Inner>,
+    inner: Arc<ServerInner>,
 }
 
-pub(crate) struct Inner {
-    settings: Settings,
-    registry: ArcSwap<Registry>,
+pub(crate) struct ServerInner {
+    settings: ServerSettings,
+    registry: ArcSwap<PartRegistry>,
     /// Held by whoever makes the next snapshot, so that no change is lost; never while a handler runs.
-    changing: Mutex<()>,
-    changes: Changes,
-    sources: Vec<Arc<dyn Source>>,
+    update_lock: Mutex<()>,
+    publisher: ChangePublisher,
+    sources: Vec<Arc<dyn PartSource>>,
     /// How often a source was asked for its list, so that an older list never replaces a newer one.
-    asked: AtomicU64,
+    list_generation: AtomicU64,
     /// What is kept between calls without a transport; a host has its own.
-    states: Arc<States>,
+    states: Arc<StateStores>,
 }
 
 impl ServerHandle {
@@ -55,24 +55,24 @@ impl ServerHandle {
     /// # Errors
     /// Names that are taken already.
     pub(super) fn new(
-        settings: Settings,
-        registry: Registry,
-        sources: Vec<Arc<dyn Source>>,
+        settings: ServerSettings,
+        registry: PartRegistry,
+        sources: Vec<Arc<dyn PartSource>>,
     ) -> Result<Self, Vec<String>> {
-        let inner = Inner {
+        let inner = ServerInner {
             settings,
             registry: ArcSwap::from_pointee(registry),
-            changing: Mutex::new(()),
-            changes: Changes::default(),
+            update_lock: Mutex::new(()),
+            publisher: ChangePublisher::default(),
             sources,
-            asked: AtomicU64::new(0),
+            list_generation: AtomicU64::new(0),
             states: Arc::default(),
         };
         let server = Self { inner: Arc::new(inner) };
         let mut problems = Vec::new();
         for (at, source) in server.inner.sources.iter().enumerate() {
             // Watched before it is asked for its list, so that no change is missed in between.
-            source.watch(Notifier::new(Arc::downgrade(&server.inner), at));
+            source.set_notifier(ChangeNotifier::new(Arc::downgrade(&server.inner), at));
             let left_out = server.refresh(at);
             left_out.unusable.iter().for_each(|problem| tracing::warn!("left out: {problem}"));
             problems.extend(left_out.collisions);
@@ -80,28 +80,30 @@ impl ServerHandle {
         if problems.is_empty() { Ok(server) } else { Err(problems) }
     }
 
-    pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
+    pub(crate) fn upgrade(inner: &Weak<ServerInner>) -> Option<Self> {
         inner.upgrade().map(|inner| Self { inner })
     }
 
     /// Takes over anew what a source has, tells whoever watches, and returns what had to be left out and why.
-    pub(crate) fn refresh(&self, at: usize) -> LeftOut {
-        let Some(source) = self.inner.sources.get(at) else { return LeftOut::default() };
-        let turn = self.inner.asked.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn refresh(&self, at: usize) -> RejectedParts {
+        let Some(source) = self.inner.sources.get(at) else { return RejectedParts::default() };
+        let turn = self.inner.list_generation.fetch_add(1, Ordering::SeqCst);
         // The provider's own code runs before the lock is taken.
-        let lent = Lent { source: source.name(), turn, parts: source.clone().parts() };
+        let lent = ProviderParts { source: source.name(), generation: turn, parts: source.clone().parts() };
         let change = source.change();
         let left_out = {
-            let _changing = self.inner.changing.lock();
-            let Some((next, left_out)) = self.registry().lend(at, lent) else { return LeftOut::default() };
+            let _changing = self.inner.update_lock.lock();
+            let Some((next, left_out)) = self.registry().with_provider_parts(at, lent) else {
+                return RejectedParts::default();
+            };
             self.inner.registry.store(Arc::new(next));
             left_out
         };
-        self.inner.changes.publish(&change);
+        self.inner.publisher.publish(&change);
         left_out
     }
 
-    pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {
+    pub(crate) fn registry(&self) -> Guard<Arc<PartRegistry>> {
         self.inner.registry.load()
     }
 
@@ -124,57 +126,57 @@ impl ServerHandle {
     pub fn add(&self, part: impl Part) -> Result<(), BuildError> {
         let parts = Parts::of(part);
         let mut told = Vec::new();
-        told.extend((!parts.tools.is_empty()).then_some(Change::Tools));
-        told.extend((!parts.prompts.is_empty()).then_some(Change::Prompts));
+        told.extend((!parts.tools.is_empty()).then_some(ServerChange::Tools));
+        told.extend((!parts.prompts.is_empty()).then_some(ServerChange::Prompts));
         let resources = !parts.resources.is_empty() || !parts.templates.is_empty();
-        told.extend(resources.then_some(Change::Resources));
+        told.extend(resources.then_some(ServerChange::Resources));
         {
-            let _changing = self.inner.changing.lock();
+            let _changing = self.inner.update_lock.lock();
             let next = self.registry().with(parts).map_err(BuildError::new)?;
             self.inner.registry.store(Arc::new(next));
         }
         for change in &told {
-            self.inner.changes.publish(change);
+            self.inner.publisher.publish(change);
         }
         Ok(())
     }
 
     /// Removes a tool; returns false if there is none of this name.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.remove(&Change::Tools, |registry| registry.remove_tool(name))
+        self.remove(&ServerChange::Tools, |registry| registry.remove_tool(name))
     }
 
     /// Removes a prompt; returns false if there is none of this name.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.remove(&Change::Prompts, |registry| registry.prompts.remove(name).is_some())
+        self.remove(&ServerChange::Prompts, |registry| registry.prompts.remove(name).is_some())
     }
 
     /// Removes a resource; returns false if there is none of this URI.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.remove(&Change::Resources, |registry| registry.resources.remove(uri).is_some())
+        self.remove(&ServerChange::Resources, |registry| registry.resources.remove(uri).is_some())
     }
 
     /// Removes a resource template, named as it was written; returns false if there is none.
     pub fn remove_template(&self, uri_template: &str) -> bool {
-        self.remove(&Change::Resources, |registry| registry.remove_template(uri_template))
+        self.remove(&ServerChange::Resources, |registry| registry.remove_template(uri_template))
     }
 
-    fn remove(&self, change: &Change, remove: impl FnOnce(&mut Registry) -> bool) -> bool {
+    fn remove(&self, change: &ServerChange, remove: impl FnOnce(&mut PartRegistry) -> bool) -> bool {
         {
-            let _changing = self.inner.changing.lock();
-            let mut next = Registry::clone(&self.registry());
+            let _changing = self.inner.update_lock.lock();
+            let mut next = PartRegistry::clone(&self.registry());
             if !remove(&mut next) {
                 return false;
             }
             self.inner.registry.store(Arc::new(next));
         }
-        self.inner.changes.publish(change);
+        self.inner.publisher.publish(change);
         true
     }
 
     /// Tells whoever watches a resource, or what it is a part of, that its content has changed.
     pub fn notify_updated(&self, uri: impl Into<String>) {
-        self.inner.changes.publish(&Change::Updated(uri.into().into()));
+        self.inner.publisher.publish(&ServerChange::ResourceUpdated(uri.into().into()));
     }
 
     /// Calls a tool without any transport, as this process and in the newest revision.
@@ -182,47 +184,47 @@ impl ServerHandle {
     /// # Errors
     /// The refusal, if the call is refused; what the tool itself says is a result.
     pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<CallToolResult, Refusal> {
-        let arguments = Raw::from_value(&arguments).map_err(|error| {
-            Refusal::INVALID_PARAMS.because(format!("the arguments have no JSON form: {error}"))
+        let arguments = RawJson::from_value(&arguments).map_err(|error| {
+            Refusal::INVALID_PARAMS.with_message(format!("the arguments have no JSON form: {error}"))
         })?;
-        let mut members = Members::new();
-        members.set("name", Raw::from_text(tool));
+        let mut members = JsonObject::new();
+        members.set("name", RawJson::from_text(tool));
         members.set("arguments", arguments);
         match Handler::call(self, local_call(Method::ToolsCall, members, self.inner.states.clone())).await? {
-            Outcome::Done(Reply::Tool(result)) => Ok(result),
-            _ => Err(Refusal::INTERNAL.because("the tool has no result")),
+            HandlerOutcome::Done(ServerResult::Tool(result)) => Ok(result),
+            _ => Err(Refusal::INTERNAL.with_message("the tool has no result")),
         }
     }
 }
 
-fn declared(named: &Members) -> Option<Raw> {
+fn declared(named: &JsonObject) -> Option<RawJson> {
     (!named.is_empty()).then(|| named.to_raw())
 }
 
 /// Makes a call from this process, which can be asked nothing.
-fn local_call(method: Method, members: Members, states: Arc<States>) -> Call {
+fn local_call(method: Method, members: JsonObject, states: Arc<StateStores>) -> IncomingCall {
     let caller = Caller {
         principal: Principal::Process,
         revision: Revision::NEWEST,
-        capabilities: Raw::EMPTY_OBJECT,
+        capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         request_id: None,
         session: None,
         connection: None,
-        bag: None,
+        state_id: None,
         log_level: None,
         progress_token: None,
         env: Env::NONE,
     };
-    Call {
+    IncomingCall {
         method,
         continuation: None,
-        context: Context::new(Shared::new(
+        context: Context::new(CallState::new(
             method,
             Params { members, meta: None },
             caller,
             Vec::new(),
-            Surroundings::Alone(states),
+            CallScope::Sessionless(states),
         )),
     }
 }
@@ -233,7 +235,7 @@ impl Handler for ServerHandle {
     }
 
     fn capabilities(&self) -> ServerCapabilities {
-        let offers = self.registry().offers;
+        let offers = self.registry().features;
         let list = ListCapability { list_changed: true };
         ServerCapabilities {
             tools: offers.tools.then_some(list),
@@ -261,16 +263,16 @@ impl Handler for ServerHandle {
         self.registry().tool(tool).is_some()
     }
 
-    fn call(&self, call: Call) -> BoxFuture<'static, Result<Outcome, Refusal>> {
-        let call = Call { context: call.context.with_server(self.clone()), ..call };
+    fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+        let call = IncomingCall { context: call.context.with_server(self.clone()), ..call };
         if self.layers().is_empty() {
             return dispatch::answer(self, call);
         }
-        Next::into_server(self.clone()).run(call)
+        Next::for_server(self.clone()).run(call)
     }
 
-    fn watch(&self, filter: Filter) -> Subscription {
-        self.inner.changes.watch(filter)
+    fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
+        self.inner.publisher.subscribe(filter)
     }
 }
 

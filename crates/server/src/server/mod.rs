@@ -10,15 +10,15 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model::{CacheHint, CallToolResult, Icon, Implementation};
-use trunkline_protocol::{Members, Raw};
+use trunkline_protocol::{JsonObject, RawJson};
 
-pub(crate) use self::handle::Inner;
 pub use self::handle::ServerHandle;
+pub(crate) use self::handle::ServerInner;
 use crate::error::{BuildError, CallError};
 use crate::interceptor::{Interceptor, Layers};
 use crate::part::{Part, Parts};
-use crate::provider::{self, PromptProvider, ResourceProvider, Source, ToolProvider};
-use crate::registry::{Offers, Registry};
+use crate::provider::{self, PartSource, PromptProvider, ResourceProvider, ToolProvider};
+use crate::registry::{AdvertisedFeatures, PartRegistry};
 
 /// How many items one page of a list has, unless told otherwise.
 const PAGE_SIZE: usize = 1000;
@@ -28,40 +28,40 @@ const PAGE_SIZE: usize = 1000;
 /// What is wrong with its parts is collected and told once, when it is first built, served or called.
 #[must_use = "a server does nothing until it is served or called"]
 pub struct Server {
-    settings: Settings,
-    offers: Offers,
+    settings: ServerSettings,
+    features: AdvertisedFeatures,
     parts: Parts,
-    sources: Vec<Arc<dyn Source>>,
+    sources: Vec<Arc<dyn PartSource>>,
     built: OnceLock<Result<ServerHandle, BuildError>>,
 }
 
 /// What does not change while a server runs.
 #[derive(Clone, Debug)]
-struct Settings {
+struct ServerSettings {
     identity: Implementation,
     instructions: Option<String>,
     page_size: usize,
     list_cache: CacheHint,
     layers: Layers,
-    extensions: Members,
-    experimental: Members,
+    extensions: JsonObject,
+    experimental: JsonObject,
 }
 
 impl Server {
     /// Names a server.
     pub fn new(name: impl Into<String>) -> Self {
-        let settings = Settings {
+        let settings = ServerSettings {
             identity: Implementation::new(name, "0.0.0"),
             instructions: None,
             page_size: PAGE_SIZE,
             list_cache: CacheHint::default(),
             layers: Layers::new(),
-            extensions: Members::new(),
-            experimental: Members::new(),
+            extensions: JsonObject::new(),
+            experimental: JsonObject::new(),
         };
         Self {
             settings,
-            offers: Offers::default(),
+            features: AdvertisedFeatures::default(),
             parts: Parts::default(),
             sources: Vec::new(),
             built: OnceLock::new(),
@@ -109,37 +109,37 @@ impl Server {
     }
 
     /// Offers tools even while there are none.
-    pub fn offers_tools(mut self) -> Self {
-        self.offers.tools = true;
+    pub fn advertise_tools(mut self) -> Self {
+        self.features.tools = true;
         self.set(|_| {})
     }
 
     /// Offers prompts even while there are none.
-    pub fn offers_prompts(mut self) -> Self {
-        self.offers.prompts = true;
+    pub fn advertise_prompts(mut self) -> Self {
+        self.features.prompts = true;
         self.set(|_| {})
     }
 
     /// Offers resources even while there are none.
-    pub fn offers_resources(mut self) -> Self {
-        self.offers.resources = true;
+    pub fn advertise_resources(mut self) -> Self {
+        self.features.resources = true;
         self.set(|_| {})
     }
 
     /// Offers completions even while nothing has any.
-    pub fn offers_completions(mut self) -> Self {
-        self.offers.completions = true;
+    pub fn advertise_completions(mut self) -> Self {
+        self.features.completions = true;
         self.set(|_| {})
     }
 
     /// Declares an extension of the protocol that the server knows, such as `com.example/tables`, with its settings, which
     /// are an object. Clients of revisions that have no extensions are not told.
-    pub fn extension(self, id: impl Into<String>, settings: impl Into<Raw>) -> Self {
+    pub fn extension(self, id: impl Into<String>, settings: impl Into<RawJson>) -> Self {
         self.set(|declared| declared.extensions.set(id.into(), settings.into()))
     }
 
     /// Declares something that the server can do outside of the protocol, with its settings, which are an object.
-    pub fn experimental(self, name: impl Into<String>, settings: impl Into<Raw>) -> Self {
+    pub fn experimental(self, name: impl Into<String>, settings: impl Into<RawJson>) -> Self {
         self.set(|declared| declared.experimental.set(name.into(), settings.into()))
     }
 
@@ -151,20 +151,20 @@ impl Server {
 
     /// Adds the tools of a provider, after the server's own parts and the providers that are there.
     pub fn tools_from(self, provider: impl ToolProvider) -> Self {
-        self.source(provider::Tools(provider))
+        self.source(provider::ToolSource(provider))
     }
 
     /// Adds the prompts of a provider, after the server's own parts and the providers that are there.
     pub fn prompts_from(self, provider: impl PromptProvider) -> Self {
-        self.source(provider::Prompts(provider))
+        self.source(provider::PromptSource(provider))
     }
 
     /// Adds the resources of a provider, after the server's own parts and the providers that are there.
     pub fn resources_from(self, provider: impl ResourceProvider) -> Self {
-        self.source(provider::Resources(provider))
+        self.source(provider::ResourceSource(provider))
     }
 
-    fn source(mut self, source: impl Source + 'static) -> Self {
+    fn source(mut self, source: impl PartSource + 'static) -> Self {
         self.sources.push(Arc::new(source));
         self.set(|_| {})
     }
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Changes the settings, and forgets what was built before.
-    fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn set(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         change(&mut self.settings);
         self.built = OnceLock::new();
         self
@@ -199,8 +199,9 @@ impl Server {
         if !odd.is_empty() {
             return Err(BuildError::new(odd));
         }
-        let offers = self.sources.iter().fold(self.offers, |offers, source| offers.and(source.offers()));
-        let empty = Registry { offers, ..Registry::default() };
+        let offers =
+            self.sources.iter().fold(self.features, |offers, source| offers.union(source.features()));
+        let empty = PartRegistry { features: offers, ..PartRegistry::default() };
         let registry = empty.with(self.parts.clone()).map_err(BuildError::new)?;
         ServerHandle::new(self.settings.clone(), registry, self.sources.clone()).map_err(BuildError::new)
     }

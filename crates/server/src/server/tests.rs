@@ -6,10 +6,10 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{CacheHint, CacheScope, Icon};
-use trunkline_protocol::{Method, Refusal, Revision, Writer};
+use trunkline_protocol::{JsonWriter, Method, Refusal, Revision};
 
 use crate::call::{Context, Handler};
-use crate::change::{Change, Filter, Subscription};
+use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
 use crate::error::CallError;
 use crate::prompt::Prompt;
 use crate::resource::{Resource, ResourceTemplate};
@@ -33,7 +33,7 @@ fn template(uri: &str) -> ResourceTemplate {
     ResourceTemplate::new(uri, "t").read(|| async { "" })
 }
 
-fn told(subscription: &Subscription) -> Vec<Change> {
+fn told(subscription: &ChangeSubscription) -> Vec<ServerChange> {
     let next = || poll_fn(|cx| Poll::Ready(subscription.poll_change(cx))).now_or_never();
     std::iter::from_fn(|| match next() {
         Some(Poll::Ready(change)) => Some(change),
@@ -42,8 +42,11 @@ fn told(subscription: &Subscription) -> Vec<Change> {
     .collect()
 }
 
-fn watch_everything(server: &ServerHandle) -> Subscription {
-    server.watch(Filter { uris: ["x:".to_owned(), "x:a".to_owned()].into(), ..Filter::lists() })
+fn watch_everything(server: &ServerHandle) -> ChangeSubscription {
+    server.subscribe(SubscriptionFilter {
+        uris: ["x:".to_owned(), "x:a".to_owned()].into(),
+        ..SubscriptionFilter::all_lists()
+    })
 }
 
 #[test]
@@ -62,7 +65,7 @@ fn what_a_server_declares_beside_the_protocol_is_told_in_every_revision_that_has
         (Revision::V2025_11_25, true),
         (Revision::V2026_07_28, true),
     ] {
-        let mut writer = Writer::with_capacity(64);
+        let mut writer = JsonWriter::with_capacity(64);
         server.capabilities().write(Dialect::of(revision), &mut writer);
         let told: Value = writer.into_raw().decode().unwrap();
         assert_eq!(told["experimental"], json!({ "echo": { "loud": true } }), "{revision}");
@@ -111,8 +114,8 @@ fn methods_are_offered_with_their_capability() {
         (Server::new("test").with(resource("x:a")), [false, false, true, false]),
         (Server::new("test").with(template("x:{v}")), [false, false, true, false]),
         (Server::new("test").with(completing()), [false, false, true, true]),
-        (Server::new("test").offers_tools().offers_prompts(), [true, true, false, false]),
-        (Server::new("test").offers_resources().offers_completions(), [false, false, true, true]),
+        (Server::new("test").advertise_tools().advertise_prompts(), [true, true, false, false]),
+        (Server::new("test").advertise_resources().advertise_completions(), [false, false, true, true]),
     ];
     for (server, offered) in cases {
         let capabilities = server.handle().unwrap().capabilities();
@@ -136,7 +139,7 @@ fn methods_are_offered_with_their_capability() {
         ];
         for (method, offered) in methods {
             let outcome = answer(&server, method, &json!({}));
-            let found = !outcome.is_err_and(|refusal| refusal.is(&Refusal::METHOD_NOT_FOUND));
+            let found = !outcome.is_err_and(|refusal| refusal.is_same_kind(&Refusal::METHOD_NOT_FOUND));
             assert_eq!(found, offered, "{method:?}");
         }
     }
@@ -155,17 +158,17 @@ fn every_change_is_told_once() {
     let server = Server::new("test").handle().unwrap();
     let watching = watch_everything(&server);
     server.add(vec![tool("a"), tool("b")]).unwrap();
-    assert_eq!(told(&watching), [Change::Tools]);
+    assert_eq!(told(&watching), [ServerChange::Tools]);
     server.add((prompt("p"), resource("x:a"), template("x:{v}"))).unwrap();
-    assert_eq!(told(&watching), [Change::Prompts, Change::Resources]);
+    assert_eq!(told(&watching), [ServerChange::Prompts, ServerChange::Resources]);
     server.notify_updated("x:a");
     server.notify_updated("y:a");
-    assert_eq!(told(&watching), [Change::Updated("x:a".into())]);
-    let remove: [(&dyn Fn() -> bool, Change); 4] = [
-        (&|| server.remove_tool("a"), Change::Tools),
-        (&|| server.remove_prompt("p"), Change::Prompts),
-        (&|| server.remove_resource("x:a"), Change::Resources),
-        (&|| server.remove_template("x:{v}"), Change::Resources),
+    assert_eq!(told(&watching), [ServerChange::ResourceUpdated("x:a".into())]);
+    let remove: [(&dyn Fn() -> bool, ServerChange); 4] = [
+        (&|| server.remove_tool("a"), ServerChange::Tools),
+        (&|| server.remove_prompt("p"), ServerChange::Prompts),
+        (&|| server.remove_resource("x:a"), ServerChange::Resources),
+        (&|| server.remove_template("x:{v}"), ServerChange::Resources),
     ];
     for (remove, change) in remove {
         assert!(remove());
@@ -231,7 +234,7 @@ fn a_server_describes_itself() {
         .icon(Icon::new("https://example.com/i.png"))
         .instructions("Be kind.");
     let handle = server.handle().unwrap();
-    let mut writer = Writer::default();
+    let mut writer = JsonWriter::default();
     handle.identity().write(Dialect::NEWEST, &mut writer);
     let expected = json!({
         "name": "demo",

@@ -12,7 +12,7 @@ pub enum StateError {
     WrongType,
     /// The session is over, so that nothing can be kept for it.
     #[error("the session is over")]
-    SessionOver,
+    SessionEnded,
     /// The value has no JSON form, or is larger than the store keeps.
     #[error("the state cannot be stored: {0}")]
     Unstorable(String),

@@ -5,30 +5,30 @@
 //! an optional argument and returns the one that it has.
 
 mod error;
-mod live;
-mod own;
-mod stored;
+mod local;
+mod persistent;
+mod session_states;
 
 use std::sync::Arc;
 
-use trunkline_session::{LiveBags, MemoryStates, StateLimits, StateStore, Timestamp};
+use trunkline_session::{LiveStates, MemoryStates, StateLimits, StateStore, Timestamp};
 
 pub use self::error::StateError;
-pub use self::live::State;
-pub(crate) use self::own::OwnBags;
-pub use self::stored::Stored;
+pub use self::local::LocalState;
+pub use self::persistent::PersistentState;
+pub(crate) use self::session_states::SessionStates;
 
 /// Everything that is kept between the calls of one host.
 #[derive(Debug)]
-pub(crate) struct States {
-    live: LiveBags,
+pub(crate) struct StateStores {
+    live: LiveStates,
     stored: Arc<dyn StateStore>,
 }
 
-impl States {
+impl StateStores {
     pub(crate) fn new(limits: &StateLimits, stored: Option<Arc<dyn StateStore>>) -> Self {
         let stored = stored.unwrap_or_else(|| Arc::new(MemoryStates::new(limits.clone())));
-        Self { live: LiveBags::new(limits.clone()), stored }
+        Self { live: LiveStates::new(limits.clone()), stored }
     }
 
     /// Ends what was not used for too long.
@@ -45,7 +45,7 @@ impl States {
     }
 }
 
-impl Default for States {
+impl Default for StateStores {
     fn default() -> Self {
         Self::new(&StateLimits::default(), None)
     }

@@ -2,25 +2,25 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
 
-use super::Check;
-use crate::schema::SchemaCheck;
+use super::ArgumentValidator;
+use crate::schema::SchemaValidator;
 use trunkline_protocol::shorten;
 
 /// What a tool's arguments must pass before its handler sees them.
 pub(super) struct ArgumentCheck {
     schema: Value,
     /// Compiled at once if every call needs it, or by the first call that must be told what is wrong with it.
-    compiled: OnceLock<Option<SchemaCheck>>,
-    before: Before,
-    validators: Vec<Check>,
+    compiled: OnceLock<Option<SchemaValidator>>,
+    pre_check: PreCheck,
+    validators: Vec<ArgumentValidator>,
 }
 
 /// What is checked before the arguments are read into their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum PreCheck {
     /// Nothing: the type says all that the schema says.
     Nothing,
     /// The schema, which says more than the type.
@@ -30,55 +30,61 @@ pub(super) enum Before {
 impl ArgumentCheck {
     /// # Errors
     /// The schema does not compile, and is needed.
-    pub(super) fn new(schema: Value, before: Before, validators: Vec<Check>) -> Result<Self, String> {
+    pub(super) fn new(
+        schema: Value,
+        before: PreCheck,
+        validators: Vec<ArgumentValidator>,
+    ) -> Result<Self, String> {
         let compiled = match before {
-            Before::Nothing => OnceLock::new(),
-            Before::Schema => OnceLock::from(Some(SchemaCheck::compile(&schema)?)),
+            PreCheck::Nothing => OnceLock::new(),
+            PreCheck::Schema => OnceLock::from(Some(SchemaValidator::compile(&schema)?)),
         };
-        Ok(Self { schema, compiled, before, validators })
+        Ok(Self { schema, compiled, pre_check: before, validators })
     }
 
     /// Returns what is wrong with the arguments, for the model to read, or nothing.
-    pub(super) fn complaint(&self, arguments: &Raw) -> Option<String> {
-        if self.before == Before::Nothing && self.validators.is_empty() {
+    pub(super) fn violation(&self, arguments: &RawJson) -> Option<String> {
+        if self.pre_check == PreCheck::Nothing && self.validators.is_empty() {
             return None;
         }
         let value = match arguments.get() {
             Ok(value) => value,
-            Err(error) => return Some(invalid(&without_place(&error))),
+            Err(error) => return Some(invalid_arguments(&without_position(&error))),
         };
-        if self.before != Before::Nothing
-            && let Some(complaint) = self.schema_complaint(&value)
+        if self.pre_check != PreCheck::Nothing
+            && let Some(complaint) = self.schema_violation(&value)
         {
-            return Some(invalid(&complaint));
+            return Some(invalid_arguments(&complaint));
         }
         self.validators.iter().find_map(|check| check(&value).err())
     }
 
     /// Says why arguments could not be read, naming the field: the schema does, or the place where reading ended.
-    pub(super) fn explain(&self, arguments: &Raw, error: &serde_json::Error) -> String {
-        let complaint = arguments.get().ok().and_then(|value| self.schema_complaint(&value));
-        invalid(&complaint.unwrap_or_else(|| match field_at(arguments, error.line(), error.column()) {
-            Some(field) => format!("`{}`: {}", shorten(&field), without_place(error)),
-            None => without_place(error),
+    pub(super) fn explain(&self, arguments: &RawJson, error: &serde_json::Error) -> String {
+        let complaint = arguments.get().ok().and_then(|value| self.schema_violation(&value));
+        invalid_arguments(&complaint.unwrap_or_else(|| {
+            match field_at(arguments, error.line(), error.column()) {
+                Some(field) => format!("`{}`: {}", shorten(&field), without_position(error)),
+                None => without_position(error),
+            }
         }))
     }
 
-    fn schema_complaint(&self, value: &Value) -> Option<String> {
+    fn schema_violation(&self, value: &Value) -> Option<String> {
         // A schema that does not compile here was made from a type; the reading then speaks for itself.
-        let compiled = self.compiled.get_or_init(|| SchemaCheck::compile(&self.schema).ok());
-        compiled.as_ref()?.complaint(value)
+        let compiled = self.compiled.get_or_init(|| SchemaValidator::compile(&self.schema).ok());
+        compiled.as_ref()?.violation(value)
     }
 }
 
 /// Writes numbers such as `1.0` as the integers that they are: to a schema there is no difference, but to a type there is.
 /// `None` if there are no such numbers.
-pub(super) fn with_whole_numbers(arguments: &Raw) -> Option<Raw> {
+pub(super) fn with_integers(arguments: &RawJson) -> Option<RawJson> {
     let mut value: Value = arguments.get().ok()?;
-    make_whole(&mut value).then(|| Raw::from(&value))
+    make_integers(&mut value).then(|| RawJson::from(&value))
 }
 
-fn make_whole(value: &mut Value) -> bool {
+fn make_integers(value: &mut Value) -> bool {
     /// Up to here every integer is a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -90,20 +96,20 @@ fn make_whole(value: &mut Value) -> bool {
             whole.is_some()
         }
         // Each of them, and not only as far as the first.
-        Value::Array(items) => items.iter_mut().map(make_whole).fold(false, |any, made| any | made),
-        Value::Object(members) => members.values_mut().map(make_whole).fold(false, |any, made| any | made),
+        Value::Array(items) => items.iter_mut().map(make_integers).fold(false, |any, made| any | made),
+        Value::Object(members) => members.values_mut().map(make_integers).fold(false, |any, made| any | made),
         _ => false,
     }
 }
 
 /// Returns the way to the innermost value at a place in the text of arguments.
-fn field_at(arguments: &Raw, line: usize, column: usize) -> Option<String> {
+fn field_at(arguments: &RawJson, line: usize, column: usize) -> Option<String> {
     let text = arguments.as_str();
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
     let place = text.as_ptr().addr() + start + column;
     let mut path = Vec::new();
     let mut value = arguments.clone();
-    let holds = |value: &Raw| {
+    let holds = |value: &RawJson| {
         let start = value.as_str().as_ptr().addr();
         (start..=start + value.as_str().len()).contains(&place)
     };
@@ -127,13 +133,13 @@ fn field_at(arguments: &Raw, line: usize, column: usize) -> Option<String> {
     (!path.is_empty()).then(|| path.join("/"))
 }
 
-fn invalid(complaint: &str) -> String {
+fn invalid_arguments(complaint: &str) -> String {
     format!("Invalid arguments: {complaint}")
 }
 
 /// Drops the line and column from a message, which are places in a text that the model never saw, and the value that was
 /// found, which is the caller's and may be something that must not be repeated.
-fn without_place(error: &serde_json::Error) -> String {
+fn without_position(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let (sentence, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));
     for found in ["invalid type", "invalid value", "unknown variant"] {
@@ -150,7 +156,7 @@ impl fmt::Debug for ArgumentCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ArgumentCheck")
             .field("schema", &self.schema)
-            .field("before", &self.before)
+            .field("before", &self.pre_check)
             .finish_non_exhaustive()
     }
 }
@@ -163,16 +169,16 @@ mod tests {
     fn what_could_not_be_read_is_not_repeated() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(rename_all = "lowercase")]
-        enum Side {
+        enum TestSide {
             Left,
             Right,
         }
         let error = serde_json::from_str::<u8>("\"secret, expected by nobody\"").unwrap_err();
-        assert_eq!(without_place(&error), "invalid type, expected u8");
+        assert_eq!(without_position(&error), "invalid type, expected u8");
         let error = serde_json::from_str::<u8>("4711").unwrap_err();
-        assert_eq!(without_place(&error), "invalid value, expected u8");
-        let error = serde_json::from_str::<Side>("\"secret\"").unwrap_err();
-        assert_eq!(without_place(&error), "unknown variant, expected `left` or `right`");
-        assert!([Side::Left, Side::Right].iter().all(|side| format!("{side:?}").len() > 3));
+        assert_eq!(without_position(&error), "invalid value, expected u8");
+        let error = serde_json::from_str::<TestSide>("\"secret\"").unwrap_err();
+        assert_eq!(without_position(&error), "unknown variant, expected `left` or `right`");
+        assert!([TestSide::Left, TestSide::Right].iter().all(|side| format!("{side:?}").len() > 3));
     }
 }

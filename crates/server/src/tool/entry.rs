@@ -5,24 +5,24 @@ use serde_json::{Map, Value};
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model;
-use trunkline_protocol::{Raw, Refusal, Revision};
+use trunkline_protocol::{RawJson, Refusal, Revision};
 
-use super::arguments::{ArgumentCheck, Before};
-use super::run::{RunTool, Running, ToolRequest, said};
-use super::{Input, Output, Tool};
-use crate::call::Call;
+use super::arguments::{ArgumentCheck, PreCheck};
+use super::run::{RunTool, ToolFuture, ToolRequest, tool_error};
+use super::{InputSchemaSource, OutputSchemaSource, Tool};
+use crate::call::IncomingCall;
 use crate::part::check_tool_name;
-use crate::registry::Rendered;
-use crate::schema::SchemaCheck;
+use crate::registry::RenderedItem;
+use crate::schema::SchemaValidator;
 
 /// A tool that is ready to be called.
 pub(crate) struct ToolEntry {
     described: model::Tool,
     aliases: Vec<String>,
-    rendered: Rendered,
+    rendered: RenderedItem,
     mirrored: Option<Arc<MirroredParams>>,
     check: ArgumentCheck,
-    output: Option<Arc<SchemaCheck>>,
+    output: Option<Arc<SchemaValidator>>,
     replay: bool,
     run: Box<dyn RunTool>,
 }
@@ -35,16 +35,18 @@ impl ToolEntry {
         let (mut schema, before) = input_schema(tool.input).unwrap_or_else(|problem| {
             // Without a handler there is nothing that could have made a schema.
             problems.extend(tool.run.is_some().then_some(problem));
-            (Map::new(), Before::Nothing)
+            (Map::new(), PreCheck::Nothing)
         });
         for (argument, header) in &tool.mirrors {
             problems.extend(mark_mirrored(&mut schema, argument, header).err());
         }
         let schema = Value::Object(schema);
-        described.input_schema = Raw::from(&schema);
+        described.input_schema = RawJson::from(&schema);
         let mirrored = MirroredParams::from_schema(&schema);
-        let held_to =
-            tool.held_to.map(|held_to| held_to.get().map_err(|error| error.to_string())).transpose();
+        let held_to = tool
+            .validation_schema
+            .map(|held_to| held_to.get().map_err(|error| error.to_string()))
+            .transpose();
         let check = held_to
             .and_then(|held_to| ArgumentCheck::new(held_to.unwrap_or(schema), before, tool.validators));
         let output = output_check(tool.output, &mut described);
@@ -52,7 +54,7 @@ impl ToolEntry {
             (Ok(check), Ok(mirrored), Ok(output), Some(run)) if problems.is_empty() => Ok(Self {
                 described,
                 aliases: tool.aliases,
-                rendered: Rendered::default(),
+                rendered: RenderedItem::default(),
                 mirrored: (!mirrored.is_empty()).then(|| Arc::new(mirrored)),
                 check,
                 output,
@@ -79,7 +81,7 @@ impl ToolEntry {
         &self.aliases
     }
 
-    pub(crate) fn list_item(&self, revision: Revision) -> Raw {
+    pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.described.write(dialect, writer))
     }
 
@@ -88,18 +90,18 @@ impl ToolEntry {
     }
 
     /// Runs the tool; what the handler returns is the future that comes back.
-    pub(crate) fn call(&self, call: Call) -> Running {
+    pub(crate) fn call(&self, call: IncomingCall) -> ToolFuture {
         let arguments = call.context.shared().arguments();
         if arguments.kind() != JsonKind::Object {
-            return refused(Refusal::INVALID_PARAMS.because("`arguments` must be an object"));
+            return refused(Refusal::INVALID_PARAMS.with_message("`arguments` must be an object"));
         }
         if self.replay
-            && let Err(refusal) = offer_kept_answers(&call)
+            && let Err(refusal) = replay_responses(&call)
         {
             return refused(refusal);
         }
-        if let Some(complaint) = self.check.complaint(arguments) {
-            return said(complaint);
+        if let Some(complaint) = self.check.violation(arguments) {
+            return tool_error(complaint);
         }
         let output = self.output.clone();
         self.run.run(ToolRequest { context: call.context, check: &self.check, output })
@@ -112,29 +114,32 @@ impl fmt::Debug for ToolEntry {
     }
 }
 
-fn refused(refusal: Refusal) -> Running {
+fn refused(refusal: Refusal) -> ToolFuture {
     Box::pin(std::future::ready(Err(refusal)))
 }
 
 /// Keeps the answers of this round, and gives the handler those of the rounds before.
-fn offer_kept_answers(call: &Call) -> Result<(), Refusal> {
+fn replay_responses(call: &IncomingCall) -> Result<(), Refusal> {
     let shared = call.context.shared();
-    shared.keep_answers();
+    shared.record_responses();
     if let Some(kept) = &call.continuation {
-        let answers: Vec<(String, Raw)> = serde_json::from_slice(kept).map_err(|_| Refusal::STALE_STATE)?;
-        shared.offer_kept_answers(answers);
+        let answers: Vec<(String, RawJson)> =
+            serde_json::from_slice(kept).map_err(|_| Refusal::STALE_STATE)?;
+        shared.replay_responses(answers);
     }
     Ok(())
 }
 
 /// Returns the schema of the arguments, and what must be checked before they are read.
-fn input_schema(input: Input) -> Result<(Map<String, Value>, Before), String> {
+fn input_schema(input: InputSchemaSource) -> Result<(Map<String, Value>, PreCheck), String> {
     let (schema, before) = match input {
-        Input::Unknown => return Err("has no input schema; give one with `input_schema`".to_owned()),
-        Input::Derived(derived) if derived.says_more => (derived.schema, Before::Schema),
-        Input::Derived(derived) => (derived.schema, Before::Nothing),
-        Input::Given(raw) => match raw.get() {
-            Ok(Value::Object(schema)) => (schema, Before::Schema),
+        InputSchemaSource::Unknown => {
+            return Err("has no input schema; give one with `input_schema`".to_owned());
+        }
+        InputSchemaSource::Derived(derived) if derived.is_stricter => (derived.schema, PreCheck::Schema),
+        InputSchemaSource::Derived(derived) => (derived.schema, PreCheck::Nothing),
+        InputSchemaSource::Explicit(raw) => match raw.get() {
+            Ok(Value::Object(schema)) => (schema, PreCheck::Schema),
             _ => return Err("its input schema is not an object".to_owned()),
         },
     };
@@ -165,16 +170,19 @@ fn mark_mirrored(schema: &mut Map<String, Value>, argument: &str, header: &str) 
 }
 
 /// Describes the structured content, and returns the check that a schema given by the author asks for.
-fn output_check(output: Output, described: &mut model::Tool) -> Result<Option<Arc<SchemaCheck>>, String> {
+fn output_check(
+    output: OutputSchemaSource,
+    described: &mut model::Tool,
+) -> Result<Option<Arc<SchemaValidator>>, String> {
     match output {
-        Output::None => Ok(None),
-        Output::Derived(schema) => {
+        OutputSchemaSource::None => Ok(None),
+        OutputSchemaSource::Derived(schema) => {
             described.output_schema = Some(schema.into());
             Ok(None)
         }
-        Output::Given(raw) => {
+        OutputSchemaSource::Explicit(raw) => {
             let schema: Value = raw.get().map_err(|error| error.to_string())?;
-            let check = SchemaCheck::compile(&schema)?;
+            let check = SchemaValidator::compile(&schema)?;
             described.output_schema = Some(raw);
             Ok(Some(Arc::new(check)))
         }

@@ -9,7 +9,7 @@ mod tests;
 
 use schemars::JsonSchema;
 use serde_json::Value;
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_protocol::model::{self, ToolAnnotations};
 
 pub(crate) use self::entry::ToolEntry;
@@ -17,11 +17,11 @@ pub use self::result::IntoToolResult;
 use self::run::{RawTool, RunTool, TypedTool};
 use crate::call::Context;
 use crate::described::described;
-use crate::function::Function;
+use crate::function::HandlerFn;
 use crate::part::{Part, Parts};
 use crate::schema;
 
-type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+type ArgumentValidator = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 
 /// A tool: its description, and the function that a call of it runs.
 ///
@@ -42,11 +42,11 @@ type Check = Box<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
 pub struct Tool {
     described: model::Tool,
     aliases: Vec<String>,
-    input: Input,
-    held_to: Option<Raw>,
-    output: Output,
+    input: InputSchemaSource,
+    validation_schema: Option<RawJson>,
+    output: OutputSchemaSource,
     mirrors: Vec<(String, String)>,
-    validators: Vec<Check>,
+    validators: Vec<ArgumentValidator>,
     replay: bool,
     run: Option<Box<dyn RunTool>>,
     problems: Vec<String>,
@@ -54,22 +54,22 @@ pub struct Tool {
 
 /// Where the schema of the arguments comes from.
 #[derive(Debug, Default)]
-enum Input {
+enum InputSchemaSource {
     #[default]
     Unknown,
     /// The type of the handler's arguments.
     Derived(schema::InputSchema),
     /// The author, who is always held to it.
-    Given(Raw),
+    Explicit(RawJson),
 }
 
 /// Where the schema of the structured content comes from.
 #[derive(Debug, Default)]
-enum Output {
+enum OutputSchemaSource {
     #[default]
     None,
     Derived(Value),
-    Given(Raw),
+    Explicit(RawJson),
 }
 
 impl Tool {
@@ -78,9 +78,9 @@ impl Tool {
         Self {
             described: model::Tool { name: name.into(), ..model::Tool::default() },
             aliases: Vec::new(),
-            input: Input::Unknown,
-            held_to: None,
-            output: Output::None,
+            input: InputSchemaSource::Unknown,
+            validation_schema: None,
+            output: OutputSchemaSource::None,
             mirrors: Vec::new(),
             validators: Vec::new(),
             replay: false,
@@ -91,8 +91,9 @@ impl Tool {
 
     /// Takes over the description of a tool that is known only at run time, schemas and all.
     pub(crate) fn from_description(described: model::Tool) -> Self {
-        let input = Input::Given(described.input_schema.clone());
-        let output = described.output_schema.clone().map_or(Output::None, Output::Given);
+        let input = InputSchemaSource::Explicit(described.input_schema.clone());
+        let output =
+            described.output_schema.clone().map_or(OutputSchemaSource::None, OutputSchemaSource::Explicit);
         Self { described, input, output, ..Self::new("") }
     }
 
@@ -169,21 +170,21 @@ impl Tool {
     }
 
     /// Sets the JSON Schema of the arguments, which every call is then checked against.
-    pub fn input_schema(mut self, schema: impl Into<Raw>) -> Self {
-        self.input = Input::Given(schema.into());
+    pub fn input_schema(mut self, schema: impl Into<RawJson>) -> Self {
+        self.input = InputSchemaSource::Explicit(schema.into());
         self
     }
 
     /// Holds calls to another JSON Schema than the one that is listed, for a handler that says itself, and better, what else
     /// is wrong with them.
-    pub fn held_to(mut self, schema: impl Into<Raw>) -> Self {
-        self.held_to = Some(schema.into());
+    pub fn validation_schema(mut self, schema: impl Into<RawJson>) -> Self {
+        self.validation_schema = Some(schema.into());
         self
     }
 
     /// Sets the JSON Schema of the structured content, which every result is then checked against.
-    pub fn output_schema(mut self, schema: impl Into<Raw>) -> Self {
-        self.output = Output::Given(schema.into());
+    pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
+        self.output = OutputSchemaSource::Explicit(schema.into());
         self
     }
 
@@ -191,15 +192,17 @@ impl Tool {
     pub fn run<Shape, F>(mut self, handler: F) -> Self
     where
         Shape: 'static,
-        F: Function<Shape>,
+        F: HandlerFn<Shape>,
         F::Arguments: JsonSchema,
         F::Output: IntoToolResult,
     {
-        if !matches!(self.input, Input::Given(_)) {
-            self.input = Input::Derived(schema::input::<F::Arguments>());
+        if !matches!(self.input, InputSchemaSource::Explicit(_)) {
+            self.input = InputSchemaSource::Derived(schema::input::<F::Arguments>());
         }
-        if let (Some(schema), false) = (F::Output::output_schema(), matches!(self.output, Output::Given(_))) {
-            self.output = Output::Derived(schema);
+        if let (Some(schema), false) =
+            (F::Output::output_schema(), matches!(self.output, OutputSchemaSource::Explicit(_)))
+        {
+            self.output = OutputSchemaSource::Derived(schema);
         }
         self.set_handler(Box::new(TypedTool::new(handler)))
     }
@@ -209,7 +212,7 @@ impl Tool {
     /// The schema of the arguments must be given too.
     pub fn run_raw<F, Fut>(self, handler: F) -> Self
     where
-        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, RawJson) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoToolResult> + Send + 'static,
     {
         self.set_handler(Box::new(RawTool(handler)))
@@ -222,19 +225,19 @@ impl Tool {
     /// ```
     /// # use trunkline_server::{Server, Tool};
     /// let now = Tool::new("now").description("Says the time.").run(async || "12:00");
-    /// let server = Server::new("demo").with(now.handled_by(|_context, _arguments| async { "always noon" }));
+    /// let server = Server::new("demo").with(now.with_handler(|_context, _arguments| async { "always noon" }));
     /// ```
-    pub fn handled_by<F, Fut>(mut self, handler: F) -> Self
+    pub fn with_handler<F, Fut>(mut self, handler: F) -> Self
     where
-        F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, RawJson) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoToolResult> + Send + 'static,
     {
         // What the types of the tool's own handler would have held, only the schemas hold now.
-        if let Input::Derived(derived) = &self.input {
-            self.input = Input::Given(Raw::from(&Value::Object(derived.schema.clone())));
+        if let InputSchemaSource::Derived(derived) = &self.input {
+            self.input = InputSchemaSource::Explicit(RawJson::from(&Value::Object(derived.schema.clone())));
         }
-        if let Output::Derived(schema) = &self.output {
-            self.output = Output::Given(Raw::from(schema));
+        if let OutputSchemaSource::Derived(schema) = &self.output {
+            self.output = OutputSchemaSource::Explicit(RawJson::from(schema));
         }
         self.run = Some(Box::new(RawTool(handler)));
         self

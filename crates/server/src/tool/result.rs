@@ -112,12 +112,12 @@ impl<R: IntoToolResult, E: Into<ToolError>> IntoToolResult for Result<R, E> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use trunkline_protocol::Raw;
+    use trunkline_protocol::RawJson;
 
     use super::*;
 
     #[derive(Serialize, JsonSchema)]
-    struct Sum {
+    struct SumResult {
         total: i64,
     }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     fn structured(json: &Value) -> CallToolResult {
-        CallToolResult::structured(Raw::from(json))
+        CallToolResult::structured(RawJson::from(json))
     }
 
     #[test]
@@ -145,13 +145,13 @@ mod tests {
             "properties": { "total": { "type": "integer" } },
             "required": ["total"],
         });
-        assert_eq!(made(Json(Sum { total: 7 })), (Some(schema), structured(&json!({ "total": 7 }))));
+        assert_eq!(made(Json(SumResult { total: 7 })), (Some(schema), structured(&json!({ "total": 7 }))));
         assert_eq!(made(json!([1])), (None, structured(&json!([1]))));
     }
 
     #[test]
     fn errors_are_said_and_refusals_refuse() {
-        let said: Result<i64, ToolError> = Err(ToolError::said("no"));
+        let said: Result<i64, ToolError> = Err(ToolError::new("no"));
         assert_eq!(said.into_tool_result(), Ok(CallToolResult::error("no")));
         let refused: Result<i64, Refusal> = Err(Refusal::TOO_MANY);
         assert_eq!(refused.into_tool_result(), Err(Refusal::TOO_MANY));
@@ -160,6 +160,6 @@ mod tests {
     #[test]
     fn a_value_without_a_json_form_is_an_internal_error() {
         let pairs = std::collections::BTreeMap::from([(vec![1], 1)]);
-        assert!(Json(pairs).into_tool_result().unwrap_err().is(&Refusal::INTERNAL));
+        assert!(Json(pairs).into_tool_result().unwrap_err().is_same_kind(&Refusal::INTERNAL));
     }
 }

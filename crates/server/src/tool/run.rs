@@ -1,34 +1,34 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use trunkline_protocol::codec::Reply;
+use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Raw, Refusal};
+use trunkline_protocol::{RawJson, Refusal};
 
-use super::arguments::{ArgumentCheck, with_whole_numbers};
+use super::arguments::{ArgumentCheck, with_integers};
 use super::result::IntoToolResult;
-use crate::call::{BoxFuture, Context, Outcome};
-use crate::function::Function;
-use crate::schema::SchemaCheck;
+use crate::call::{BoxFuture, Context, HandlerOutcome};
+use crate::function::HandlerFn;
+use crate::schema::SchemaValidator;
 
-pub(super) type Running = BoxFuture<'static, Result<Outcome, Refusal>>;
+pub(super) type ToolFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
 /// A tool's handler, whatever its types.
 ///
 /// The future that it returns is the only one that a call boxes.
 pub(super) trait RunTool: Send + Sync {
-    fn run(&self, request: ToolRequest<'_>) -> Running;
+    fn run(&self, request: ToolRequest<'_>) -> ToolFuture;
 }
 
 /// A call whose arguments have passed the checks that come before the handler.
 pub(super) struct ToolRequest<'t> {
     pub(super) context: Context,
     pub(super) check: &'t ArgumentCheck,
-    pub(super) output: Option<Arc<SchemaCheck>>,
+    pub(super) output: Option<Arc<SchemaValidator>>,
 }
 
 impl ToolRequest<'_> {
-    fn arguments(&self) -> &Raw {
+    fn arguments(&self) -> &RawJson {
         self.context.shared().arguments()
     }
 }
@@ -47,15 +47,15 @@ impl<F, Shape> TypedTool<F, Shape> {
 
 impl<F, Shape> RunTool for TypedTool<F, Shape>
 where
-    F: Function<Shape>,
+    F: HandlerFn<Shape>,
     F::Output: IntoToolResult,
 {
-    fn run(&self, request: ToolRequest<'_>) -> Running {
+    fn run(&self, request: ToolRequest<'_>) -> ToolFuture {
         let arguments = match request.arguments().decode() {
             Ok(arguments) => arguments,
-            Err(error) => match with_whole_numbers(request.arguments()).map(|whole| whole.decode()) {
+            Err(error) => match with_integers(request.arguments()).map(|whole| whole.decode()) {
                 Some(Ok(arguments)) => arguments,
-                _ => return said(request.check.explain(request.arguments(), &error)),
+                _ => return tool_error(request.check.explain(request.arguments(), &error)),
             },
         };
         let future = self.function.invoke(request.context, arguments);
@@ -69,10 +69,10 @@ pub(super) struct RawTool<F>(pub(super) F);
 
 impl<F, Fut> RunTool for RawTool<F>
 where
-    F: Fn(Context, Raw) -> Fut + Send + Sync + 'static,
+    F: Fn(Context, RawJson) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoToolResult> + Send + 'static,
 {
-    fn run(&self, request: ToolRequest<'_>) -> Running {
+    fn run(&self, request: ToolRequest<'_>) -> ToolFuture {
         let arguments = request.arguments().clone();
         let future = (self.0)(request.context, arguments);
         let output = request.output;
@@ -81,28 +81,31 @@ where
 }
 
 /// Answers with a failure that the model may learn from.
-pub(super) fn said(text: String) -> Running {
-    Box::pin(std::future::ready(Ok(Outcome::Done(Reply::Tool(CallToolResult::error(text))))))
+pub(super) fn tool_error(text: String) -> ToolFuture {
+    Box::pin(std::future::ready(Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(text))))))
 }
 
-fn finish(returned: impl IntoToolResult, output: Option<&SchemaCheck>) -> Result<Outcome, Refusal> {
+fn finish(
+    returned: impl IntoToolResult,
+    output: Option<&SchemaValidator>,
+) -> Result<HandlerOutcome, Refusal> {
     let result = returned.into_tool_result()?;
     if let Some(check) = output.filter(|_| !result.is_error) {
         check_output(check, &result)?;
     }
-    Ok(Outcome::Done(Reply::Tool(result)))
+    Ok(HandlerOutcome::Done(ServerResult::Tool(result)))
 }
 
-fn check_output(check: &SchemaCheck, result: &CallToolResult) -> Result<(), Refusal> {
+fn check_output(check: &SchemaValidator, result: &CallToolResult) -> Result<(), Refusal> {
     let complaint = match &result.structured {
         None => Some("there is no structured content".to_owned()),
         Some(raw) => match raw.get() {
-            Ok(value) => check.complaint(&value),
+            Ok(value) => check.violation(&value),
             Err(error) => Some(error.to_string()),
         },
     };
     complaint.map_or(Ok(()), |complaint| {
         Err(Refusal::INTERNAL
-            .because(format!("the tool's result does not fit its output schema: {complaint}")))
+            .with_message(format!("the tool's result does not fit its output schema: {complaint}")))
     })
 }

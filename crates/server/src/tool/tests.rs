@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trunkline_protocol::model::CallToolResult;
-use trunkline_protocol::{Method, Raw, Refusal, Revision};
+use trunkline_protocol::{Method, RawJson, Refusal, Revision};
 
-use crate::call::{Call, Confirm, Context, Handler, Outcome, ask};
+use crate::call::{Confirm, Context, Handler, HandlerOutcome, IncomingCall, ask};
 use crate::error::ToolError;
 use crate::json::Json;
 use crate::server::Server;
@@ -16,13 +16,13 @@ use crate::testing::{answer, answer_in, assert_refused, call, call_from, call_te
 use crate::tool::Tool;
 
 #[derive(Deserialize, JsonSchema)]
-struct Add {
+struct AddArguments {
     /// The first number.
     a: i64,
     b: i64,
 }
 
-async fn add(Add { a, b }: Add) -> i64 {
+async fn add(AddArguments { a, b }: AddArguments) -> i64 {
     a + b
 }
 
@@ -31,7 +31,7 @@ fn add_tool() -> Tool {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Volume {
+struct VolumeArguments {
     #[schemars(range(min = 0, max = 10))]
     #[serde(default)]
     level: u8,
@@ -40,12 +40,12 @@ struct Volume {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Sizes {
-    deep: Vec<Size>,
+struct SizesArguments {
+    deep: Vec<SizeItem>,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Size {
+struct SizeItem {
     size: i32,
     from: Option<std::net::Ipv4Addr>,
 }
@@ -55,10 +55,13 @@ fn handlers_of_every_shape() -> Server {
         .with(add_tool)
         .with(Tool::new("nothing").run(|| async { "nothing" }))
         .with(Tool::new("context").run(|context: Context| async move { context.revision().to_string() }))
-        .with(Tool::new("both").run(|_: Context, Add { a, .. }: Add| async move { Ok::<_, ToolError>(a) }))
+        .with(
+            Tool::new("both")
+                .run(|_: Context, AddArguments { a, .. }: AddArguments| async move { Ok::<_, ToolError>(a) }),
+        )
         .with(
             Tool::new("volume")
-                .run(|volume: Volume| async move { format!("{} {:?}", volume.level, volume.label) }),
+                .run(|volume: VolumeArguments| async move { format!("{} {:?}", volume.level, volume.label) }),
         )
         .with(
             Tool::new("raw")
@@ -67,7 +70,7 @@ fn handlers_of_every_shape() -> Server {
                 )
                 .run_raw(|_, arguments| async move { arguments.to_string() }),
         )
-        .with(Tool::new("sizes").run(async |sizes: Sizes| {
+        .with(Tool::new("sizes").run(async |sizes: SizesArguments| {
             sizes.deep.iter().map(|size| size.size + i32::from(size.from.is_some())).sum::<i32>()
         }))
         .with(
@@ -106,9 +109,9 @@ fn a_schema_is_made_once_however_often_it_is_listed() {
     static MADE: AtomicUsize = AtomicUsize::new(0);
 
     #[derive(Deserialize)]
-    struct Counted {}
+    struct CountedSchema {}
 
-    impl JsonSchema for Counted {
+    impl JsonSchema for CountedSchema {
         fn schema_name() -> std::borrow::Cow<'static, str> {
             "Counted".into()
         }
@@ -119,7 +122,8 @@ fn a_schema_is_made_once_however_often_it_is_listed() {
         }
     }
 
-    let server = Server::new("s").with(Tool::new("counted").run(async |_: Counted| "done")).handle().unwrap();
+    let server =
+        Server::new("s").with(Tool::new("counted").run(async |_: CountedSchema| "done")).handle().unwrap();
     for revision in Revision::ALL.iter().cycle().take(10_000) {
         answer_in(&server, *revision, Method::ToolsList, &json!({})).unwrap();
     }
@@ -245,26 +249,26 @@ fn results_are_held_to_a_schema_that_was_given() {
 fn another_handler_takes_the_place_of_the_tools_own_and_is_held_to_its_schemas() {
     let own = || Server::new("test").with(add_tool());
     let other = |tool: Tool| Server::new("test").with(tool);
-    let five = |_: Context, _: Raw| async { Json(5) };
+    let five = |_: Context, _: RawJson| async { Json(5) };
     let list = |server: &Server| answer(server, Method::ToolsList, &json!({})).unwrap();
-    assert_eq!(list(&own()), list(&other(add_tool().handled_by(five))), "it is described as before");
+    assert_eq!(list(&own()), list(&other(add_tool().with_handler(five))), "it is described as before");
     let call = |server: &Server, arguments: &Value| {
         answer(server, Method::ToolsCall, &json!({ "name": "add", "arguments": arguments }))
     };
     let sum = json!({ "a": 1, "b": 1 });
     assert_eq!(call(&own(), &sum).unwrap()["structuredContent"], 2);
-    let overridden = other(add_tool().handled_by(five));
+    let overridden = other(add_tool().with_handler(five));
     assert_eq!(call(&overridden, &sum).unwrap()["structuredContent"], 5);
     // The last one counts, as with any setting.
-    let twice = other(add_tool().handled_by(five).handled_by(|_, _| async { Json(6) }));
+    let twice = other(add_tool().with_handler(five).with_handler(|_, _| async { Json(6) }));
     assert_eq!(call(&twice, &sum).unwrap()["structuredContent"], 6);
     for arguments in [json!({}), json!({ "a": "one", "b": 1 }), json!({ "a": 1.5, "b": 1 })] {
         let said = call(&overridden, &arguments).unwrap();
         assert_eq!(said["isError"], true, "{arguments}: {said}");
     }
-    let wrong = other(add_tool().handled_by(|_, _| async { Json("five") }));
+    let wrong = other(add_tool().with_handler(|_, _| async { Json("five") }));
     assert_refused(call(&wrong, &sum), &Refusal::INTERNAL, "output schema");
-    let bare = other(Tool::new("add").input_schema(json!({ "type": "object" })).handled_by(five));
+    let bare = other(Tool::new("add").input_schema(json!({ "type": "object" })).with_handler(five));
     assert_eq!(call(&bare, &sum).unwrap()["structuredContent"], 5, "a tool that had no handler");
 }
 
@@ -311,7 +315,7 @@ fn problems_of_tools_are_told_when_the_server_is_built() {
 
 #[test]
 fn mirrored_arguments_are_marked_even_where_they_may_be_left_out() {
-    let tool = Tool::new("t").mirror("label", "Label").run(|_: Volume| async {});
+    let tool = Tool::new("t").mirror("label", "Label").run(|_: VolumeArguments| async {});
     let handle = Server::new("test").with(tool).with(add_tool).handle().unwrap();
     let mirrored = handle.mirrored_arguments("t").unwrap();
     let headers: Vec<_> =
@@ -327,7 +331,7 @@ async fn confirmed(context: Context) -> Result<String, ToolError> {
     Ok(format!("{first} {second}"))
 }
 
-fn run(server: &Server, call: Call) -> Option<Result<Outcome, Refusal>> {
+fn run(server: &Server, call: IncomingCall) -> Option<Result<HandlerOutcome, Refusal>> {
     Handler::call(&server.handle().unwrap(), call).now_or_never()
 }
 
@@ -349,12 +353,12 @@ fn a_tool_that_is_replayed_gets_the_answers_of_earlier_rounds_and_keeps_them() {
     second.continuation = Some(Bytes::from(format!(r#"[["q1",{yes}]]"#)));
     let shared = second.context.shared().clone();
     assert!(run(&server, second).is_none(), "the second question is open");
-    let kept = shared.kept_answers().unwrap();
-    assert_eq!(kept, [("q1".to_owned(), Raw::parse(yes).unwrap())]);
+    let kept = shared.recorded_responses().unwrap();
+    assert_eq!(kept, [("q1".to_owned(), RawJson::parse(yes).unwrap())]);
 
     let mut third = request();
     third.continuation = Some(Bytes::from(format!(r#"[["q1",{yes}],["again",{yes}]]"#)));
-    let Some(Ok(Outcome::Done(reply))) = run(&server, third) else { panic!("every answer is there") };
+    let Some(Ok(HandlerOutcome::Done(reply))) = run(&server, third) else { panic!("every answer is there") };
     assert!(format!("{reply:?}").contains("true true"), "{reply:?}");
 
     let mut stale = request();
@@ -368,14 +372,14 @@ fn a_tool_that_is_not_replayed_keeps_no_answers() {
     let request = call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": "book" }));
     let shared = request.context.shared().clone();
     assert!(run(&server, request).is_none());
-    assert_eq!(shared.kept_answers(), None);
+    assert_eq!(shared.recorded_responses(), None);
 }
 
 #[test]
 fn a_tool_may_be_held_to_less_than_it_lists() {
     let listed = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
     let held_to = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
-    let tool = Tool::new("t").input_schema(listed.clone()).held_to(held_to);
+    let tool = Tool::new("t").input_schema(listed.clone()).validation_schema(held_to);
     let server =
         Server::new("test").with(tool.run_raw(|_, arguments| async move { arguments.as_str().to_owned() }));
     let tools = answer(&server, Method::ToolsList, &json!({})).unwrap();

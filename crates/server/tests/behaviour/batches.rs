@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use trunkline_server::protocol::model::SampleQuestion;
+use trunkline_server::protocol::model::CreateMessageRequest;
 use trunkline_server::{Context, Host, Server, Tool, ToolError, sample};
 
 use crate::support::{
-    Client, JSON_ONLY, Modern, Peer, code, host, legacy, legacy_tool, note, response, settle, tool_text,
+    Client, JSON_ONLY, ModernRequest, Peer, code, host, legacy, legacy_tool, note, response, settle,
+    tool_text,
 };
 
 const BATCHES: &str = "2025-03-26";
@@ -21,7 +22,7 @@ fn server() -> Server {
             "slow"
         }))
         .with(Tool::new("sample").run(async |cx: Context| -> Result<String, ToolError> {
-            Ok(cx.ask(sample(SampleQuestion::new([], 5))).await?.model)
+            Ok(cx.ask(sample(CreateMessageRequest::new([], 5))).await?.model)
         }))
 }
 
@@ -179,8 +180,8 @@ async fn a_batch_with_a_modern_request_is_refused_whole() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     for batch in [
-        json!([Modern::tool("hello").value()]),
-        json!([legacy_tool(1, "hello"), Modern::tool("hello").id(2).value()]),
+        json!([ModernRequest::tool("hello").value()]),
+        json!([legacy_tool(1, "hello"), ModernRequest::tool("hello").id(2).value()]),
     ] {
         for client in [client.clone(), client.clone().without("mcp-session-id")] {
             let refused = client.post(&batch).await;

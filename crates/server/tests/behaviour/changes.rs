@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use trunkline_server::{Limits, Resource, Server, ServerHandle, Tool};
+use trunkline_server::{Resource, Server, ServerHandle, ServerLimits, Tool};
 
-use crate::support::{Client, Exchange, Modern, Peer, host, host_with, legacy, settle};
+use crate::support::{Client, HttpExchange, ModernRequest, Peer, host, host_with, legacy, settle};
 
 const TOOLS: &str = "notifications/tools/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
@@ -30,7 +30,7 @@ fn methods(messages: &[Value]) -> Vec<&str> {
 }
 
 /// Returns what a stream has to say by the time that the server has nothing left to do.
-async fn heard(stream: &mut Exchange) -> Vec<Value> {
+async fn heard(stream: &mut HttpExchange) -> Vec<Value> {
     let mut messages = Vec::new();
     settle().await;
     // Nothing is said at a later time than this, and comments come only after it.
@@ -72,11 +72,12 @@ async fn a_standing_stream_tells_each_change_once() {
 #[tokio::test(start_paused = true)]
 async fn what_all_watch_together_is_bounded_in_both_eras() {
     // Room for two of these addresses.
-    let host = host_with(&server().1, Limits { watched_bytes: 2 * (64 + 8), ..Limits::default() });
+    let host =
+        host_with(&server().1, ServerLimits { watched_uri_bytes: 2 * (64 + 8), ..ServerLimits::default() });
     let subscribe = legacy(1, "resources/subscribe", json!({ "uri": "test://a" }));
     let unsubscribe = legacy(2, "resources/unsubscribe", json!({ "uri": "test://a" }));
     let watch = json!({ "resourceSubscriptions": ["test://b"] });
-    let listen = Modern::new("subscriptions/listen").param("notifications", watch);
+    let listen = ModernRequest::new("subscriptions/listen").param("notifications", watch);
     let one = Client::new(&host).initialized("2025-11-25").await;
     let other = Client::new(&host).initialized("2025-11-25").await;
     for _ in 0..3 {
@@ -200,7 +201,7 @@ async fn a_standing_stream_can_be_resumed() {
 #[tokio::test(start_paused = true)]
 async fn a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_other_place() {
     let (handle, server) = server();
-    let host = host_with(&server, Limits { streams_per_session: 1, ..Limits::default() });
+    let host = host_with(&server, ServerLimits { streams_per_session: 1, ..ServerLimits::default() });
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.get().await;
     let primed = stream.event().await.unwrap().id.unwrap();

@@ -7,10 +7,12 @@ use serde_json::json;
 use tokio::sync::Notify;
 use trunkline_server::{Context, Server, Tool};
 
-use crate::support::{Client, JSON_ONLY, Life, Modern, Peer, code, host, legacy, note, settle, within};
+use crate::support::{
+    Client, JSON_ONLY, LiveCount, ModernRequest, Peer, code, host, legacy, note, settle, within,
+};
 
 /// A tool that never ends, and something that it started elsewhere and that waits for its cancellation.
-fn endless(life: &Life, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
+fn endless(life: &LiveCount, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
     let (life, cancelled) = (life.clone(), cancelled.clone());
     Tool::new("endless").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {
         let (alive, cancelled, over) = (life.begin(), cancelled.clone(), cx.cancelled());
@@ -30,9 +32,9 @@ fn endless(life: &Life, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_a_stream_drops_the_call() {
-    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, true)));
-    let mut stream = Client::new(&host).post(&Modern::tool("endless").token("t").value()).await;
+    let mut stream = Client::new(&host).post(&ModernRequest::tool("endless").token("t").value()).await;
     assert_eq!(stream.message().await.unwrap()["method"], "notifications/progress");
     assert_eq!((host.load(), life.count()), ((1, 0), 1));
     drop(stream);
@@ -42,12 +44,12 @@ async fn dropping_a_stream_drops_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn dropping_a_request_before_its_response_has_begun_drops_the_call() {
-    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
     let client = Client::new(&host);
     for accept in ["application/json", "application/json, text/event-stream"] {
         let client = client.clone().with("accept", accept);
-        let request = tokio::spawn(async move { client.post(&Modern::tool("endless").value()).await });
+        let request = tokio::spawn(async move { client.post(&ModernRequest::tool("endless").value()).await });
         settle().await;
         assert_eq!((host.load(), life.count()), ((1, 0), 1));
         request.abort();
@@ -59,10 +61,10 @@ async fn dropping_a_request_before_its_response_has_begun_drops_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_call_becomes_a_stream_with_comments_that_can_be_dropped() {
-    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
     let begun = tokio::time::Instant::now();
-    let stream = Client::new(&host).post(&Modern::tool("endless").value()).await;
+    let stream = Client::new(&host).post(&ModernRequest::tool("endless").value()).await;
     assert!(stream.is_stream());
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
     let mut stream = stream;
@@ -75,10 +77,10 @@ async fn a_silent_call_becomes_a_stream_with_comments_that_can_be_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the_channel() {
-    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
     let mut peer = Peer::new(&host);
-    peer.send(&Modern::tool("endless").id(1).value()).await;
+    peer.send(&ModernRequest::tool("endless").id(1).value()).await;
     settle().await;
     assert_eq!((host.load(), life.count()), ((1, 0), 1));
     peer.send(&note("notifications/cancelled", json!({ "requestId": 1 }))).await;
@@ -86,7 +88,7 @@ async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the
     within(cancelled.notified()).await;
     assert_eq!((host.load(), life.count()), ((0, 0), 0));
 
-    peer.send(&Modern::tool("endless").id(2).value()).await;
+    peer.send(&ModernRequest::tool("endless").id(2).value()).await;
     settle().await;
     drop(peer);
     within(cancelled.notified()).await;
@@ -96,7 +98,7 @@ async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the
 
 #[tokio::test(start_paused = true)]
 async fn a_legacy_call_that_is_cancelled_ends_its_stream_without_an_answer() {
-    let (life, cancelled) = (Life::default(), Arc::new(Notify::new()));
+    let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     for (speaks, accept) in [(false, None), (true, None), (false, Some(JSON_ONLY)), (true, Some(JSON_ONLY))] {
         let host = host(&Server::new("s").with(endless(&life, &cancelled, speaks)));
         let client = Client::new(&host).initialized("2025-11-25").await;

@@ -1,11 +1,11 @@
 //! Variables of callers: who may bring which, over what, and that they do not get out.
 
 use serde_json::{Value, json};
-use trunkline_server::http::{HttpOptions, PeerInfo};
-use trunkline_server::protocol::{Level, Refusal};
+use trunkline_server::http::{HttpServerOptions, PeerInfo};
+use trunkline_server::protocol::{LoggingLevel, Refusal};
 use trunkline_server::{Context, EnvPolicy, Host, HostOptions, Server, Tool, ToolError};
 
-use crate::support::{Client, Modern, legacy, legacy_tool, text, tool_text, within};
+use crate::support::{Client, ModernRequest, legacy, legacy_tool, text, tool_text, within};
 
 const LOCAL: PeerInfo = PeerInfo { loopback: true, tls: false };
 const ENCRYPTED: PeerInfo = PeerInfo { loopback: false, tls: true };
@@ -30,7 +30,7 @@ async fn a_modern_caller_has_the_variables_of_each_request_and_a_session_those_t
     let host = host(&tenant(), &["TENANT"]);
     let bare = Client::new(&host).over(LOCAL);
     let with = bare.clone().with("x-env-tenant", "ann");
-    let modern = Modern::tool("tenant").value();
+    let modern = ModernRequest::tool("tenant").value();
     assert_eq!(tool_text(&with.post(&modern).await.answer().await), "ann");
     assert_eq!(tool_text(&bare.post(&modern).await.answer().await), "nobody");
 
@@ -48,21 +48,21 @@ async fn a_modern_caller_has_the_variables_of_each_request_and_a_session_those_t
 #[tokio::test(start_paused = true)]
 async fn variables_count_only_where_nobody_on_the_way_can_read_them() {
     let host = host(&tenant(), &["TENANT"]);
-    let trusting = HttpOptions { unknown_peer: ENCRYPTED, ..HttpOptions::default() };
+    let trusting = HttpServerOptions { unknown_peer: ENCRYPTED, ..HttpServerOptions::default() };
     for (options, peer, expected) in [
-        (HttpOptions::default(), Some(LOCAL), "ann"),
-        (HttpOptions::default(), Some(ENCRYPTED), "ann"),
-        (HttpOptions::default(), Some(OPEN), "nobody"),
-        (HttpOptions::default(), None, "nobody"),
+        (HttpServerOptions::default(), Some(LOCAL), "ann"),
+        (HttpServerOptions::default(), Some(ENCRYPTED), "ann"),
+        (HttpServerOptions::default(), Some(OPEN), "nobody"),
+        (HttpServerOptions::default(), None, "nobody"),
         (trusting.clone(), None, "ann"),
         (trusting, Some(OPEN), "nobody"),
     ] {
-        let client = Client::of(&host.http(options)).with("x-env-tenant", "ann");
+        let client = Client::of(&host.http_service(options)).with("x-env-tenant", "ann");
         let client = match peer {
             Some(peer) => client.over(peer),
             None => client,
         };
-        let answer = client.post(&Modern::tool("tenant").value()).await.answer().await;
+        let answer = client.post(&ModernRequest::tool("tenant").value()).await.answer().await;
         assert_eq!(tool_text(&answer), expected, "{peer:?}");
     }
 }
@@ -77,7 +77,7 @@ async fn without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_r
     ] {
         let host = host(&tenant(), names);
         let client = Client::new(&host).over(LOCAL).with("x-env-tenant", value);
-        let response = client.post(&Modern::tool("tenant").value()).await;
+        let response = client.post(&ModernRequest::tool("tenant").value()).await;
         assert_eq!(response.status, status, "{names:?} {value:?}");
         let answer = response.answer().await;
         if status == 200 {
@@ -87,7 +87,7 @@ async fn without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_r
         }
     }
     let host = host(&tenant(), &["TENANT"]);
-    let in_params = Modern::tool("tenant").param("env", json!({ "TENANT": "ann" })).value();
+    let in_params = ModernRequest::tool("tenant").param("env", json!({ "TENANT": "ann" })).value();
     let answer = Client::new(&host).over(LOCAL).post(&in_params).await.answer().await;
     assert_eq!(tool_text(&answer), "nobody", "variables never come in a message");
 }
@@ -110,7 +110,7 @@ async fn sessions_of_different_tenants_never_cross_in_ten_thousand_calls() {
             let (tenant, client, modern) = clients[call % clients.len()].clone();
             running.push(tokio::spawn(async move {
                 let request =
-                    if modern { Modern::tool("tenant").value() } else { legacy_tool(call, "tenant") };
+                    if modern { ModernRequest::tool("tenant").value() } else { legacy_tool(call, "tenant") };
                 assert_eq!(tool_text(&client.post(&request).await.answer().await), tenant);
             }));
         }
@@ -123,14 +123,14 @@ async fn sessions_of_different_tenants_never_cross_in_ten_thousand_calls() {
 #[tokio::test(start_paused = true)]
 async fn a_secret_that_a_handler_repeats_does_not_reach_the_caller() {
     const KEY: &str = "sk-sentinel-0123";
-    let leak = async |cx: Context, how: How| -> Result<String, ToolError> {
+    let leak = async |cx: Context, how: EnvArguments| -> Result<String, ToolError> {
         let key = cx.env("API_KEY").map(|key| key.expose().to_owned()).unwrap_or_default();
         cx.progress_with(1, None, format!("using {key}"));
-        cx.log(Level::Error, json!({ "key": key }));
+        cx.log(LoggingLevel::Error, json!({ "key": key }));
         match how.how.as_str() {
             "said" => Ok(format!("the key is {key}, {key}")),
-            "failed" => Err(ToolError::said(format!("bad key {key}"))),
-            _ => Err(Refusal::INTERNAL.because(format!("bad key {key}")).into()),
+            "failed" => Err(ToolError::new(format!("bad key {key}"))),
+            _ => Err(Refusal::INTERNAL.with_message(format!("bad key {key}")).into()),
         }
     };
     let host = host(&Server::new("s").with(Tool::new("leak").run(leak)), &["API_KEY"]);
@@ -138,7 +138,8 @@ async fn a_secret_that_a_handler_repeats_does_not_reach_the_caller() {
     let session = client.clone().initialized("2025-11-25").await.without("x-env-api-key");
     for how in ["said", "failed", "refused"] {
         let arguments = json!({ "how": how });
-        let modern = Modern::tool("leak").token("t").level("debug").arguments(arguments.clone()).value();
+        let modern =
+            ModernRequest::tool("leak").token("t").level("debug").arguments(arguments.clone()).value();
         let params = json!({ "name": "leak", "arguments": arguments, "_meta": { "progressToken": "t" } });
         for messages in [
             client.post(&modern).await.rest().await,
@@ -152,7 +153,7 @@ async fn a_secret_that_a_handler_repeats_does_not_reach_the_caller() {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct How {
+struct EnvArguments {
     how: String,
 }
 
@@ -166,7 +167,7 @@ async fn a_secret_of_an_earlier_round_is_kept_back_as_well() {
     };
     let host = host(&Server::new("s").with(Tool::new("rounds").run(tool)), &["API_KEY"]);
     let bare = Client::new(&host).over(LOCAL);
-    let request = Modern::tool("rounds");
+    let request = ModernRequest::tool("rounds");
     let asked = bare.clone().with("x-env-api-key", KEY).post(&request.value()).await.answer().await;
     let next = request.answers(json!({ "r": { "roots": [] } })).after(&asked);
     let answer = bare.post(&next.value()).await.answer().await;

@@ -1,9 +1,9 @@
 //! The form of an answer: plain JSON or a stream of events, as the client takes it.
 
-use trunkline_server::http::HttpOptions;
+use trunkline_server::http::HttpServerOptions;
 use trunkline_server::{Context, Server, Tool};
 
-use crate::support::{Client, Modern, host, legacy_tool, tool_text};
+use crate::support::{Client, ModernRequest, host, legacy_tool, tool_text};
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_has_a_form_that_the_client_takes() {
@@ -22,11 +22,12 @@ async fn an_answer_has_a_form_that_the_client_takes() {
         (true, "application/json", false, false),
         (true, "text/event-stream", true, true),
     ] {
-        let service = host.http(HttpOptions { always_stream, ..HttpOptions::default() });
+        let service = host.http_service(HttpServerOptions { always_stream, ..HttpServerOptions::default() });
         let client = Client::of(&service).with("accept", accept);
-        for (request, expected) in
-            [(Modern::tool("hello"), streams), (Modern::tool("hello").token("t"), streams_progress)]
-        {
+        for (request, expected) in [
+            (ModernRequest::tool("hello"), streams),
+            (ModernRequest::tool("hello").token("t"), streams_progress),
+        ] {
             let response = client.post(&request.value()).await;
             assert_eq!(response.is_stream(), expected, "{always_stream} {accept} {request:?}");
             assert_eq!(tool_text(&response.answer().await), "hello");
@@ -37,6 +38,6 @@ async fn an_answer_has_a_form_that_the_client_takes() {
         assert_eq!(tool_text(&response.answer().await), "hello");
     }
     let neither = Client::new(&host).with("accept", "text/html");
-    assert_eq!(neither.post(&Modern::tool("hello").value()).await.status, 406);
+    assert_eq!(neither.post(&ModernRequest::tool("hello").value()).await.status, 406);
     assert_eq!(neither.get().await.status, 406);
 }

@@ -2,9 +2,9 @@
 //! rest waits or is refused.
 
 use serde_json::json;
-use trunkline_server::{Confirm, Context, Limits, Server, Tool, ToolError, ask};
+use trunkline_server::{Confirm, Context, Server, ServerLimits, Tool, ToolError, ask};
 
-use crate::support::{Modern, Peer, code, host_with, legacy_tool, note, settle, tool_text};
+use crate::support::{ModernRequest, Peer, code, host_with, legacy_tool, note, settle, tool_text};
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_for_several_answers_makes_room_for_one_other() {
@@ -15,7 +15,7 @@ async fn a_call_that_waits_for_several_answers_makes_room_for_one_other() {
         }))
         .with(Tool::new("endless").run(async || std::future::pending::<()>().await))
         .with(Tool::new("quick").run(async || "quick"));
-    let host = host_with(&server, Limits { calls_per_channel: 2, ..Limits::default() });
+    let host = host_with(&server, ServerLimits { calls_per_channel: 2, ..ServerLimits::default() });
     let mut peer = Peer::initialized(&host, "2025-11-25").await;
     peer.send(&legacy_tool("asks", "asks")).await;
     assert_eq!(peer.received().await.len(), 3, "three questions of one call");
@@ -39,7 +39,8 @@ fn endless_and_quick() -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_of_a_batch_that_waits_to_begin_can_be_cancelled() {
-    let host = host_with(&endless_and_quick(), Limits { calls_per_channel: 1, ..Limits::default() });
+    let host =
+        host_with(&endless_and_quick(), ServerLimits { calls_per_channel: 1, ..ServerLimits::default() });
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
     peer.send(&legacy_tool("runs", "endless")).await;
     peer.send(&json!([legacy_tool("gone", "endless"), legacy_tool("stays", "quick")])).await;
@@ -57,7 +58,7 @@ async fn a_request_of_a_batch_that_waits_to_begin_can_be_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn every_request_of_a_batch_for_which_there_is_no_room_is_refused_by_its_id() {
-    let limits = Limits { calls_per_channel: 1, message_bytes: 1, ..Limits::default() };
+    let limits = ServerLimits { calls_per_channel: 1, message_bytes: 1, ..ServerLimits::default() };
     let host = host_with(&endless_and_quick(), limits);
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
     for id in ["runs", "waits"] {
@@ -74,11 +75,11 @@ async fn every_request_of_a_batch_for_which_there_is_no_room_is_refused_by_its_i
 
 #[tokio::test(start_paused = true)]
 async fn one_id_belongs_to_one_call_whatever_the_era() {
-    let host = host_with(&endless_and_quick(), Limits::default());
+    let host = host_with(&endless_and_quick(), ServerLimits::default());
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
-    let modern = |id: &str, tool: &str| Modern::tool(tool).id(id).value();
-    let listen =
-        Modern::new("subscriptions/listen").param("notifications", json!({ "toolsListChanged": true }));
+    let modern = |id: &str, tool: &str| ModernRequest::tool(tool).id(id).value();
+    let listen = ModernRequest::new("subscriptions/listen")
+        .param("notifications", json!({ "toolsListChanged": true }));
     peer.send(&modern("modern", "endless")).await;
     peer.send(&legacy_tool("legacy", "endless")).await;
     peer.send(&listen.clone().id("listen").value()).await;

@@ -23,7 +23,7 @@ fn is_refused(answer: &Value) -> bool {
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_before_initialized_is_answered_unless_the_server_is_strict() {
     for strict in [false, true] {
-        let host = host(HostOptions { strict, ..HostOptions::default() });
+        let host = host(HostOptions { require_initialized: strict, ..HostOptions::default() });
         let mut peer = Peer::new(&host);
         let first = peer.call(&legacy_tool(1, "hello")).await;
         assert!(first["error"]["message"].as_str().unwrap().contains("initialize"), "{first}");

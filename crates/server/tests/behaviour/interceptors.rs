@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use trunkline_server::{
-    Ask, Call, ConcurrencyLimit, Confirm, Context, Next, Server, Timeout, Tool, ToolError, ask,
+    ConcurrencyLimit, Confirm, Context, IncomingCall, Next, Server, Timeout, Tool, ToolError,
+    TypedInputRequest, ask,
 };
 
-use crate::rounds::accept;
-use crate::support::{Modern, Peer, host, lines, note, settle, tool_text};
+use crate::input_rounds::accept;
+use crate::support::{ModernRequest, Peer, host, lines, note, settle, tool_text};
 
-fn sure() -> Ask<Confirm> {
+fn sure() -> TypedInputRequest<Confirm> {
     ask("Sure?").key("sure")
 }
 
@@ -30,10 +31,12 @@ async fn the_clock_of_a_timeout_stands_still_while_a_call_is_parked_and_goes_on_
     for (limit, expected) in [(21, "done"), (19, "it took longer than 19s")] {
         let host = host(&Server::new("s").with(careful).layer(Timeout::new(Duration::from_secs(limit))));
         for mut line in lines(&host) {
-            let asked = line.call(&Modern::tool("careful")).await;
+            let asked = line.call(&ModernRequest::tool("careful")).await;
             tokio::time::sleep(Duration::from_secs(300)).await;
-            let retry =
-                Modern::tool("careful").id("retry").after(&asked).answers(json!({ "sure": accept(true) }));
+            let retry = ModernRequest::tool("careful")
+                .id("retry")
+                .after(&asked)
+                .answers(json!({ "sure": accept(true) }));
             let answer = line.call(&retry).await;
             let text = answer["result"]["content"][0]["text"].as_str().unwrap();
             assert!(text.contains(expected), "{limit}: {answer}");
@@ -63,7 +66,7 @@ async fn a_call_that_its_caller_cancels_makes_room_for_another() {
 async fn calls_of_both_eras_and_over_every_carrier_come_by() {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();
-    let layer = move |call: Call, next: Next| {
+    let layer = move |call: IncomingCall, next: Next| {
         count.fetch_add(1, Ordering::SeqCst);
         next.run(call)
     };
@@ -71,7 +74,7 @@ async fn calls_of_both_eras_and_over_every_carrier_come_by() {
     let host = host(&server);
     let mut expected = 0;
     for mut line in lines(&host) {
-        assert_eq!(tool_text(&line.call(&Modern::tool("quick")).await), "quick");
+        assert_eq!(tool_text(&line.call(&ModernRequest::tool("quick")).await), "quick");
         expected += 1;
         assert_eq!(seen.load(Ordering::SeqCst), expected);
     }

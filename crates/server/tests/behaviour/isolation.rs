@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use trunkline_server::http::HttpOptions;
+use trunkline_server::http::HttpServerOptions;
 use trunkline_server::{Context, Server, Tool};
 
 use crate::support::{
-    Client, Life, Modern, Peer, code, host, legacy, legacy_tool, note, service, settle, tool_text, within,
+    Client, LiveCount, ModernRequest, Peer, code, host, legacy, legacy_tool, note, service, settle,
+    tool_text, within,
 };
 
 /// A tool that echoes its argument in its progress and its result, with a pause between.
@@ -67,7 +68,7 @@ async fn clients_with_equal_ids_and_tokens_hear_only_their_own_over_http() {
         running.push(tokio::spawn(async move {
             let request = if modern {
                 let arguments = json!({ "say": say });
-                Modern::tool("echo").id(id).token("same").arguments(arguments).value()
+                ModernRequest::tool("echo").id(id).token("same").arguments(arguments).value()
             } else {
                 legacy_echo(id, &say)
             };
@@ -91,7 +92,8 @@ async fn peers_with_equal_ids_and_tokens_hear_only_their_own_over_channels() {
             for id in 0..CALLS / 20 {
                 let say = format!("{peer} {id}");
                 assert_own(channel.exchange(&legacy_echo(id, &say)).await, &json!(id), &say);
-                let modern = Modern::tool("echo").id(id).token("same").arguments(json!({ "say": say }));
+                let modern =
+                    ModernRequest::tool("echo").id(id).token("same").arguments(json!({ "say": say }));
                 assert_own(channel.exchange(&modern.value()).await, &json!(id), &say);
             }
         }));
@@ -103,7 +105,7 @@ async fn peers_with_equal_ids_and_tokens_hear_only_their_own_over_channels() {
 }
 
 /// A tool that runs until the gate is opened.
-fn gated(gate: &Arc<Notify>, life: &Life) -> Tool {
+fn gated(gate: &Arc<Notify>, life: &LiveCount) -> Tool {
     let (gate, life) = (gate.clone(), life.clone());
     Tool::new("gated").input_schema(json!({ "type": "object" })).run_raw(move |_, _| {
         let (gate, alive) = (gate.clone(), life.begin());
@@ -117,18 +119,18 @@ fn gated(gate: &Arc<Notify>, life: &Life) -> Tool {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_reaches_only_the_requests_of_its_sender() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(gated(&gate, &life)));
-    let service = host.http(HttpOptions::default());
+    let service = host.http_service(HttpServerOptions::default());
     let ours = Client::of(&service).initialized("2025-11-25").await;
     let theirs = Client::of(&service).initialized("2025-11-25").await;
     let mut peer = Peer::initialized(&host, "2025-11-25").await;
     let mut other = Peer::new(&host);
     let [mut our_stream, their_stream] =
         [ours.post(&legacy_tool(1, "gated")).await, theirs.post(&legacy_tool(1, "gated")).await];
-    let modern_stream = Client::of(&service).post(&Modern::tool("gated").id(1).value()).await;
+    let modern_stream = Client::of(&service).post(&ModernRequest::tool("gated").id(1).value()).await;
     peer.send(&legacy_tool(1, "gated")).await;
-    other.send(&Modern::tool("gated").id(1).value()).await;
+    other.send(&ModernRequest::tool("gated").id(1).value()).await;
     settle().await;
     assert_eq!(life.count(), 5);
 
@@ -156,7 +158,7 @@ async fn a_cancellation_reaches_only_the_requests_of_its_sender() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_still_running_cannot_be_used_again() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(gated(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
     let stream = client.post(&legacy_tool(1, "gated")).await;
@@ -169,9 +171,9 @@ async fn an_id_that_is_still_running_cannot_be_used_again() {
     peer.send(&legacy_tool(1, "gated")).await;
     assert_eq!(code(&peer.call(&legacy_tool(1, "gated")).await), -32600);
     let mut modern = Peer::new(&host);
-    modern.send(&Modern::tool("gated").value()).await;
-    assert_eq!(code(&modern.call(&Modern::tool("gated").value()).await), -32600);
-    let listen = Modern::new("subscriptions/listen").param("notifications", json!({}));
+    modern.send(&ModernRequest::tool("gated").value()).await;
+    assert_eq!(code(&modern.call(&ModernRequest::tool("gated").value()).await), -32600);
+    let listen = ModernRequest::new("subscriptions/listen").param("notifications", json!({}));
     assert_eq!(code(&modern.call(&listen.value()).await), -32600);
 
     settle().await;

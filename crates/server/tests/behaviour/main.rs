@@ -8,15 +8,17 @@
 mod support;
 
 #[cfg(test)]
-mod bags;
-#[cfg(test)]
 mod batches;
+#[cfg(test)]
+mod caller_identity;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod cleanup;
+#[cfg(test)]
 mod disconnects;
 #[cfg(test)]
-mod ends;
+mod end_of_input;
 #[cfg(test)]
 mod environment;
 #[cfg(test)]
@@ -24,33 +26,29 @@ mod forms;
 #[cfg(test)]
 mod full_channels;
 #[cfg(test)]
+mod handler_state;
+#[cfg(test)]
 mod handshake;
+#[cfg(test)]
+mod input_requests;
+#[cfg(test)]
+mod input_rounds;
 #[cfg(test)]
 mod interceptors;
 #[cfg(test)]
 mod isolation;
 #[cfg(test)]
-mod leftovers;
-#[cfg(test)]
-mod listening;
-#[cfg(test)]
 mod panics;
 #[cfg(test)]
-mod parked;
+mod portable_continuations;
 #[cfg(test)]
-mod portable_rounds;
-#[cfg(test)]
-mod questions;
+mod restored_sessions;
 #[cfg(test)]
 mod resumption;
 #[cfg(test)]
 mod revisions;
 #[cfg(test)]
-mod revived;
-#[cfg(test)]
 mod roots;
-#[cfg(test)]
-mod rounds;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
@@ -58,4 +56,6 @@ mod state;
 #[cfg(test)]
 mod statuses;
 #[cfg(test)]
-mod whoami;
+mod subscriptions;
+#[cfg(test)]
+mod suspended_calls;

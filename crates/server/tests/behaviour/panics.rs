@@ -3,7 +3,9 @@
 use serde_json::json;
 use trunkline_server::{Context, Prompt, Resource, Server, Tool};
 
-use crate::support::{Client, Modern, Peer, code, host, legacy, legacy_tool, lines, note, settle, tool_text};
+use crate::support::{
+    Client, ModernRequest, Peer, code, host, legacy, legacy_tool, lines, note, settle, tool_text,
+};
 
 fn server() -> Server {
     let schema = json!({ "type": "object" });
@@ -54,7 +56,7 @@ async fn a_destructor_that_panics_ends_no_more_than_its_call() {
     settle().await;
     peer.send(&cancel).await;
     assert_eq!(tool_text(&peer.call(&legacy_tool(2, "hello")).await), "hello", "cancelled by its caller");
-    peer.send(&Modern::tool("endless").value()).await;
+    peer.send(&ModernRequest::tool("endless").value()).await;
     settle().await;
     peer.send(&cancel).await;
     assert_eq!(tool_text(&peer.call(&legacy_tool(3, "hello")).await), "hello", "cancelled in the other era");
@@ -67,7 +69,7 @@ async fn a_destructor_that_panics_ends_no_more_than_its_call() {
     assert_eq!(host.load(), (0, 0), "its channel is gone");
 
     let client = Client::new(&host);
-    let stream = client.post(&Modern::tool("endless").token("t").value()).await;
+    let stream = client.post(&ModernRequest::tool("endless").token("t").value()).await;
     drop(stream);
     settle().await;
     assert_eq!(host.load(), (0, 0), "its response is gone");
@@ -80,7 +82,7 @@ async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era(
     let host = host(&server());
     for mut line in lines(&host) {
         for tool in TOOLS {
-            let answer = line.call(&Modern::tool(tool).id(tool)).await;
+            let answer = line.call(&ModernRequest::tool(tool).id(tool)).await;
             assert_eq!(code(&answer), -32603, "{tool}");
             assert_eq!(answer["id"], tool);
             let message = answer["error"]["message"].as_str().unwrap();
@@ -88,13 +90,13 @@ async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era(
                 !message.contains("await") && !message.contains("poll"),
                 "what it said stays here: {message}"
             );
-            assert_eq!(tool_text(&line.call(&Modern::tool("hello")).await), "hello");
+            assert_eq!(tool_text(&line.call(&ModernRequest::tool("hello")).await), "hello");
         }
-        let prompt = Modern::new("prompts/get").param("name", json!("prompt"));
+        let prompt = ModernRequest::new("prompts/get").param("name", json!("prompt"));
         assert_eq!(code(&line.call(&prompt).await), -32603);
-        let resource = Modern::new("resources/read").param("uri", json!("test://r"));
+        let resource = ModernRequest::new("resources/read").param("uri", json!("test://r"));
         assert_eq!(code(&line.call(&resource).await), -32603);
-        assert_eq!(tool_text(&line.call(&Modern::tool("hello")).await), "hello");
+        assert_eq!(tool_text(&line.call(&ModernRequest::tool("hello")).await), "hello");
     }
     assert_eq!(host.load(), (0, 0));
 }

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use trunkline_server::http::HttpOptions;
+use trunkline_server::http::HttpServerOptions;
 use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask};
 
-use crate::rounds::accept;
+use crate::input_rounds::accept;
 use crate::support::{
-    Client, Exchange, Life, Modern, code, host, legacy, legacy_tool, response, settle, tool_text,
+    Client, HttpExchange, LiveCount, ModernRequest, code, host, legacy, legacy_tool, response, settle,
+    tool_text,
 };
 
 /// A tool that reports progress, waits for the gate, reports again and ends.
-fn slow(gate: &Arc<Notify>, life: &Life) -> Tool {
+fn slow(gate: &Arc<Notify>, life: &LiveCount) -> Tool {
     let (gate, life) = (gate.clone(), life.clone());
     Tool::new("slow").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {
         let (gate, alive) = (gate.clone(), life.begin());
@@ -47,7 +48,7 @@ fn words(messages: &[Value]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_stream_begins_with_a_position_where_the_revision_has_that() {
     let gate = Arc::new(Notify::new());
-    let host = host(&Server::new("s").with(slow(&gate, &Life::default())));
+    let host = host(&Server::new("s").with(slow(&gate, &LiveCount::default())));
     for (revision, primes, has_ids) in
         [("2025-11-25", true, true), ("2025-06-18", false, true), ("2025-03-26", false, true)]
     {
@@ -66,7 +67,7 @@ async fn a_stream_begins_with_a_position_where_the_revision_has_that() {
         assert_eq!(distinct.len(), ids.len(), "{ids:?}");
         assert_eq!(ids.len(), if primes { 4 } else { 3 });
     }
-    let mut modern = Client::new(&host).post(&Modern::tool("slow").token("t").value()).await;
+    let mut modern = Client::new(&host).post(&ModernRequest::tool("slow").token("t").value()).await;
     gate.notify_one();
     while let Some(event) = modern.event().await {
         assert_eq!((event.id, event.retry_ms), (None, None), "the modern era has no positions");
@@ -74,7 +75,7 @@ async fn a_stream_begins_with_a_position_where_the_revision_has_that() {
 }
 
 /// Reads up to the first message and returns every position on the way.
-async fn positions(stream: &mut Exchange) -> Vec<String> {
+async fn positions(stream: &mut HttpExchange) -> Vec<String> {
     let mut ids = Vec::new();
     loop {
         let event = stream.event().await.unwrap();
@@ -87,7 +88,7 @@ async fn positions(stream: &mut Exchange) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_disconnects_comes_back_for_what_it_missed() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     for revision in ["2025-11-25", "2025-06-18"] {
         for while_it_runs in [true, false] {
@@ -121,7 +122,7 @@ async fn a_client_that_disconnects_comes_back_for_what_it_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_may_come_back_more_than_once() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&call(1)).await;
@@ -143,9 +144,9 @@ async fn a_client_may_come_back_more_than_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_resumed_stream_shows_no_other_streams_events() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
-    let service = host.http(HttpOptions::default());
+    let service = host.http_service(HttpServerOptions::default());
     let client = Client::of(&service).initialized("2025-11-25").await;
     let other = Client::of(&service).initialized("2025-11-25").await;
     let mut lasts = Vec::new();
@@ -165,7 +166,7 @@ async fn a_resumed_stream_shows_no_other_streams_events() {
 
 #[tokio::test(start_paused = true)]
 async fn a_position_that_is_unknown_is_refused_and_the_session_lives() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&call(1)).await;
@@ -215,7 +216,7 @@ async fn a_stream_that_is_released_ends_with_the_time_to_come_back() {
     let mut stream = older.post(&legacy_tool(1, "release")).await;
     gate.notify_one();
     assert_eq!(words(&stream.rest().await), ["1 done"], "an older client stays");
-    let mut modern = Client::new(&host).post(&Modern::tool("release").value()).await;
+    let mut modern = Client::new(&host).post(&ModernRequest::tool("release").value()).await;
     gate.notify_one();
     assert_eq!(tool_text(&modern.rest().await[0]), "done", "a modern client stays");
 }
@@ -241,7 +242,7 @@ async fn a_question_that_was_missed_is_put_when_the_client_comes_back() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_session_ends_its_streams_and_calls_at_once() {
-    let (gate, life) = (Arc::new(Notify::new()), Life::default());
+    let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut attached = client.post(&call(1)).await;

@@ -1,22 +1,22 @@
 //! A server that speaks some revisions alone.
 
 use serde_json::{Value, json};
-use trunkline_server::protocol::{Revision, Revisions};
+use trunkline_server::protocol::{Revision, RevisionSet};
 use trunkline_server::{Host, HostOptions, Server};
 
-use crate::support::{Client, Modern, Peer, initialize};
+use crate::support::{Client, ModernRequest, Peer, initialize};
 
-fn speaking(revisions: Revisions) -> Host {
+fn speaking(revisions: RevisionSet) -> Host {
     Server::new("s").host(HostOptions { revisions, ..HostOptions::default() }).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_of_an_era_that_is_not_spoken_is_told_what_is() {
-    let discover: Value = Modern::new("server/discover").value();
+    let discover: Value = ModernRequest::new("server/discover").value();
     for (spoken, message) in
         [(Revision::V2025_11_25, discover), (Revision::V2026_07_28, initialize("2025-11-25", json!({})))]
     {
-        let host = speaking(Revisions::only([spoken]));
+        let host = speaking(RevisionSet::from_revisions([spoken]));
         let over_http = Client::new(&host).post(&message).await;
         assert_eq!(over_http.status, 400, "{spoken}");
         let answers = [over_http.answer().await, Peer::new(&host).call(&message).await];
@@ -29,7 +29,7 @@ async fn a_client_of_an_era_that_is_not_spoken_is_told_what_is() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handshake_ends_in_the_newest_revision_that_is_spoken() {
-    let host = speaking(Revisions::only([Revision::V2024_11_05, Revision::V2025_06_18]));
+    let host = speaking(RevisionSet::from_revisions([Revision::V2024_11_05, Revision::V2025_06_18]));
     for (requested, answered) in [("2025-11-25", "2025-06-18"), ("2024-11-05", "2024-11-05")] {
         let hello = Peer::new(&host).call(&initialize(requested, json!({}))).await;
         assert_eq!(hello["result"]["protocolVersion"], answered, "{hello}");
@@ -38,14 +38,14 @@ async fn a_handshake_ends_in_the_newest_revision_that_is_spoken() {
 
 #[tokio::test(start_paused = true)]
 async fn where_no_sessions_are_there_is_nothing_to_get_or_delete() {
-    let client = Client::new(&speaking(Revisions::only([Revision::V2026_07_28])));
+    let client = Client::new(&speaking(RevisionSet::from_revisions([Revision::V2026_07_28])));
     assert_eq!(client.get().await.status, 405);
     assert_eq!(client.delete().await.status, 405);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_modern_client_is_told_of_no_revision_that_is_not_spoken() {
-    let host = speaking(Revisions::only([Revision::V2026_07_28]));
-    let discovered = Peer::new(&host).call(&Modern::new("server/discover").value()).await;
+    let host = speaking(RevisionSet::from_revisions([Revision::V2026_07_28]));
+    let discovered = Peer::new(&host).call(&ModernRequest::new("server/discover").value()).await;
     assert_eq!(discovered["result"]["supportedVersions"], json!(["2026-07-28"]), "{discovered}");
 }

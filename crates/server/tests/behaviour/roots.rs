@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use trunkline_server::{Context, Host, HostOptions, Server, Tool, ToolError};
 
 use crate::support::{
-    Client, JSON_ONLY, Modern, Peer, initialize, legacy, legacy_tool, note, questions, response, settle,
-    text, tool_text,
+    Client, JSON_ONLY, ModernRequest, Peer, initialize, legacy, legacy_tool, note, questions, response,
+    settle, text, tool_text,
 };
 
 fn server() -> Server {
@@ -92,7 +92,7 @@ async fn a_client_without_roots_is_never_asked() {
     assert!(peer.received().await.is_empty());
     let answer = peer.call(&legacy_tool(1, "list")).await;
     assert!(text(&answer).contains("roots/list"), "{answer}");
-    let modern = Modern::tool("list").capabilities(json!({}));
+    let modern = ModernRequest::tool("list").capabilities(json!({}));
     let answer = Client::new(&host()).post(&modern.value()).await.answer().await;
     assert_eq!(answer["error"]["code"], -32021);
 }
@@ -189,7 +189,7 @@ async fn a_client_that_refuses_or_never_answers_over_http_has_no_roots() {
 async fn one_call_asks_once_however_often_it_wants_to_know() {
     let host = host();
     let client = Client::new(&host);
-    let request = Modern::tool("twice");
+    let request = ModernRequest::tool("twice");
     let asked = client.post(&request.value()).await.answer().await;
     assert_eq!(questions(&asked), ["roots"]);
     let next = request.answers(json!({ "roots": roots(&["file:///a", "file:///b"]) })).after(&asked);

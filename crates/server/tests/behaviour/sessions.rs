@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trunkline_server::http::{BearerTokens, HttpOptions, HttpService};
-use trunkline_server::protocol::Level;
+use trunkline_server::http::{BearerTokens, HttpServerOptions, HttpService};
+use trunkline_server::protocol::LoggingLevel;
 use trunkline_server::session::SessionLimits;
 use trunkline_server::{Context, Host, Server, Tool};
 
@@ -23,7 +23,7 @@ const UNKNOWN: &str = "0123456789abcdef0123456789abcdef";
 fn server() -> Server {
     Server::new("s").with(Tool::new("hello").run(async || "hello")).with(Tool::new("talk").run(
         async |cx: Context| {
-            for level in Level::ALL {
+            for level in LoggingLevel::ALL {
                 cx.log(level, level.as_str());
             }
             "said"
@@ -35,8 +35,12 @@ fn short_lived(host: &Host) -> Client {
     let session_limits = SessionLimits { idle: IDLE, ..SessionLimits::default() };
     let tokens = BearerTokens::new([("ann", "ann-token-0123456")]);
     let authenticator = Arc::new(tokens);
-    Client::of(&host.http(HttpOptions { session_limits, authenticator, ..HttpOptions::default() }))
-        .named("ann")
+    Client::of(&host.http_service(HttpServerOptions {
+        session_limits,
+        authenticator,
+        ..HttpServerOptions::default()
+    }))
+    .named("ann")
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +252,7 @@ async fn levels_heard(client: &Client) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn each_session_hears_logs_of_its_own_level() {
     let host = host(&server());
-    let service = host.http(HttpOptions::default());
+    let service = host.http_service(HttpServerOptions::default());
     let [mild, grave] = [Client::of(&service), Client::of(&service)];
     let mild = mild.initialized("2025-11-25").await;
     let grave = grave.initialized("2025-06-18").await;
@@ -301,7 +305,7 @@ async fn a_second_handshake_opens_a_second_session() {
 async fn a_modern_request_has_no_session_even_if_it_names_one() {
     let host = host(&server());
     let client = Client::new(&host).with("mcp-session-id", UNKNOWN).with("last-event-id", "1-1");
-    let response = client.post(&crate::support::Modern::tool("hello").value()).await;
+    let response = client.post(&crate::support::ModernRequest::tool("hello").value()).await;
     assert_eq!(response.header("mcp-session-id"), None);
     assert_eq!(tool_text(&response.answer().await), "hello");
     assert_eq!(client.service.sessions(), 0);

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_server::{Confirm, Context, Limits, Prompt, Server, Tool, ToolError, ask};
+use trunkline_server::{Confirm, Context, Prompt, Server, ServerLimits, Tool, ToolError, ask};
 
-use crate::rounds::accept;
+use crate::input_rounds::accept;
 use crate::support::{
-    Client, Line, Modern, Peer, code, host, host_with, lines, questions, service, settle, state, tool_text,
+    Client, ModernRequest, Peer, ReceivedLine, code, host, host_with, lines, questions, service, settle,
+    state, tool_text,
 };
 
 async fn confirm(cx: Context) -> Result<String, ToolError> {
@@ -25,11 +26,11 @@ fn server() -> Server {
         .with(Prompt::new("live").get(confirm))
 }
 
-fn call(tool: &str) -> Modern {
-    Modern::tool(tool).arguments(json!({ "n": 1, "list": [1, { "a": 2, "b": 3 }] }))
+fn call(tool: &str) -> ModernRequest {
+    ModernRequest::tool(tool).arguments(json!({ "n": 1, "list": [1, { "a": 2, "b": 3 }] }))
 }
 
-fn answered(request: Modern, asked: &Value) -> Modern {
+fn answered(request: ModernRequest, asked: &Value) -> ModernRequest {
     request.id("retry").after(asked).answers(json!({ "sure": accept(true) }))
 }
 
@@ -60,7 +61,7 @@ async fn a_state_that_was_tampered_with_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_state_belongs_to_one_tool_and_its_arguments() {
     let host = host(&server());
-    let with = |arguments| Modern::tool("live").arguments(arguments);
+    let with = |arguments| ModernRequest::tool("live").arguments(arguments);
     for mut line in lines(&host) {
         let asked = line.call(&call("live")).await;
         for other in [
@@ -69,8 +70,8 @@ async fn a_state_belongs_to_one_tool_and_its_arguments() {
             with(json!({ "n": 2, "list": [1, { "a": 2, "b": 3 }] })),
             with(json!({ "n": 1, "list": [{ "a": 2, "b": 3 }, 1] })),
             with(json!({ "n": 1 })),
-            Modern::tool("live"),
-            Modern::new("prompts/get")
+            ModernRequest::tool("live"),
+            ModernRequest::new("prompts/get")
                 .param("name", json!("live"))
                 .arguments(json!({ "n": 1, "list": [1, { "a": 2, "b": 3 }] })),
         ] {
@@ -120,7 +121,7 @@ async fn the_state_of_a_parked_call_is_good_for_one_retry() {
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_call_ends_when_its_time_is_over() {
-    let limits = Limits { parked_for: Duration::from_secs(60), ..Limits::default() };
+    let limits = ServerLimits { suspended_for: Duration::from_secs(60), ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     for mut line in lines(&host) {
         let asked = line.call(&call("live")).await;
@@ -135,7 +136,7 @@ async fn a_parked_call_ends_when_its_time_is_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_travels_whole_expires_too() {
-    let limits = Limits { parked_for: Duration::ZERO, ..Limits::default() };
+    let limits = ServerLimits { suspended_for: Duration::ZERO, ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     for mut line in lines(&host) {
         let asked = line.call(&call("replayed")).await;
@@ -147,9 +148,9 @@ async fn a_state_that_travels_whole_expires_too() {
 #[tokio::test(start_paused = true)]
 async fn over_http_a_stale_state_is_an_ordinary_answer() {
     let host = host(&server());
-    let mut line = Line::Http(Client::new(&host));
+    let mut line = ReceivedLine::Http(Client::new(&host));
     let asked = line.call(&call("live")).await;
-    let Line::Http(client) = line else { unreachable!() };
+    let ReceivedLine::Http(client) = line else { unreachable!() };
     let refused = client.post(&answered(call("other"), &asked).value()).await;
     assert_eq!(refused.status, 200);
     assert_eq!(refused.answer().await["id"], "retry");

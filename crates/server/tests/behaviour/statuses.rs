@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use trunkline_server::protocol::{Era, Refusal, Revision};
 use trunkline_server::{Prompt, Server, Tool, ToolError};
 
-use crate::support::{Client, Modern, host, legacy};
+use crate::support::{Client, ModernRequest, host, legacy};
 
 /// The rows whose status the protocol gives them wherever they come from, and the one that asks to come back later.
 const TELLING: [Refusal; 3] = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
@@ -29,9 +29,9 @@ async fn a_refusal_of_a_handler_is_an_ordinary_answer_over_http() {
         let client = Client::new(&host).initialized("2025-11-25").await;
         for method in ["tools/call", "prompts/get"] {
             let params = json!({ "name": "refuses" });
-            let modern: Value = Modern::new(method).param("name", json!("refuses")).value();
+            let modern: Value = ModernRequest::new(method).param("name", json!("refuses")).value();
             for (era, message) in [(Era::Legacy, legacy(1, method, params)), (Era::Modern, modern)] {
-                let telling = TELLING.iter().any(|row| refusal.is(row));
+                let telling = TELLING.iter().any(|row| refusal.is_same_kind(row));
                 let expected = if telling { refusal.status(era) } else { 200 };
                 let answered = client.post(&message).await;
                 assert_eq!(answered.status, expected, "{} of {method}, {era:?}", refusal.name());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
-use trunkline_server::http::{HttpOptions, serve as serve_http};
-use trunkline_server::{Binding as _, Context, HostOptions, Limits, Tool, stdio};
+use trunkline_server::http::{HttpServerOptions, serve as serve_http};
+use trunkline_server::{Context, HostOptions, ServerLimits, ServerTransport as _, Tool, stdio};
 
 use crate::service::{DEADLINE, server};
 
@@ -123,9 +123,9 @@ fn serve() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let gate = Arc::new(Semaphore::new(0));
-        let mut limits = Limits::default();
+        let mut limits = ServerLimits::default();
         if role == "tight" {
-            (limits.unread_bytes, limits.unanswered_bytes) = (TIGHT, TIGHT);
+            (limits.unread_bytes, limits.request_memory_bytes) = (TIGHT, TIGHT);
         }
         let options = HostOptions { limits, ..HostOptions::default() };
         let host = server(&gate).with(publish()).host(options).unwrap();
@@ -138,7 +138,7 @@ fn serve() {
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(1024).unwrap();
         println!("listening on {}", listener.local_addr().unwrap());
-        let endpoint = host.http(HttpOptions::default());
+        let endpoint = host.http_service(HttpServerOptions::default());
         serve_http(listener, &endpoint, endpoint.clone(), DEADLINE).await.unwrap();
     });
 }

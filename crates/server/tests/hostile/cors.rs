@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::net::TcpListener;
-use trunkline_server::http::{HttpOptions, serve};
+use trunkline_server::http::{HttpServerOptions, serve};
 use trunkline_server::{EnvPolicy, HostOptions, Server, Tool};
 
+use crate::raw_http::{self, Connection};
 use crate::service::{DEADLINE, Service};
-use crate::wire::{self, Connection};
 
 fn preflight(origin: &str) -> Vec<u8> {
     let asked = [
@@ -16,7 +16,7 @@ fn preflight(origin: &str) -> Vec<u8> {
         ("Access-Control-Request-Method", "POST"),
         ("Access-Control-Request-Headers", "content-type,mcp-protocol-version,mcp-param-region"),
     ];
-    wire::bare("OPTIONS", &asked)
+    raw_http::bare("OPTIONS", &asked)
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_preflight_grants_no_header_that_is_not_ours() {
     let service = Service::start().await;
     for asked in ["cookie", "x-admin", "mcp-param-", "mcp-param-a b", "*", "mcp-param-a\u{e9}"] {
         let headers = [("Origin", "http://localhost"), ("Access-Control-Request-Headers", asked)];
-        let reply = service.ask(&wire::bare("OPTIONS", &headers)).await;
+        let reply = service.ask(&raw_http::bare("OPTIONS", &headers)).await;
         let granted = reply.header("access-control-allow-headers").unwrap().to_ascii_lowercase();
         assert!(!granted.split(", ").any(|name| name == asked), "{asked} is granted by {granted}");
     }
@@ -63,7 +63,7 @@ async fn a_preflight_grants_the_variables_that_the_operator_allows_at_every_path
     let env =
         EnvPolicy { from_headers: vec!["API_KEY".to_owned()], from_process: vec!["OWN_KEY".to_owned()] };
     let host = Server::new("target").host(HostOptions { env, ..HostOptions::default() }).unwrap();
-    let endpoint = host.http(HttpOptions::default());
+    let endpoint = host.http_service(HttpServerOptions::default());
     let table = [
         ("http://localhost:3000", "x-env-api_key", true),
         ("http://localhost:3000", "X-Env-API-KEY", true),
@@ -121,16 +121,16 @@ async fn what_a_page_may_send_without_asking_never_reaches_a_handler() {
         async { "called" }
     });
     let host = Server::new("target").with(tool).host(HostOptions::default()).unwrap();
-    let endpoint = host.http(HttpOptions::default());
+    let endpoint = host.http_service(HttpServerOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { serve(listener, &endpoint, endpoint.clone(), DEADLINE).await });
-    let body = wire::call(1, "echo", &serde_json::json!({}));
+    let body = raw_http::call(1, "echo", &serde_json::json!({}));
     let headers =
-        [("MCP-Protocol-Version", wire::MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
+        [("MCP-Protocol-Version", raw_http::MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", "echo")];
     let send = async |extra: &[(&str, &str)]| {
         let mut connection = Connection::open(address).await;
-        connection.send(&wire::post(&[&headers, extra].concat(), body.as_bytes())).await;
+        connection.send(&raw_http::post(&[&headers, extra].concat(), body.as_bytes())).await;
         connection.reply().await.status
     };
     for kind in SIMPLE {
@@ -138,7 +138,8 @@ async fn what_a_page_may_send_without_asking_never_reaches_a_handler() {
     }
     let twice = [("Content-Type", "application/json"), ("content-type", "text/plain")];
     assert_eq!(send(&twice).await, 415, "two content types");
-    let initialize = wire::post(&[("Content-Type", "text/plain")], wire::initialize(wire::LEGACY).as_bytes());
+    let initialize =
+        raw_http::post(&[("Content-Type", "text/plain")], raw_http::initialize(raw_http::LEGACY).as_bytes());
     let mut connection = Connection::open(address).await;
     connection.send(&initialize).await;
     assert_eq!(connection.reply().await.status, 415, "a handshake");

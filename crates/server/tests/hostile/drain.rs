@@ -4,19 +4,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::net::TcpStream;
-use trunkline_server::Limits;
-use trunkline_server::http::Drained;
+use trunkline_server::ServerLimits;
+use trunkline_server::http::DrainOutcome;
 
+use crate::raw_http::{self, Connection};
 use crate::service::{Service, Setup, eventually};
-use crate::wire::{self, Connection};
 
 fn wait_call(id: u64) -> Vec<u8> {
-    wire::modern("tools/call", "wait", &wire::call(id, "wait", &json!({})))
+    raw_http::modern("tools/call", "wait", &raw_http::call(id, "wait", &json!({})))
 }
 
 async fn listening(service: &Service) -> Connection {
     let mut connection = service.connect().await;
-    connection.send(&wire::modern("subscriptions/listen", "-", &wire::listen(9))).await;
+    connection.send(&raw_http::modern("subscriptions/listen", "-", &raw_http::listen(9))).await;
     connection.stream_head().await;
     connection.read_until("acknowledged").await;
     connection
@@ -24,7 +24,7 @@ async fn listening(service: &Service) -> Connection {
 
 async fn standing(service: &Service, session: &str) -> Connection {
     let mut connection = service.connect().await;
-    connection.send(&wire::bare("GET", &[("Mcp-Session-Id", session)])).await;
+    connection.send(&raw_http::bare("GET", &[("Mcp-Session-Id", session)])).await;
     assert!(connection.stream_head().await.contains("200 OK"));
     connection.read_chunk().await.expect("the stream opens");
     connection
@@ -33,14 +33,14 @@ async fn standing(service: &Service, session: &str) -> Connection {
 #[tokio::test]
 async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_rest() {
     let service = Service::start().await;
-    let session = service.session(wire::LEGACY).await;
+    let session = service.session(raw_http::LEGACY).await;
     let mut listen = listening(&service).await;
     let mut stand = standing(&service, &session).await;
     let mut running = service.connect().await;
     running.send(&wait_call(1)).await;
     eventually("the call runs", || service.host.load().0 == 1).await;
     let mut kept = service.connect().await;
-    kept.send(&wire::modern("tools/call", "echo", &wire::echo(2, "before"))).await;
+    kept.send(&raw_http::modern("tools/call", "echo", &raw_http::echo(2, "before"))).await;
     assert_eq!(kept.reply().await.status, 200);
 
     service.host.shutdown().drain();
@@ -49,7 +49,7 @@ async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_r
     let last = stand.read_rest().await;
     assert!(last.contains("retry: "), "told when to come back: {last}");
     eventually("the listener is closed", || std::net::TcpStream::connect(service.address).is_err()).await;
-    kept.send(&wire::modern("tools/call", "echo", &wire::echo(3, "after"))).await;
+    kept.send(&raw_http::modern("tools/call", "echo", &raw_http::echo(3, "after"))).await;
     let late = kept.reply_or_end().await;
     assert!(late.is_none_or(|reply| reply.status == 503), "a call after the end began");
     assert_eq!(service.host.load().0, 1, "the call still runs");
@@ -57,7 +57,7 @@ async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_r
     service.gate.add_permits(1);
     let answer = running.reply().await;
     assert_eq!(answer.json()["result"]["content"][0]["text"], "waited");
-    assert_eq!(service.drained().await, Drained::Cleanly);
+    assert_eq!(service.drained().await, DrainOutcome::Cleanly);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_call_that_takes_longer_than_the_grace_is_ended_and_counted() {
     eventually("the call runs", || service.host.load().0 == 1).await;
     let (host, started) = (service.host.clone(), Instant::now());
     host.shutdown().drain();
-    assert_eq!(service.drained().await, Drained::Aborted(1));
+    assert_eq!(service.drained().await, DrainOutcome::Aborted(1));
     assert!(started.elapsed() >= grace, "it had all of its time");
     assert!(running.reply_or_end().await.is_none(), "its caller sees the connection end");
     assert_eq!(host.load(), (0, 0), "nothing outlives the server");
@@ -79,20 +79,20 @@ async fn a_call_that_takes_longer_than_the_grace_is_ended_and_counted() {
 async fn a_legacy_call_whose_client_left_is_waited_for_and_ended_with_the_grace() {
     let grace = Duration::from_millis(200);
     let service = Service::start_with(Setup { grace, ..Setup::default() }).await;
-    let session = service.session(wire::LEGACY).await;
+    let session = service.session(raw_http::LEGACY).await;
     let mut running = service.connect().await;
-    running.send(&wire::legacy(&session, &wire::legacy_call(1, "wait", &json!({})))).await;
+    running.send(&raw_http::legacy(&session, &raw_http::legacy_call(1, "wait", &json!({})))).await;
     eventually("the call runs", || service.host.load().0 == 1).await;
     drop(running);
     let host = service.host.clone();
     host.shutdown().drain();
-    assert_eq!(service.drained().await, Drained::Aborted(1));
+    assert_eq!(service.drained().await, DrainOutcome::Aborted(1));
     eventually("the detached call is ended too", || host.load() == (0, 0)).await;
 }
 
 #[tokio::test]
 async fn peers_that_only_hold_connections_do_not_hold_up_the_end() {
-    let limits = Limits { head_within: Duration::from_millis(200), ..Limits::default() };
+    let limits = ServerLimits { head_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut held = Vec::new();
     for part in ["", "POST /mcp HT", "POST /mcp HTTP/1.1\r\nHost: localhost\r\n"] {
@@ -104,7 +104,7 @@ async fn peers_that_only_hold_connections_do_not_hold_up_the_end() {
         held.push(listening(&service).await);
     }
     service.host.shutdown().drain();
-    assert_eq!(service.drained().await, Drained::Cleanly);
+    assert_eq!(service.drained().await, DrainOutcome::Cleanly);
     for mut connection in held {
         connection.ended().await;
     }
@@ -118,7 +118,7 @@ async fn stopping_ends_everything_at_once() {
     eventually("the call runs", || service.host.load().0 == 1).await;
     let address = service.address;
     service.host.shutdown().stop();
-    assert_eq!(service.drained().await, Drained::Aborted(1));
+    assert_eq!(service.drained().await, DrainOutcome::Aborted(1));
     assert!(TcpStream::connect(address).await.is_err());
 }
 
@@ -128,7 +128,7 @@ async fn a_server_that_was_stopped_starts_again_on_the_same_port() {
     let address = first.address;
     first.still_serves().await;
     first.host.shutdown().drain();
-    assert_eq!(first.drained().await, Drained::Cleanly);
+    assert_eq!(first.drained().await, DrainOutcome::Cleanly);
     let second = Service::start_with(Setup { address, ..Setup::default() }).await;
     assert_eq!(second.address, address);
     second.still_serves().await;

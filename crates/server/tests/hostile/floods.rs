@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use trunkline_server::session::Principal;
-use trunkline_server::transport::Lines;
+use trunkline_server::transport::LineChannel;
 use trunkline_server::{Context, Host, HostOptions, Server, Tool};
 
+use crate::raw_http;
 use crate::service::{DEADLINE, Service, eventually};
-use crate::wire;
 
 /// A tool that reports progress for ever, and the count of its reports.
 fn endless() -> (Tool, Arc<AtomicUsize>) {
@@ -37,9 +37,9 @@ fn serve(tool: Tool) -> (Host, tokio::io::DuplexStream) {
     let (ours, theirs) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(theirs);
     let serving = host.clone();
-    tokio::spawn(
-        async move { serving.channel(Lines::new(reader, writer, 1 << 20), Principal::Process).await },
-    );
+    tokio::spawn(async move {
+        serving.serve_channel(LineChannel::new(reader, writer, 1 << 20), Principal::Process).await
+    });
     (host, ours)
 }
 
@@ -48,9 +48,9 @@ async fn a_flood_that_nobody_reads_stops_when_the_queue_is_full() {
     let (tool, said) = endless();
     let (host, mut peer) = serve(tool);
     for request in [
-        wire::call(1, "endless", &json!({})),
-        wire::initialize(wire::LEGACY),
-        wire::legacy_call(2, "endless", &json!({})),
+        raw_http::call(1, "endless", &json!({})),
+        raw_http::initialize(raw_http::LEGACY),
+        raw_http::legacy_call(2, "endless", &json!({})),
     ] {
         peer.write_all(request.as_bytes()).await.unwrap();
         peer.write_all(b"\n").await.unwrap();
@@ -78,7 +78,7 @@ async fn a_flooding_call_leaves_room_for_others_and_can_be_cancelled() {
     let (reader, mut writer) = tokio::io::split(peer);
     let mut lines = BufReader::new(reader).lines();
     let requests =
-        [wire::call(1, "endless", &json!({})), r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#.to_owned()];
+        [raw_http::call(1, "endless", &json!({})), r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#.to_owned()];
     writer.write_all(format!("{}\n", requests.join("\n")).as_bytes()).await.unwrap();
     let answered = async {
         while !lines.next_line().await.unwrap().expect("a line").contains(r#""id":2,"result""#) {}
@@ -98,12 +98,12 @@ async fn a_flood_whose_caller_takes_no_stream_does_not_hold_up_the_others() {
     service.parts.add(tool).unwrap();
     let headers = [
         ("Accept", "application/json"),
-        ("MCP-Protocol-Version", wire::MODERN),
+        ("MCP-Protocol-Version", raw_http::MODERN),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "endless"),
     ];
     let mut connection = service.connect().await;
-    connection.send(&wire::post(&headers, wire::call(1, "endless", &json!({})).as_bytes())).await;
+    connection.send(&raw_http::post(&headers, raw_http::call(1, "endless", &json!({})).as_bytes())).await;
     eventually("the call runs", || said.load(Ordering::SeqCst) > 0).await;
     service.still_serves().await;
     drop(connection);
@@ -115,15 +115,15 @@ async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
     let service = Service::start().await;
     let (tool, said) = endless();
     service.parts.add(tool).unwrap();
-    let session = service.session(wire::LEGACY).await;
+    let session = service.session(raw_http::LEGACY).await;
     let mut connection = service.connect().await;
-    connection.send(&wire::legacy(&session, &wire::legacy_call(1, "endless", &json!({})))).await;
+    connection.send(&raw_http::legacy(&session, &raw_http::legacy_call(1, "endless", &json!({})))).await;
     eventually("the call runs", || said.load(Ordering::SeqCst) > 0).await;
     drop(connection);
     service.still_serves().await;
     // Leaving is not cancelling in this era; ending the session is.
     assert_eq!(service.host.load().0, 1);
-    assert_eq!(service.ask(&wire::bare("DELETE", &[("Mcp-Session-Id", &session)])).await.status, 204);
+    assert_eq!(service.ask(&raw_http::bare("DELETE", &[("Mcp-Session-Id", &session)])).await.status, 204);
     service.idle().await;
 }
 
@@ -131,7 +131,7 @@ async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
 async fn requests_that_come_all_at_once_are_answered_one_after_another() {
     let service = Service::start().await;
     let requests: Vec<u8> = (0..40)
-        .flat_map(|id| wire::modern("tools/call", "echo", &wire::echo(id, &format!("word {id}"))))
+        .flat_map(|id| raw_http::modern("tools/call", "echo", &raw_http::echo(id, &format!("word {id}"))))
         .collect();
     for piece in [requests.len(), 4096, 333] {
         let mut connection = service.connect().await;

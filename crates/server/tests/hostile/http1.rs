@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use trunkline_server::Limits;
+use trunkline_server::ServerLimits;
 
+use crate::raw_http;
 use crate::service::{Service, Setup, eventually};
-use crate::wire;
 
 fn echo(id: u64) -> Vec<u8> {
-    wire::modern("tools/call", "echo", &wire::echo(id, "said"))
+    raw_http::modern("tools/call", "echo", &raw_http::echo(id, "said"))
 }
 
 /// Replaces the first line of a request, and adds a header.
@@ -23,17 +23,17 @@ fn altered(request: &[u8], line: &str, header: &str) -> Vec<u8> {
 fn chunked(chunks: &str) -> Vec<u8> {
     let headers = [
         ("Transfer-Encoding", "chunked"),
-        ("MCP-Protocol-Version", wire::MODERN),
+        ("MCP-Protocol-Version", raw_http::MODERN),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "echo"),
     ];
-    let request = String::from_utf8(wire::post(&headers, chunks.as_bytes())).unwrap();
+    let request = String::from_utf8(raw_http::post(&headers, chunks.as_bytes())).unwrap();
     let lines = request.split_inclusive("\r\n").filter(|line| !line.starts_with("Content-Length"));
     lines.collect::<String>().into_bytes()
 }
 
 #[track_caller]
-fn assert_said(reply: &wire::Reply, what: &str) {
+fn assert_said(reply: &raw_http::RawReply, what: &str) {
     assert_eq!(reply.status, 200, "{what}: {reply:?}");
     assert_eq!(reply.json()["result"]["content"][0]["text"], "said", "{what}");
 }
@@ -69,7 +69,7 @@ async fn a_connection_is_kept_unless_either_side_says_otherwise() {
 
 #[tokio::test]
 async fn a_body_is_asked_for_only_if_it_is_wanted() {
-    let limits = Limits { message_bytes: 10_000, ..Limits::default() };
+    let limits = ServerLimits { message_bytes: 10_000, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let whole = altered(&echo(1), "POST /mcp HTTP/1.1", "Expect: 100-continue\r\n");
     let head = whole.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
@@ -81,7 +81,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
     // One that comes with its head need not be asked for.
     connection.send(&whole).await;
     assert_said(&connection.reply().await, "unasked");
-    connection.send(&wire::post(&[("Expect", "100-continue"), ("Content-Length", "10001")], b"")).await;
+    connection.send(&raw_http::post(&[("Expect", "100-continue"), ("Content-Length", "10001")], b"")).await;
     assert_eq!(connection.reply().await.status, 413);
     connection.ended().await;
     service.still_serves().await;
@@ -90,7 +90,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
 #[tokio::test]
 async fn chunks_are_a_body_however_they_come() {
     let service = Service::start().await;
-    let body = wire::echo(1, "said");
+    let body = raw_http::echo(1, "said");
     let (first, second) = body.split_at(20);
     let chunks = format!(
         "{:x}\r\n{first}\r\n{:X};name=value\r\n{second}\r\n0\r\nx-a: b\r\n\r\n",
@@ -129,7 +129,7 @@ async fn nothing_behind_a_malformed_chunk_is_taken_for_a_request() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_has_its_time_however_fast_it_comes() {
-    let limits = Limits { body_within: Duration::from_millis(300), ..Limits::default() };
+    let limits = ServerLimits { body_timeout: Duration::from_millis(300), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let connection = service.connect().await;
     let (mut reader, mut writer) = connection.stream.into_split();
@@ -148,7 +148,7 @@ async fn a_body_has_its_time_however_fast_it_comes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn empty_lines_keep_no_connection() {
     let soon = Duration::from_millis(200);
-    let limits = Limits { head_within: soon, idle_within: soon, ..Limits::default() };
+    let limits = ServerLimits { head_timeout: soon, idle_timeout: soon, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     for before in [&b""[..], &echo(1)] {
         for lines in [b"\r\n".repeat(32 * 1024), b"\r\n\r".to_vec()] {
@@ -169,7 +169,7 @@ async fn empty_lines_keep_no_connection() {
 async fn a_request_for_the_head_alone_is_answered_by_the_head_alone() {
     let service = Service::start().await;
     let mut connection = service.connect().await;
-    connection.send(&wire::bare("HEAD", &[])).await;
+    connection.send(&raw_http::bare("HEAD", &[])).await;
     let head = connection.stream_head().await;
     assert!(head.starts_with("HTTP/1.1 4") && head.contains("content-length: "), "{head}");
     // What follows is the next response, and nothing of a body.
@@ -183,14 +183,16 @@ async fn an_answer_reaches_a_client_that_is_still_sending() {
     let unread = vec![b'x'; 3_000_000];
     for _ in 0..5 {
         let mut connection = service.connect().await;
-        connection.send(&altered(&wire::post(&[], &unread), "POST /elsewhere HTTP/1.1", "")).await;
+        connection.send(&altered(&raw_http::post(&[], &unread), "POST /elsewhere HTTP/1.1", "")).await;
         assert_eq!(connection.reply().await.status, 404);
         connection.ended().await;
     }
     // What is here already is skipped, and the connection kept.
     let mut connection = service.connect().await;
     for length in [2, 5_000, 20_000] {
-        connection.send(&altered(&wire::post(&[], &unread[..length]), "POST /elsewhere HTTP/1.1", "")).await;
+        connection
+            .send(&altered(&raw_http::post(&[], &unread[..length]), "POST /elsewhere HTTP/1.1", ""))
+            .await;
         assert_eq!(connection.reply().await.status, 404);
         connection.send(&echo(1)).await;
         assert_said(&connection.reply().await, "the next");
@@ -220,7 +222,7 @@ async fn what_is_wrong_with_a_head_is_said() {
 
 #[tokio::test]
 async fn the_beginning_of_a_head_behind_another_request_has_the_time_of_a_head() {
-    let limits = Limits { head_within: Duration::from_millis(200), ..Limits::default() };
+    let limits = ServerLimits { head_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut connection = service.connect().await;
     connection.send(&[&echo(1)[..], b"POST /mcp HT"].concat()).await;
@@ -231,7 +233,7 @@ async fn the_beginning_of_a_head_behind_another_request_has_the_time_of_a_head()
 #[tokio::test]
 async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead() {
     let service = Service::start().await;
-    let call = wire::modern("tools/call", "wait", &wire::call(1, "wait", &serde_json::json!({})));
+    let call = raw_http::modern("tools/call", "wait", &raw_http::call(1, "wait", &serde_json::json!({})));
     for ahead in [&b""[..], b"POST /mcp HT", &echo(2)] {
         let mut connection = service.connect().await;
         connection.send(&[&call[..], ahead].concat()).await;
@@ -245,7 +247,7 @@ async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead
 #[tokio::test]
 async fn what_a_websocket_is_sent_ahead_of_its_beginning_is_not_lost() {
     let service = Service::start().await;
-    let message = wire::initialize(wire::LEGACY);
+    let message = raw_http::initialize(raw_http::LEGACY);
     let length = u16::try_from(message.len()).unwrap().to_be_bytes();
     // A text that is masked with nothing.
     let frame = [&[0x81, 0x80 | 126][..], &length, &[0; 4], message.as_bytes()].concat();

@@ -9,19 +9,19 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use trunkline_server::session::Principal;
-use trunkline_server::transport::Lines;
-use trunkline_server::{Confirm, Context, Host, HostOptions, Limits, ServeError, Tool, ask};
+use trunkline_server::transport::LineChannel;
+use trunkline_server::{Confirm, Context, Host, HostOptions, ServeError, ServerLimits, Tool, ask};
 
 use crate::child::{Process, TIGHT};
+use crate::raw_http::{self, Connection};
 use crate::service::{DEADLINE, Service, Setup, eventually, server};
-use crate::wire::{self, Connection};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 /// Room for one request of 600 KiB, which takes up the power of two above it while it is read.
-fn limits() -> Limits {
-    Limits { unanswered_bytes: MIB, ..Limits::default() }
+fn limits() -> ServerLimits {
+    ServerLimits { request_memory_bytes: MIB, ..ServerLimits::default() }
 }
 
 async fn service() -> Service {
@@ -30,21 +30,21 @@ async fn service() -> Service {
 
 /// A modern call of a tool with so many bytes that nobody needs.
 fn padded(id: u64, tool: &str, bytes: usize) -> String {
-    let mut call: Value = serde_json::from_str(&wire::call(id, tool, &json!({}))).unwrap();
+    let mut call: Value = serde_json::from_str(&raw_http::call(id, tool, &json!({}))).unwrap();
     call["params"]["_meta"]["padding"] = json!("p".repeat(bytes));
     call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
     call.to_string()
 }
 
 fn request(id: u64, tool: &str, bytes: usize) -> Vec<u8> {
-    wire::modern("tools/call", tool, &padded(id, tool, bytes))
+    raw_http::modern("tools/call", tool, &padded(id, tool, bytes))
 }
 
 #[tokio::test]
 async fn half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_answered_all_the_while() {
     let (process, address) = Process::tight();
     let mut healthy = Connection::open(address).await;
-    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "healthy"));
+    let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "healthy"));
     healthy.send(&echo).await;
     assert_eq!(healthy.reply().await.status, 200);
     let before = process.memory("VmRSS");
@@ -66,7 +66,7 @@ async fn half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_an
 }
 
 /// Asks until the answer has a status, which is that of a limit that is reached or left sooner or later.
-async fn eventually_asks(address: std::net::SocketAddr, request: &[u8], status: u16) -> wire::Reply {
+async fn eventually_asks(address: std::net::SocketAddr, request: &[u8], status: u16) -> raw_http::RawReply {
     let asked = async {
         loop {
             let mut connection = Connection::open(address).await;
@@ -104,12 +104,12 @@ async fn a_request_for_which_there_is_no_room_is_refused_and_one_that_is_announc
 #[tokio::test]
 async fn a_large_call_keeps_its_room_while_it_runs_in_either_era() {
     let service = service().await;
-    let session = service.session(wire::LEGACY).await;
+    let session = service.session(raw_http::LEGACY).await;
     let legacy = {
         let params =
             json!({ "name": "wait", "arguments": {}, "_meta": { "padding": "p".repeat(600 * KIB) } });
         let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        wire::legacy(&session, &call.to_string())
+        raw_http::legacy(&session, &call.to_string())
     };
     for large in [request(1, "wait", 600 * KIB), legacy] {
         let mut running = service.connect().await;
@@ -139,14 +139,19 @@ async fn a_large_call_that_waits_for_an_answer_gives_way_to_those_who_come() {
     eventually_asks(service.address, &request(3, "bulk", 600 * KIB), 200).await;
 }
 
-fn channel(limits: Limits, principal: Principal) -> (Host, DuplexStream, JoinHandle<Result<(), ServeError>>) {
+fn channel(
+    limits: ServerLimits,
+    principal: Principal,
+) -> (Host, DuplexStream, JoinHandle<Result<(), ServeError>>) {
     let options = HostOptions { limits, ..HostOptions::default() };
     let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
     let (ours, theirs) = tokio::io::duplex(64 * KIB);
     let (reader, writer) = tokio::io::split(theirs);
     let served = {
         let host = host.clone();
-        tokio::spawn(async move { host.channel(Lines::new(reader, writer, 4 * MIB), principal).await })
+        tokio::spawn(
+            async move { host.serve_channel(LineChannel::new(reader, writer, 4 * MIB), principal).await },
+        )
     };
     (host, ours, served)
 }
@@ -156,7 +161,7 @@ async fn a_channel_refuses_a_large_call_for_which_there_is_no_room_and_goes_on()
     let (host, peer, _served) = channel(limits(), Principal::Process);
     let (reader, mut writer) = tokio::io::split(peer);
     let mut lines = BufReader::new(reader).lines();
-    for call in [padded(1, "wait", 600 * KIB), padded(2, "wait", 600 * KIB), wire::echo(3, "small")] {
+    for call in [padded(1, "wait", 600 * KIB), padded(2, "wait", 600 * KIB), raw_http::echo(3, "small")] {
         writer.write_all(format!("{call}\n").as_bytes()).await.unwrap();
     }
     let mut answers = [Value::Null, Value::Null];
@@ -177,7 +182,7 @@ async fn a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long() 
     {
         // Other than those who share pipes with us, somebody who is known by name may come many times.
         let ann = Principal::Named("ann".into());
-        let (_host, mut peer, served) = channel(Limits { unanswered_bytes: room, ..limits() }, ann);
+        let (_host, mut peer, served) = channel(ServerLimits { request_memory_bytes: room, ..limits() }, ann);
         // A line without an end; what is beyond the room is perhaps not read any more.
         let line = padded(1, "wait", sent);
         let _ = peer.write_all(line.as_bytes()).await;

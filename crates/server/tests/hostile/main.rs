@@ -8,24 +8,24 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
-mod beside;
 mod child;
+mod connection_limits;
 mod cors;
-mod crowd;
-mod cuts;
 mod drain;
 mod floods;
-mod foreign;
+mod foreign_origins;
 mod http1;
 mod large_requests;
 mod malformed;
 mod malformed_channels;
 mod messages;
+mod other_services;
 mod oversized;
+mod raw_http;
 mod retention;
 mod service;
 mod slow_readers;
 mod stdio;
 mod stores;
+mod truncated_connections;
 mod unread_memory;
-mod wire;

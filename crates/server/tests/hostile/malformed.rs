@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 use trunkline_server::session::Principal;
-use trunkline_server::transport::Lines;
+use trunkline_server::transport::LineChannel;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
-use crate::messages::{Expect, Row, table};
+use crate::messages::{ExpectedReply, MessageCase, table};
+use crate::raw_http::{self, Connection, LEGACIES, MODERN};
 use crate::service::{DEADLINE, Service};
-use crate::wire::{self, Connection, LEGACIES, MODERN};
 
 /// No answer to a message that is refused is longer than this, beside the id that it repeats.
 const MOST_ANSWER: usize = 2048;
@@ -18,8 +18,8 @@ pub(crate) const AFTER: &str = r#"{"jsonrpc":"2.0","id":"after","method":"ping"}
 
 /// Says what is wrong with one answer in a revision; `status` is that of HTTP, and an answer without a body is empty.
 pub(crate) fn check(
-    row: &Row,
-    expect: Expect,
+    row: &MessageCase,
+    expect: ExpectedReply,
     revision: &str,
     status: Option<u16>,
     body: &[u8],
@@ -27,20 +27,22 @@ pub(crate) fn check(
     let text = String::from_utf8_lossy(body);
     let fault = |what: &str| Err(format!("{revision}: {}: {what}: {status:?} {text:.300}", row.name));
     let wanted_status = match expect {
-        Expect::Refused(_, status) => status,
-        Expect::Answered => 200,
-        Expect::Accepted => 202,
+        ExpectedReply::Refused(_, status) => status,
+        ExpectedReply::Answered => 200,
+        ExpectedReply::Accepted => 202,
     };
     if status.is_some_and(|status| status != wanted_status) {
         return fault(&format!("the status is not {wanted_status}"));
     }
-    if expect == Expect::Accepted {
+    if expect == ExpectedReply::Accepted {
         return if text.is_empty() { Ok(()) } else { fault("there is an answer") };
     }
     let Ok(answer) = serde_json::from_str::<Value>(&text) else { return fault("the answer is not JSON") };
     match expect {
-        Expect::Refused(code, _) if answer["error"]["code"] != code => return fault(&format!("not {code}")),
-        Expect::Answered if !answer["result"].is_object() => return fault("there is no result"),
+        ExpectedReply::Refused(code, _) if answer["error"]["code"] != code => {
+            return fault(&format!("not {code}"));
+        }
+        ExpectedReply::Answered if !answer["result"].is_object() => return fault("there is no result"),
         _ => {}
     }
     match &row.id {
@@ -73,8 +75,8 @@ pub(crate) fn assert_no_faults(faults: &[String]) {
 async fn check_http(
     service: &Service,
     connection: &mut Option<Connection>,
-    row: &Row,
-    (expect, revision): (Expect, &str),
+    row: &MessageCase,
+    (expect, revision): (ExpectedReply, &str),
     request: &[u8],
 ) -> Result<(), String> {
     let mut current = match connection.take() {
@@ -102,7 +104,7 @@ async fn every_malformed_message_has_its_answer_over_modern_http() {
         let mut headers: Vec<(&str, &str)> = usual.into_iter().filter(|(name, _)| !given(name)).collect();
         let named = row.headers.iter().map(|(name, value)| (*name, value.as_str()));
         headers.extend(named.filter(|(_, value)| *value != crate::messages::ABSENT));
-        let request = wire::post(&headers, &row.bytes);
+        let request = raw_http::post(&headers, &row.bytes);
         faults.extend(check_http(&service, &mut connection, &row, (expect, MODERN), &request).await.err());
     }
     assert_no_faults(&faults);
@@ -121,15 +123,15 @@ async fn every_malformed_message_has_its_answer_in_a_legacy_session() {
         let headers: Vec<_> = version.into_iter().chain([("Mcp-Session-Id", &*session)]).collect();
         for row in table() {
             let Some(expect) = row.legacy.filter(|_| row.is_in(revision)) else { continue };
-            let request = wire::post(&headers, &row.bytes);
+            let request = raw_http::post(&headers, &row.bytes);
             faults.extend(
                 check_http(&service, &mut connection, &row, (expect, revision), &request).await.err(),
             );
         }
         let unknown =
-            wire::post(&[("MCP-Protocol-Version", "v9"), ("Mcp-Session-Id", &session)], AFTER.as_bytes());
-        let row = Row::unknown_version();
-        let expect = Expect::Refused(-32602, 400);
+            raw_http::post(&[("MCP-Protocol-Version", "v9"), ("Mcp-Session-Id", &session)], AFTER.as_bytes());
+        let row = MessageCase::unknown_version();
+        let expect = ExpectedReply::Refused(-32602, 400);
         faults.extend(check_http(&service, &mut connection, &row, (expect, revision), &unknown).await.err());
     }
     assert_no_faults(&faults);
@@ -148,9 +150,9 @@ impl Peer {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (reader, writer) = tokio::io::split(theirs);
         let (host, limit) = (service.host.clone(), 4 << 20);
-        tokio::spawn(
-            async move { host.channel(Lines::new(reader, writer, limit), Principal::Process).await },
-        );
+        tokio::spawn(async move {
+            host.serve_channel(LineChannel::new(reader, writer, limit), Principal::Process).await
+        });
         let (reader, writer) = tokio::io::split(ours);
         Self { lines: BufReader::new(reader).lines(), writer }
     }
@@ -190,7 +192,7 @@ async fn every_malformed_message_has_its_answer_on_a_channel() {
     let mut faults = Vec::new();
     for revision in LEGACIES {
         let mut peer = Peer::connect(&service);
-        peer.send(wire::initialize(revision).as_bytes()).await;
+        peer.send(raw_http::initialize(revision).as_bytes()).await;
         assert!(peer.line().await.contains("serverInfo"));
         for row in table() {
             let Some(expect) = row.channel.filter(|_| row.is_in(revision)) else { continue };

@@ -6,9 +6,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::malformed::{AFTER, assert_no_faults, check, is_after};
-use crate::messages::{Expect, Row, table};
+use crate::messages::{ExpectedReply, MessageCase, table};
+use crate::raw_http::{self, Connection, LEGACIES};
 use crate::service::{DEADLINE, Service};
-use crate::wire::{self, Connection, LEGACIES};
 
 struct WebSocket(WebSocketStream<TcpStream>);
 
@@ -18,7 +18,7 @@ impl WebSocket {
         let url = format!("ws://{}/ws", service.address);
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         let mut socket = Self(socket);
-        assert!(socket.ask(&wire::initialize(revision)).await.contains("serverInfo"));
+        assert!(socket.ask(&raw_http::initialize(revision)).await.contains("serverInfo"));
         socket
     }
 
@@ -80,17 +80,17 @@ impl SsePair {
         let first = stream.read_until("\n\n").await;
         let messages = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
         let mut pair = Self { stream, posts: None, messages };
-        assert_eq!(pair.post(service, wire::initialize(revision).as_bytes()).await.status, 202);
+        assert_eq!(pair.post(service, raw_http::initialize(revision).as_bytes()).await.status, 202);
         assert!(pair.stream.read_until("\n\n").await.contains("serverInfo"));
         pair
     }
 
-    async fn post(&mut self, service: &Service, message: &[u8]) -> wire::Reply {
+    async fn post(&mut self, service: &Service, message: &[u8]) -> raw_http::RawReply {
         let mut posts = match self.posts.take() {
             Some(posts) => posts,
             None => service.connect().await,
         };
-        let request = wire::post(&[], message);
+        let request = raw_http::post(&[], message);
         let (_, rest) = request.split_at("POST /mcp".len());
         // In one piece: a second one would wait for the first to be acknowledged.
         posts.send(&[format!("POST {}", self.messages).as_bytes(), rest].concat()).await;
@@ -105,8 +105,8 @@ impl SsePair {
     async fn exchange(
         &mut self,
         service: &Service,
-        row: &Row,
-        (expect, revision): (Expect, &str),
+        row: &MessageCase,
+        (expect, revision): (ExpectedReply, &str),
     ) -> Result<(), String> {
         let reply = self.post(service, &row.bytes).await;
         let after = self.post(service, AFTER.as_bytes()).await;
@@ -117,7 +117,7 @@ impl SsePair {
         match (reply.status, expect) {
             (202, _) => check(row, expect, revision, None, first.as_bytes()),
             // What cannot be read is refused where it was posted, and the stream says nothing of it.
-            (_, Expect::Refused(_, status)) if first.is_empty() && matches!(status, 400 | 413) => {
+            (_, ExpectedReply::Refused(_, status)) if first.is_empty() && matches!(status, 400 | 413) => {
                 check(row, expect, revision, Some(reply.status), &reply.body)
             }
             (status, _) => Err(format!("{revision}: {}: {status}, and then {first:.300}", row.name)),

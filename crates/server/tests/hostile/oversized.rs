@@ -2,17 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use trunkline_server::Limits;
-use trunkline_server::http::{Arrival, serve};
+use trunkline_server::ServerLimits;
+use trunkline_server::http::{IncomingRequest, serve};
 
+use crate::raw_http::{self, Connection};
 use crate::service::{Service, Setup};
-use crate::wire::{self, Connection};
 
 const SHORT: Duration = Duration::from_millis(150);
 
 async fn small_and_quick() -> Service {
-    let limits =
-        Limits { message_bytes: 10_000, head_within: SHORT, body_within: SHORT, ..Limits::default() };
+    let limits = ServerLimits {
+        message_bytes: 10_000,
+        head_timeout: SHORT,
+        body_timeout: SHORT,
+        ..ServerLimits::default()
+    };
     Service::start_with(Setup { limits, ..Setup::default() }).await
 }
 
@@ -20,7 +24,7 @@ async fn small_and_quick() -> Service {
 async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
     let service = small_and_quick().await;
     for announced in ["10001", "4294967296", "9223372036854775807"] {
-        let reply = service.ask(&wire::post(&[("Content-Length", announced)], b"")).await;
+        let reply = service.ask(&raw_http::post(&[("Content-Length", announced)], b"")).await;
         assert_eq!(reply.status, 413, "{announced}");
         assert_eq!(reply.json()["error"]["code"], -32600);
     }
@@ -30,18 +34,22 @@ async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
 #[tokio::test]
 async fn a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
     let service = small_and_quick().await;
-    let fixed = wire::echo(1, "").len();
+    let fixed = raw_http::echo(1, "").len();
     for (length, status) in [(10_000, 200), (10_001, 413)] {
-        let body = wire::echo(1, &"x".repeat(length - fixed));
+        let body = raw_http::echo(1, &"x".repeat(length - fixed));
         assert_eq!(body.len(), length);
-        assert_eq!(service.ask(&wire::modern("tools/call", "echo", &body)).await.status, status, "{length}");
+        assert_eq!(
+            service.ask(&raw_http::modern("tools/call", "echo", &body)).await.status,
+            status,
+            "{length}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
     let service = small_and_quick().await;
-    let head = wire::post(&[("Content-Length-Left-Out", "1")], b"");
+    let head = raw_http::post(&[("Content-Length-Left-Out", "1")], b"");
     let head =
         String::from_utf8(head).unwrap().replace("Content-Length: 0\r\n", "Transfer-Encoding: chunked\r\n");
     let mut connection = service.connect().await;
@@ -83,14 +91,14 @@ fn with_head_of(bytes: usize) -> Vec<u8> {
     let request = |padding: usize| {
         let padding = "p".repeat(padding);
         let headers = [
-            ("MCP-Protocol-Version", wire::MODERN),
+            ("MCP-Protocol-Version", raw_http::MODERN),
             ("Mcp-Method", "tools/call"),
             ("Mcp-Name", "echo"),
             ("X-Padding", &*padding),
         ];
-        wire::post(&headers, wire::echo(1, "heady").as_bytes())
+        raw_http::post(&headers, raw_http::echo(1, "heady").as_bytes())
     };
-    let body = wire::echo(1, "heady").len();
+    let body = raw_http::echo(1, "heady").len();
     request(bytes - (request(0).len() - body))
 }
 
@@ -123,9 +131,9 @@ async fn a_head_of_exactly_the_limit_is_taken_and_one_byte_more_is_refused() {
 
 #[tokio::test]
 async fn a_connection_is_kept_between_requests_for_longer_than_a_head_may_take() {
-    let limits = Limits { head_within: SHORT, idle_within: 4 * SHORT, ..Limits::default() };
+    let limits = ServerLimits { head_timeout: SHORT, idle_timeout: 4 * SHORT, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
-    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "again"));
+    let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "again"));
     let mut connection = service.connect().await;
     for _ in 0..3 {
         connection.send(&echo).await;
@@ -143,9 +151,9 @@ async fn a_connection_is_kept_between_requests_for_longer_than_a_head_may_take()
 #[tokio::test]
 async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() {
     // A test that waits for the longer of the two fails by its own deadline.
-    let limits = Limits { head_within: SHORT, ..Limits::default() };
+    let limits = ServerLimits { head_timeout: SHORT, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
-    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "again"));
+    let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "again"));
     let mut connection = service.connect().await;
     connection.send(&echo).await;
     assert_eq!(connection.reply().await.status, 200);
@@ -158,13 +166,17 @@ async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() 
 #[tokio::test]
 async fn a_call_may_take_longer_than_a_head_or_a_silence_and_its_response_begins_meanwhile() {
     for directly in [true, false] {
-        let limits =
-            Limits { head_within: SHORT, idle_within: SHORT, stream_after: SHORT, ..Limits::default() };
+        let limits = ServerLimits {
+            head_timeout: SHORT,
+            idle_timeout: SHORT,
+            stream_after: SHORT,
+            ..ServerLimits::default()
+        };
         let service = Service::start_with(Setup { limits, directly, ..Setup::default() }).await;
         let mut connection = service.connect().await;
         for id in 1..=2 {
-            let wait = wire::call(id, "wait", &serde_json::json!({}));
-            connection.send(&wire::modern("tools/call", "wait", &wait)).await;
+            let wait = raw_http::call(id, "wait", &serde_json::json!({}));
+            connection.send(&raw_http::modern("tools/call", "wait", &wait)).await;
             let head = connection.stream_head().await;
             assert!(head.contains("text/event-stream"), "{directly}: {head}");
             let silence = tokio::time::timeout(3 * SHORT, connection.stream.readable()).await;
@@ -206,10 +218,10 @@ async fn bytes_that_are_not_http_end_only_their_connection() {
 #[tokio::test]
 async fn a_request_cannot_hide_behind_two_lengths() {
     let service = small_and_quick().await;
-    let hidden = wire::modern("tools/call", "echo", &wire::echo(1, "hidden"));
+    let hidden = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "hidden"));
     let length = hidden.len().to_string();
     let mut request =
-        wire::post(&[("Content-Length", &length), ("Transfer-Encoding", "chunked")], b"0\r\n\r\n");
+        raw_http::post(&[("Content-Length", &length), ("Transfer-Encoding", "chunked")], b"0\r\n\r\n");
     request.extend(&hidden);
     let mut connection = service.connect().await;
     connection.send(&request).await;
@@ -222,7 +234,7 @@ async fn a_request_cannot_hide_behind_two_lengths() {
 #[tokio::test]
 async fn a_slow_head_and_a_slow_body_are_cut_in_time() {
     let service = small_and_quick().await;
-    let whole = wire::modern("tools/call", "echo", &wire::echo(1, "slow"));
+    let whole = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "slow"));
     let head = whole.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     for (what, sent) in [("nothing", 0), ("a part of the head", head / 2), ("a part of the body", head + 10)]
     {
@@ -240,7 +252,7 @@ async fn a_slow_head_and_a_slow_body_are_cut_in_time() {
 #[tokio::test]
 async fn a_dribbling_body_gets_no_more_time_by_every_byte() {
     let service = small_and_quick().await;
-    let whole = wire::modern("tools/call", "echo", &wire::echo(1, "slow"));
+    let whole = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "slow"));
     let mut connection = service.connect().await;
     let mut sent = whole.len() - 100;
     connection.send(&whole[..sent]).await;
@@ -260,18 +272,21 @@ async fn compressed_bodies_are_refused_by_their_header() {
     for encoding in
         ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip", "identity, gzip", "x-unheard-of", ""]
     {
-        let headers = [("Content-Encoding", encoding), ("MCP-Protocol-Version", wire::MODERN)];
-        let reply = service.ask(&wire::post(&headers, b"\x1f\x8b\x08\0\0\0\0\0\0\x03")).await;
+        let headers = [("Content-Encoding", encoding), ("MCP-Protocol-Version", raw_http::MODERN)];
+        let reply = service.ask(&raw_http::post(&headers, b"\x1f\x8b\x08\0\0\0\0\0\0\x03")).await;
         assert_eq!(reply.status, 415, "{encoding:?}");
         assert_eq!(reply.header("accept-encoding"), Some("identity"), "{encoding:?}");
     }
     let headers = [
         ("Content-Encoding", "Identity"),
-        ("MCP-Protocol-Version", wire::MODERN),
+        ("MCP-Protocol-Version", raw_http::MODERN),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "echo"),
     ];
-    assert_eq!(service.ask(&wire::post(&headers, wire::echo(1, "plain").as_bytes())).await.status, 200);
+    assert_eq!(
+        service.ask(&raw_http::post(&headers, raw_http::echo(1, "plain").as_bytes())).await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -280,7 +295,7 @@ async fn a_service_may_read_a_large_request_in_a_task_of_its_own() {
     let endpoint = service.endpoint.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let spawning = move |request: Arrival| {
+    let spawning = move |request: IncomingRequest| {
         let endpoint = endpoint.clone();
         async move { tokio::spawn(async move { endpoint.handle(request.into_request()).await }).await.unwrap() }
     };
@@ -289,7 +304,7 @@ async fn a_service_may_read_a_large_request_in_a_task_of_its_own() {
         tokio::spawn(async move { serve(listener, &endpoint, spawning, Duration::from_secs(1)).await });
     let mut connection = Connection::open(address).await;
     let text = "x".repeat(1 << 20);
-    connection.send(&wire::modern("tools/call", "echo", &wire::echo(1, &text))).await;
+    connection.send(&raw_http::modern("tools/call", "echo", &raw_http::echo(1, &text))).await;
     assert_eq!(connection.reply().await.json()["result"]["content"][0]["text"], text);
     serving.abort();
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::child::Process;
+use crate::raw_http::{self, Connection};
 use crate::service::DEADLINE;
-use crate::wire::{self, Connection};
 
 const MIB: usize = 1 << 20;
 
@@ -17,9 +17,10 @@ async fn opened(address: std::net::SocketAddr, request: &[u8]) -> Connection {
 }
 
 fn padded_listen(id: usize, wanted: &serde_json::Value, padding: usize) -> Vec<u8> {
-    let params = json!({ "notifications": wanted, "padding": "p".repeat(padding), "_meta": wire::meta() });
+    let params =
+        json!({ "notifications": wanted, "padding": "p".repeat(padding), "_meta": raw_http::meta() });
     let request = json!({ "jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params });
-    wire::modern("subscriptions/listen", "-", &request.to_string())
+    raw_http::modern("subscriptions/listen", "-", &request.to_string())
 }
 
 #[tokio::test]
@@ -37,7 +38,7 @@ async fn a_standing_stream_does_not_keep_the_message_that_opened_it() {
 #[tokio::test]
 async fn a_connection_does_not_keep_what_was_said_over_it() {
     let (process, address) = Process::http();
-    let call = wire::modern("tools/call", "bulk", &wire::call(1, "bulk", &json!({ "bytes": MIB })));
+    let call = raw_http::modern("tools/call", "bulk", &raw_http::call(1, "bulk", &json!({ "bytes": MIB })));
     let ask = async || {
         let mut connection = Connection::open(address).await;
         connection.send(&call).await;
@@ -65,11 +66,11 @@ async fn a_subscription_to_resources_is_bounded_in_bytes_in_both_eras() {
     let reply = send(padded_listen(1, &json!({ "resourceSubscriptions": uris }), 0)).await;
     assert_eq!(reply.json()["error"]["code"], -32602);
 
-    let opened = send(wire::post(&[], wire::initialize(wire::LEGACY).as_bytes())).await;
+    let opened = send(raw_http::post(&[], raw_http::initialize(raw_http::LEGACY).as_bytes())).await;
     let session = opened.header("mcp-session-id").expect("a session").to_owned();
     let subscribe = |n: usize, length: usize| {
         let params = json!({ "uri": format!("test://{n}/{}", "u".repeat(length)) });
-        wire::legacy(
+        raw_http::legacy(
             &session,
             &json!({ "jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": params })
                 .to_string(),
@@ -93,10 +94,10 @@ async fn a_batch_of_millions_costs_no_more_than_its_text() {
     let (process, address) = Process::http();
     let body = format!("[{}1]", "1,".repeat(MIB - 2));
     let mut connection = Connection::open(address).await;
-    connection.send(&wire::post(&[], b"[1]")).await;
+    connection.send(&raw_http::post(&[], b"[1]")).await;
     assert_eq!(connection.reply().await.status, 400);
     let before = process.memory("VmHWM");
-    connection.send(&wire::post(&[], body.as_bytes())).await;
+    connection.send(&raw_http::post(&[], body.as_bytes())).await;
     assert_eq!(tokio::time::timeout(DEADLINE, connection.reply()).await.expect("in time").status, 400);
     let grown = process.memory("VmHWM") - before;
     assert!(grown < 3 * body.len(), "{} KiB for {} KiB", grown / 1024, body.len() / 1024);
@@ -105,11 +106,11 @@ async fn a_batch_of_millions_costs_no_more_than_its_text() {
 #[tokio::test]
 async fn a_long_progress_token_is_not_repeated_with_every_report() {
     let (_process, address) = Process::http();
-    let mut params = json!({ "name": "flood", "arguments": { "count": 100 }, "_meta": wire::meta() });
+    let mut params = json!({ "name": "flood", "arguments": { "count": 100 }, "_meta": raw_http::meta() });
     params["_meta"]["progressToken"] = json!("t".repeat(MIB));
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let mut connection = Connection::open(address).await;
-    connection.send(&wire::modern("tools/call", "flood", &request.to_string())).await;
+    connection.send(&raw_http::modern("tools/call", "flood", &request.to_string())).await;
     let reply = connection.reply().await;
     assert_eq!(reply.json()["result"]["content"][0]["text"], "flooded");
     assert!(reply.body.len() < 64 * 1024, "{} bytes came back", reply.body.len());

@@ -9,21 +9,23 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use trunkline_server::http::{Arrival, Drained, HttpOptions, HttpService, serve};
-use trunkline_server::{Context, Host, HostOptions, Limits, Metrics, Resource, Server, ServerHandle, Tool};
+use trunkline_server::http::{DrainOutcome, HttpServerOptions, HttpService, IncomingRequest, serve};
+use trunkline_server::{
+    Context, Host, HostOptions, Metrics, Resource, Server, ServerHandle, ServerLimits, Tool,
+};
 
-use crate::wire::{self, Connection, Reply};
+use crate::raw_http::{self, Connection, RawReply};
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Echo {
+struct EchoArguments {
     message: String,
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Flood {
+struct FloodArguments {
     count: u32,
     /// How long each report is.
     #[serde(default)]
@@ -31,15 +33,15 @@ struct Flood {
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Bulk {
+struct BulkArguments {
     bytes: usize,
 }
 
 /// How the server is set up.
 pub(crate) struct Setup {
     pub(crate) address: SocketAddr,
-    pub(crate) limits: Limits,
-    pub(crate) http: HttpOptions,
+    pub(crate) limits: ServerLimits,
+    pub(crate) http: HttpServerOptions,
     pub(crate) grace: Duration,
     /// Whether the endpoint answers in place, as that of a program does; else as whoever has another listener may use it.
     pub(crate) directly: bool,
@@ -48,7 +50,7 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let (limits, http) = (Limits::default(), HttpOptions::default());
+        let (limits, http) = (ServerLimits::default(), HttpServerOptions::default());
         Self { address, limits, http, grace: DEADLINE, directly: true }
     }
 }
@@ -62,7 +64,7 @@ pub(crate) struct Service {
     pub(crate) parts: ServerHandle,
     /// One permit lets one call of `wait` finish.
     pub(crate) gate: Arc<Semaphore>,
-    served: JoinHandle<io::Result<Drained>>,
+    served: JoinHandle<io::Result<DrainOutcome>>,
 }
 
 impl Service {
@@ -77,7 +79,7 @@ impl Service {
         let options =
             HostOptions { limits: setup.limits, metrics: Some(metrics.clone()), ..HostOptions::default() };
         let host = Host::new(parts.clone(), options).unwrap();
-        let endpoint = host.http(setup.http);
+        let endpoint = host.http_service(setup.http);
         let listener = TcpListener::bind(setup.address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = {
@@ -87,7 +89,7 @@ impl Service {
                     true => serve(listener, &endpoint, endpoint.clone(), setup.grace).await,
                     false => {
                         let foreign = endpoint.clone();
-                        let answer = move |request: Arrival| {
+                        let answer = move |request: IncomingRequest| {
                             let endpoint = foreign.clone();
                             async move { endpoint.handle(request.into_request()).await }
                         };
@@ -104,7 +106,7 @@ impl Service {
     }
 
     /// Sends one request on a connection of its own.
-    pub(crate) async fn ask(&self, request: &[u8]) -> Reply {
+    pub(crate) async fn ask(&self, request: &[u8]) -> RawReply {
         let mut connection = self.connect().await;
         connection.send(request).await;
         connection.reply().await
@@ -112,7 +114,7 @@ impl Service {
 
     /// Opens a legacy session and returns its id.
     pub(crate) async fn session(&self, revision: &str) -> String {
-        let reply = self.ask(&wire::post(&[], wire::initialize(revision).as_bytes())).await;
+        let reply = self.ask(&raw_http::post(&[], raw_http::initialize(revision).as_bytes())).await;
         reply.header("mcp-session-id").expect("a session").to_owned()
     }
 
@@ -121,7 +123,7 @@ impl Service {
     pub(crate) fn still_serves(&self) -> impl Future<Output = ()> {
         let after = std::panic::Location::caller();
         async move {
-            let reply = self.ask(&wire::modern("tools/call", "echo", &wire::echo(7, "good"))).await;
+            let reply = self.ask(&raw_http::modern("tools/call", "echo", &raw_http::echo(7, "good"))).await;
             let answer: Value = reply.json();
             assert_eq!(reply.status, 200, "{after}");
             assert_eq!(answer["result"]["content"][0]["text"], "good", "{after}");
@@ -134,7 +136,7 @@ impl Service {
     }
 
     /// Waits for the server to end after it was told to.
-    pub(crate) async fn drained(self) -> Drained {
+    pub(crate) async fn drained(self) -> DrainOutcome {
         tokio::time::timeout(DEADLINE, self.served).await.expect("the server ends").unwrap().unwrap()
     }
 }
@@ -143,7 +145,7 @@ impl Service {
 pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
     let gate = gate.clone();
     Server::new("target")
-        .with(Tool::new("echo").run(|echo: Echo| async move { echo.message }))
+        .with(Tool::new("echo").run(|echo: EchoArguments| async move { echo.message }))
         .with(Tool::new("wait").run(move || {
             let gate = gate.clone();
             async move {
@@ -151,7 +153,7 @@ pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
                 "waited"
             }
         }))
-        .with(Tool::new("flood").run(|context: Context, flood: Flood| async move {
+        .with(Tool::new("flood").run(|context: Context, flood: FloodArguments| async move {
             let words = "w".repeat(flood.bytes);
             for n in 1..=flood.count {
                 context.progress_with(n, None, words.clone());
@@ -159,7 +161,7 @@ pub(crate) fn server(gate: &Arc<Semaphore>) -> Server {
             }
             "flooded"
         }))
-        .with(Tool::new("bulk").run(|bulk: Bulk| async move { "b".repeat(bulk.bytes) }))
+        .with(Tool::new("bulk").run(|bulk: BulkArguments| async move { "b".repeat(bulk.bytes) }))
         .with(Resource::new("test://page", "page").text("a page"))
 }
 

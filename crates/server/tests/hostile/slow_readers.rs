@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use trunkline_server::session::Principal;
-use trunkline_server::transport::Lines;
-use trunkline_server::{Host, HostOptions, Limits, ServeError};
+use trunkline_server::transport::LineChannel;
+use trunkline_server::{Host, HostOptions, ServeError, ServerLimits};
 
 use crate::child::{Process, TIGHT};
+use crate::raw_http::{self, Connection};
 use crate::service::{DEADLINE, Service, Setup, server};
-use crate::wire::{self, Connection};
 
 const MIB: usize = 1 << 20;
 
@@ -33,20 +33,20 @@ async fn a_thousand_clients_that_never_read_cost_a_bounded_amount_and_nobody_els
     let readers = sockets().min(1000);
     let (process, address) = Process::http();
     let mut healthy = Connection::open(address).await;
-    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "healthy"));
-    let publish = wire::modern("tools/call", "publish", &wire::call(2, "publish", &json!({})));
+    let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "healthy"));
+    let publish = raw_http::modern("tools/call", "publish", &raw_http::call(2, "publish", &json!({})));
     healthy.send(&echo).await;
     assert_eq!(healthy.reply().await.status, 200);
-    healthy.send(&wire::post(&[], wire::initialize(wire::LEGACY).as_bytes())).await;
+    healthy.send(&raw_http::post(&[], raw_http::initialize(raw_http::LEGACY).as_bytes())).await;
     let session = healthy.reply().await.header("mcp-session-id").expect("a session").to_owned();
 
     let before = process.memory("VmRSS");
     let flood = json!({ "count": 1_000_000, "bytes": 8000 });
     let requests = [
-        wire::modern("subscriptions/listen", "-", &wire::listen(3)),
-        wire::modern("tools/call", "flood", &wire::call(4, "flood", &flood)),
-        wire::legacy(&session, &wire::legacy_call(5, "flood", &flood)),
-        wire::modern("subscriptions/listen", "-", &wire::listen(6)),
+        raw_http::modern("subscriptions/listen", "-", &raw_http::listen(3)),
+        raw_http::modern("tools/call", "flood", &raw_http::call(4, "flood", &flood)),
+        raw_http::legacy(&session, &raw_http::legacy_call(5, "flood", &flood)),
+        raw_http::modern("subscriptions/listen", "-", &raw_http::listen(6)),
     ];
     let mut held = Vec::new();
     for n in 0..readers {
@@ -54,7 +54,7 @@ async fn a_thousand_clients_that_never_read_cost_a_bounded_amount_and_nobody_els
         let mut request = requests[n % requests.len()].clone();
         if n % requests.len() == 2 {
             // Ids that run may not be used again within a session.
-            request = wire::legacy(&session, &wire::legacy_call(100 + n as u64, "flood", &flood));
+            request = raw_http::legacy(&session, &raw_http::legacy_call(100 + n as u64, "flood", &flood));
         }
         connection.send(&request).await;
         held.push(connection);
@@ -76,13 +76,13 @@ async fn a_thousand_clients_that_never_read_cost_a_bounded_amount_and_nobody_els
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_cut_and_its_call_with_it() {
-    let limits = Limits { write_within: Duration::from_millis(200), ..Limits::default() };
+    let limits = ServerLimits { write_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
-    let flood = wire::call(1, "flood", &json!({ "count": 1_000_000, "bytes": 8000 }));
+    let flood = raw_http::call(1, "flood", &json!({ "count": 1_000_000, "bytes": 8000 }));
     let mut stuck = Vec::new();
     for _ in 0..5 {
         let mut connection = service.connect().await;
-        connection.send(&wire::modern("tools/call", "flood", &flood)).await;
+        connection.send(&raw_http::modern("tools/call", "flood", &flood)).await;
         stuck.push(connection);
     }
     for connection in &stuck {
@@ -93,7 +93,7 @@ async fn a_client_that_takes_nothing_is_cut_and_its_call_with_it() {
 }
 
 fn bulk(id: u64, bytes: usize) -> String {
-    wire::call(id, "bulk", &json!({ "bytes": bytes }))
+    raw_http::call(id, "bulk", &json!({ "bytes": bytes }))
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_th
     const READERS: usize = 48;
     let (process, address) = Process::tight();
     let mut healthy = Connection::open(address).await;
-    let echo = wire::modern("tools/call", "echo", &wire::echo(1, "healthy"));
-    let large = wire::modern("tools/call", "bulk", &bulk(2, 2 * MIB));
+    let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "healthy"));
+    let large = raw_http::modern("tools/call", "bulk", &bulk(2, 2 * MIB));
     healthy.send(&echo).await;
     assert_eq!(healthy.reply().await.status, 200);
 
@@ -134,7 +134,7 @@ async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_th
 #[tokio::test]
 async fn channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut() {
     // Three answers with what is around them.
-    let limits = Limits { unread_bytes: 3 * MIB + MIB / 2, ..Limits::default() };
+    let limits = ServerLimits { unread_bytes: 3 * MIB + MIB / 2, ..ServerLimits::default() };
     let options = HostOptions { limits, ..HostOptions::default() };
     let host = Host::new(server(&Arc::new(Semaphore::new(0))).handle().unwrap(), options).unwrap();
     let mut channels = Vec::new();
@@ -143,9 +143,9 @@ async fn channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut(
         let (reader, writer) = tokio::io::split(theirs);
         let served = {
             let host = host.clone();
-            tokio::spawn(
-                async move { host.channel(Lines::new(reader, writer, MIB), Principal::Process).await },
-            )
+            tokio::spawn(async move {
+                host.serve_channel(LineChannel::new(reader, writer, MIB), Principal::Process).await
+            })
         };
         ours.write_all(format!("{}\n", bulk(1, MIB)).as_bytes()).await.unwrap();
         // The first word of an answer, of which the rest waits.

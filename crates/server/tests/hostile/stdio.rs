@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::child::Process;
+use crate::raw_http;
 use crate::service::DEADLINE;
-use crate::wire;
 
 const LIMIT: usize = 4 << 20;
 
@@ -35,7 +35,7 @@ fn a_line_of_a_gibibyte_costs_at_most_twice_the_limit() {
 fn large_messages_leave_no_memory_behind() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
-    let large = wire::echo(1, &"y".repeat(LIMIT - 1000));
+    let large = raw_http::echo(1, &"y".repeat(LIMIT - 1000));
     for _ in 0..3 {
         input.write_all(large.as_bytes()).unwrap();
         input.write_all(b"\n").unwrap();
@@ -43,7 +43,7 @@ fn large_messages_leave_no_memory_behind() {
     }
     let kept = process.memory("VmRSS");
     for n in 0..50 {
-        input.write_all(format!("{}\n", wire::echo(n, "small")).as_bytes()).unwrap();
+        input.write_all(format!("{}\n", raw_http::echo(n, "small")).as_bytes()).unwrap();
         process.line_with("result");
     }
     let after = process.memory("VmRSS");
@@ -55,10 +55,10 @@ fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     for id in 100..150 {
-        input.write_all(format!("{}\n", wire::echo(id, "last")).as_bytes()).unwrap();
+        input.write_all(format!("{}\n", raw_http::echo(id, "last")).as_bytes()).unwrap();
     }
     // The last line has no end, and is a message all the same.
-    input.write_all(wire::echo(150, "last").as_bytes()).unwrap();
+    input.write_all(raw_http::echo(150, "last").as_bytes()).unwrap();
     drop(input);
     let mut output = String::new();
     process.output.take().unwrap().read_to_string(&mut output).unwrap();
@@ -72,7 +72,7 @@ fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
 fn at_the_end_of_its_input_a_server_waits_for_a_call_refuses_it_and_says_so() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
-    input.write_all(format!("{}\n", wire::call(1, "wait", &serde_json::json!({}))).as_bytes()).unwrap();
+    input.write_all(format!("{}\n", raw_http::call(1, "wait", &serde_json::json!({}))).as_bytes()).unwrap();
     drop(input);
     let refused = process.line_with(r#""id":1"#);
     assert!(refused.contains("-32603") && refused.contains("before this call was over"), "{refused}");
@@ -104,7 +104,7 @@ fn a_reader_that_stops_stops_the_server_reading_and_loses_nothing() {
         let written = written.clone();
         std::thread::spawn(move || {
             for id in 0..REQUESTS {
-                input.write_all(format!("{}\n", wire::echo(id, &"z".repeat(500))).as_bytes()).unwrap();
+                input.write_all(format!("{}\n", raw_http::echo(id, &"z".repeat(500))).as_bytes()).unwrap();
                 written.fetch_add(1, Ordering::SeqCst);
             }
         })

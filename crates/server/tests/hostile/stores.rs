@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use trunkline_server::http::{Drained, HttpOptions};
+use trunkline_server::http::{DrainOutcome, HttpServerOptions};
 use trunkline_server::session::{
     BoxFuture, MemorySessions, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError,
     Timestamp,
 };
 
+use crate::raw_http;
 use crate::service::{Service, Setup, eventually};
-use crate::wire;
 
 /// A store in memory that has its moods.
 #[derive(Debug)]
-struct Moody {
+struct FailingStore {
     sessions: MemorySessions,
     /// Whether sweeping never ends.
     hangs: bool,
@@ -25,7 +25,7 @@ struct Moody {
     fails: AtomicBool,
 }
 
-impl Moody {
+impl FailingStore {
     fn new(hangs: bool) -> Arc<Self> {
         Arc::new(Self {
             sessions: MemorySessions::new(SessionLimits::default()),
@@ -37,12 +37,12 @@ impl Moody {
     }
 
     fn setup(self: &Arc<Self>) -> Setup {
-        let http = HttpOptions { sessions: Some(self.clone()), ..HttpOptions::default() };
+        let http = HttpServerOptions { sessions: Some(self.clone()), ..HttpServerOptions::default() };
         Setup { http, ..Setup::default() }
     }
 }
 
-impl SessionStore for Moody {
+impl SessionStore for FailingStore {
     fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
         self.sessions.create(record, now)
     }
@@ -99,15 +99,15 @@ impl SessionStore for Moody {
 
 #[tokio::test]
 async fn a_store_that_never_ends_its_sweep_keeps_neither_connections_nor_the_end_waiting() {
-    let store = Moody::new(true);
+    let store = FailingStore::new(true);
     let service = Service::start_with(store.setup()).await;
     eventually("the store is being swept", || store.sweeps.load(Ordering::SeqCst) == 1).await;
     for _ in 0..3 {
         service.still_serves().await;
     }
-    service.session(wire::LEGACY).await;
+    service.session(raw_http::LEGACY).await;
     service.host.shutdown().drain();
-    assert_eq!(service.drained().await, Drained::Cleanly);
+    assert_eq!(service.drained().await, DrainOutcome::Cleanly);
 }
 
 fn set_level(id: u64, level: &str) -> Value {
@@ -117,7 +117,7 @@ fn set_level(id: u64, level: &str) -> Value {
 #[tokio::test]
 async fn a_level_is_stored_when_it_changes_alone_or_in_a_batch_and_a_refused_one_is_not() {
     const BATCHES: &str = "2025-03-26";
-    let store = Moody::new(false);
+    let store = FailingStore::new(false);
     let service = Service::start_with(store.setup()).await;
     let session = service.session(BATCHES).await;
     let headers = [("MCP-Protocol-Version", BATCHES), ("Mcp-Session-Id", &*session)];
@@ -128,12 +128,12 @@ async fn a_level_is_stored_when_it_changes_alone_or_in_a_batch_and_a_refused_one
         (json!([set_level(4, "debug"), set_level(5, "loud")]), 2),
         (json!([set_level(6, "loud")]), 2),
     ] {
-        let reply = service.ask(&wire::post(&headers, message.to_string().as_bytes())).await;
+        let reply = service.ask(&raw_http::post(&headers, message.to_string().as_bytes())).await;
         assert_eq!(reply.status, 200, "{message}");
         assert_eq!(store.updates.load(Ordering::SeqCst), updates, "{message}");
     }
     store.fails.store(true, Ordering::SeqCst);
-    let refused = service.ask(&wire::post(&headers, set_level(7, "alert").to_string().as_bytes())).await;
+    let refused = service.ask(&raw_http::post(&headers, set_level(7, "alert").to_string().as_bytes())).await;
     let answer = refused.json();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32603)));
 }

@@ -1,10 +1,10 @@
 //! What is held for clients that do not read is counted as it is held: whole buffers, whatever the system has taken of them.
 
 use serde_json::json;
-use trunkline_server::Limits;
+use trunkline_server::ServerLimits;
 
+use crate::raw_http::{self, Connection};
 use crate::service::{Service, Setup, eventually};
-use crate::wire::{self, Connection};
 
 /// More than the system takes for a client with a small window.
 const ANSWER: usize = 16 << 20;
@@ -28,19 +28,19 @@ fn unread(service: &Service) -> usize {
 }
 
 fn bulk() -> String {
-    wire::call(1, "bulk", &json!({ "bytes": ANSWER }))
+    raw_http::call(1, "bulk", &json!({ "bytes": ANSWER }))
 }
 
 /// Asks for a large answer in one response of a content type, and does not read it.
 async fn over_http(service: &Service, accept: &str) -> Vec<Connection> {
     let mut connection = Connection::open_deaf(service.address).await;
     let headers = [
-        ("MCP-Protocol-Version", wire::MODERN),
+        ("MCP-Protocol-Version", raw_http::MODERN),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "bulk"),
         ("Accept", accept),
     ];
-    connection.send(&wire::post(&headers, bulk().as_bytes())).await;
+    connection.send(&raw_http::post(&headers, bulk().as_bytes())).await;
     vec![connection]
 }
 
@@ -61,7 +61,7 @@ async fn over_http_and_sse(service: &Service) -> Vec<Connection> {
     let first = stream.read_until("\n\n").await;
     let messages = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
     let mut posts = service.connect().await;
-    let request = wire::post(&[], bulk().as_bytes());
+    let request = raw_http::post(&[], bulk().as_bytes());
     let (_, rest) = request.split_at("POST /mcp".len());
     posts.send(&[format!("POST {messages}").as_bytes(), rest].concat()).await;
     assert_eq!(posts.reply().await.status, 202);
@@ -88,7 +88,7 @@ async fn an_unread_answer_counts_whole_over_every_transport_until_its_client_is_
 
 #[tokio::test]
 async fn slow_readers_beyond_the_memory_budget_are_cut_and_counted_by_reason() {
-    let limits = Limits { unread_bytes: 2 * (ANSWER + MOST_BESIDE), ..Limits::default() };
+    let limits = ServerLimits { unread_bytes: 2 * (ANSWER + MOST_BESIDE), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut readers = Vec::new();
     for count in 1..=2 {

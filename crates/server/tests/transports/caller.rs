@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use trunkline_server::Server;
 
-use crate::line::{Line, TRANSPORTS};
-use crate::look::look;
+use crate::seen_caller::look;
 use crate::service::{Service, VARIABLE, initialize, modern, note, tool, variable};
+use crate::transport_link::{TRANSPORTS, TransportLink};
 
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const MODERN: &str = "2026-07-28";
@@ -23,17 +23,17 @@ struct Client {
 }
 
 /// A client of a revision over a transport.
-struct Way<'a> {
+struct CallerCase<'a> {
     name: String,
     revision: &'a str,
     client: &'a Client,
-    line: Line,
+    line: TransportLink,
     calls: u64,
 }
 
-impl<'a> Way<'a> {
+impl<'a> CallerCase<'a> {
     async fn open(service: &Service, transport: &str, revision: &'a str, client: &'a Client) -> Self {
-        let line = Line::open_as(transport, service, client.variable.as_deref()).await;
+        let line = TransportLink::open_as(transport, service, client.variable.as_deref()).await;
         let name = format!("{revision} over {transport}");
         let mut way = Self { name, revision, client, line, calls: 0 };
         if way.is_legacy() {
@@ -121,7 +121,7 @@ async fn check(client: &Client, expected: impl Fn(&str) -> Value) {
     for transport in TRANSPORTS.iter().chain(&["stdio"]) {
         let service = Service::start().await;
         for revision in REVISIONS {
-            let mut way = Way::open(&service, transport, revision, client).await;
+            let mut way = CallerCase::open(&service, transport, revision, client).await;
             let (name, is_legacy) = (way.name.clone(), way.is_legacy());
             let mut handles = Vec::new();
             for (arguments, count) in [(json!({}), 1), (json!({}), if is_legacy { 2 } else { 1 })] {

@@ -1,7 +1,7 @@
 //! The server in a process of its own, over its standard input and output: this test program, started once more.
 
-use trunkline_server::transport::process::{self, Command, Options, Process, ProcessChannel};
-use trunkline_server::{Binding as _, Limits, stdio};
+use trunkline_server::transport::process::{self, Command, ProcessChannel, ProcessOptions, ServerProcess};
+use trunkline_server::{ServerLimits, ServerTransport as _, stdio};
 
 use crate::service::host;
 
@@ -9,11 +9,11 @@ use crate::service::host;
 const ROLE: &str = "TRUNKLINE_TRANSPORTS_CHILD";
 
 /// Starts the process; it is ended when the second value goes. What the test program says before it serves is passed over.
-pub(crate) fn open() -> (ProcessChannel, Process) {
+pub(crate) fn open() -> (ProcessChannel, ServerProcess) {
     let command = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child::serve", "--ignored", "--nocapture", "--test-threads=1"])
         .env(ROLE, "stdio");
-    process::spawn(&command, Options::default()).unwrap()
+    process::spawn(&command, ProcessOptions::default()).unwrap()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn serve() {
     // Ends the line that the test program has begun.
     println!();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let served = runtime.block_on(async { stdio().serve(host(Limits::default()).0).await });
+    let served = runtime.block_on(async { stdio().serve(host(ServerLimits::default()).0).await });
     // The thread that reads cannot be interrupted.
     runtime.shutdown_background();
     served.unwrap();

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
-use trunkline_server::Limits;
-use trunkline_server::http::{AllowList, BearerTokens, CookieSessions, HttpOptions};
+use trunkline_server::ServerLimits;
+use trunkline_server::http::{AllowList, BearerTokens, CookieSessions, HttpServerOptions};
 
-use crate::http_client::{Events, send, status, to};
+use crate::http_client::{EventReader, send, status, to};
 use crate::service::{Service, initialize, tool, within};
 
 async fn service(secure: bool) -> Service {
     let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
-    let options = HttpOptions {
+    let options = HttpServerOptions {
         authenticator: Arc::new(tokens),
         cookie_sessions: Some(CookieSessions { secure, ..CookieSessions::default() }),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     };
-    Service::start_with(options, Limits::default()).await
+    Service::start_with(options, ServerLimits::default()).await
 }
 
 /// Opens a stream and calls the tool that tells the name; returns the cookie's value and that name.
@@ -42,7 +42,7 @@ async fn visit_and_call(
     let response = send(service.address, request("GET", "/sse"), String::new()).await;
     let set = response.headers()["set-cookie"].to_str().unwrap().to_owned();
     let value = set.split(['=', ';']).nth(1).unwrap().to_owned();
-    let mut events = Events::new(response);
+    let mut events = EventReader::new(response);
     let (_, path) = within(events.next()).await.unwrap();
     let path = String::from_utf8(path.to_vec()).unwrap();
     for message in [initialize("2024-11-05"), tool(1, called, json!({}))] {
@@ -88,12 +88,12 @@ async fn only_pages_of_origins_that_are_listed_may_send_the_cookie_and_only_wher
         (true, AllowList::any(), "/sse", "https://evil.example", false),
         (false, listed, "/sse", "http://localhost:3000", false),
     ] {
-        let options = HttpOptions {
+        let options = HttpServerOptions {
             cookie_sessions: cookies.then(CookieSessions::default),
             origins,
-            ..HttpOptions::default()
+            ..HttpServerOptions::default()
         };
-        let service = Service::start_with(options, Limits::default()).await;
+        let service = Service::start_with(options, ServerLimits::default()).await;
         let asked = to(service.address, "OPTIONS", path).header("origin", origin);
         let (_, preflight) = status(service.address, asked, "").await;
         let own = to(service.address, "GET", path).header("origin", origin);

@@ -1,15 +1,15 @@
 //! Every feature of a server, over every transport and in both eras: what comes back must be the same.
 
 use serde_json::{Value, json};
-use trunkline_server::protocol::Level;
-use trunkline_server::protocol::model::SampleQuestion;
+use trunkline_server::protocol::LoggingLevel;
+use trunkline_server::protocol::model::CreateMessageRequest;
 use trunkline_server::{Context, Prompt, Resource, ResourceTemplate, Tool, ToolError, sample};
 
-use crate::line::{Line, TRANSPORTS};
 use crate::service::{Service, initialize, modern, note, request, tool};
+use crate::transport_link::{TRANSPORTS, TransportLink};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Name {
+struct NameArguments {
     name: String,
 }
 
@@ -21,18 +21,19 @@ fn add_parts(service: &Service) {
             .map(|name| (*name).to_owned())
             .collect()
     };
-    let hello =
-        Prompt::new("hello").complete("name", complete).get(async |Name { name }| format!("Greet {name}."));
+    let hello = Prompt::new("hello")
+        .complete("name", complete)
+        .get(async |NameArguments { name }| format!("Greet {name}."));
     let page = Resource::new("test://page", "page").text("a page");
-    let note =
-        ResourceTemplate::new("note://{name}", "note").read(async |Name { name }| format!("of {name}"));
+    let note = ResourceTemplate::new("note://{name}", "note")
+        .read(async |NameArguments { name }| format!("of {name}"));
     let talk = Tool::new("talk").run(async |cx: Context| {
-        cx.log(Level::Debug, "quietly");
-        cx.log(Level::Error, "loudly");
+        cx.log(LoggingLevel::Debug, "quietly");
+        cx.log(LoggingLevel::Error, "loudly");
         "said"
     });
     let model = Tool::new("model").run(async |cx: Context| -> Result<String, ToolError> {
-        Ok(cx.ask(sample(SampleQuestion::new([], 5)).key("sampled")).await?.model)
+        Ok(cx.ask(sample(CreateMessageRequest::new([], 5)).key("sampled")).await?.model)
     });
     service.parts.add(hello).unwrap();
     service.parts.add(page).unwrap();
@@ -61,7 +62,7 @@ fn sampled() -> Value {
     json!({ "role": "assistant", "model": "a model", "content": { "type": "text", "text": "hm" } })
 }
 
-async fn legacy_script(service: &Service, line: &mut Line, transport: &str) -> Vec<Value> {
+async fn legacy_script(service: &Service, line: &mut TransportLink, transport: &str) -> Vec<Value> {
     let mut heard = Vec::new();
     let mut hello = initialize("2025-11-25");
     hello["params"]["capabilities"] = json!({ "sampling": {} });
@@ -103,7 +104,7 @@ async fn legacy_script(service: &Service, line: &mut Line, transport: &str) -> V
     heard
 }
 
-async fn modern_script(service: &Service, line: &mut Line, transport: &str) -> Vec<Value> {
+async fn modern_script(service: &Service, line: &mut TransportLink, transport: &str) -> Vec<Value> {
     let mut heard = Vec::new();
     for (id, (method, params, said)) in (1..).zip(questions()) {
         line.send(&modern(id, method, params)).await;
@@ -145,7 +146,7 @@ async fn every_feature_answers_the_same_over_every_transport() {
         for transport in TRANSPORTS {
             let service = Service::start().await;
             add_parts(&service);
-            let mut line = Line::open(transport, &service).await;
+            let mut line = TransportLink::open(transport, &service).await;
             let heard = match era {
                 "legacy" => legacy_script(&service, &mut line, transport).await,
                 _ => modern_script(&service, &mut line, transport).await,

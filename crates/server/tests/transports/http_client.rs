@@ -56,13 +56,13 @@ pub(crate) async fn status(
 }
 
 /// Reads the events of a response.
-pub(crate) struct Events {
+pub(crate) struct EventReader {
     body: Incoming,
     decoder: SseDecoder,
     held: Bytes,
 }
 
-impl Events {
+impl EventReader {
     pub(crate) fn new(response: Response<Incoming>) -> Self {
         Self { body: response.into_body(), decoder: SseDecoder::new(8 << 20), held: Bytes::new() }
     }

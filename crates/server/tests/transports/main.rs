@@ -12,19 +12,19 @@ mod features;
 #[cfg(test)]
 mod http_client;
 #[cfg(test)]
-mod line;
-#[cfg(test)]
-mod look;
+mod seen_caller;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]
 mod service;
 #[cfg(test)]
 mod sse_pair;
 #[cfg(test)]
-mod strangers;
-#[cfg(test)]
 mod suite;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod transport_link;
+#[cfg(test)]
+mod unauthorized;
 #[cfg(test)]
 mod websocket;

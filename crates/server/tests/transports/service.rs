@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use trunkline_server::http::{BearerTokens, Drained, HttpOptions, HttpService, serve};
+use trunkline_server::http::{BearerTokens, DrainOutcome, HttpServerOptions, HttpService, serve};
 use trunkline_server::{
-    Confirm, Context, EnvPolicy, Host, HostOptions, Limits, Server, ServerHandle, Tool, ToolError, ask,
+    Confirm, Context, EnvPolicy, Host, HostOptions, Server, ServerHandle, ServerLimits, Tool, ToolError, ask,
 };
 
-use crate::look::look;
+use crate::seen_caller::look;
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
@@ -44,14 +44,14 @@ struct Size {
 
 /// Counts the calls of `wait` that are under way.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting(watch::Sender<usize>);
+pub(crate) struct WaitingCount(watch::Sender<usize>);
 
-struct Begun(watch::Sender<usize>);
+struct BegunGuard(watch::Sender<usize>);
 
-impl Waiting {
-    fn begin(&self) -> Begun {
+impl WaitingCount {
+    fn begin(&self) -> BegunGuard {
         self.0.send_modify(|count| *count += 1);
-        Begun(self.0.clone())
+        BegunGuard(self.0.clone())
     }
 
     /// Waits until this many calls are under way.
@@ -60,7 +60,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Begun {
+impl Drop for BegunGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
@@ -79,25 +79,25 @@ pub(crate) struct Service {
     pub(crate) host: Host,
     pub(crate) endpoint: HttpService,
     pub(crate) parts: ServerHandle,
-    pub(crate) waiting: Waiting,
-    served: JoinHandle<io::Result<Drained>>,
+    pub(crate) waiting: WaitingCount,
+    served: JoinHandle<io::Result<DrainOutcome>>,
 }
 
 impl Service {
     pub(crate) async fn start() -> Self {
-        Self::start_with(HttpOptions::default(), Limits::default()).await
+        Self::start_with(HttpServerOptions::default(), ServerLimits::default()).await
     }
 
     /// Starts a server at which `ann` and `bob` have a token each.
     pub(crate) async fn start_with_tokens() -> Self {
         let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
-        let options = HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() };
-        Self::start_with(options, Limits::default()).await
+        let options = HttpServerOptions { authenticator: Arc::new(tokens), ..HttpServerOptions::default() };
+        Self::start_with(options, ServerLimits::default()).await
     }
 
-    pub(crate) async fn start_with(options: HttpOptions, limits: Limits) -> Self {
+    pub(crate) async fn start_with(options: HttpServerOptions, limits: ServerLimits) -> Self {
         let (host, parts, waiting) = host(limits);
-        let endpoint = host.http(options);
+        let endpoint = host.http_service(options);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = {
@@ -118,14 +118,14 @@ impl Service {
     }
 
     /// Waits until the server has ended after it was told to drain.
-    pub(crate) async fn ended(self) -> Drained {
+    pub(crate) async fn ended(self) -> DrainOutcome {
         within(self.served).await.unwrap().unwrap()
     }
 }
 
 /// Makes the server ready to be served.
-pub(crate) fn host(limits: Limits) -> (Host, ServerHandle, Waiting) {
-    let waiting = Waiting(watch::Sender::new(0));
+pub(crate) fn host(limits: ServerLimits) -> (Host, ServerHandle, WaitingCount) {
+    let waiting = WaitingCount(watch::Sender::new(0));
     let parts = server(&waiting).handle().unwrap();
     let names = vec![VARIABLE.to_owned()];
     let env = EnvPolicy { from_process: names.clone(), from_headers: names };
@@ -133,7 +133,7 @@ pub(crate) fn host(limits: Limits) -> (Host, ServerHandle, Waiting) {
     (host, parts, waiting)
 }
 
-fn server(waiting: &Waiting) -> Server {
+fn server(waiting: &WaitingCount) -> Server {
     let waiting = waiting.clone();
     Server::new("everywhere")
         .with(Tool::new("add").run(async |Pair { a, b }| a + b))
@@ -148,7 +148,7 @@ fn server(waiting: &Waiting) -> Server {
             Ok(cx.ask(ask::<Confirm>("Sure?").key("sure")).await?.0.to_string())
         }))
         .with(Tool::new("large").run(async |Size { bytes }| "x".repeat(bytes)))
-        .with(Tool::new("bag").run(async |cx: Context| format!("{}", cx.caller().bag.unwrap())))
+        .with(Tool::new("bag").run(async |cx: Context| format!("{}", cx.caller().state_id.unwrap())))
         .with(Tool::new("count").run(async |cx: Context| -> Result<String, ToolError> {
             let state = cx.state::<u32>(None)?;
             state.update(|count| *count += 1);

@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use serde_json::json;
-use trunkline_server::Limits;
-use trunkline_server::http::{Drained, HttpOptions, SsePaths};
+use trunkline_server::ServerLimits;
+use trunkline_server::http::{DrainOutcome, HttpServerOptions, SsePaths};
 
 use crate::http_client::{send, status, to};
-use crate::line::open_sse;
 use crate::service::{Service, initialize, note, request, tool, within};
+use crate::transport_link::open_sse;
 
 #[tokio::test]
 async fn a_stream_says_first_where_to_post_and_never_repeats_a_name_that_it_was_sent() {
-    let options = HttpOptions {
+    let options = HttpServerOptions {
         hosts: trunkline_server::http::AllowList::any(),
         legacy_sse: Some(SsePaths { stream: "/mcp/sse".to_owned(), messages: "/mcp/message".to_owned() }),
-        ..HttpOptions::default()
+        ..HttpServerOptions::default()
     };
-    let service = Service::start_with(options, Limits::default()).await;
+    let service = Service::start_with(options, ServerLimits::default()).await;
     let request = http::Request::builder().uri("/mcp/sse").header("host", "proxy.example");
     let mut response = send(service.address, request, String::new()).await;
     let first = within(response.frame()).await.unwrap().unwrap().into_data().unwrap();
@@ -32,8 +32,8 @@ async fn a_stream_says_first_where_to_post_and_never_repeats_a_name_that_it_was_
 
 #[tokio::test]
 async fn what_cannot_be_taken_is_refused_by_its_status() {
-    let limits = Limits { message_bytes: 1024, ..Limits::default() };
-    let service = Service::start_with(HttpOptions::default(), limits).await;
+    let limits = ServerLimits { message_bytes: 1024, ..ServerLimits::default() };
+    let service = Service::start_with(HttpServerOptions::default(), limits).await;
     let (_events, messages) = open_sse(service.address, &[]).await;
     let other = "/messages?sessionId=0123456789abcdef0123456789abcdef";
     let ping = request(1, "ping", json!({})).to_string();
@@ -109,8 +109,8 @@ async fn two_streams_are_two_sessions_and_each_hears_its_own_answers() {
 #[tokio::test]
 async fn a_stream_that_is_not_read_takes_a_bounded_number_of_messages_and_is_cut() {
     let short = Duration::from_millis(300);
-    let limits = Limits { body_within: short, write_within: 4 * short, ..Limits::default() };
-    let service = Service::start_with(HttpOptions::default(), limits).await;
+    let limits = ServerLimits { body_timeout: short, write_timeout: 4 * short, ..ServerLimits::default() };
+    let service = Service::start_with(HttpServerOptions::default(), limits).await;
     let (events, messages) = open_sse(service.address, &[]).await;
     let post = |message: String| send(service.address, to(service.address, "POST", &messages), message);
     assert_eq!(post(initialize("2024-11-05").to_string()).await.status(), 202);
@@ -148,5 +148,5 @@ async fn draining_closes_streams_and_lets_their_calls_finish_first() {
     assert!(within(idle.next()).await.is_none(), "a stream without calls ends");
     service.host.shutdown().stop();
     assert!(within(busy.next()).await.is_none());
-    assert_eq!(service.ended().await, Drained::Aborted(1));
+    assert_eq!(service.ended().await, DrainOutcome::Aborted(1));
 }

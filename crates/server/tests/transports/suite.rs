@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use trunkline_server::Tool;
 
-use crate::line::{Line, TRANSPORTS};
 use crate::service::{Service, initialize, modern, note, request, tool};
+use crate::transport_link::{TRANSPORTS, TransportLink};
 
 /// Runs a legacy client's script and returns everything that it heard.
-async fn legacy_script(service: &Service, line: &mut Line, revision: &str) -> Vec<Value> {
+async fn legacy_script(service: &Service, line: &mut TransportLink, revision: &str) -> Vec<Value> {
     let mut heard = Vec::new();
     line.send(&initialize(revision)).await;
     heard.push(line.receive().await);
@@ -47,7 +47,7 @@ async fn legacy_script(service: &Service, line: &mut Line, revision: &str) -> Ve
 }
 
 /// Runs a modern client's script and returns everything that it heard, with what is random left out.
-async fn modern_script(service: &Service, line: &mut Line) -> Vec<Value> {
+async fn modern_script(service: &Service, line: &mut TransportLink) -> Vec<Value> {
     let mut heard = Vec::new();
     line.send(&modern(1, "server/discover", json!({}))).await;
     heard.push(line.receive().await);
@@ -82,7 +82,7 @@ async fn a_legacy_client_hears_the_same_over_every_transport() {
         let mut expected: Option<Vec<Value>> = None;
         for transport in TRANSPORTS {
             let service = Service::start().await;
-            let mut line = Line::open(transport, &service).await;
+            let mut line = TransportLink::open(transport, &service).await;
             let heard = legacy_script(&service, &mut line, revision).await;
             assert_eq!(heard[0]["result"]["protocolVersion"], revision, "{transport}");
             assert_eq!(heard.last().unwrap()["id"], 6, "{transport}");
@@ -105,7 +105,7 @@ async fn a_modern_client_hears_the_same_over_every_transport() {
     let mut expected: Option<Vec<Value>> = None;
     for transport in TRANSPORTS {
         let service = Service::start().await;
-        let mut line = Line::open(transport, &service).await;
+        let mut line = TransportLink::open(transport, &service).await;
         let heard = modern_script(&service, &mut line).await;
         assert_eq!(&heard, expected.get_or_insert(heard.clone()), "{transport}");
         drop(line);
@@ -125,7 +125,7 @@ async fn a_client_that_leaves_a_channel_cancels_its_calls() {
             [tool(1, "wait", json!({})), modern(1, "tools/call", json!({ "name": "wait", "arguments": {} }))]
         {
             let service = Service::start().await;
-            let mut line = Line::open(transport, &service).await;
+            let mut line = TransportLink::open(transport, &service).await;
             line.send(&initialize("2025-11-25")).await;
             line.receive().await;
             line.send(&call).await;
@@ -141,7 +141,7 @@ async fn a_client_that_leaves_a_channel_cancels_its_calls() {
 async fn two_hundred_calls_at_once_are_each_answered_once() {
     for transport in TRANSPORTS {
         let service = Service::start().await;
-        let mut line = Line::open(transport, &service).await;
+        let mut line = TransportLink::open(transport, &service).await;
         line.send(&initialize("2025-11-25")).await;
         line.receive().await;
         for id in 1..=200 {

@@ -13,8 +13,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
-use trunkline_server::Limits;
-use trunkline_server::http::{HttpOptions, Tls, TlsError};
+use trunkline_server::ServerLimits;
+use trunkline_server::http::{HttpServerOptions, ServerTls, ServerTlsError};
 
 use crate::http_client::{send_over, to};
 use crate::service::{Service, modern, within};
@@ -46,8 +46,8 @@ impl Files {
         std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    fn tls(&self) -> Result<Tls, TlsError> {
-        Tls::from_pem_files(&self.path("cert.pem"), &self.path("key.pem"))
+    fn tls(&self) -> Result<ServerTls, ServerTlsError> {
+        ServerTls::from_pem_files(&self.path("cert.pem"), &self.path("key.pem"))
     }
 
     async fn connect(&self, service: &Service) -> TlsStream<TcpStream> {
@@ -72,8 +72,8 @@ impl Drop for Files {
 }
 
 async fn service(files: &Files) -> Service {
-    let options = HttpOptions { tls: Some(files.tls().unwrap()), ..HttpOptions::default() };
-    let limits = Limits { head_within: Duration::from_millis(300), ..Limits::default() };
+    let options = HttpServerOptions { tls: Some(files.tls().unwrap()), ..HttpServerOptions::default() };
+    let limits = ServerLimits { head_timeout: Duration::from_millis(300), ..ServerLimits::default() };
     Service::start_with(options, limits).await
 }
 
@@ -133,8 +133,8 @@ fn files_that_cannot_be_served_with_say_why() {
         (&cert, &empty, "holds no private key"),
         (&cert, &other.path("key.pem"), "cannot be used"),
     ] {
-        let said =
-            Tls::from_pem_files(cert, key).map_or_else(|error| error.to_string(), |_| "fine".to_owned());
+        let said = ServerTls::from_pem_files(cert, key)
+            .map_or_else(|error| error.to_string(), |_| "fine".to_owned());
         assert!(said.contains(expected), "{said}, not {expected}");
     }
 }

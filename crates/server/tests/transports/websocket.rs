@@ -6,8 +6,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
-use trunkline_server::Limits;
-use trunkline_server::http::{Drained, HttpOptions};
+use trunkline_server::ServerLimits;
+use trunkline_server::http::{DrainOutcome, HttpServerOptions};
 
 use crate::http_client::{status, to};
 use crate::service::{Service, initialize, request, tool, within};
@@ -74,8 +74,8 @@ async fn the_subprotocol_is_chosen_among_those_offered() {
 
 #[tokio::test]
 async fn what_is_not_a_text_of_bounded_size_closes_the_channel_and_cancels_its_calls() {
-    let limits = Limits { message_bytes: 4096, ..Limits::default() };
-    let service = Service::start_with(HttpOptions::default(), limits).await;
+    let limits = ServerLimits { message_bytes: 4096, ..ServerLimits::default() };
+    let service = Service::start_with(HttpServerOptions::default(), limits).await;
     let long = "x".repeat(100_000);
     for (message, expected) in [(Message::binary(vec![1, 2, 3]), 1003), (Message::text(long), 1009)] {
         let (mut socket, _) = connect(&service, None).await.unwrap();
@@ -118,7 +118,7 @@ async fn draining_closes_with_1001_and_waits_for_calls_that_run() {
     busy.send(cancel.to_string().into()).await.unwrap();
     assert_eq!(close_code(&mut busy).await, 1001, "once its call is over");
     drop((idle, busy));
-    assert_eq!(service.ended().await, Drained::Cleanly);
+    assert_eq!(service.ended().await, DrainOutcome::Cleanly);
 }
 
 #[tokio::test]
@@ -130,16 +130,16 @@ async fn stopping_does_not_wait_for_a_peer_that_never_closes() {
     socket.send(tool(2, "wait", json!({})).to_string().into()).await.unwrap();
     service.waiting.are(1).await;
     service.host.shutdown().stop();
-    assert_eq!(service.ended().await, Drained::Aborted(1));
+    assert_eq!(service.ended().await, DrainOutcome::Aborted(1));
 }
 
 #[tokio::test]
 async fn sockets_and_streams_count_as_sessions_of_their_principal() {
-    let mut options = HttpOptions::default();
+    let mut options = HttpServerOptions::default();
     options.session_limits.total = 2;
-    let service = Service::start_with(options, Limits::default()).await;
+    let service = Service::start_with(options, ServerLimits::default()).await;
     let (first, _) = connect(&service, None).await.unwrap();
-    let _stream = crate::line::open_sse(service.address, &[]).await;
+    let _stream = crate::transport_link::open_sse(service.address, &[]).await;
     assert_eq!(connect(&service, None).await.err(), Some(429));
     let (refused, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
     assert_eq!((refused.as_u16(), headers["retry-after"].to_str().unwrap()), (429, "1"));

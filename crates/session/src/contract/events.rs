@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::answer;
-use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StreamId, Timestamp};
+use super::expect_ok;
+use crate::{EventId, EventLimits, EventReplay, EventStore, SessionId, StreamEvent, StreamId, Timestamp};
 
 /// Checks that an event store does what [`EventStore`] promises.
 ///
@@ -16,8 +16,8 @@ use crate::{Event, EventId, EventLimits, EventStore, Replay, SessionId, StreamId
 pub fn events<S: EventStore>(make: impl Fn(EventLimits) -> S) {
     let make = &|limits: EventLimits| -> Box<dyn EventStore> { Box::new(make(limits)) };
     replays_what_followed(make);
-    knows_only_positions_that_were_sent(make);
-    keeps_streams_and_sessions_apart(make);
+    replays_only_sent_positions(make);
+    isolates_streams_and_sessions(make);
     bounds_the_events_of_a_session(make);
     bounds_the_bytes_of_a_session(make);
     leaves_no_hole_for_a_large_event(make);
@@ -26,7 +26,7 @@ pub fn events<S: EventStore>(make: impl Fn(EventLimits) -> S) {
     bounds_all_sessions_together(make);
 }
 
-type Make<'a> = &'a dyn Fn(EventLimits) -> Box<dyn EventStore>;
+type MakeEventStore<'a> = &'a dyn Fn(EventLimits) -> Box<dyn EventStore>;
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 const AGE: Duration = Duration::from_secs(60);
@@ -41,12 +41,12 @@ fn id(stream: u64, seq: u64) -> EventId {
 }
 
 /// Makes an event whose data says whose it is.
-fn event(session: SessionId, id: EventId) -> Event {
-    Event { id, data: Bytes::from(format!("{session} {id}")) }
+fn event(session: SessionId, id: EventId) -> StreamEvent {
+    StreamEvent { id, data: Bytes::from(format!("{session} {id}")) }
 }
 
-fn sized(id: EventId, size: usize) -> Event {
-    Event { id, data: Bytes::from(vec![b'x'; size]) }
+fn sized(id: EventId, size: usize) -> StreamEvent {
+    StreamEvent { id, data: Bytes::from(vec![b'x'; size]) }
 }
 
 fn append(store: &dyn EventStore, session: SessionId, ids: impl IntoIterator<Item = EventId>) {
@@ -56,49 +56,55 @@ fn append(store: &dyn EventStore, session: SessionId, ids: impl IntoIterator<Ite
 }
 
 #[track_caller]
-fn check(store: &dyn EventStore, session: SessionId, after: EventId, expected: &[EventId], why: &str) {
+fn expect_replay(
+    store: &dyn EventStore,
+    session: SessionId,
+    after: EventId,
+    expected: &[EventId],
+    why: &str,
+) {
     let expected = expected.iter().map(|id| event(session, *id)).collect();
-    assert_eq!(answer(store.replay(session, after, START)), Replay::Events(expected), "{why}");
+    assert_eq!(expect_ok(store.replay(session, after, START)), EventReplay::Events(expected), "{why}");
 }
 
 #[track_caller]
-fn check_gone(store: &dyn EventStore, session: SessionId, after: EventId, why: &str) {
-    assert_eq!(answer(store.replay(session, after, START)), Replay::Gone, "{why}");
+fn expect_gone(store: &dyn EventStore, session: SessionId, after: EventId, why: &str) {
+    assert_eq!(expect_ok(store.replay(session, after, START)), EventReplay::Gone, "{why}");
 }
 
-fn replays_what_followed(make: Make<'_>) {
+fn replays_what_followed(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
     append(&*store, session, [id(1, 0), id(1, 1), id(1, 5)]);
-    check(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "later events are replayed in order");
-    check(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "a replay can be repeated");
-    check(&*store, session, id(1, 5), &[], "nothing follows the newest event");
+    expect_replay(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "later events are replayed in order");
+    expect_replay(&*store, session, id(1, 0), &[id(1, 1), id(1, 5)], "a replay can be repeated");
+    expect_replay(&*store, session, id(1, 5), &[], "nothing follows the newest event");
     append(&*store, session, [id(1, 6)]);
-    check(&*store, session, id(1, 5), &[id(1, 6)], "an event is replayed as soon as it is appended");
+    expect_replay(&*store, session, id(1, 5), &[id(1, 6)], "an event is replayed as soon as it is appended");
 
-    store.append(session, Event { id: id(2, 0), data: Bytes::new() }, START);
-    check(&*store, session, id(2, 0), &[], "an event without data is a position to resume from");
+    store.append(session, StreamEvent { id: id(2, 0), data: Bytes::new() }, START);
+    expect_replay(&*store, session, id(2, 0), &[], "an event without data is a position to resume from");
     append(&*store, session, [id(2, 1)]);
-    check(&*store, session, id(2, 0), &[id(2, 1)], "what follows an event without data is replayed");
+    expect_replay(&*store, session, id(2, 0), &[id(2, 1)], "what follows an event without data is replayed");
 }
 
-fn knows_only_positions_that_were_sent(make: Make<'_>) {
+fn replays_only_sent_positions(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
-    check_gone(&*store, session, id(1, 0), "an empty store knows no position");
+    expect_gone(&*store, session, id(1, 0), "an empty store knows no position");
     append(&*store, session, [id(1, 1), id(1, 3)]);
     for unknown in [id(1, 0), id(1, 2), id(1, 4), id(2, 1), id(0, 1)] {
-        check_gone(
+        expect_gone(
             &*store,
             session,
             unknown,
             "a position that was never sent is gone, not a place to guess from",
         );
     }
-    check_gone(&*store, SessionId::random(), id(1, 1), "a position belongs to its session");
+    expect_gone(&*store, SessionId::random(), id(1, 1), "a position belongs to its session");
 }
 
-fn keeps_streams_and_sessions_apart(make: Make<'_>) {
+fn isolates_streams_and_sessions(make: MakeEventStore<'_>) {
     let store = make(limits());
     let sessions = [SessionId::random(), SessionId::random()];
     for seq in 0..3 {
@@ -111,7 +117,7 @@ fn keeps_streams_and_sessions_apart(make: Make<'_>) {
     for session in sessions {
         for stream in [1, 2] {
             let later = [id(stream, 1), id(stream, 2)];
-            check(
+            expect_replay(
                 &*store,
                 session,
                 id(stream, 0),
@@ -122,52 +128,52 @@ fn keeps_streams_and_sessions_apart(make: Make<'_>) {
     }
 }
 
-fn bounds_the_events_of_a_session(make: Make<'_>) {
+fn bounds_the_events_of_a_session(make: MakeEventStore<'_>) {
     let store = make(limits());
     let (busy, quiet) = (SessionId::random(), SessionId::random());
     append(&*store, quiet, [id(1, 0), id(1, 1)]);
     append(&*store, busy, (0..12).map(|seq| id(seq % 2, seq)));
     for dropped in 0..4 {
-        check_gone(
+        expect_gone(
             &*store,
             busy,
             id(dropped % 2, dropped),
             "the oldest events of a session go when it has too many",
         );
     }
-    check(&*store, busy, id(0, 4), &[id(0, 6), id(0, 8), id(0, 10)], "the newest events stay");
-    check(&*store, busy, id(1, 9), &[id(1, 11)], "the newest events of each stream stay");
-    check(&*store, quiet, id(1, 0), &[id(1, 1)], "one session's events do not push out another's");
+    expect_replay(&*store, busy, id(0, 4), &[id(0, 6), id(0, 8), id(0, 10)], "the newest events stay");
+    expect_replay(&*store, busy, id(1, 9), &[id(1, 11)], "the newest events of each stream stay");
+    expect_replay(&*store, quiet, id(1, 0), &[id(1, 1)], "one session's events do not push out another's");
 }
 
-fn bounds_the_bytes_of_a_session(make: Make<'_>) {
+fn bounds_the_bytes_of_a_session(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
     let half = limits().bytes / 2;
     for seq in 0..3 {
         store.append(session, sized(id(1, seq), half), START);
     }
-    check_gone(&*store, session, id(1, 0), "the oldest events of a session go when it has too many bytes");
-    let expected = Replay::Events(vec![sized(id(1, 2), half)]);
-    assert_eq!(answer(store.replay(session, id(1, 1), START)), expected, "what fits into the bytes stays");
+    expect_gone(&*store, session, id(1, 0), "the oldest events of a session go when it has too many bytes");
+    let expected = EventReplay::Events(vec![sized(id(1, 2), half)]);
+    assert_eq!(expect_ok(store.replay(session, id(1, 1), START)), expected, "what fits into the bytes stays");
     store.append(session, sized(id(1, 3), limits().bytes), START);
-    check_gone(&*store, session, id(1, 2), "an event that takes all bytes pushes out all others");
-    check(&*store, session, id(1, 3), &[], "an event that takes all bytes is kept");
+    expect_gone(&*store, session, id(1, 2), "an event that takes all bytes pushes out all others");
+    expect_replay(&*store, session, id(1, 3), &[], "an event that takes all bytes is kept");
 }
 
-fn leaves_no_hole_for_a_large_event(make: Make<'_>) {
+fn leaves_no_hole_for_a_large_event(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
     append(&*store, session, [id(1, 0), id(1, 1)]);
     store.append(session, sized(id(1, 2), limits().bytes + 1), START);
     append(&*store, session, [id(1, 3), id(1, 4)]);
     for before in [id(1, 0), id(1, 1), id(1, 2)] {
-        check_gone(&*store, session, before, "a replay never skips an event that was too large to keep");
+        expect_gone(&*store, session, before, "a replay never skips an event that was too large to keep");
     }
-    check(&*store, session, id(1, 3), &[id(1, 4)], "a stream can be resumed after a large event");
+    expect_replay(&*store, session, id(1, 3), &[id(1, 4)], "a stream can be resumed after a large event");
 }
 
-fn drops_old_events(make: Make<'_>) {
+fn drops_old_events(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
     let later = START.plus(AGE / 2);
@@ -178,17 +184,17 @@ fn drops_old_events(make: Make<'_>) {
         if sweep {
             store.expire(START.plus(AGE));
         }
-        let newest = || Replay::Events(vec![event(session, id(1, 2))]);
-        let old = answer(store.replay(session, id(1, 0), START.plus(AGE)));
-        assert_eq!(old, Replay::Gone, "a position is gone at its age (swept: {sweep})");
-        let young = answer(store.replay(session, id(1, 1), later.plus(AGE - MOMENT)));
+        let newest = || EventReplay::Events(vec![event(session, id(1, 2))]);
+        let old = expect_ok(store.replay(session, id(1, 0), START.plus(AGE)));
+        assert_eq!(old, EventReplay::Gone, "a position is gone at its age (swept: {sweep})");
+        let young = expect_ok(store.replay(session, id(1, 1), later.plus(AGE - MOMENT)));
         assert_eq!(young, newest(), "a position lasts until its age (swept: {sweep})");
     }
-    let old = answer(store.replay(session, id(1, 1), later.plus(AGE)));
-    assert_eq!(old, Replay::Gone, "every event has its own age");
+    let old = expect_ok(store.replay(session, id(1, 1), later.plus(AGE)));
+    assert_eq!(old, EventReplay::Gone, "every event has its own age");
 }
 
-fn forgets_a_session(make: Make<'_>) {
+fn forgets_a_session(make: MakeEventStore<'_>) {
     let store = make(limits());
     let (session, other) = (SessionId::random(), SessionId::random());
     for session in [session, other] {
@@ -196,12 +202,12 @@ fn forgets_a_session(make: Make<'_>) {
     }
     store.forget(session);
     for known in [id(1, 0), id(2, 0), id(1, 1)] {
-        check_gone(&*store, session, known, "a forgotten session has no positions");
+        expect_gone(&*store, session, known, "a forgotten session has no positions");
     }
-    check(&*store, other, id(1, 0), &[id(1, 1)], "other sessions stay");
+    expect_replay(&*store, other, id(1, 0), &[id(1, 1)], "other sessions stay");
 }
 
-fn bounds_all_sessions_together(make: Make<'_>) {
+fn bounds_all_sessions_together(make: MakeEventStore<'_>) {
     let limits = EventLimits { total_bytes: 64 << 10, ..limits() };
     let store = make(limits.clone());
     let size = 4 << 10;
@@ -213,8 +219,8 @@ fn bounds_all_sessions_together(make: Make<'_>) {
     }
     let kept: Vec<_> = sessions
         .iter()
-        .map(|session| answer(store.replay(*session, id(1, 0), START.plus(MOMENT * 64))))
-        .map(|replay| replay == Replay::Events(vec![sized(id(1, 1), size)]))
+        .map(|session| expect_ok(store.replay(*session, id(1, 0), START.plus(MOMENT * 64))))
+        .map(|replay| replay == EventReplay::Events(vec![sized(id(1, 1), size)]))
         .collect();
     let count = kept.iter().filter(|kept| **kept).count();
     assert!(count * size <= limits.total_bytes, "all sessions together stay within the total");

@@ -21,15 +21,17 @@ pub use self::states::states;
 
 /// Waits for a store's answer, which must not be a failure of the store itself.
 #[track_caller]
-fn answer<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
-    match wait(future) {
+fn expect_ok<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
+    match block_on(future) {
         Ok(value) => value,
-        Err(error) => breach(&format!("the store failed where the suite gives it no reason to: {error}")),
+        Err(error) => {
+            contract_violation(&format!("the store failed where the suite gives it no reason to: {error}"))
+        }
     }
 }
 
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(ThreadWaker(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
@@ -40,9 +42,9 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-struct Unpark(Thread);
+struct ThreadWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }
@@ -50,6 +52,6 @@ impl Wake for Unpark {
 
 #[track_caller]
 #[expect(clippy::panic, reason = "a suite reports a breach by failing the test that runs it")]
-fn breach(sentence: &str) -> ! {
+fn contract_violation(sentence: &str) -> ! {
     panic!("{sentence}")
 }

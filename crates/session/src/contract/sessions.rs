@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use trunkline_protocol::{Level, Raw, Revision};
+use trunkline_protocol::{LoggingLevel, RawJson, Revision};
 
-use super::{answer, wait};
+use super::{block_on, expect_ok};
 use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
 
 /// Checks that a session store does what [`SessionStore`] promises.
@@ -17,20 +17,20 @@ use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, St
 pub fn sessions<S: SessionStore>(make: impl Fn(SessionLimits) -> S) {
     let make = &|limits: SessionLimits| -> Box<dyn SessionStore> { Box::new(make(limits)) };
     returns_what_was_stored(make);
-    knows_nothing_of_unknown_ids(make);
-    gives_a_session_only_to_its_principal(make);
+    returns_none_for_unknown_ids(make);
+    returns_session_only_to_owner(make);
     refuses_a_duplicate(make);
     refuses_a_large_record(make);
     bounds_the_total(make);
     bounds_named_principals_only(make);
-    ends_idle_sessions(make);
-    keeps_used_sessions(make);
-    ends_every_session_at_its_absolute_age(make);
+    expires_idle_sessions(make);
+    use_extends_idle_lifetime(make);
+    expires_at_absolute_age(make);
     ignores_a_clock_that_steps_back(make);
     expires_each_session_once(make);
 }
 
-type Make<'a> = &'a dyn Fn(SessionLimits) -> Box<dyn SessionStore>;
+type MakeSessionStore<'a> = &'a dyn Fn(SessionLimits) -> Box<dyn SessionStore>;
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 const IDLE: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ fn record(principal: &Principal) -> SessionRecord {
         id: SessionId::random(),
         principal: principal.clone(),
         revision: Revision::V2025_06_18,
-        capabilities: Raw::EMPTY_OBJECT,
+        capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
         created: START,
@@ -66,165 +66,179 @@ fn record(principal: &Principal) -> SessionRecord {
 
 fn opened(store: &dyn SessionStore, principal: &Principal, now: Timestamp) -> SessionRecord {
     let record = SessionRecord { created: now, ..record(principal) };
-    answer(store.create(record.clone(), now));
+    expect_ok(store.create(record.clone(), now));
     record
 }
 
-fn returns_what_was_stored(make: Make<'_>) {
+fn returns_what_was_stored(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let ada = named("ada");
     let full = SessionRecord {
-        capabilities: Raw::from_text("capabilities \" \u{1f310} \\"),
-        client: Some(Raw::from_text("client")),
-        log_level: Some(Level::Warning),
+        capabilities: RawJson::from_text("capabilities \" \u{1f310} \\"),
+        client: Some(RawJson::from_text("client")),
+        log_level: Some(LoggingLevel::Warning),
         ..record(&ada)
     };
-    answer(store.create(full.clone(), START));
-    let found = answer(store.get(full.id, &ada, START));
+    expect_ok(store.create(full.clone(), START));
+    let found = expect_ok(store.get(full.id, &ada, START));
     assert_eq!(found.as_ref(), Some(&full), "a session comes back as it was stored");
 
-    let changed = SessionRecord { log_level: Some(Level::Debug), client: None, ..full };
-    assert!(answer(store.update(changed.clone(), START)), "an update finds its session");
-    let found = answer(store.get(changed.id, &ada, START));
+    let changed = SessionRecord { log_level: Some(LoggingLevel::Debug), client: None, ..full };
+    assert!(expect_ok(store.update(changed.clone(), START)), "an update finds its session");
+    let found = expect_ok(store.get(changed.id, &ada, START));
     assert_eq!(found.as_ref(), Some(&changed), "an update replaces the record");
     assert_eq!(
-        answer(store.list(&ada, START)),
+        expect_ok(store.list(&ada, START)),
         [changed],
         "a principal's sessions are listed as they are stored"
     );
 }
 
-fn knows_nothing_of_unknown_ids(make: Make<'_>) {
+fn returns_none_for_unknown_ids(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let unknown = record(&Principal::Anonymous);
     let id = unknown.id;
-    assert_eq!(answer(store.get(id, &Principal::Anonymous, START)), None, "an unknown id has no session");
-    assert!(!answer(store.touch(id, START)), "an unknown id cannot be touched");
-    assert!(!answer(store.update(unknown, START)), "an update does not make a session");
-    assert!(!answer(store.delete(id, &Principal::Anonymous)), "an unknown id cannot be deleted");
-    assert_eq!(answer(store.expire(START)), [], "nothing expires from an empty store");
+    assert_eq!(expect_ok(store.get(id, &Principal::Anonymous, START)), None, "an unknown id has no session");
+    assert!(!expect_ok(store.touch(id, START)), "an unknown id cannot be touched");
+    assert!(!expect_ok(store.update(unknown, START)), "an update does not make a session");
+    assert!(!expect_ok(store.delete(id, &Principal::Anonymous)), "an unknown id cannot be deleted");
+    assert_eq!(expect_ok(store.expire(START)), [], "nothing expires from an empty store");
     assert_eq!(store.count(), 0, "asking for unknown ids takes up no room");
 }
 
-fn gives_a_session_only_to_its_principal(make: Make<'_>) {
+fn returns_session_only_to_owner(make: MakeSessionStore<'_>) {
     let kinds =
         [Principal::Anonymous, Principal::Process, named("ada"), named("anonymous"), named("process")];
     let store = make(limits());
     for owner in &kinds {
         let own = opened(&*store, owner, START);
         for other in kinds.iter().filter(|other| *other != owner) {
-            let found = answer(store.get(own.id, other, START));
+            let found = expect_ok(store.get(own.id, other, START));
             assert_eq!(found, None, "a session of {owner:?} is not given to {other:?}");
             let stolen = SessionRecord { principal: other.clone(), ..own.clone() };
-            assert!(!answer(store.update(stolen, START)), "{other:?} cannot update a session of {owner:?}");
-            assert!(!answer(store.delete(own.id, other)), "{other:?} cannot delete a session of {owner:?}");
+            assert!(
+                !expect_ok(store.update(stolen, START)),
+                "{other:?} cannot update a session of {owner:?}"
+            );
+            assert!(
+                !expect_ok(store.delete(own.id, other)),
+                "{other:?} cannot delete a session of {owner:?}"
+            );
         }
-        assert_eq!(answer(store.list(owner, START)), [own], "{owner:?} sees its own sessions and no others");
+        assert_eq!(
+            expect_ok(store.list(owner, START)),
+            [own],
+            "{owner:?} sees its own sessions and no others"
+        );
     }
 
     let store = make(limits());
     let own = opened(&*store, &named("ada"), START);
     let late = START.plus(IDLE - MOMENT);
-    answer(store.get(own.id, &named("eve"), late));
-    answer(store.update(SessionRecord { principal: named("eve"), ..own.clone() }, late));
-    let found = answer(store.get(own.id, &named("ada"), START.plus(IDLE)));
+    expect_ok(store.get(own.id, &named("eve"), late));
+    expect_ok(store.update(SessionRecord { principal: named("eve"), ..own.clone() }, late));
+    let found = expect_ok(store.get(own.id, &named("ada"), START.plus(IDLE)));
     assert_eq!(found, None, "another principal's requests do not keep a session alive");
 }
 
-fn refuses_a_duplicate(make: Make<'_>) {
+fn refuses_a_duplicate(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let first = opened(&*store, &named("ada"), START);
     let second = SessionRecord { principal: named("eve"), ..first.clone() };
-    assert_eq!(wait(store.create(second, START)), Err(StoreError::Duplicate), "an id has one session");
-    let found = answer(store.get(first.id, &named("ada"), START));
+    assert_eq!(block_on(store.create(second, START)), Err(StoreError::Duplicate), "an id has one session");
+    let found = expect_ok(store.get(first.id, &named("ada"), START));
     assert_eq!(found, Some(first), "a refused duplicate leaves the first session as it was");
-    assert_eq!(answer(store.list(&named("eve"), START)), [], "a refused session is not listed");
+    assert_eq!(expect_ok(store.list(&named("eve"), START)), [], "a refused session is not listed");
 }
 
-fn refuses_a_large_record(make: Make<'_>) {
+fn refuses_a_large_record(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let own = opened(&*store, &named("ada"), START);
-    let large = || Some(Raw::from_text(&"x".repeat(limits().record_bytes)));
+    let large = || Some(RawJson::from_text(&"x".repeat(limits().record_bytes)));
     let fresh = SessionRecord { client: large(), ..record(&named("ada")) };
-    assert_eq!(wait(store.create(fresh, START)), Err(StoreError::TooLarge), "a large record is refused");
+    assert_eq!(block_on(store.create(fresh, START)), Err(StoreError::TooLarge), "a large record is refused");
     let update = SessionRecord { client: large(), ..own.clone() };
-    assert_eq!(wait(store.update(update, START)), Err(StoreError::TooLarge), "a large update is refused");
-    assert_eq!(answer(store.list(&named("ada"), START)), [own], "a refused record changes nothing");
+    assert_eq!(block_on(store.update(update, START)), Err(StoreError::TooLarge), "a large update is refused");
+    assert_eq!(expect_ok(store.list(&named("ada"), START)), [own], "a refused record changes nothing");
 }
 
-fn bounds_the_total(make: Make<'_>) {
+fn bounds_the_total(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let all: Vec<_> = (0..limits().total).map(|_| opened(&*store, &Principal::Anonymous, START)).collect();
     assert_eq!(store.count(), limits().total, "anonymous sessions are bounded by the total only");
     for principal in [Principal::Anonymous, Principal::Process, named("ada")] {
-        let refused = wait(store.create(record(&principal), START));
+        let refused = block_on(store.create(record(&principal), START));
         assert_eq!(refused, Err(StoreError::Full), "a full store takes no session of {principal:?}");
     }
     let Some(first) = all.first() else { return };
-    assert!(answer(store.delete(first.id, &Principal::Anonymous)), "a session can be deleted");
-    assert!(!answer(store.delete(first.id, &Principal::Anonymous)), "a session is deleted once");
-    let found = answer(store.get(first.id, &Principal::Anonymous, START));
+    assert!(expect_ok(store.delete(first.id, &Principal::Anonymous)), "a session can be deleted");
+    assert!(!expect_ok(store.delete(first.id, &Principal::Anonymous)), "a session is deleted once");
+    let found = expect_ok(store.get(first.id, &Principal::Anonymous, START));
     assert_eq!(found, None, "a deleted session is gone");
     opened(&*store, &named("ada"), START);
     assert_eq!(store.count(), limits().total, "a deleted session makes room for one");
 }
 
-fn bounds_named_principals_only(make: Make<'_>) {
+fn bounds_named_principals_only(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let (ada, eve) = (named("ada"), named("eve"));
     let refuses = |why: &str, now| {
-        let refused = wait(store.create(SessionRecord { created: now, ..record(&ada) }, now));
-        assert_eq!(refused, Err(StoreError::TooManyOfPrincipal), "{why}");
+        let refused = block_on(store.create(SessionRecord { created: now, ..record(&ada) }, now));
+        assert_eq!(refused, Err(StoreError::PrincipalQuotaExceeded), "{why}");
     };
     let own: Vec<_> = (0..limits().per_principal).map(|_| opened(&*store, &ada, START)).collect();
     refuses("a principal has at most so many sessions", START);
     opened(&*store, &eve, START);
 
     let Some(first) = own.first() else { return };
-    answer(store.delete(first.id, &ada));
-    answer(store.delete(first.id, &ada));
+    expect_ok(store.delete(first.id, &ada));
+    expect_ok(store.delete(first.id, &ada));
     opened(&*store, &ada, START);
     refuses("a session deleted twice makes room for one", START);
 
     let later = START.plus(IDLE);
-    assert_eq!(answer(store.expire(later)).len(), limits().per_principal + 1, "every idle session expires");
+    assert_eq!(
+        expect_ok(store.expire(later)).len(),
+        limits().per_principal + 1,
+        "every idle session expires"
+    );
     for _ in 0..limits().per_principal {
         opened(&*store, &ada, later);
     }
     refuses("expired sessions make room for as many", later);
 }
 
-fn ends_idle_sessions(make: Make<'_>) {
+fn expires_idle_sessions(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let ada = named("ada");
     let own = opened(&*store, &ada, START);
     let end = START.plus(IDLE);
     assert_eq!(
-        answer(store.list(&ada, START.plus(IDLE - MOMENT))).len(),
+        expect_ok(store.list(&ada, START.plus(IDLE - MOMENT))).len(),
         1,
         "a session lives until its limit"
     );
     assert_eq!(
-        answer(store.list(&ada, end)),
+        expect_ok(store.list(&ada, end)),
         [],
         "an idle session is not listed, and listing does not keep it alive"
     );
-    assert_eq!(answer(store.get(own.id, &ada, end)), None, "an idle session is over before it is swept");
-    assert!(!answer(store.touch(own.id, end)), "a touch does not revive a session");
-    assert!(!answer(store.update(own.clone(), end)), "an update does not revive a session");
+    assert_eq!(expect_ok(store.get(own.id, &ada, end)), None, "an idle session is over before it is swept");
+    assert!(!expect_ok(store.touch(own.id, end)), "a touch does not revive a session");
+    assert!(!expect_ok(store.update(own.clone(), end)), "an update does not revive a session");
     assert_eq!(
-        answer(store.expire(end)),
+        expect_ok(store.expire(end)),
         [own.id],
         "what was done to it after its end has not kept it alive"
     );
 }
 
-fn keeps_used_sessions(make: Make<'_>) {
-    type Use = fn(&dyn SessionStore, &SessionRecord, Timestamp) -> bool;
-    let uses: [(&str, Use); 3] = [
-        ("get", |store, own, now| answer(store.get(own.id, &own.principal, now)).is_some()),
-        ("touch", |store, own, now| answer(store.touch(own.id, now))),
-        ("update", |store, own, now| answer(store.update(own.clone(), now))),
+fn use_extends_idle_lifetime(make: MakeSessionStore<'_>) {
+    type SessionUse = fn(&dyn SessionStore, &SessionRecord, Timestamp) -> bool;
+    let uses: [(&str, SessionUse); 3] = [
+        ("get", |store, own, now| expect_ok(store.get(own.id, &own.principal, now)).is_some()),
+        ("touch", |store, own, now| expect_ok(store.touch(own.id, now))),
+        ("update", |store, own, now| expect_ok(store.update(own.clone(), now))),
     ];
     for (name, used) in uses {
         let store = make(limits());
@@ -232,18 +246,18 @@ fn keeps_used_sessions(make: Make<'_>) {
         let mut now = START;
         for _ in 0..5 {
             now = now.plus(IDLE - MOMENT);
-            assert_eq!(answer(store.expire(now)), [], "a session that is used is never expired");
+            assert_eq!(expect_ok(store.expire(now)), [], "a session that is used is never expired");
             assert!(used(&*store, &own, now), "`{name}` finds a session that was used in time");
         }
         assert_eq!(
-            answer(store.expire(now.plus(IDLE))),
+            expect_ok(store.expire(now.plus(IDLE))),
             [own.id],
             "`{name}` starts the idle clock again, no more"
         );
     }
 }
 
-fn ends_every_session_at_its_absolute_age(make: Make<'_>) {
+fn expires_at_absolute_age(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let ada = named("ada");
     let own = opened(&*store, &ada, START);
@@ -252,30 +266,30 @@ fn ends_every_session_at_its_absolute_age(make: Make<'_>) {
     while now.plus(IDLE / 2) < end {
         now = now.plus(IDLE / 2);
         let younger = SessionRecord { created: now, ..own.clone() };
-        assert!(answer(store.update(younger, now)), "a session that is used lives to its absolute age");
+        assert!(expect_ok(store.update(younger, now)), "a session that is used lives to its absolute age");
     }
-    let found = answer(store.get(own.id, &ada, now)).map(|found| found.created);
+    let found = expect_ok(store.get(own.id, &ada, now)).map(|found| found.created);
     assert_eq!(found, Some(START), "an update does not make a session younger");
     assert_eq!(
-        answer(store.get(own.id, &ada, end)),
+        expect_ok(store.get(own.id, &ada, end)),
         None,
         "use does not carry a session past its absolute age"
     );
-    assert_eq!(answer(store.expire(end)), [own.id], "a session expires at its absolute age");
+    assert_eq!(expect_ok(store.expire(end)), [own.id], "a session expires at its absolute age");
 }
 
-fn ignores_a_clock_that_steps_back(make: Make<'_>) {
+fn ignores_a_clock_that_steps_back(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let ada = named("ada");
     let own = opened(&*store, &ada, START.plus(IDLE));
-    assert!(answer(store.touch(own.id, START)), "a session from the future can be used");
+    assert!(expect_ok(store.touch(own.id, START)), "a session from the future can be used");
     let end = START.plus(IDLE * 2);
-    let listed = answer(store.list(&ada, START.plus(IDLE * 2 - MOMENT)));
+    let listed = expect_ok(store.list(&ada, START.plus(IDLE * 2 - MOMENT)));
     assert_eq!(listed.len(), 1, "a clock that steps back does not end a session early");
-    assert_eq!(answer(store.expire(end)), [own.id], "nor does it prolong the session");
+    assert_eq!(expect_ok(store.expire(end)), [own.id], "nor does it prolong the session");
 }
 
-fn expires_each_session_once(make: Make<'_>) {
+fn expires_each_session_once(make: MakeSessionStore<'_>) {
     let store = make(limits());
     let principals = [Principal::Anonymous, Principal::Process, named("ada"), named("eve")];
     let opened_at =
@@ -289,7 +303,7 @@ fn expires_each_session_once(make: Make<'_>) {
         (START.plus(IDLE * 2), late),
         (START.plus(IDLE * 9), BTreeSet::new()),
     ] {
-        let expired = answer(store.expire(now));
+        let expired = expect_ok(store.expire(now));
         assert_eq!(expired.len(), expected.len(), "a session is reported once");
         assert_eq!(
             expired.into_iter().collect::<BTreeSet<_>>(),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trunkline_session::{
-    Event, EventId, EventLimits, EventStore, MemoryEvents, Replay, SessionId, StreamId, Timestamp,
+    EventId, EventLimits, EventReplay, EventStore, MemoryEvents, SessionId, StreamEvent, StreamId, Timestamp,
 };
 
 use super::answer;
@@ -49,7 +49,7 @@ enum Total {
 
 struct Sent {
     session: usize,
-    event: Event,
+    event: StreamEvent,
     at: Timestamp,
     /// Whether a store without a bound across sessions would still keep the event.
     kept: bool,
@@ -95,7 +95,7 @@ impl Pair {
         // The data says where the event belongs, so that one in the wrong place is seen.
         let mut data = format!("{session}/{id}:").into_bytes();
         data.resize(size, b'.');
-        let event = Event { id, data: Bytes::from(data) };
+        let event = StreamEvent { id, data: Bytes::from(data) };
         self.store.append(self.id(session), event.clone(), self.now);
 
         let fits = size <= self.limits.bytes;
@@ -130,14 +130,14 @@ impl Pair {
     }
 
     /// Returns what a replay after one event must be if that position is still known.
-    fn truth(&self, position: &Sent) -> Replay {
+    fn truth(&self, position: &Sent) -> EventReplay {
         let after = position.event.id;
         let followed = |sent: &&Sent| {
             sent.session == position.session
                 && sent.event.id.stream == after.stream
                 && sent.event.id.seq > after.seq
         };
-        Replay::Events(self.sent.iter().filter(followed).map(|sent| sent.event.clone()).collect())
+        EventReplay::Events(self.sent.iter().filter(followed).map(|sent| sent.event.clone()).collect())
     }
 
     /// Asks for every position that was ever sent, and for the places between them.
@@ -147,15 +147,15 @@ impl Pair {
             let found = answer(self.store.replay(session, position.event.id, self.now));
             let is_known = match total {
                 Total::Ample => position.kept,
-                Total::Short => !position.ended && found != Replay::Gone,
+                Total::Short => !position.ended && found != EventReplay::Gone,
             };
-            let expected = if is_known { self.truth(position) } else { Replay::Gone };
+            let expected = if is_known { self.truth(position) } else { EventReplay::Gone };
             prop_assert_eq!(found, expected, "after {}", position.event.id);
             let between = EventId { seq: position.event.id.seq + 1, ..position.event.id };
             let was_sent = |sent: &Sent| sent.session == position.session && sent.event.id == between;
             if !self.sent.iter().any(was_sent) {
                 let found = answer(self.store.replay(session, between, self.now));
-                prop_assert_eq!(found, Replay::Gone, "{} was never sent", between);
+                prop_assert_eq!(found, EventReplay::Gone, "{} was never sent", between);
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ mod stress;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use trunkline_protocol::{Raw, Revision};
+use trunkline_protocol::{RawJson, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord, StoreError, Timestamp};
 
 /// Returns the answer of a store in memory, whose futures are ready at once.
@@ -32,7 +32,7 @@ fn record(principal: &Principal, created: Timestamp) -> SessionRecord {
         id: SessionId::random(),
         principal: principal.clone(),
         revision: Revision::NEWEST_LEGACY,
-        capabilities: Raw::EMPTY_OBJECT,
+        capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
         created,

@@ -1,10 +1,10 @@
 //! The contract, and what stores in memory promise beyond it.
 
 use bytes::Bytes;
-use trunkline_protocol::Raw;
+use trunkline_protocol::RawJson;
 use trunkline_session::{
-    Event, EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId,
-    SessionLimits, SessionRecord, SessionStore, StoreError, StreamId, Timestamp, contract,
+    EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, SessionId, SessionLimits,
+    SessionRecord, SessionStore, StoreError, StreamEvent, StreamId, Timestamp, contract,
 };
 
 use super::{answer, now_ready, record};
@@ -38,7 +38,7 @@ fn the_records_of_all_sessions_together_have_a_bound() {
     let store = MemorySessions::new(SessionLimits { total_bytes: 24, ..SessionLimits::default() });
     let small = record(&Principal::Anonymous, now);
     let described = || SessionRecord {
-        client: Some(Raw::parse(r#"{"a":"bc"}"#).unwrap()),
+        client: Some(RawJson::parse(r#"{"a":"bc"}"#).unwrap()),
         ..record(&Principal::Anonymous, now)
     };
     let large = described();
@@ -48,7 +48,7 @@ fn the_records_of_all_sessions_together_have_a_bound() {
     // A record may grow as far as there is room, and shrink in any case.
     let grown = SessionRecord { client: large.client.clone(), ..small };
     assert!(answer(store.update(grown.clone(), now)));
-    let more = SessionRecord { capabilities: Raw::parse(r#"{"roots":{}}"#).unwrap(), ..grown.clone() };
+    let more = SessionRecord { capabilities: RawJson::parse(r#"{"roots":{}}"#).unwrap(), ..grown.clone() };
     assert!(matches!(now_ready(store.update(more, now)), Err(StoreError::Full)));
     assert!(answer(store.update(SessionRecord { client: None, ..grown }, now)));
     assert!(answer(store.delete(large.id, &Principal::Anonymous)));
@@ -118,7 +118,7 @@ fn debug_output_of_a_store_shows_nothing_of_what_it_holds() {
     let sessions = MemorySessions::new(SessionLimits::default());
     let events = MemoryEvents::new(EventLimits::default());
     let own = record(&Principal::Named("sentinel".into()), Timestamp(0));
-    let event = Event { id: position(1, 1), data: Bytes::from_static(b"sentinel") };
+    let event = StreamEvent { id: position(1, 1), data: Bytes::from_static(b"sentinel") };
     events.append(own.id, event, Timestamp(0));
     let id = own.id.to_string();
     answer(sessions.create(own, Timestamp(0)));
@@ -135,7 +135,11 @@ fn events_that_cannot_be_kept_cost_nothing() {
         EventLimits { total_bytes: 0, ..EventLimits::default() },
     ] {
         let store = MemoryEvents::new(limits);
-        store.append(session, Event { id: position(1, 1), data: Bytes::from_static(b"x") }, Timestamp(0));
+        store.append(
+            session,
+            StreamEvent { id: position(1, 1), data: Bytes::from_static(b"x") },
+            Timestamp(0),
+        );
         assert_eq!((store.count(), store.bytes()), (0, 0));
     }
 }
@@ -146,10 +150,10 @@ fn a_large_event_costs_only_its_own_stream_the_replay() {
     let store = MemoryEvents::new(limits.clone());
     let session = SessionId::random();
     for stream in [1, 2] {
-        store.append(session, Event { id: position(stream, 0), data: Bytes::new() }, Timestamp(0));
+        store.append(session, StreamEvent { id: position(stream, 0), data: Bytes::new() }, Timestamp(0));
     }
     let large = Bytes::from(vec![b'x'; limits.bytes + 1]);
-    store.append(session, Event { id: position(1, 1), data: large }, Timestamp(0));
+    store.append(session, StreamEvent { id: position(1, 1), data: large }, Timestamp(0));
     assert_eq!(store.count(), 1);
 }
 
@@ -161,7 +165,7 @@ fn old_events_are_freed_by_expire_and_by_the_appends_of_other_sessions() {
         let store = MemoryEvents::new(limits.clone());
         let session = SessionId::random();
         for seq in 0..2_500 {
-            store.append(session, Event { id: position(1, seq), data: Bytes::new() }, Timestamp(0));
+            store.append(session, StreamEvent { id: position(1, seq), data: Bytes::new() }, Timestamp(0));
         }
         assert_eq!(store.count(), 2_500);
         store
@@ -173,7 +177,7 @@ fn old_events_are_freed_by_expire_and_by_the_appends_of_other_sessions() {
     let store = filled();
     let other = SessionId::random();
     for seq in 0..200 {
-        store.append(other, Event { id: position(1, seq), data: Bytes::new() }, late);
+        store.append(other, StreamEvent { id: position(1, seq), data: Bytes::new() }, late);
     }
     assert_eq!(store.count(), 200);
 }

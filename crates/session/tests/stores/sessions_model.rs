@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trunkline_protocol::Level;
+use trunkline_protocol::LoggingLevel;
 use trunkline_session::{
     MemorySessions, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
@@ -82,7 +82,7 @@ impl Model {
         } else if self.held.len() >= LIMITS.total {
             Err(StoreError::Full)
         } else if matches!(record.principal, Principal::Named(_)) && of_principal >= LIMITS.per_principal {
-            Err(StoreError::TooManyOfPrincipal)
+            Err(StoreError::PrincipalQuotaExceeded)
         } else {
             self.held.push((record, now));
             Ok(())
@@ -177,7 +177,7 @@ impl Pair {
                 self.get(own.id, &own.principal)?;
             }
             Op::Update { session, who, level } => {
-                let log_level = Level::ALL.get(level).copied();
+                let log_level = LoggingLevel::ALL.get(level).copied();
                 let changed = SessionRecord { log_level, created: self.now, ..self.pick(session) };
                 self.update(&changed)?;
                 self.update(&SessionRecord { principal: principal(who), ..changed })?;

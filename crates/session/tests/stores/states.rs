@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use trunkline_session::{
-    Lifetime, LiveBags, MemoryStates, Principal, StateHandle, StateLimits, Timestamp, contract,
+    LiveStates, MemoryStates, Principal, StateHandle, StateLifetime, StateLimits, Timestamp, contract,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -17,9 +17,9 @@ fn memory_states_keep_the_contract() {
 
 #[test]
 fn a_live_value_is_given_only_to_who_made_it_and_ends_once() {
-    let bags = LiveBags::new(StateLimits::default());
+    let bags = LiveStates::new(StateLimits::default());
     let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
-    let handle = bags.create(&ann, Lifetime::Idle, Arc::new(7_u32), NOW);
+    let handle = bags.create(&ann, StateLifetime::Idle, Arc::new(7_u32), NOW);
     let value = bags.get(handle, &ann, NOW).unwrap();
     assert_eq!(value.downcast_ref::<u32>(), Some(&7));
     assert!(value.downcast_ref::<String>().is_none());
@@ -30,7 +30,7 @@ fn a_live_value_is_given_only_to_who_made_it_and_ends_once() {
     assert!(bags.get(StateHandle::random(), &ann, NOW).is_none());
     assert!(bags.delete(handle, &ann) && !bags.delete(handle, &ann));
     assert_eq!(bags.count(), 0);
-    let kept = bags.create(&ann, Lifetime::Session, Arc::new(()), NOW);
+    let kept = bags.create(&ann, StateLifetime::Session, Arc::new(()), NOW);
     bags.expire(NOW.plus(StateLimits::default().idle));
     assert_eq!(bags.count(), 1, "a session's bag waits for its end");
     bags.forget(kept);
@@ -38,7 +38,7 @@ fn a_live_value_is_given_only_to_who_made_it_and_ends_once() {
 }
 
 /// Uses the table when it goes, as a value may whose `Drop` cleans up after itself.
-struct Nosy(Arc<LiveBags>, Arc<AtomicUsize>);
+struct Nosy(Arc<LiveStates>, Arc<AtomicUsize>);
 
 impl Drop for Nosy {
     fn drop(&mut self) {
@@ -50,11 +50,11 @@ impl Drop for Nosy {
 #[test]
 fn values_that_go_are_dropped_where_no_lock_is_held() {
     let limits = StateLimits { total: 4, ..StateLimits::default() };
-    let bags = Arc::new(LiveBags::new(limits));
+    let bags = Arc::new(LiveStates::new(limits));
     let dropped = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
         let nosy = Nosy(bags.clone(), dropped.clone());
-        bags.create(&Principal::Anonymous, Lifetime::Idle, Arc::new(nosy), NOW);
+        bags.create(&Principal::Anonymous, StateLifetime::Idle, Arc::new(nosy), NOW);
     }
     assert_eq!((bags.count(), dropped.load(Ordering::SeqCst)), (4, 6));
     bags.expire(NOW.plus(StateLimits::default().absolute));
@@ -64,11 +64,11 @@ fn values_that_go_are_dropped_where_no_lock_is_held() {
 #[test]
 fn live_bags_without_a_sweeper_do_not_pile_up() {
     let limits = StateLimits::default();
-    let bags = LiveBags::new(limits.clone());
+    let bags = LiveStates::new(limits.clone());
     for hour in 0..100 {
         let now = NOW.plus(limits.idle * hour);
         for _ in 0..5 {
-            bags.create(&Principal::Anonymous, Lifetime::Idle, Arc::new(()), now);
+            bags.create(&Principal::Anonymous, StateLifetime::Idle, Arc::new(()), now);
         }
         assert!(bags.count() <= 10, "what is over goes with what comes: {}", bags.count());
     }
@@ -76,13 +76,13 @@ fn live_bags_without_a_sweeper_do_not_pile_up() {
 
 #[test]
 fn live_bags_under_eight_threads_come_back_to_zero() {
-    let bags = LiveBags::new(StateLimits { total: 64, ..StateLimits::default() });
+    let bags = LiveStates::new(StateLimits { total: 64, ..StateLimits::default() });
     thread::scope(|scope| {
         for thread in 0..8 {
             let (bags, owner) = (&bags, Principal::Named(format!("p{}", thread % 3).into()));
             scope.spawn(move || {
                 for _ in 0..2_000 {
-                    let handle = bags.create(&owner, Lifetime::Idle, Arc::new(thread), NOW);
+                    let handle = bags.create(&owner, StateLifetime::Idle, Arc::new(thread), NOW);
                     if let Some(value) = bags.get(handle, &owner, NOW) {
                         assert_eq!(value.downcast_ref::<i32>(), Some(&thread));
                     }
@@ -91,13 +91,13 @@ fn live_bags_under_eight_threads_come_back_to_zero() {
             });
         }
     });
-    assert_eq!(format!("{bags:?}"), "LiveBags { bags: 0, .. }");
+    assert_eq!(format!("{bags:?}"), "LiveStates { bags: 0, .. }");
 }
 
 #[test]
 fn debug_output_shows_nothing_of_what_is_kept() {
-    let bags = LiveBags::new(StateLimits::default());
-    bags.create(&Principal::Named("sentinel".into()), Lifetime::Idle, Arc::new("sentinel"), NOW);
+    let bags = LiveStates::new(StateLimits::default());
+    bags.create(&Principal::Named("sentinel".into()), StateLifetime::Idle, Arc::new("sentinel"), NOW);
     let states = MemoryStates::new(StateLimits::default());
     assert!(!format!("{bags:?} {states:?}").contains("sentinel"));
 }

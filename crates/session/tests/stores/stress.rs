@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use trunkline_session::{
-    Event, EventId, EventLimits, EventStore, MemoryEvents, MemorySessions, Principal, Replay, SessionId,
-    SessionLimits, SessionStore, StoreError, StreamId, Timestamp,
+    EventId, EventLimits, EventReplay, EventStore, MemoryEvents, MemorySessions, Principal, SessionId,
+    SessionLimits, SessionStore, StoreError, StreamEvent, StreamId, Timestamp,
 };
 
 use super::{answer, now_ready, record};
@@ -72,7 +72,7 @@ fn churn_sessions(store: &MemorySessions, limits: &SessionLimits, thread: u64, m
         let picked = ids.get(dice.roll(64) as usize).copied().unwrap_or_else(SessionId::random);
         match dice.roll(10) {
             0..4 => match now_ready(store.create(record(&own, now), now)) {
-                Ok(()) | Err(StoreError::Full | StoreError::TooManyOfPrincipal) => {}
+                Ok(()) | Err(StoreError::Full | StoreError::PrincipalQuotaExceeded) => {}
                 Err(error) => unreachable!("{error}"),
             },
             4 => {
@@ -124,7 +124,7 @@ fn churn_events(
             2 => store.expire(now),
             3..6 => {
                 let after = EventId { stream, seq: step.saturating_sub(dice.roll(64)) };
-                if let Replay::Events(events) = answer(store.replay(session, after, now)) {
+                if let EventReplay::Events(events) = answer(store.replay(session, after, now)) {
                     assert!(events.iter().all(|event| event.id.stream == stream && event.id.seq > after.seq));
                     assert!(
                         events.iter().all(|event| event.data.starts_with(session.to_string().as_bytes()))
@@ -136,7 +136,7 @@ fn churn_events(
                 let data = format!("{session}{}", ".".repeat(dice.roll(200) as usize));
                 store.append(
                     session,
-                    Event { id: EventId { stream, seq: step }, data: Bytes::from(data) },
+                    StreamEvent { id: EventId { stream, seq: step }, data: Bytes::from(data) },
                     now,
                 );
             }

@@ -18,7 +18,7 @@ pub enum DialError {
         source: io::Error,
     },
     /// No address of the host took the connection.
-    #[error("cannot connect to `{host}`: {}", Failures(failures))]
+    #[error("cannot connect to `{host}`: {}", ConnectFailures(failures))]
     Connect {
         /// The host.
         host: String,
@@ -29,7 +29,7 @@ pub enum DialError {
     #[error("{stage} took longer than {waited:?}")]
     TimedOut {
         /// What went on when it was.
-        stage: Stage,
+        stage: DialStage,
         /// The time for everything up to there.
         waited: Duration,
     },
@@ -52,7 +52,7 @@ pub enum DialError {
 /// A step on the way to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Stage {
+pub enum DialStage {
     /// Looking up the addresses of a name.
     Resolve,
     /// Connecting to an address.
@@ -63,7 +63,7 @@ pub enum Stage {
     Tls,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for DialStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resolve => "resolving the name",
@@ -74,9 +74,9 @@ impl fmt::Display for Stage {
     }
 }
 
-struct Failures<'a>(&'a [(SocketAddr, io::Error)]);
+struct ConnectFailures<'a>(&'a [(SocketAddr, io::Error)]);
 
-impl fmt::Display for Failures<'_> {
+impl fmt::Display for ConnectFailures<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (address, error)) in self.0.iter().enumerate() {
             if index > 0 {

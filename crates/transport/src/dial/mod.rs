@@ -10,9 +10,9 @@ mod tls;
 mod tunnel;
 mod websocket;
 
-pub use self::dialer::{DialOptions, Dialer, Route};
-pub(crate) use self::dialer::{Form, Tunnel};
-pub use self::error::{DialError, Stage};
-pub use self::proxy::{Proxies, ProxyError};
-pub use self::stream::Stream;
+pub use self::dialer::{ConnectionInfo, DialOptions, Dialer};
+pub(crate) use self::dialer::{RequestForm, TunnelPolicy};
+pub use self::error::{DialError, DialStage};
+pub use self::proxy::{ProxyError, ProxySettings};
+pub use self::stream::DialedStream;
 pub use self::websocket::WebSocketError;

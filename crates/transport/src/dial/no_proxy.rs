@@ -5,27 +5,27 @@ use std::net::IpAddr;
 /// An entry is `*`, an address, a network such as `10.0.0.0/8`, or a name that stands for itself and all names below it;
 /// a port may follow. What cannot be read matches nothing.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NoProxy {
-    entries: Vec<Entry>,
+pub(super) struct NoProxyList {
+    entries: Vec<NoProxyEntry>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
-    hosts: Hosts,
+struct NoProxyEntry {
+    hosts: HostPattern,
     port: Option<u16>,
 }
 
 #[derive(Clone, Debug)]
-enum Hosts {
+enum HostPattern {
     All,
     Network(IpAddr, u32),
     /// In lower case and without a leading dot.
     Domain(String),
 }
 
-impl NoProxy {
+impl NoProxyList {
     pub(super) fn read(text: &str) -> Self {
-        let entries = text.split([',', ' ']).map(str::trim).filter_map(Entry::read);
+        let entries = text.split([',', ' ']).map(str::trim).filter_map(NoProxyEntry::read);
         Self { entries: entries.collect() }
     }
 
@@ -34,9 +34,11 @@ impl NoProxy {
         self.entries.iter().any(|entry| {
             entry.port.is_none_or(|own| own == port)
                 && match (&entry.hosts, address) {
-                    (Hosts::All, _) => true,
-                    (Hosts::Network(network, bits), Some(address)) => is_within(address, *network, *bits),
-                    (Hosts::Domain(domain), None) => {
+                    (HostPattern::All, _) => true,
+                    (HostPattern::Network(network, bits), Some(address)) => {
+                        is_within(address, *network, *bits)
+                    }
+                    (HostPattern::Domain(domain), None) => {
                         let host = host.trim_end_matches('.');
                         let above = host.strip_suffix(domain.as_str());
                         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
@@ -47,13 +49,13 @@ impl NoProxy {
     }
 }
 
-impl Entry {
+impl NoProxyEntry {
     fn read(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
         }
         if text == "*" {
-            return Some(Self { hosts: Hosts::All, port: None });
+            return Some(Self { hosts: HostPattern::All, port: None });
         }
         if let Some(hosts) = network(text) {
             return Some(Self { hosts, port: None });
@@ -65,22 +67,22 @@ impl Entry {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let hosts = network(host).unwrap_or_else(|| {
             let domain = host.trim_start_matches('*').trim_matches('.').to_ascii_lowercase();
-            Hosts::Domain(domain)
+            HostPattern::Domain(domain)
         });
         match &hosts {
-            Hosts::Domain(domain) if domain.is_empty() => None,
+            HostPattern::Domain(domain) if domain.is_empty() => None,
             _ => Some(Self { hosts, port }),
         }
     }
 }
 
 /// Reads an address, or a network by its address and the number of bits that count.
-fn network(text: &str) -> Option<Hosts> {
+fn network(text: &str) -> Option<HostPattern> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
     let address = address.parse::<IpAddr>().ok()?.to_canonical();
     let width = if address.is_ipv4() { 32 } else { 128 };
     let bits = bits.map_or(Some(width), |bits| bits.parse().ok().filter(|bits| *bits <= width))?;
-    Some(Hosts::Network(address, bits))
+    Some(HostPattern::Network(address, bits))
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u32) -> bool {
@@ -130,7 +132,7 @@ mod tests {
             ("1.1", "1.1.1.1", 80, false),
         ];
         for (list, host, port, expected) in table {
-            assert_eq!(NoProxy::read(list).contains(host, port), expected, "{list} {host}:{port}");
+            assert_eq!(NoProxyList::read(list).contains(host, port), expected, "{list} {host}:{port}");
         }
     }
 }

@@ -4,43 +4,43 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 
-use super::no_proxy::NoProxy;
+use super::no_proxy::NoProxyList;
 use crate::secret::Secret;
-use crate::url::{Scheme, Url};
+use crate::url::{Url, UrlScheme};
 
 /// Which proxy leads to which server.
 ///
 /// The default asks the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case. A server on
 /// this machine is then never reached through a proxy.
 #[derive(Clone, Debug)]
-pub struct Proxies {
-    plain: Choice,
-    encrypted: Choice,
-    exempt: NoProxy,
-    loopback: Loopback,
+pub struct ProxySettings {
+    plain: ProxyChoice,
+    encrypted: ProxyChoice,
+    no_proxy: NoProxyList,
+    loopback: LoopbackPolicy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loopback {
+enum LoopbackPolicy {
     Direct,
     Proxied,
 }
 
 /// What a setting comes to.
 #[derive(Clone, Debug)]
-enum Choice {
+enum ProxyChoice {
     Direct,
-    Through(Proxy),
+    Use(HttpProxy),
     /// The setting cannot be used, which is told to whoever would need it.
     Unusable(ProxyError),
 }
 
 /// A proxy that speaks HTTP.
 #[derive(Clone)]
-pub(crate) struct Proxy {
+pub(crate) struct HttpProxy {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// What `Proxy-Authorization` has to say.
+    /// What `HttpProxy-Authorization` has to say.
     pub(crate) credentials: Option<Secret>,
 }
 
@@ -70,14 +70,14 @@ pub enum ProxyError {
     Malformed(String),
 }
 
-impl Proxies {
+impl ProxySettings {
     /// Reaches every server directly.
     pub fn none() -> Self {
         Self {
-            plain: Choice::Direct,
-            encrypted: Choice::Direct,
-            exempt: NoProxy::default(),
-            loopback: Loopback::Direct,
+            plain: ProxyChoice::Direct,
+            encrypted: ProxyChoice::Direct,
+            no_proxy: NoProxyList::default(),
+            loopback: LoopbackPolicy::Direct,
         }
     }
 
@@ -86,12 +86,12 @@ impl Proxies {
     /// # Errors
     /// The address is none of a proxy that can be used.
     pub fn all(address: &str) -> Result<Self, ProxyError> {
-        let proxy = Proxy::read(address)?;
+        let proxy = HttpProxy::read(address)?;
         Ok(Self {
-            plain: Choice::Through(proxy.clone()),
-            encrypted: Choice::Through(proxy),
-            exempt: NoProxy::default(),
-            loopback: Loopback::Proxied,
+            plain: ProxyChoice::Use(proxy.clone()),
+            encrypted: ProxyChoice::Use(proxy),
+            no_proxy: NoProxyList::default(),
+            loopback: LoopbackPolicy::Proxied,
         })
     }
 
@@ -104,47 +104,47 @@ impl Proxies {
         let either = |name: &str| {
             let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
             set(&name.to_ascii_lowercase()).or_else(|| {
-                // A web server gives the header `Proxy` of a request to its programs as `HTTP_PROXY`, so that within
+                // A web server gives the header `HttpProxy` of a request to its programs as `HTTP_PROXY`, so that within
                 // one the variable may be anybody's.
                 let foreign = name == "HTTP_PROXY" && variable("REQUEST_METHOD").is_some();
                 if foreign { None } else { set(name) }
             })
         };
         let choice = |name: &str| match either(name).or_else(|| either("ALL_PROXY")) {
-            None => Choice::Direct,
-            Some(address) => Proxy::read(&address).map_or_else(Choice::Unusable, Choice::Through),
+            None => ProxyChoice::Direct,
+            Some(address) => HttpProxy::read(&address).map_or_else(ProxyChoice::Unusable, ProxyChoice::Use),
         };
         Self {
             plain: choice("HTTP_PROXY"),
             encrypted: choice("HTTPS_PROXY"),
-            exempt: NoProxy::read(&either("NO_PROXY").unwrap_or_default()),
-            loopback: Loopback::Direct,
+            no_proxy: NoProxyList::read(&either("NO_PROXY").unwrap_or_default()),
+            loopback: LoopbackPolicy::Direct,
         }
     }
 
     /// Finds the proxy that leads to a server; `None` is the direct way.
-    pub(crate) fn choose(&self, url: &Url) -> Result<Option<&Proxy>, ProxyError> {
+    pub(crate) fn choose(&self, url: &Url) -> Result<Option<&HttpProxy>, ProxyError> {
         let choice = if url.scheme().is_encrypted() { &self.encrypted } else { &self.plain };
-        if (self.loopback == Loopback::Direct && url.is_loopback())
-            || self.exempt.contains(url.host(), url.port())
+        if (self.loopback == LoopbackPolicy::Direct && url.is_loopback())
+            || self.no_proxy.contains(url.host(), url.port())
         {
             return Ok(None);
         }
         match choice {
-            Choice::Direct => Ok(None),
-            Choice::Through(proxy) => Ok(Some(proxy)),
-            Choice::Unusable(error) => Err(error.clone()),
+            ProxyChoice::Direct => Ok(None),
+            ProxyChoice::Use(proxy) => Ok(Some(proxy)),
+            ProxyChoice::Unusable(error) => Err(error.clone()),
         }
     }
 }
 
-impl Default for Proxies {
+impl Default for ProxySettings {
     fn default() -> Self {
         Self::from_environment()
     }
 }
 
-impl Proxy {
+impl HttpProxy {
     fn read(text: &str) -> Result<Self, ProxyError> {
         let text = text.trim();
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
@@ -155,7 +155,7 @@ impl Proxy {
         let (credentials, authority) =
             authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         let url: Url =
-            format!("{}://{authority}", Scheme::Http.as_str()).parse().map_err(|_| ProxyError::Address)?;
+            format!("{}://{authority}", UrlScheme::Http.as_str()).parse().map_err(|_| ProxyError::Address)?;
         let credentials = credentials.map(basic).transpose()?;
         Ok(Self { host: url.host().to_owned(), port: url.port(), credentials })
     }
@@ -196,7 +196,7 @@ fn decode_percent(text: &str) -> Result<Vec<u8>, ProxyError> {
     Ok(decoded)
 }
 
-impl fmt::Debug for Proxy {
+impl fmt::Debug for HttpProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Proxy({})", self.name())
     }
@@ -206,13 +206,13 @@ impl fmt::Debug for Proxy {
 mod tests {
     use super::*;
 
-    type Variables<'a> = &'a [(&'a str, &'a str)];
+    type ProxyVariables<'a> = &'a [(&'a str, &'a str)];
 
-    fn chosen(variables: Variables<'_>, url: &str) -> Result<Option<String>, ProxyError> {
-        let proxies = Proxies::from_variables(|name| {
+    fn chosen(variables: ProxyVariables<'_>, url: &str) -> Result<Option<String>, ProxyError> {
+        let proxies = ProxySettings::from_variables(|name| {
             variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
         });
-        proxies.choose(&url.parse().unwrap()).map(|proxy| proxy.map(Proxy::name))
+        proxies.choose(&url.parse().unwrap()).map(|proxy| proxy.map(HttpProxy::name))
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         let http = ("HTTP_PROXY", "http://p:1");
         let https = ("https_proxy", "p:2");
         let all = ("ALL_PROXY", "http://p:3/");
-        let table: &[(Variables<'_>, &str, Option<&str>)] = &[
+        let table: &[(ProxyVariables<'_>, &str, Option<&str>)] = &[
             (&[], "http://h/", None),
             (&[http], "http://h/", Some("p:1")),
             (&[http], "ws://h/", Some("p:1")),
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn credentials_of_a_proxy_are_sent_as_basic_ones_and_never_printed() {
-        let proxies = Proxies::all("http://us%65r:pa%3Ass@p:1").unwrap();
+        let proxies = ProxySettings::all("http://us%65r:pa%3Ass@p:1").unwrap();
         let url: Url = "http://127.0.0.1/".parse().unwrap();
         let proxy = proxies.choose(&url).unwrap().unwrap();
         // `user:pa:ss`.

@@ -8,30 +8,30 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 /// A connection to a server, within TLS or not.
-pub struct Stream {
-    kind: Kind,
+pub struct DialedStream {
+    kind: DialedStreamKind,
 }
 
-enum Kind {
+enum DialedStreamKind {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
+impl DialedStream {
     pub(super) fn plain(stream: TcpStream) -> Self {
-        Self { kind: Kind::Plain(stream) }
+        Self { kind: DialedStreamKind::Plain(stream) }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self { kind: Kind::Tls(Box::new(stream)) }
+        Self { kind: DialedStreamKind::Tls(Box::new(stream)) }
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for DialedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
-            Kind::Plain(_) => "plain",
-            Kind::Tls(_) => "TLS",
+            DialedStreamKind::Plain(_) => "plain",
+            DialedStreamKind::Tls(_) => "TLS",
         };
         write!(f, "Stream({kind})")
     }
@@ -41,11 +41,11 @@ impl fmt::Debug for Stream {
 macro_rules! on_either {
     ($stream:expr, $inner:ident => $action:expr) => {
         match &mut $stream.get_mut().kind {
-            Kind::Plain($inner) => {
+            DialedStreamKind::Plain($inner) => {
                 let $inner = Pin::new($inner);
                 $action
             }
-            Kind::Tls($inner) => {
+            DialedStreamKind::Tls($inner) => {
                 let $inner = Pin::new(&mut **$inner);
                 $action
             }
@@ -53,7 +53,7 @@ macro_rules! on_either {
     };
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for DialedStream {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -63,7 +63,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for DialedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         on_either!(self, inner => inner.poll_write(cx, bytes))
     }
@@ -78,8 +78,8 @@ impl AsyncWrite for Stream {
 
     fn is_write_vectored(&self) -> bool {
         match &self.kind {
-            Kind::Plain(stream) => stream.is_write_vectored(),
-            Kind::Tls(stream) => stream.is_write_vectored(),
+            DialedStreamKind::Plain(stream) => stream.is_write_vectored(),
+            DialedStreamKind::Tls(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -8,14 +8,14 @@ use tokio::net::TcpStream;
 use super::error::DialError;
 
 /// How long an address has before the next one is tried beside it (RFC 8305).
-const HEAD_START: Duration = Duration::from_millis(250);
+const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Of more addresses than this the rest is not tried.
-const MOST_ADDRESSES: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 
 /// How long a connection may be silent before the other end is asked whether it still lives.
 #[cfg(target_os = "linux")]
-const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
+const TCP_KEEPALIVE_TIME: Duration = Duration::from_secs(60);
 
 /// Looks up the addresses of a host, in the order in which they are tried.
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
@@ -24,17 +24,17 @@ pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Di
     if found.is_empty() {
         return Err(failed(io::Error::other("the name has no address")));
     }
-    Ok(in_turns(&found))
+    Ok(interleave_families(&found))
 }
 
 /// Orders addresses so that the two families take turns, beginning with that of the first.
-fn in_turns(found: &[SocketAddr]) -> Vec<SocketAddr> {
+fn interleave_families(found: &[SocketAddr]) -> Vec<SocketAddr> {
     let first_is_v6 = found.first().is_some_and(SocketAddr::is_ipv6);
     let (preferred, other): (Vec<_>, Vec<_>) =
         found.iter().copied().partition(|address| address.is_ipv6() == first_is_v6);
     let (mut preferred, mut other) = (preferred.into_iter(), other.into_iter());
     let mut ordered = Vec::with_capacity(found.len());
-    while ordered.len() < MOST_ADDRESSES {
+    while ordered.len() < MAX_ADDRESSES {
         let before = ordered.len();
         ordered.extend(preferred.next());
         ordered.extend(other.next());
@@ -42,7 +42,7 @@ fn in_turns(found: &[SocketAddr]) -> Vec<SocketAddr> {
             break;
         }
     }
-    ordered.truncate(MOST_ADDRESSES);
+    ordered.truncate(MAX_ADDRESSES);
     ordered
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn connect(host: &str, addresses: &[SocketAddr]) -> Result<TcpS
                 Ok(stream) => return Ok(stream),
                 Err(failure) => failures.push(failure),
             },
-            () = tokio::time::sleep(HEAD_START) => {}
+            () = tokio::time::sleep(CONNECTION_ATTEMPT_DELAY) => {}
         }
     }
     while let Some(outcome) = trying.next().await {
@@ -87,7 +87,7 @@ async fn attempt(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Erro
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     #[cfg(target_os = "linux")]
-    rustix::net::sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_AFTER)?;
+    rustix::net::sockopt::set_tcp_keepidle(stream, TCP_KEEPALIVE_TIME)?;
     Ok(())
 }
 
@@ -108,10 +108,10 @@ mod tests {
             (&[], &[]),
         ];
         for (found, expected) in table {
-            assert_eq!(in_turns(&read(found)), read(expected), "{found:?}");
+            assert_eq!(interleave_families(&read(found)), read(expected), "{found:?}");
         }
         let many: Vec<SocketAddr> = (0..1000).map(|port| SocketAddr::from(([1, 1, 1, 1], port))).collect();
-        assert_eq!(in_turns(&many).len(), MOST_ADDRESSES);
+        assert_eq!(interleave_families(&many).len(), MAX_ADDRESSES);
     }
 
     #[tokio::test]

@@ -17,12 +17,12 @@ use super::error::DialError;
 /// What is trusted is what the machine trusts, so that the authority of a company works as it does in its browsers, and
 /// one that was struck out works no more.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tls {
+pub(super) struct ClientTls {
     extra_roots: Option<PathBuf>,
     config: Arc<OnceCell<Arc<ClientConfig>>>,
 }
 
-impl Tls {
+impl ClientTls {
     pub(super) fn new(extra_roots: Option<PathBuf>) -> Self {
         Self { extra_roots, config: Arc::default() }
     }

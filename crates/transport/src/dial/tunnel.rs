@@ -3,13 +3,17 @@ use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::proxy::{Proxy, ProxyError};
+use super::proxy::{HttpProxy, ProxyError};
 
 /// More than any proxy has to say before a tunnel begins.
-const MOST_HEAD_BYTES: usize = 16 * 1024;
+const MAX_RESPONSE_BYTES: usize = 16 * 1024;
 
 /// Asks a proxy for a tunnel to a host and a port.
-pub(super) async fn open(stream: &mut TcpStream, proxy: &Proxy, authority: &str) -> Result<(), ProxyError> {
+pub(super) async fn open(
+    stream: &mut TcpStream,
+    proxy: &HttpProxy,
+    authority: &str,
+) -> Result<(), ProxyError> {
     let head = exchange(stream, proxy, authority).await.map_err(|_| ProxyError::Malformed(proxy.name()))?;
     match status(&head) {
         Some(200..300) => Ok(()),
@@ -19,7 +23,7 @@ pub(super) async fn open(stream: &mut TcpStream, proxy: &Proxy, authority: &str)
     }
 }
 
-async fn exchange(stream: &mut TcpStream, proxy: &Proxy, authority: &str) -> io::Result<Vec<u8>> {
+async fn exchange(stream: &mut TcpStream, proxy: &HttpProxy, authority: &str) -> io::Result<Vec<u8>> {
     let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
     if let Some(credentials) = &proxy.credentials {
         request.push_str("Proxy-Authorization: ");
@@ -31,7 +35,7 @@ async fn exchange(stream: &mut TcpStream, proxy: &Proxy, authority: &str) -> io:
     let mut head = Vec::with_capacity(256);
     // Byte by byte, so that nothing behind the head is taken from whoever reads next; it is short and there once.
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= MOST_HEAD_BYTES {
+        if head.len() >= MAX_RESPONSE_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         head.push(stream.read_u8().await?);

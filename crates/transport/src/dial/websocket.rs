@@ -2,17 +2,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-use super::dialer::{Dialer, Tunnel};
-use super::stream::Stream;
-use crate::http::{HttpClient, HttpError, HttpOptions, HttpRequest, ResponseHeaders};
+use super::dialer::{Dialer, TunnelPolicy};
+use super::stream::DialedStream;
+use crate::http::{HttpClient, HttpClientOptions, HttpError, HttpRequest, ResponseHeaders};
 use crate::url::Url;
-use crate::websocket::{Party, WebSocketChannel, accept_key};
+use crate::websocket::{WebSocketChannel, WebSocketRole, accept_key};
 
 /// The subprotocol that peers of the protocol agree on.
 const SUBPROTOCOL: &str = "mcp";
 
 /// How much of a refusal's body is kept for people.
-const MOST_EXCERPT_BYTES: usize = 512;
+const MAX_EXCERPT_BYTES: usize = 512;
 
 /// Why a WebSocket could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -46,19 +46,21 @@ impl Dialer {
         url: &Url,
         mut headers: HeaderMap,
         limit: usize,
-    ) -> Result<WebSocketChannel<Stream>, WebSocketError> {
-        let key = fresh_key();
+    ) -> Result<WebSocketChannel<DialedStream>, WebSocketError> {
+        let key = random_key();
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
         headers.insert(header::SEC_WEBSOCKET_KEY, key.clone());
-        let client = HttpClient::new(self.clone(), url.clone(), &HttpOptions::default());
-        let place = client.place(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
-        let request = HttpRequest { method: Method::GET, place, headers: headers.into(), body: Vec::new() };
-        let mut response = client.send_over(&request, Tunnel::Always).await?;
+        let client = HttpClient::new(self.clone(), url.clone(), &HttpClientOptions::default());
+        let place =
+            client.target(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
+        let request =
+            HttpRequest { method: Method::GET, target: place, headers: headers.into(), body: Vec::new() };
+        let mut response = client.send_over(&request, TunnelPolicy::Always).await?;
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
-            let excerpt = response.body.read_beginning(MOST_EXCERPT_BYTES).await;
+            let excerpt = response.body.read_prefix(MAX_EXCERPT_BYTES).await;
             return Err(WebSocketError::Refused {
                 status: response.status,
                 headers: Box::new(response.headers),
@@ -68,11 +70,11 @@ impl Dialer {
         check(&response.headers, key.as_bytes()).map_err(WebSocketError::Handshake)?;
         let (stream, ahead) =
             response.body.into_stream().ok_or(WebSocketError::Handshake("the connection is gone"))?;
-        Ok(WebSocketChannel::with_bytes(stream, ahead, Party::Client, limit).await)
+        Ok(WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Client, limit).await)
     }
 }
 
-fn fresh_key() -> HeaderValue {
+fn random_key() -> HeaderValue {
     let mut bytes = [0; 16];
     // The key only shows that the answer is to this request, so that one without chance would do too.
     let _ = getrandom::fill(&mut bytes);
@@ -117,8 +119,8 @@ mod tests {
             ("connection", "keep-alive, Upgrade"),
             ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
         ];
-        type Changes = &'static [(&'static str, &'static str)];
-        let table: &[(Changes, Option<&str>)] = &[
+        type HeaderChanges = &'static [(&'static str, &'static str)];
+        let table: &[(HeaderChanges, Option<&str>)] = &[
             (&[], None),
             (&[("sec-websocket-protocol", "mcp")], None),
             (&[("sec-websocket-protocol", "chat")], Some("Sec-WebSocket-Protocol")),

@@ -6,28 +6,33 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::ending::{Ended, Ending};
-use super::error::{HttpError, Reach};
-use super::link::Link;
-use super::pool::Pool;
-use crate::dial::Stream;
-use crate::http1::{Framing, Taken};
+use super::client_connection::ClientConnection;
+use super::draining::{DrainStatus, DrainingResponse};
+use super::error::{HttpError, RequestDelivery};
+use super::pool::ConnectionPool;
+use crate::dial::DialedStream;
+use crate::http1::{BodyFraming, BodyRead};
 
 /// The body of a response, read as it arrives.
 ///
 /// Once it was read to its end, its connection is kept for the next request. Dropping it earlier closes the connection.
-pub struct ResponseBody {
-    framing: Framing,
+pub struct HttpResponseBody {
+    framing: BodyFraming,
     /// Gone once the body is over, or broke.
-    link: Option<Box<Link>>,
-    pool: Arc<Pool>,
+    connection: Option<Box<ClientConnection>>,
+    pool: Arc<ConnectionPool>,
     /// How long the connection is kept afterwards; zero for not at all.
-    keep: Duration,
+    idle_timeout: Duration,
 }
 
-impl ResponseBody {
-    pub(super) fn new(framing: Framing, link: Box<Link>, pool: Arc<Pool>, keep: Duration) -> Self {
-        Self { framing, link: Some(link), pool, keep }
+impl HttpResponseBody {
+    pub(super) fn new(
+        framing: BodyFraming,
+        link: Box<ClientConnection>,
+        pool: Arc<ConnectionPool>,
+        keep: Duration,
+    ) -> Self {
+        Self { framing, connection: Some(link), pool, idle_timeout: keep }
     }
 
     /// Polls for the next piece; `None` is the end. Cancel safe.
@@ -35,17 +40,17 @@ impl ResponseBody {
     /// # Errors
     /// The connection broke before the end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
-        let Some(link) = &mut self.link else { return Poll::Ready(None) };
+        let Some(link) = &mut self.connection else { return Poll::Ready(None) };
         let error = loop {
-            match self.framing.take(link.incoming()) {
-                Ok(Taken::Data(data)) => return Poll::Ready(Some(Ok(data))),
-                Ok(Taken::End) => {
-                    self.give_back();
+            match self.framing.read(link.buffered()) {
+                Ok(BodyRead::Data(data)) => return Poll::Ready(Some(Ok(data))),
+                Ok(BodyRead::End) => {
+                    self.release_connection();
                     return Poll::Ready(None);
                 }
-                Ok(Taken::More) => match ready!(link.poll_fill(cx, self.framing.at_least())) {
-                    Ok(0) if self.framing == Framing::UntilClose => {
-                        self.link = None;
+                Ok(BodyRead::NeedMore) => match ready!(link.poll_fill(cx, self.framing.min_remaining())) {
+                    Ok(0) if self.framing == BodyFraming::UntilClose => {
+                        self.connection = None;
                         return Poll::Ready(None);
                     }
                     Ok(0) => break broken(&io::ErrorKind::UnexpectedEof.into()),
@@ -55,14 +60,14 @@ impl ResponseBody {
                 Err(problem) => break HttpError::Malformed(problem.to_owned()),
             }
         };
-        self.link = None;
+        self.connection = None;
         Poll::Ready(Some(Err(error)))
     }
 
     /// Gives the connection back, since the body is over.
-    fn give_back(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.pool.give(link, self.keep);
+    fn release_connection(&mut self) {
+        if let Some(link) = self.connection.take() {
+            self.pool.put(link, self.idle_timeout);
         }
     }
 
@@ -80,14 +85,14 @@ impl ResponseBody {
     /// The connection broke before the end, or the body is longer than the limit.
     pub async fn read_all(&mut self, limit: usize) -> Result<Bytes, HttpError> {
         let too_long = || HttpError::TooLong { limit };
-        if self.framing.at_least() > limit as u64 {
+        if self.framing.min_remaining() > limit as u64 {
             return Err(too_long());
         }
         let Some(first) = self.chunk().await.transpose()? else { return Ok(Bytes::new()) };
         // Nearly always one piece is all there is, and need not be copied.
-        let second = if self.framing.is_over() { None } else { self.chunk().await.transpose()? };
+        let second = if self.framing.is_complete() { None } else { self.chunk().await.transpose()? };
         let Some(second) = second else {
-            self.give_back();
+            self.release_connection();
             return if first.len() > limit { Err(too_long()) } else { Ok(first) };
         };
         let mut all = BytesMut::with_capacity(first.len() + second.len());
@@ -103,7 +108,7 @@ impl ResponseBody {
     }
 
     /// Reads the beginning, for people: at most `limit` bytes of it, and nothing if it breaks before.
-    pub async fn read_beginning(&mut self, limit: usize) -> Bytes {
+    pub async fn read_prefix(&mut self, limit: usize) -> Bytes {
         let mut beginning = BytesMut::new();
         while let Some(Ok(more)) = self.chunk().await {
             let room = limit.saturating_sub(beginning.len());
@@ -117,28 +122,30 @@ impl ResponseBody {
 
     /// Gives the rest up, which is expected to be nothing or a few words: the connection is used again if it is.
     pub fn finish(self) {
-        let Self { framing, link, pool, keep } = self;
+        let Self { framing, connection: link, pool, idle_timeout: keep } = self;
         let Some(link) = link else { return };
-        let mut ending = Ending::new(framing, link);
-        match ending.look() {
-            Ended::Free => pool.give(ending.into_link(), keep),
-            Ended::NotYet => pool.give_ending(ending, keep),
-            Ended::Wrong => {}
+        let mut ending = DrainingResponse::new(framing, link);
+        match ending.check() {
+            DrainStatus::Done => pool.put(ending.into_connection(), keep),
+            DrainStatus::Pending => pool.put_draining(ending, keep),
+            DrainStatus::Failed => {}
         }
     }
 
     /// Takes the connection, with what was read ahead of it.
-    pub(crate) fn into_stream(self) -> Option<(Stream, Bytes)> {
-        self.link.map(|link| link.into_stream())
+    pub(crate) fn into_stream(self) -> Option<(DialedStream, Bytes)> {
+        self.connection.map(|link| link.into_stream())
     }
 }
 
 fn broken(error: &io::Error) -> HttpError {
-    HttpError::broken(error, Reach::MayHaveReached)
+    HttpError::broken(error, RequestDelivery::MaybeSent)
 }
 
-impl fmt::Debug for ResponseBody {
+impl fmt::Debug for HttpResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").field("is_over", &self.link.is_none()).finish_non_exhaustive()
+        f.debug_struct("HttpResponseBody")
+            .field("is_over", &self.connection.is_none())
+            .finish_non_exhaustive()
     }
 }

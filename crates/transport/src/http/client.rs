@@ -6,39 +6,39 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 
-use super::body::ResponseBody;
+use super::body::HttpResponseBody;
+use super::client_connection::{ClientConnection, ConnectionUse, SendFailure};
 use super::error::HttpError;
-use super::head::Head;
-use super::lines::HeaderLines;
-use super::link::{Failed, Link, Used};
-use super::pool::Pool;
+use super::head::ResponseHead;
+use super::header_lines::HeaderLines;
+use super::pool::ConnectionPool;
 use super::response_headers::ResponseHeaders;
-use crate::dial::{Dialer, Tunnel};
+use crate::dial::{Dialer, TunnelPolicy};
 use crate::url::Url;
 
 /// How long a connection is kept that nobody uses, if its server does not say. Below the five seconds after which several
 /// servers close: a request that crosses with that is lost, and may never be sent again.
-const KEEP: Duration = Duration::from_secs(4);
+const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How much earlier than the server says a connection is given up, so that no request crosses with its end.
-const EARLIER: Duration = Duration::from_secs(1);
+const IDLE_TIMEOUT_MARGIN: Duration = Duration::from_secs(1);
 
 /// The longest that a server is believed to keep a connection.
-const LONGEST_KEEP: Duration = Duration::from_secs(60);
+const MAX_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// How requests are sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct HttpOptions {
+pub struct HttpClientOptions {
     /// The number of connections that are kept while nobody uses them. 1,024, so that as many calls at once find
     /// theirs again; one costs a descriptor and some 20 KB, and goes when it was not used for four seconds, or for as
     /// long as its server says.
     pub idle_connections: usize,
 }
 
-impl Default for HttpOptions {
+impl Default for HttpClientOptions {
     fn default() -> Self {
         Self { idle_connections: 1024 }
     }
@@ -52,37 +52,37 @@ impl Default for HttpOptions {
 pub struct HttpClient {
     dialer: Dialer,
     origin: Arc<Url>,
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
 }
 
 /// A place at the origin of an [`HttpClient`], which alone can make it. Printed, it shows no query, which may hold a secret.
 #[derive(Clone)]
-pub struct Place {
-    at: Arc<(PathAndQuery, HeaderValue)>,
+pub struct RequestTarget {
+    parts: Arc<(PathAndQuery, HeaderValue)>,
 }
 
-impl Place {
+impl RequestTarget {
     /// Returns what stands in the first line of a request.
-    pub(super) fn target(&self) -> &[u8] {
-        self.at.0.as_str().as_bytes()
+    pub(super) fn path_and_query(&self) -> &[u8] {
+        self.parts.0.as_str().as_bytes()
     }
 
     /// Returns the value of `Host`.
     pub(super) fn host(&self) -> &[u8] {
-        self.at.1.as_bytes()
+        self.parts.1.as_bytes()
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for RequestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Place").field(&self.at.0.path()).finish()
+        f.debug_tuple("Place").field(&self.parts.0.path()).finish()
     }
 }
 
 /// Says that an address is at another origin than the client's, where nothing of this may be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{other}` is another origin than `{origin}`")]
-pub struct OtherOrigin {
+pub struct OriginMismatch {
     /// The client's own origin.
     pub origin: String,
     /// The other one.
@@ -95,7 +95,7 @@ pub struct HttpRequest {
     /// The method.
     pub method: Method,
     /// Where it goes.
-    pub place: Place,
+    pub target: RequestTarget,
     /// The headers, without `Host` and the length.
     pub headers: HeaderLines,
     /// The body.
@@ -104,7 +104,7 @@ pub struct HttpRequest {
 
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { method, place, headers, body } = self;
+        let Self { method, target: place, headers, body } = self;
         let mut shown = f.debug_struct("HttpRequest");
         shown.field("method", method).field("place", place).field("headers", headers);
         shown.field("body", &body.len()).finish()
@@ -120,27 +120,31 @@ pub struct HttpResponse {
     /// The headers.
     pub headers: ResponseHeaders,
     /// The body.
-    pub body: ResponseBody,
+    pub body: HttpResponseBody,
 }
 
 impl HttpClient {
     /// Makes a client for the origin of an address. Nothing is opened before the first request.
-    pub fn new(dialer: Dialer, origin: Url, options: &HttpOptions) -> Self {
-        Self { dialer, origin: Arc::new(origin), pool: Arc::new(Pool::new(options.idle_connections)) }
+    pub fn new(dialer: Dialer, origin: Url, options: &HttpClientOptions) -> Self {
+        Self {
+            dialer,
+            origin: Arc::new(origin),
+            pool: Arc::new(ConnectionPool::new(options.idle_connections)),
+        }
     }
 
     /// Finds a place at this client's origin.
     ///
     /// # Errors
     /// The address is at another origin.
-    pub fn place(&self, url: &Url) -> Result<Place, OtherOrigin> {
-        let other = || OtherOrigin { origin: self.origin.origin(), other: url.origin() };
+    pub fn target(&self, url: &Url) -> Result<RequestTarget, OriginMismatch> {
+        let other = || OriginMismatch { origin: self.origin.origin(), other: url.origin() };
         if !self.origin.is_same_origin(url) {
             return Err(other());
         }
         let path = url.path_and_query().parse().map_err(|_| other())?;
         let host = HeaderValue::from_str(&url.authority()).map_err(|_| other())?;
-        Ok(Place { at: Arc::new((path, host)) })
+        Ok(RequestTarget { parts: Arc::new((path, host)) })
     }
 
     /// Sends a request and waits for the head of its response.
@@ -154,32 +158,35 @@ impl HttpClient {
         &self,
         request: &HttpRequest,
     ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send {
-        self.send_over(request, Tunnel::Encrypted)
+        self.send_over(request, TunnelPolicy::Encrypted)
     }
 
     pub(crate) async fn send_over(
         &self,
         request: &HttpRequest,
-        tunnel: Tunnel,
+        tunnel: TunnelPolicy,
     ) -> Result<HttpResponse, HttpError> {
         while let Some(mut link) = self.pool.take() {
-            match link.send(request, Used::Before).await {
+            match link.send(request, ConnectionUse::Reused).await {
                 Ok(head) => return Ok(self.receive(head, link)),
                 // As many may have ended as were kept, when their server did.
-                Err(Failed { is_unsent: true, .. }) => tokio::task::yield_now().await,
-                Err(Failed { error, .. }) => return Err(error),
+                Err(SendFailure { is_unsent: true, .. }) => tokio::task::yield_now().await,
+                Err(SendFailure { error, .. }) => return Err(error),
             }
         }
         let mut link = self.open(tunnel).await?;
-        match link.send(request, Used::Never).await {
+        match link.send(request, ConnectionUse::Fresh).await {
             Ok(head) => Ok(self.receive(head, link)),
-            Err(Failed { error, .. }) => Err(error),
+            Err(SendFailure { error, .. }) => Err(error),
         }
     }
 
     /// Opens a connection, in a box: it is much larger than what is done for a request over one that is there.
-    fn open(&self, tunnel: Tunnel) -> Pin<Box<impl Future<Output = Result<Box<Link>, HttpError>> + Send>> {
-        Box::pin(Link::open(&self.dialer, &self.origin, tunnel))
+    fn open(
+        &self,
+        tunnel: TunnelPolicy,
+    ) -> Pin<Box<impl Future<Output = Result<Box<ClientConnection>, HttpError>> + Send>> {
+        Box::pin(ClientConnection::open(&self.dialer, &self.origin, tunnel))
     }
 
     /// Returns the number of connections that are kept for the next request.
@@ -187,16 +194,16 @@ impl HttpClient {
         self.pool.len()
     }
 
-    fn receive(&self, head: Head, link: Box<Link>) -> HttpResponse {
-        let Head { status, headers, framing, keeps_alive } = head;
-        let keep = if keeps_alive { keep_for(&headers) } else { Duration::ZERO };
-        let body = ResponseBody::new(framing, link, self.pool.clone(), keep);
+    fn receive(&self, head: ResponseHead, link: Box<ClientConnection>) -> HttpResponse {
+        let ResponseHead { status, headers, framing, keeps_alive } = head;
+        let keep = if keeps_alive { idle_timeout(&headers) } else { Duration::ZERO };
+        let body = HttpResponseBody::new(framing, link, self.pool.clone(), keep);
         HttpResponse { status, headers, body }
     }
 }
 
 /// Reads how long the server keeps a connection that is not used, from `Keep-Alive: timeout=5`.
-fn keep_for(headers: &ResponseHeaders) -> Duration {
+fn idle_timeout(headers: &ResponseHeaders) -> Duration {
     let said = headers.get_text(&KEEP_ALIVE).and_then(|value| {
         let mut settings = value.split(',').filter_map(|setting| setting.trim().split_once('='));
         settings.find_map(|(name, value)| {
@@ -204,8 +211,10 @@ fn keep_for(headers: &ResponseHeaders) -> Duration {
         })
     });
     match said {
-        Some(seconds) => Duration::from_secs(seconds).saturating_sub(EARLIER).min(LONGEST_KEEP),
-        None => KEEP,
+        Some(seconds) => {
+            Duration::from_secs(seconds).saturating_sub(IDLE_TIMEOUT_MARGIN).min(MAX_IDLE_TIMEOUT)
+        }
+        None => DEFAULT_IDLE_TIMEOUT,
     }
 }
 
@@ -231,17 +240,17 @@ mod tests {
                 .iter()
                 .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
                 .collect();
-            assert_eq!(keep_for(&(&headers).into()), Duration::from_secs(*expected), "{headers:?}");
+            assert_eq!(idle_timeout(&(&headers).into()), Duration::from_secs(*expected), "{headers:?}");
         }
     }
 
     #[test]
     fn a_place_is_at_the_origin_of_its_client_only() {
         let url: Url = "https://example.com/mcp?a=b".parse().unwrap();
-        let client = HttpClient::new(Dialer::default(), url.clone(), &HttpOptions::default());
-        let place = client.place(&url).unwrap();
-        assert_eq!((place.target(), place.host()), (&b"/mcp?a=b"[..], &b"example.com"[..]));
-        let error = client.place(&"https://evil.example/mcp".parse().unwrap()).unwrap_err().to_string();
+        let client = HttpClient::new(Dialer::default(), url.clone(), &HttpClientOptions::default());
+        let place = client.target(&url).unwrap();
+        assert_eq!((place.path_and_query(), place.host()), (&b"/mcp?a=b"[..], &b"example.com"[..]));
+        let error = client.target(&"https://evil.example/mcp".parse().unwrap()).unwrap_err().to_string();
         assert_eq!(error, "`https://evil.example` is another origin than `https://example.com`");
     }
 }

@@ -6,11 +6,11 @@ const CUT_SHORT: &str = "was closed before the response was complete";
 
 /// How far a request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum RequestDelivery {
     /// Not a byte of it was written: the server cannot have acted on it, and it may be sent again.
-    NotReached,
+    NotSent,
     /// The server may have seen it, and may have acted on it.
-    MayHaveReached,
+    MaybeSent,
 }
 
 /// Why there is no response, or no more of one.
@@ -26,7 +26,7 @@ pub enum HttpError {
         /// What happened to it.
         how: String,
         /// How far the request got.
-        reach: Reach,
+        delivery: RequestDelivery,
     },
     /// What came is not HTTP/1.1, or has more headers than anybody needs.
     #[error("the server answered with something that is not HTTP: {0}")]
@@ -41,20 +41,20 @@ pub enum HttpError {
 
 impl HttpError {
     /// Tells how far the request got.
-    pub fn reach(&self) -> Reach {
+    pub fn delivery(&self) -> RequestDelivery {
         match self {
-            Self::Dial(_) => Reach::NotReached,
-            Self::Lost { reach, .. } => *reach,
-            Self::Malformed(_) | Self::TooLong { .. } => Reach::MayHaveReached,
+            Self::Dial(_) => RequestDelivery::NotSent,
+            Self::Lost { delivery: reach, .. } => *reach,
+            Self::Malformed(_) | Self::TooLong { .. } => RequestDelivery::MaybeSent,
         }
     }
 
     /// Says in a sentence what happened to a connection.
-    pub(super) fn broken(error: &io::Error, reach: Reach) -> Self {
+    pub(super) fn broken(error: &io::Error, reach: RequestDelivery) -> Self {
         let how = match error.kind() {
             io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
             _ => format!("broke: {error}"),
         };
-        Self::Lost { how, reach }
+        Self::Lost { how, delivery: reach }
     }
 }

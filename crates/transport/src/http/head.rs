@@ -7,20 +7,20 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::response_headers::ResponseHeaders;
-use crate::http1::{Framing, MOST_HEAD_BYTES, MOST_HEADERS, Written, read_length};
+use crate::http1::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     pub(super) headers: ResponseHeaders,
-    pub(super) framing: Framing,
+    pub(super) framing: BodyFraming,
     /// Whether another request can go over the connection once the body was read.
     pub(super) keeps_alive: bool,
 }
 
 /// Reports whether a request says how long its body is, even if there is none.
-pub(super) fn says_length(method: &Method, body: &[u8]) -> bool {
+pub(super) fn sends_content_length(method: &Method, body: &[u8]) -> bool {
     !body.is_empty() || matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
 
@@ -29,14 +29,14 @@ pub(super) fn says_length(method: &Method, body: &[u8]) -> bool {
 ///
 /// # Errors
 /// A sentence that says what is wrong with it.
-pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<Head>, String> {
-    let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MOST_HEAD_BYTES) else {
+pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<ResponseHead>, String> {
+    let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MAX_HEAD_BYTES) else {
         *looked_at = buffer.len();
-        return if buffer.len() > MOST_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
+        return if buffer.len() > MAX_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
     };
     *looked_at = 0;
     let head = buffer.split_to(length).freeze();
-    let mut lines = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut lines = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let config = httparse::ParserConfig::default();
     let parsed = config.parse_response_with_uninit_headers(&mut response, &head, &mut lines);
@@ -47,14 +47,14 @@ pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Optio
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or_else(|| "it has no status".to_owned())?;
     let found = response.headers.iter().map(|header| (header.name.as_bytes(), header.value));
-    let headers = Written::new(head.clone(), found).into();
+    let headers = RawHeaders::new(head.clone(), found).into();
     let framing = framing(status, version, &headers)?;
     let keeps_alive = version == Version::HTTP_11
-        && framing != Framing::UntilClose
+        && framing != BodyFraming::UntilClose
         && status != StatusCode::SWITCHING_PROTOCOLS
-        && !says_close(&headers)
-        && !is_doubtful(status, &headers);
-    Ok(Some(Head { status, headers, framing, keeps_alive }))
+        && !has_connection_close(&headers)
+        && !has_ambiguous_framing(status, &headers);
+    Ok(Some(ResponseHead { status, headers, framing, keeps_alive }))
 }
 
 /// Finds the end of a head, which is an empty line.
@@ -72,9 +72,9 @@ fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
 ///
 /// # Errors
 /// A sentence that says what is wrong: two readers could find the end in two places.
-fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> Result<Framing, String> {
+fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> Result<BodyFraming, String> {
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        return Ok(Framing::Length(0));
+        return Ok(BodyFraming::Length(0));
     }
     let mut codings = headers.get_all(&TRANSFER_ENCODING);
     if let Some(coding) = codings.next() {
@@ -82,24 +82,24 @@ fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> R
         if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
             return Err("the body is encoded in a way that nobody asked for".to_owned());
         }
-        return Ok(Framing::chunked());
+        return Ok(BodyFraming::chunked());
     }
     let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
-    let Some(first) = lengths.next() else { return Ok(Framing::UntilClose) };
+    let Some(first) = lengths.next() else { return Ok(BodyFraming::UntilClose) };
     match first.filter(|first| lengths.all(|other| other == Some(*first))) {
-        Some(length) => Ok(Framing::Length(length)),
+        Some(length) => Ok(BodyFraming::Length(length)),
         None => Err("it does not say how long the body is".to_owned()),
     }
 }
 
 /// Reports whether the server closes the connection behind the response.
-fn says_close(headers: &ResponseHeaders) -> bool {
+fn has_connection_close(headers: &ResponseHeaders) -> bool {
     let mut options = headers.get_all(&CONNECTION).flat_map(|value| value.split(|byte| *byte == b','));
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 /// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
-fn is_doubtful(status: StatusCode, headers: &ResponseHeaders) -> bool {
+fn has_ambiguous_framing(status: StatusCode, headers: &ResponseHeaders) -> bool {
     let is_chunked = headers.has(&TRANSFER_ENCODING);
     let length = || headers.get(&CONTENT_LENGTH);
     match status {
@@ -111,7 +111,7 @@ fn is_doubtful(status: StatusCode, headers: &ResponseHeaders) -> bool {
 }
 
 fn too_large() -> String {
-    format!("its head has more than {MOST_HEAD_BYTES} bytes")
+    format!("its head has more than {MAX_HEAD_BYTES} bytes")
 }
 
 #[cfg(test)]
@@ -120,16 +120,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http1::nearly::nearly;
+    use crate::http1::mutations::mutated;
 
     #[test]
     fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
-        type Headers = &'static [(&'static str, &'static str)];
-        let chunked = Some(Framing::chunked());
-        let table: &[(u16, Headers, Option<Framing>)] = &[
-            (200, &[], Some(Framing::UntilClose)),
-            (200, &[("content-length", "5")], Some(Framing::Length(5))),
-            (200, &[("content-length", "5"), ("content-length", "5")], Some(Framing::Length(5))),
+        type HeadCaseHeaders = &'static [(&'static str, &'static str)];
+        let chunked = Some(BodyFraming::chunked());
+        let table: &[(u16, HeadCaseHeaders, Option<BodyFraming>)] = &[
+            (200, &[], Some(BodyFraming::UntilClose)),
+            (200, &[("content-length", "5")], Some(BodyFraming::Length(5))),
+            (200, &[("content-length", "5"), ("content-length", "5")], Some(BodyFraming::Length(5))),
             (200, &[("content-length", "5"), ("content-length", "6")], None),
             (200, &[("content-length", "5, 5")], None),
             (200, &[("content-length", "+5")], None),
@@ -140,9 +140,9 @@ mod tests {
             (200, &[("transfer-encoding", "gzip, chunked")], None),
             (200, &[("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], None),
             (200, &[("transfer-encoding", "xchunked")], None),
-            (204, &[("content-length", "5")], Some(Framing::Length(0))),
-            (304, &[("transfer-encoding", "chunked")], Some(Framing::Length(0))),
-            (101, &[], Some(Framing::Length(0))),
+            (204, &[("content-length", "5")], Some(BodyFraming::Length(0))),
+            (304, &[("transfer-encoding", "chunked")], Some(BodyFraming::Length(0))),
+            (101, &[], Some(BodyFraming::Length(0))),
         ];
         for (status, headers, expected) in table {
             let pairs = headers.iter().map(|(n, v)| (n.parse().unwrap(), HeaderValue::from_static(v)));
@@ -164,7 +164,7 @@ mod tests {
         assert!(framing(StatusCode::OK, Version::HTTP_10, &(&old).into()).is_err());
     }
 
-    fn read(text: &str) -> Result<Option<(Head, String)>, String> {
+    fn read(text: &str) -> Result<Option<(ResponseHead, String)>, String> {
         let mut buffer = BytesMut::from(text);
         let head = take(&mut buffer, &mut 0)?;
         Ok(head.map(|head| (head, String::from_utf8_lossy(&buffer).into_owned())))
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((head.status, rest.as_str()), (StatusCode::OK, "{}"));
         assert_eq!(head.headers.get_text(&http::header::CONTENT_TYPE), Some("application/json"));
         assert_eq!(head.headers.get_text(&http::HeaderName::from_static("x-a")), Some(""));
-        assert_eq!(head.framing, Framing::Length(2));
+        assert_eq!(head.framing, BodyFraming::Length(2));
         assert!(head.keeps_alive);
     }
 
@@ -199,7 +199,7 @@ mod tests {
     proptest! {
         #[test]
         fn how_a_head_arrives_makes_no_difference_and_no_byte_is_lost(
-            text in nearly(HEADS, b"\r\n\0 \t;:,0159aT/\x7f\xff"),
+            text in mutated(HEADS, b"\r\n\0 \t;:,0159aT/\x7f\xff"),
             piece in 1_usize..9,
         ) {
             let whole = in_pieces(&text, text.len());
@@ -218,10 +218,10 @@ mod tests {
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 3\r\nx-a:\r\n\r\n",
     ];
 
-    type Found = Result<Option<(u16, bool, Vec<u8>)>, String>;
+    type ParsedHead = Result<Option<(u16, bool, Vec<u8>)>, String>;
 
     /// Reads a head that arrives in pieces of a length; with its status, whether the connection is kept, and what follows.
-    fn in_pieces(text: &[u8], piece: usize) -> Found {
+    fn in_pieces(text: &[u8], piece: usize) -> ParsedHead {
         let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
         let mut pieces = text.chunks(piece);
         loop {
@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_head_that_is_wrong_or_too_large_is_refused() {
-        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_HEADERS + 1));
-        let endless = format!("HTTP/1.1 200 OK\r\nx-a: {}", "b".repeat(MOST_HEAD_BYTES));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(MAX_HEADERS + 1));
+        let endless = format!("HTTP/1.1 200 OK\r\nx-a: {}", "b".repeat(MAX_HEAD_BYTES));
         let large = format!("{endless}\r\n\r\n");
         for text in [
             &many,

@@ -2,16 +2,18 @@
 
 mod body;
 mod client;
-mod ending;
+mod client_connection;
+mod draining;
 mod error;
 mod head;
-mod lines;
-mod link;
+mod header_lines;
 mod pool;
 mod response_headers;
 
-pub use self::body::ResponseBody;
-pub use self::client::{HttpClient, HttpOptions, HttpRequest, HttpResponse, OtherOrigin, Place};
-pub use self::error::{HttpError, Reach};
-pub use self::lines::HeaderLines;
+pub use self::body::HttpResponseBody;
+pub use self::client::{
+    HttpClient, HttpClientOptions, HttpRequest, HttpResponse, OriginMismatch, RequestTarget,
+};
+pub use self::error::{HttpError, RequestDelivery};
+pub use self::header_lines::HeaderLines;
 pub use self::response_headers::ResponseHeaders;

@@ -8,101 +8,102 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::ending::{Ended, Ending};
-use super::link::Link;
+use super::client_connection::ClientConnection;
+use super::draining::{DrainStatus, DrainingResponse};
 
 /// How long the end of a response is waited for that has said all that matters.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many such responses are waited for. All are looked at when a connection is wanted and none is free.
-const MOST_ENDING: usize = 128;
+const MAX_DRAINING: usize = 128;
 
 /// Connections that nobody uses at the moment.
 ///
 /// The one that was used last is used first, so that the others grow old and go.
 #[derive(Debug)]
-pub(super) struct Pool {
-    most: usize,
-    state: Mutex<State>,
+pub(super) struct ConnectionPool {
+    max_idle: usize,
+    state: Mutex<PoolState>,
     /// Tells the sweeper that something grows old before it looks again.
-    sooner: Arc<Notify>,
+    wake_sweeper: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    free: Kept<Box<Link>>,
+struct PoolState {
+    idle: ExpiringQueue<Box<ClientConnection>>,
     /// Connections whose response is not quite over.
-    ending: Kept<Ending>,
+    draining: ExpiringQueue<DrainingResponse>,
     /// The task that closes what grows old, while there is anything.
     sweeper: Option<AbortHandle>,
     /// When it looks again.
-    looks_at: Option<Instant>,
+    next_sweep: Option<Instant>,
 }
 
 /// What is kept, each until its time; the oldest in front.
-type Kept<T> = VecDeque<(T, Instant)>;
+type ExpiringQueue<T> = VecDeque<(T, Instant)>;
 
 /// What nobody wants any more. To close a connection takes its time, for which no lock is held.
-type Gone = (Vec<Box<Link>>, Vec<Ending>);
+type EvictedConnections = (Vec<Box<ClientConnection>>, Vec<DrainingResponse>);
 
-impl Pool {
+impl ConnectionPool {
     pub(super) fn new(most: usize) -> Self {
-        Self { most, state: Mutex::default(), sooner: Arc::default() }
+        Self { max_idle: most, state: Mutex::default(), wake_sweeper: Arc::default() }
     }
 
     /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
-    pub(super) fn take(&self) -> Option<Box<Link>> {
-        let (now, mut gone) = (Instant::now(), Gone::default());
+    pub(super) fn take(&self) -> Option<Box<ClientConnection>> {
+        let (now, mut gone) = (Instant::now(), EvictedConnections::default());
         let mut state = self.lock();
-        let taken = state.take_free(now, &mut gone).or_else(|| state.take_ended(now, &mut gone));
+        let taken = state.take_idle(now, &mut gone).or_else(|| state.take_drained(now, &mut gone));
         drop(state);
         taken
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn give(self: &Arc<Self>, mut link: Box<Link>, keep: Duration) {
+    pub(super) fn put(self: &Arc<Self>, mut link: Box<ClientConnection>, keep: Duration) {
         if !keep.is_zero() {
-            link.rest();
-            self.keep(keep, |state, until| state.free.push_back((link, until)));
+            link.shrink();
+            self.store(keep, |state, until| state.idle.push_back((link, until)));
         }
     }
 
     /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
-    pub(super) fn give_ending(self: &Arc<Self>, mut ending: Ending, keep: Duration) {
+    pub(super) fn put_draining(self: &Arc<Self>, mut ending: DrainingResponse, keep: Duration) {
         if !keep.is_zero() {
-            ending.rest();
-            self.keep(keep.min(ENDS_WITHIN), |state, until| state.ending.push_back((ending, until)));
+            ending.shrink();
+            self.store(keep.min(DRAIN_TIMEOUT), |state, until| state.draining.push_back((ending, until)));
         }
     }
 
     /// Has something kept, and somebody look after it.
-    fn keep(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut State, Instant)) {
-        let Some(until) = Instant::now().checked_add(keep).filter(|_| self.most > 0) else { return };
+    fn store(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut PoolState, Instant)) {
+        let Some(until) = Instant::now().checked_add(keep).filter(|_| self.max_idle > 0) else { return };
         let mut state = self.lock();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
             // Outside of a runtime nobody could end what grows old, nor use it.
             let Ok(runtime) = Handle::try_current() else { return };
-            let sweeping = sweep(Arc::downgrade(self), self.sooner.clone());
+            let sweeping = sweep(Arc::downgrade(self), self.wake_sweeper.clone());
             state.sweeper = Some(runtime.spawn(sweeping).abort_handle());
         }
-        if state.looks_at.is_some_and(|looks_at| until < looks_at) {
-            self.sooner.notify_one();
+        if state.next_sweep.is_some_and(|looks_at| until < looks_at) {
+            self.wake_sweeper.notify_one();
         }
         add(&mut state, until);
-        let mut gone = Gone::default();
-        state.take_excess(self.most, &mut gone);
+        let mut gone = EvictedConnections::default();
+        state.evict_excess(self.max_idle, &mut gone);
         drop(state);
         drop(gone);
     }
 
     /// Drops what is too old; returns when to look again, unless nothing is left to look after.
-    fn drop_old(&self) -> Option<Instant> {
+    fn evict_expired(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.lock();
-        let gone: Gone = (drain_old(&mut state.free, now), drain_old(&mut state.ending, now));
-        let free = state.free.iter().map(|(_, until)| *until);
-        let next = free.chain(state.ending.iter().map(|(_, until)| *until)).min();
-        state.looks_at = next;
+        let gone: EvictedConnections =
+            (drain_expired(&mut state.idle, now), drain_expired(&mut state.draining, now));
+        let free = state.idle.iter().map(|(_, until)| *until);
+        let next = free.chain(state.draining.iter().map(|(_, until)| *until)).min();
+        state.next_sweep = next;
         if next.is_none() {
             state.sweeper = None;
         }
@@ -113,18 +114,18 @@ impl Pool {
 
     pub(super) fn len(&self) -> usize {
         let state = self.lock();
-        state.free.len() + state.ending.len()
+        state.idle.len() + state.draining.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock()
     }
 }
 
-impl State {
+impl PoolState {
     /// Takes the connection that was used last.
-    fn take_free(&mut self, now: Instant, gone: &mut Gone) -> Option<Box<Link>> {
-        while let Some((link, until)) = self.free.pop_back() {
+    fn take_idle(&mut self, now: Instant, gone: &mut EvictedConnections) -> Option<Box<ClientConnection>> {
+        while let Some((link, until)) = self.idle.pop_back() {
             if now < until {
                 return Some(link);
             }
@@ -134,16 +135,16 @@ impl State {
     }
 
     /// Takes a connection whose response has ended meanwhile.
-    fn take_ended(&mut self, now: Instant, gone: &mut Gone) -> Option<Box<Link>> {
-        for index in (0..self.ending.len()).rev() {
-            let Some((ending, until)) = self.ending.get_mut(index) else { break };
-            let ended = if now < *until { ending.look() } else { Ended::Wrong };
-            if ended == Ended::NotYet {
+    fn take_drained(&mut self, now: Instant, gone: &mut EvictedConnections) -> Option<Box<ClientConnection>> {
+        for index in (0..self.draining.len()).rev() {
+            let Some((ending, until)) = self.draining.get_mut(index) else { break };
+            let ended = if now < *until { ending.check() } else { DrainStatus::Failed };
+            if ended == DrainStatus::Pending {
                 continue;
             }
-            let (ending, _) = self.ending.remove(index)?;
-            if ended == Ended::Free {
-                return Some(ending.into_link());
+            let (ending, _) = self.draining.remove(index)?;
+            if ended == DrainStatus::Done {
+                return Some(ending.into_connection());
             }
             gone.1.push(ending);
         }
@@ -151,25 +152,26 @@ impl State {
     }
 
     /// Takes out what is one too many, the oldest; what still ends before what is free.
-    fn take_excess(&mut self, most: usize, gone: &mut Gone) {
-        if self.ending.len() <= MOST_ENDING && self.free.len() + self.ending.len() <= most {
+    fn evict_excess(&mut self, most: usize, gone: &mut EvictedConnections) {
+        if self.draining.len() <= MAX_DRAINING && self.idle.len() + self.draining.len() <= most {
             return;
         }
-        match self.ending.pop_front() {
+        match self.draining.pop_front() {
             Some((ending, _)) => gone.1.push(ending),
-            None => gone.0.extend(self.free.pop_front().map(|(link, _)| link)),
+            None => gone.0.extend(self.idle.pop_front().map(|(link, _)| link)),
         }
     }
 }
 
 /// Takes out what is too old.
-fn drain_old<T>(kept: &mut Kept<T>, now: Instant) -> Vec<T> {
-    let (old, young): (Kept<T>, _) = std::mem::take(kept).into_iter().partition(|(_, until)| *until <= now);
+fn drain_expired<T>(kept: &mut ExpiringQueue<T>, now: Instant) -> Vec<T> {
+    let (old, young): (ExpiringQueue<T>, _) =
+        std::mem::take(kept).into_iter().partition(|(_, until)| *until <= now);
     *kept = young;
     old.into_iter().map(|(one, _)| one).collect()
 }
 
-impl Drop for Pool {
+impl Drop for ConnectionPool {
     fn drop(&mut self) {
         if let Some(sweeper) = self.lock().sweeper.take() {
             sweeper.abort();
@@ -178,9 +180,9 @@ impl Drop for Pool {
 }
 
 /// Closes connections that grow old, until there are none or the pool is gone.
-async fn sweep(pool: Weak<Pool>, sooner: Arc<Notify>) {
+async fn sweep(pool: Weak<ConnectionPool>, sooner: Arc<Notify>) {
     loop {
-        let Some(next) = pool.upgrade().and_then(|pool| pool.drop_old()) else { return };
+        let Some(next) = pool.upgrade().and_then(|pool| pool.evict_expired()) else { return };
         // Whichever comes first, it is looked again.
         let _ = tokio::time::timeout_at(next, sooner.notified()).await;
     }

@@ -2,8 +2,8 @@ use std::fmt;
 
 use http::header::{HeaderMap, HeaderName};
 
-use super::lines::is_text;
-use crate::http1::Written;
+use super::header_lines::is_text;
+use crate::http1::RawHeaders;
 
 /// The headers of a response, as the server wrote them.
 ///
@@ -11,17 +11,17 @@ use crate::http1::Written;
 /// map. Values never print.
 #[derive(Clone, Default)]
 pub struct ResponseHeaders {
-    written: Written,
-    lengths: Lengths,
+    written: RawHeaders,
+    lengths: NameLengths,
 }
 
 /// How long the names of some headers are, one bit for each length: most of what is looked for is not there, and is as a rule
 /// of another length than what is.
 #[derive(Clone, Copy, Default)]
-struct Lengths(u64);
+struct NameLengths(u64);
 
-impl Lengths {
-    fn of(written: &Written) -> Self {
+impl NameLengths {
+    fn of(written: &RawHeaders) -> Self {
         Self(written.iter().fold(0, |bits, (name, _)| bits | Self::bit(name.len())))
     }
 
@@ -65,15 +65,15 @@ fn is_same(name: &[u8], known: &[u8]) -> bool {
     name == known || name.eq_ignore_ascii_case(known)
 }
 
-impl From<Written> for ResponseHeaders {
-    fn from(written: Written) -> Self {
-        Self { lengths: Lengths::of(&written), written }
+impl From<RawHeaders> for ResponseHeaders {
+    fn from(written: RawHeaders) -> Self {
+        Self { lengths: NameLengths::of(&written), written }
     }
 }
 
 impl From<&HeaderMap> for ResponseHeaders {
     fn from(map: &HeaderMap) -> Self {
-        Written::from(map).into()
+        RawHeaders::from(map).into()
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
         let mut response = httparse::Response::new(&mut lines);
         assert!(response.parse(&text).unwrap().is_complete());
         let found = response.headers.iter().map(|header| (header.name.as_bytes(), header.value));
-        let headers = ResponseHeaders::from(Written::new(text.clone(), found));
+        let headers = ResponseHeaders::from(RawHeaders::new(text.clone(), found));
         assert_eq!(
             (headers.get(&CONTENT_TYPE), headers.get_text(&CONTENT_TYPE)),
             (Some(&b"a/b"[..]), Some("a/b"))

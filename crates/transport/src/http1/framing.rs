@@ -3,37 +3,37 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 
 /// The longest line that says how long a chunk is, whatever else it says.
-const MOST_CHUNK_LINE: usize = 1024;
+const MAX_CHUNK_LINE: usize = 1024;
 
 /// What a body in chunks may say beside its bytes, all together: behind the lengths of chunks, and in headers behind the last.
 /// All of that is skipped.
-const MOST_SKIPPED: usize = 16 * 1024;
+const MAX_SKIPPED_BYTES: usize = 16 * 1024;
 
 /// More digits than any chunk needs, and few enough for a number of 64 bits.
-const MOST_DIGITS: usize = 15;
+const MAX_SIZE_DIGITS: usize = 15;
 
 /// What is left of a body, and how its end is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     /// So many bytes are left.
     Length(u64),
     /// The body comes in chunks, of which the last is empty.
-    Chunked(Chunks),
+    Chunked(ChunkedDecoder),
     /// The body ends with the connection.
     UntilClose,
 }
 
 /// How far a body is that comes in chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunks {
-    place: Place,
+pub struct ChunkedDecoder {
+    position: ChunkPosition,
     /// The bytes that were skipped.
     skipped: usize,
 }
 
 /// Where in a chunk a body is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ChunkPosition {
     /// Before the line that says its length.
     Size,
     /// Within it; so many bytes are left.
@@ -43,84 +43,87 @@ enum Place {
     /// Behind the last chunk, among headers.
     Trailers,
     /// Behind everything.
-    Over,
+    Done,
     /// Behind something malformed, so that nobody knows where it ends.
-    Lost,
+    Malformed,
 }
 
 /// What a buffer holds of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum BodyRead {
     /// Some of it, never nothing.
     Data(Bytes),
     /// Not enough to say.
-    More,
+    NeedMore,
     /// Its end.
     End,
 }
 
-impl Framing {
+impl BodyFraming {
     /// Begins a body that comes in chunks.
     pub const fn chunked() -> Self {
-        Self::Chunked(Chunks { place: Place::Size, skipped: 0 })
+        Self::Chunked(ChunkedDecoder { position: ChunkPosition::Size, skipped: 0 })
     }
 
     /// Returns the least number of bytes that are still to come.
-    pub fn at_least(&self) -> u64 {
+    pub fn min_remaining(&self) -> u64 {
         match self {
-            Self::Length(left) | Self::Chunked(Chunks { place: Place::Data(left), .. }) => *left,
+            Self::Length(left)
+            | Self::Chunked(ChunkedDecoder { position: ChunkPosition::Data(left), .. }) => *left,
             Self::Chunked(_) | Self::UntilClose => 0,
         }
     }
 
     /// Reports whether the body is over, as far as that does not need the end of the connection.
-    pub fn is_over(&self) -> bool {
-        matches!(self, Self::Length(0) | Self::Chunked(Chunks { place: Place::Over, .. }))
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Self::Length(0) | Self::Chunked(ChunkedDecoder { position: ChunkPosition::Done, .. }))
     }
 
     /// Takes what a buffer holds of the body.
     ///
     /// # Errors
     /// A sentence that says what is wrong. Whatever follows belongs to nobody from there on.
-    pub fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
+    pub fn read(&mut self, buffer: &mut BytesMut) -> Result<BodyRead, &'static str> {
         match self {
-            Self::Length(0) => Ok(Taken::End),
-            Self::Length(left) => Ok(take_of(left, buffer)),
-            Self::UntilClose if buffer.is_empty() => Ok(Taken::More),
-            Self::UntilClose => Ok(Taken::Data(buffer.split().freeze())),
-            Self::Chunked(chunks) => chunks.take(buffer).inspect_err(|_| chunks.place = Place::Lost),
+            Self::Length(0) => Ok(BodyRead::End),
+            Self::Length(left) => Ok(read_sized(left, buffer)),
+            Self::UntilClose if buffer.is_empty() => Ok(BodyRead::NeedMore),
+            Self::UntilClose => Ok(BodyRead::Data(buffer.split().freeze())),
+            Self::Chunked(chunks) => {
+                chunks.read(buffer).inspect_err(|_| chunks.position = ChunkPosition::Malformed)
+            }
         }
     }
 }
 
-impl Chunks {
-    fn take(&mut self, buffer: &mut BytesMut) -> Result<Taken, &'static str> {
+impl ChunkedDecoder {
+    fn read(&mut self, buffer: &mut BytesMut) -> Result<BodyRead, &'static str> {
         loop {
-            self.place = match &mut self.place {
-                Place::Over => return Ok(Taken::End),
-                Place::Lost => return Err("the body is malformed"),
-                Place::Data(0) => Place::LineEnd,
-                Place::Data(left) => return Ok(take_of(left, buffer)),
-                Place::Size => match take_line(buffer, MOST_CHUNK_LINE)? {
-                    None => return Ok(Taken::More),
+            self.position = match &mut self.position {
+                ChunkPosition::Done => return Ok(BodyRead::End),
+                ChunkPosition::Malformed => return Err("the body is malformed"),
+                ChunkPosition::Data(0) => ChunkPosition::LineEnd,
+                ChunkPosition::Data(left) => return Ok(read_sized(left, buffer)),
+                ChunkPosition::Size => match take_line(buffer, MAX_CHUNK_LINE)? {
+                    None => return Ok(BodyRead::NeedMore),
                     Some(line) => {
-                        self.skip(line.len().saturating_sub(MOST_DIGITS))?;
+                        self.skip(line.len().saturating_sub(MAX_SIZE_DIGITS))?;
                         match read_size(&line).ok_or("the length of a chunk is not a number")? {
-                            0 => Place::Trailers,
-                            size => Place::Data(size),
+                            0 => ChunkPosition::Trailers,
+                            size => ChunkPosition::Data(size),
                         }
                     }
                 },
-                Place::LineEnd => match take_line(buffer, 0)? {
-                    None => return Ok(Taken::More),
-                    Some(_) => Place::Size,
+                ChunkPosition::LineEnd => match take_line(buffer, 0)? {
+                    None => return Ok(BodyRead::NeedMore),
+                    Some(_) => ChunkPosition::Size,
                 },
-                Place::Trailers => match take_line(buffer, MOST_SKIPPED)? {
-                    None => return Ok(Taken::More),
-                    Some(line) if line.is_empty() => Place::Over,
+                ChunkPosition::Trailers => match take_line(buffer, MAX_SKIPPED_BYTES)? {
+                    None => return Ok(BodyRead::NeedMore),
+                    Some(line) if line.is_empty() => ChunkPosition::Done,
                     Some(line) => {
                         self.skip(line.len() + 2)?;
-                        Place::Trailers
+                        ChunkPosition::Trailers
                     }
                 },
             }
@@ -129,18 +132,18 @@ impl Chunks {
 
     fn skip(&mut self, bytes: usize) -> Result<(), &'static str> {
         self.skipped += bytes;
-        if self.skipped > MOST_SKIPPED { Err("the body says too much beside itself") } else { Ok(()) }
+        if self.skipped > MAX_SKIPPED_BYTES { Err("the body says too much beside itself") } else { Ok(()) }
     }
 }
 
 /// Takes what there is of a known number of bytes.
-fn take_of(left: &mut u64, buffer: &mut BytesMut) -> Taken {
+fn read_sized(left: &mut u64, buffer: &mut BytesMut) -> BodyRead {
     let count = usize::try_from(*left).unwrap_or(usize::MAX).min(buffer.len());
     if count == 0 {
-        return Taken::More;
+        return BodyRead::NeedMore;
     }
     *left -= count as u64;
-    Taken::Data(buffer.split_to(count).freeze())
+    BodyRead::Data(buffer.split_to(count).freeze())
 }
 
 /// Takes a line and its end, which has to be the one of the standard; `None` as long as it is not whole.
@@ -163,7 +166,7 @@ fn read_size(line: &[u8]) -> Option<u64> {
         return None;
     }
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
-    let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    let is_number = (1..=MAX_SIZE_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     u64::from_str_radix(text, 16).ok()
 }
@@ -184,18 +187,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http1::nearly::nearly;
+    use crate::http1::mutations::mutated;
 
     /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.
     fn read(body: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut framing = Framing::chunked();
+        let mut framing = BodyFraming::chunked();
         let (mut buffer, mut read) = (BytesMut::new(), Vec::new());
         let mut pieces = body.chunks(piece);
         loop {
-            match framing.take(&mut buffer).ok()? {
-                Taken::Data(data) => read.extend_from_slice(&data),
-                Taken::More => buffer.extend_from_slice(pieces.next()?),
-                Taken::End => return Some((read, [&buffer[..], &pieces.flatten_all()].concat())),
+            match framing.read(&mut buffer).ok()? {
+                BodyRead::Data(data) => read.extend_from_slice(&data),
+                BodyRead::NeedMore => buffer.extend_from_slice(pieces.next()?),
+                BodyRead::End => return Some((read, [&buffer[..], &pieces.flatten_all()].concat())),
             }
         }
     }
@@ -213,7 +216,7 @@ mod tests {
     proptest! {
         #[test]
         fn how_a_body_arrives_makes_no_difference(
-            body in nearly(BODIES, b"\r\n\0 \t;0159afF-\x7f\xff"),
+            body in mutated(BODIES, b"\r\n\0 \t;0159afF-\x7f\xff"),
             piece in 1_usize..9,
         ) {
             prop_assert_eq!(read(&body, piece), read(&body, body.len()));
@@ -230,17 +233,17 @@ mod tests {
     #[test]
     fn nothing_behind_what_is_malformed_is_taken_for_the_end() {
         for body in ["zz\r\n", "5\n", "5\r\nhello\n\r\n", "0\r\nx-a: b\n", "ffffffffffffffffff\r\n"] {
-            let (mut framing, mut buffer) = (Framing::chunked(), BytesMut::from(body));
-            while framing.take(&mut buffer).is_ok() {}
+            let (mut framing, mut buffer) = (BodyFraming::chunked(), BytesMut::from(body));
+            while framing.read(&mut buffer).is_ok() {}
             buffer.extend_from_slice(b"0\r\n\r\n");
-            assert!(framing.take(&mut buffer).is_err() && !framing.is_over(), "{body:?}");
+            assert!(framing.read(&mut buffer).is_err() && !framing.is_complete(), "{body:?}");
         }
     }
 
     #[test]
     fn chunks_are_read_however_they_arrive() {
-        let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MOST_CHUNK_LINE));
-        let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MOST_SKIPPED / 8 + 1));
+        let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MAX_CHUNK_LINE));
+        let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MAX_SKIPPED_BYTES / 8 + 1));
         let talk = format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(20));
         let table: &[(&[u8], Option<&str>)] = &[
             (b"5\r\nhello\r\n0\r\n\r\n", Some("hello|")),

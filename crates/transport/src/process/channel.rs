@@ -6,37 +6,37 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
-use trunkline_process::{Cause, ChildPipes, ChildWatch, Phase, PipeReader, PipeWriter};
+use trunkline_process::{ChildPipes, ChildWatch, ExitCause, PipeReader, PipeWriter, ProcessPhase};
 
 use crate::channel::{Channel, ReceiveError};
-use crate::lines::Lines;
+use crate::line_channel::LineChannel;
 
 /// The channel over the pipes of a child.
 ///
 /// Lines on its standard output that are no messages are skipped and counted. When the child is gone, the channel gives
-/// one last error, [`ReceiveError::Broken`], in which there is an [`Ended`](trunkline_process::Ended); it just ends if the child was
+/// one last error, [`ReceiveError::Broken`], in which there is an [`ExitReport`](trunkline_process::ExitReport); it just ends if the child was
 /// asked to. Dropping the channel closes the child's standard input, by which a well-behaved server ends.
 pub struct ProcessChannel {
-    lines: Lines<PipeReader, ChildInput>,
+    lines: LineChannel<PipeReader, ChildInput>,
     child: ChildWatch,
     /// Whether standard output was read to its end.
-    output_over: bool,
+    stdout_closed: bool,
     /// Whether all was said, the error at the end included.
-    is_over: bool,
+    is_closed: bool,
 }
 
 impl ProcessChannel {
     pub(super) fn new(pipes: ChildPipes, limit: usize) -> Self {
         let ChildPipes { stdin, stdout, child, .. } = pipes;
-        let lines = Lines::new(stdout, ChildInput(stdin), limit);
-        Self { lines, child, output_over: false, is_over: false }
+        let lines = LineChannel::new(stdout, ChildInput(stdin), limit);
+        Self { lines, child, stdout_closed: false, is_closed: false }
     }
 
     /// Polls for the next message, or for the end of standard output.
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         loop {
             match self.lines.poll_receive(cx) {
-                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.child.skip(&line),
+                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.child.record_noise(&line),
                 // A pipe that cannot be read is at its end; why the child is gone says more than that.
                 Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
                 other => return other,
@@ -45,8 +45,8 @@ impl ProcessChannel {
     }
 
     fn finish(&mut self) -> Option<Result<Bytes, ReceiveError>> {
-        self.is_over = true;
-        let ended = self.child.ended().filter(|ended| ended.cause != Cause::Asked)?;
+        self.is_closed = true;
+        let ended = self.child.exit_report().filter(|ended| ended.cause != ExitCause::Requested)?;
         Some(Err(ReceiveError::Broken(io::Error::new(io::ErrorKind::UnexpectedEof, ended))))
     }
 }
@@ -63,20 +63,20 @@ impl fmt::Debug for ProcessChannel {
 impl Channel for ProcessChannel {
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         loop {
-            if self.is_over {
+            if self.is_closed {
                 return Poll::Ready(None);
             }
             // Asked for before reading: what a child wrote before it ended is in the pipe by then.
             let phase = self.child.phase(cx);
-            if phase != Phase::Running {
+            if phase != ProcessPhase::Running {
                 self.lines.writer_mut().close();
             }
-            if !self.output_over {
+            if !self.stdout_closed {
                 match self.poll_message(cx) {
                     Poll::Ready(Some(message)) => return Poll::Ready(Some(message)),
                     Poll::Ready(None) => {
-                        self.output_over = true;
-                        self.child.ask(Cause::ClosedOutput);
+                        self.stdout_closed = true;
+                        self.child.request_exit(ExitCause::ClosedOutput);
                         continue;
                     }
                     // Without budget nothing was read, and the task was woken to try again.
@@ -85,8 +85,8 @@ impl Channel for ProcessChannel {
                 }
             }
             return match phase {
-                Phase::Over(_) => Poll::Ready(self.finish()),
-                Phase::Running | Phase::Ending(_) => Poll::Pending,
+                ProcessPhase::Exited(_) => Poll::Ready(self.finish()),
+                ProcessPhase::Running | ProcessPhase::Ending(_) => Poll::Pending,
             };
         }
     }
@@ -106,7 +106,7 @@ impl Channel for ProcessChannel {
             Poll::Ready(Err(_)) => {
                 // The end of the channel, which comes at once, says what became of the child; this error does not.
                 self.lines.writer_mut().close();
-                self.child.ask(Cause::ClosedInput);
+                self.child.request_exit(ExitCause::ClosedInput);
                 Poll::Ready(Ok(()))
             }
             other => other,

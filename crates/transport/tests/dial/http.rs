@@ -4,7 +4,7 @@ use http::header::LOCATION;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use trunkline_transport::http::{HttpClient, HttpError, HttpOptions, Reach};
+use trunkline_transport::http::{HttpClient, HttpClientOptions, HttpError, RequestDelivery};
 
 use crate::scripted::{LONG, Seen, client, direct, post, read_request, serve, write};
 
@@ -112,7 +112,7 @@ async fn only_so_many_responses_are_waited_for_that_do_not_end() {
     })
     .await;
     for (allowed, most) in [(1024, 128), (3, 3)] {
-        let mut options = HttpOptions::default();
+        let mut options = HttpClientOptions::default();
         options.idle_connections = allowed;
         let client = HttpClient::new(direct(), url.clone(), &options);
         for _ in 0..150 {
@@ -195,7 +195,7 @@ async fn a_request_whose_bytes_may_have_been_read_is_never_sent_again() {
     let client = client(&url);
     client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
     let error = client.send(&post(&client, &url, "{}")).await.unwrap_err();
-    assert_eq!(error.reach(), Reach::MayHaveReached);
+    assert_eq!(error.delivery(), RequestDelivery::MaybeSent);
     assert_eq!(error.to_string(), "the connection was closed before the response was complete");
     assert_eq!(seen.all(), ["0: POST /mcp HTTP/1.1", "0: POST /mcp HTTP/1.1"]);
 }
@@ -207,7 +207,7 @@ async fn nobody_at_the_address_means_that_nothing_was_sent() {
     drop(listener);
     let client = client(&url);
     let error = client.send(&post(&client, &url, "{}")).await.unwrap_err();
-    assert_eq!(error.reach(), Reach::NotReached);
+    assert_eq!(error.delivery(), RequestDelivery::NotSent);
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
@@ -243,7 +243,7 @@ async fn responses_that_are_wrong_are_errors_within_bounds() {
             response.body.read_all(100).await
         };
         let error = timeout(LONG, exchange).await.unwrap().unwrap_err();
-        assert_eq!(error.reach(), Reach::MayHaveReached);
+        assert_eq!(error.delivery(), RequestDelivery::MaybeSent);
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert_eq!(client.idle(), 0);
     }

@@ -8,7 +8,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Barrier, Notify};
 use tokio::time::timeout;
 use trunkline_transport::Url;
-use trunkline_transport::http::{HttpClient, HttpOptions, HttpRequest};
+use trunkline_transport::http::{HttpClient, HttpClientOptions, HttpRequest};
 
 use crate::scripted::{LONG, client, direct, post, read_request, serve, write};
 
@@ -129,7 +129,7 @@ async fn no_idle_connections_are_none() {
         write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     })
     .await;
-    let mut options = HttpOptions::default();
+    let mut options = HttpClientOptions::default();
     options.idle_connections = 0;
     let client = HttpClient::new(direct(), url.clone(), &options);
     client.send(&post(&client, &url, "{}")).await.unwrap().body.read_all(10).await.unwrap();
@@ -170,6 +170,6 @@ fn neither_a_place_nor_a_request_prints_what_may_be_secret() {
     let url: Url = "http://localhost/mcp?key=sentinel".parse().unwrap();
     let client = client(&url);
     let request = HttpRequest { body: b"sentinel".to_vec(), ..post(&client, &url, "") };
-    let shown = format!("{:?} {request:?}", request.place);
+    let shown = format!("{:?} {request:?}", request.target);
     assert!(shown.contains("/mcp") && !shown.contains("sentinel"), "{shown}");
 }

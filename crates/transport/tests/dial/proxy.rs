@@ -4,14 +4,14 @@ use http::HeaderMap;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use trunkline_transport::Url;
-use trunkline_transport::dial::Proxies;
-use trunkline_transport::http::{HeaderLines, HttpClient, HttpOptions, HttpRequest, Reach};
+use trunkline_transport::dial::ProxySettings;
+use trunkline_transport::http::{HeaderLines, HttpClient, HttpClientOptions, HttpRequest, RequestDelivery};
 
 use crate::scripted::{LONG, Seen, dialer, post, read_request, serve, write};
 
 fn through(proxy: &Url, url: &Url) -> HttpClient {
-    let proxies = Proxies::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
-    HttpClient::new(dialer(proxies), url.clone(), &HttpOptions::default())
+    let proxies = ProxySettings::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
+    HttpClient::new(dialer(proxies), url.clone(), &HttpClientOptions::default())
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_tunnel_is_asked_for_where_requests_are_not_for_the_proxy_to_read() {
         }
     })
     .await;
-    let proxies = Proxies::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
+    let proxies = ProxySettings::all(&format!("http://user:word@{}", proxy.authority())).unwrap();
     let url: Url = "ws://server.example/ws".parse().unwrap();
     let error = dialer(proxies).websocket(&url, HeaderMap::new(), 1024).await.unwrap_err();
     assert!(error.to_string().contains("status 418"), "{error}");
@@ -104,7 +104,7 @@ async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
         let client = through(&proxy, &url);
         let request = HttpRequest {
             method: http::Method::GET,
-            place: client.place(&url).unwrap(),
+            target: client.target(&url).unwrap(),
             headers: HeaderLines::default(),
             body: Vec::new(),
         };
@@ -112,6 +112,6 @@ async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert!(error.to_string().contains(&proxy.authority()), "{error}");
         assert!(!error.to_string().contains(":word"), "{error}");
-        assert_eq!(error.reach(), Reach::NotReached);
+        assert_eq!(error.delivery(), RequestDelivery::NotSent);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use trunkline_transport::Url;
-use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
-use trunkline_transport::http::{HeaderLines, HttpClient, HttpOptions, HttpRequest};
+use trunkline_transport::dial::{DialOptions, Dialer, ProxySettings};
+use trunkline_transport::http::{HeaderLines, HttpClient, HttpClientOptions, HttpRequest};
 
 /// A hang is a failure; nothing here takes a second.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -69,23 +69,23 @@ impl Seen {
 }
 
 pub(crate) fn direct() -> Dialer {
-    dialer(Proxies::none())
+    dialer(ProxySettings::none())
 }
 
-pub(crate) fn dialer(proxies: Proxies) -> Dialer {
+pub(crate) fn dialer(proxies: ProxySettings) -> Dialer {
     let mut options = DialOptions::default();
     options.proxies = proxies;
     Dialer::new(options)
 }
 
 pub(crate) fn client(url: &Url) -> HttpClient {
-    HttpClient::new(direct(), url.clone(), &HttpOptions::default())
+    HttpClient::new(direct(), url.clone(), &HttpClientOptions::default())
 }
 
 pub(crate) fn post(client: &HttpClient, url: &Url, body: &'static str) -> HttpRequest {
     HttpRequest {
         method: http::Method::POST,
-        place: client.place(url).unwrap(),
+        target: client.target(url).unwrap(),
         headers: HeaderLines::default(),
         body: body.into(),
     }

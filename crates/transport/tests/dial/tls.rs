@@ -8,8 +8,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use trunkline_transport::Url;
-use trunkline_transport::dial::{DialOptions, Dialer, Proxies};
-use trunkline_transport::http::{HeaderLines, HttpClient, HttpError, HttpOptions, HttpRequest, Reach};
+use trunkline_transport::dial::{DialOptions, Dialer, ProxySettings};
+use trunkline_transport::http::{
+    HeaderLines, HttpClient, HttpClientOptions, HttpError, HttpRequest, RequestDelivery,
+};
 
 use crate::scripted::{LONG, read_request, serve};
 
@@ -46,12 +48,12 @@ fn unique() -> String {
 
 async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError> {
     let mut options = DialOptions::default();
-    options.proxies = Proxies::none();
+    options.proxies = ProxySettings::none();
     options.extra_roots = extra_roots;
-    let client = HttpClient::new(Dialer::new(options), url.clone(), &HttpOptions::default());
+    let client = HttpClient::new(Dialer::new(options), url.clone(), &HttpClientOptions::default());
     let request = HttpRequest {
         method: http::Method::GET,
-        place: client.place(url).unwrap(),
+        target: client.target(url).unwrap(),
         headers: HeaderLines::default(),
         body: Vec::new(),
     };
@@ -63,7 +65,7 @@ async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
     let (url, file) = server().await;
     assert_eq!(get(&url, Some(file.clone())).await.unwrap(), "ok");
     let error = get(&url, None).await.unwrap_err();
-    assert_eq!(error.reach(), Reach::NotReached);
+    assert_eq!(error.delivery(), RequestDelivery::NotSent);
     assert!(
         error.to_string().starts_with("TLS with `localhost` failed: ")
             || error.to_string().starts_with("no certificate authorities"),
@@ -79,7 +81,7 @@ async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
 #[tokio::test]
 async fn a_file_without_certificates_is_named() {
     let url: Url = serve(|_, _| async {}).await;
-    let url: Url = url.whole().replace("http://", "https://").parse().unwrap();
+    let url: Url = url.to_full_string().replace("http://", "https://").parse().unwrap();
     let empty = std::env::temp_dir().join(format!("trunkline-dial-empty-{}", unique()));
     std::fs::write(&empty, "no certificate").unwrap();
     for (file, expected) in

@@ -6,7 +6,7 @@ use trunkline_transport::{Channel as _, Url, accept_key};
 use crate::scripted::{direct, read_request, serve, write};
 
 fn ws(url: &Url) -> Url {
-    url.whole().replacen("http://", "ws://", 1).parse().unwrap()
+    url.to_full_string().replacen("http://", "ws://", 1).parse().unwrap()
 }
 
 /// Returns what a request says in a header.

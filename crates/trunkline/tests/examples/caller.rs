@@ -5,7 +5,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Map, Value, json};
 use trunkline::Host;
-use trunkline::server::http::{HttpOptions, HttpService, PeerInfo};
+use trunkline::server::http::{HttpServerOptions, HttpService, PeerInfo};
 
 /// A client on this machine.
 pub(crate) struct Caller {
@@ -25,7 +25,7 @@ impl Caller {
         capabilities: Value,
         variable: Option<(&'static str, &'static str)>,
     ) -> [Self; 2] {
-        let service = host.http(HttpOptions::default());
+        let service = host.http_service(HttpServerOptions::default());
         let modern = Self { service: service.clone(), variable, capabilities, session: None };
         let capabilities = modern.capabilities.clone();
         let mut legacy = Self { service, variable, capabilities, session: None };

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use trunkline::prelude::*;
-use trunkline::protocol::Raw;
+use trunkline::protocol::RawJson;
 
 #[derive(Form, Debug, PartialEq)]
 enum Size {
@@ -46,7 +46,7 @@ fn schema<T: Form>() -> Value {
 }
 
 fn read<T: Form>(content: Value) -> Result<T, String> {
-    T::read(&Raw::from(content))
+    T::read(&RawJson::from(content))
 }
 
 #[test]

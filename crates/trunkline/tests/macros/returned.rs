@@ -32,7 +32,7 @@ fn wrapped() -> Json<Place> {
 
 #[tool]
 fn fallible(fail: bool) -> Result<Place, ToolError> {
-    if fail { Err(ToolError::said("lost")) } else { Ok(ulm()) }
+    if fail { Err(ToolError::new("lost")) } else { Ok(ulm()) }
 }
 
 #[tool]

@@ -10,36 +10,36 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use self::upstreams::Upstreams;
+use self::upstreams::HubUpstreams;
 use super::lock;
-use super::row::{Row, Rows};
-use super::script::{self, Ran, Skips};
-use super::servers::take;
-use crate::fixture::{self, Server};
-use crate::tools::Tools;
-use crate::{Outcome, root, run};
+use super::row::{ResultRow, RunSelection};
+use super::script::{self, ScriptRun, SkipPolicy};
+use super::servers::next_item;
+use crate::fixture::{self, FixtureServer};
+use crate::tools::InstalledTools;
+use crate::{TaskResult, root, run};
 
 pub(super) const COLUMNS: &[&str] = &["through", "client", "transport"];
 
 /// How many groups run at a time. They wait for starting servers most of the time, so there are more than cores.
-const AT_ONCE: usize = 3;
+const CONCURRENT_GROUPS: usize = 3;
 
 /// How long a hub may take to end all servers that it has started.
-const END_LIMIT: Duration = Duration::from_secs(20);
+const END_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A client as it is run against the hub over one transport.
 #[derive(Debug)]
-struct Client {
+struct HubClient {
     name: &'static str,
-    transport: Transport,
-    runtime: Runtime,
+    transport: HubTransport,
+    runtime: ClientRuntime,
     script: &'static str,
     options: &'static [&'static str],
-    hub: Hub,
+    hub: HubSize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transport {
+enum HubTransport {
     /// The client starts a hub of its own, and perhaps several.
     Stdio,
     Http,
@@ -48,7 +48,7 @@ enum Transport {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Runtime {
+enum ClientRuntime {
     PythonV1,
     PythonV2,
     /// PyPI `fastmcp` 4.
@@ -58,7 +58,7 @@ enum Runtime {
 
 /// The hub in front of which a client is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hub {
+enum HubSize {
     /// All servers; over HTTP it is one process for all clients.
     Full,
     /// Two servers that start quickly, and none that hangs; over HTTP a hub that has seen no client before.
@@ -67,43 +67,43 @@ enum Hub {
     Eras,
 }
 
-use Hub::{Eras, Full, Small};
-use Runtime::{Node, PythonAgent, PythonV1, PythonV2};
-use Transport::{Http, Remote, Stdio};
+use ClientRuntime::{Node, PythonAgent, PythonV1, PythonV2};
+use HubSize::{Eras, Full, Small};
+use HubTransport::{Http, Remote, Stdio};
 
 const UPSTREAMS: &[&str] = &["--upstreams"];
 
 const fn client(
     name: &'static str,
-    transport: Transport,
-    (runtime, script): (Runtime, &'static str),
+    transport: HubTransport,
+    (runtime, script): (ClientRuntime, &'static str),
     options: &'static [&'static str],
-) -> Client {
-    Client { name, transport, runtime, script, options, hub: Full }
+) -> HubClient {
+    HubClient { name, transport, runtime, script, options, hub: Full }
 }
 
 const fn small(
     name: &'static str,
-    transport: Transport,
+    transport: HubTransport,
     script: &'static str,
     options: &'static [&'static str],
-) -> Client {
-    Client { name, transport, runtime: PythonV1, script, options, hub: Small }
+) -> HubClient {
+    HubClient { name, transport, runtime: PythonV1, script, options, hub: Small }
 }
 
-const fn eras(name: &'static str, transport: Transport, options: &'static [&'static str]) -> Client {
-    Client { name, transport, runtime: PythonV2, script: "eras.py", options, hub: Eras }
+const fn eras(name: &'static str, transport: HubTransport, options: &'static [&'static str]) -> HubClient {
+    HubClient { name, transport, runtime: PythonV2, script: "eras.py", options, hub: Eras }
 }
 
-const V1: (Runtime, &str) = (PythonV1, "client_v1.py");
-const V2: (Runtime, &str) = (PythonV2, "client_v2.py");
-const FASTMCP: (Runtime, &str) = (PythonAgent, "client_fastmcp.py");
-const LANGCHAIN: (Runtime, &str) = (PythonV1, "agent_langchain.py");
-const OPENAI: (Runtime, &str) = (PythonV1, "agent_openai.py");
-const AI_SDK: (Runtime, &str) = (Node, "client-ai-sdk.mjs");
+const V1: (ClientRuntime, &str) = (PythonV1, "client_v1.py");
+const V2: (ClientRuntime, &str) = (PythonV2, "client_v2.py");
+const FASTMCP: (ClientRuntime, &str) = (PythonAgent, "client_fastmcp.py");
+const LANGCHAIN: (ClientRuntime, &str) = (PythonV1, "agent_langchain.py");
+const OPENAI: (ClientRuntime, &str) = (PythonV1, "agent_openai.py");
+const AI_SDK: (ClientRuntime, &str) = (Node, "client-ai-sdk.mjs");
 
 /// The clients in groups; those of a group run one after the other, and the long groups come first.
-const GROUPS: &[&[Client]] = &[
+const GROUPS: &[&[HubClient]] = &[
     &[client("langchain-mcp-adapters", Stdio, LANGCHAIN, &[])],
     // These answer questions. They take turns, as clients with equal capabilities share connections to the servers.
     &[
@@ -132,7 +132,7 @@ const GROUPS: &[&[Client]] = &[
     &[small("leave", Stdio, "leave.py", &[])],
 ];
 
-impl Transport {
+impl HubTransport {
     fn name(self) -> &'static str {
         match self {
             Stdio => "stdio",
@@ -141,16 +141,16 @@ impl Transport {
     }
 }
 
-impl Client {
-    fn place(&self) -> [&'static str; 3] {
+impl HubClient {
+    fn row_name(&self) -> [&'static str; 3] {
         ["hub", self.name, self.transport.name()]
     }
 }
 
 /// Runs the clients that are wanted, some groups at a time.
-pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
-    let wanted = |client: &&Client| rows.log_of(&client.place()).is_some();
-    let groups: Vec<Vec<&Client>> =
+pub(super) fn run_all(tools: &InstalledTools, rows: &RunSelection) -> TaskResult<Vec<ResultRow>> {
+    let wanted = |client: &&HubClient| rows.log_of(&client.row_name()).is_some();
+    let groups: Vec<Vec<&HubClient>> =
         GROUPS.iter().map(|group| group.iter().filter(wanted).collect::<Vec<_>>()).collect();
     let groups: Vec<_> = groups.into_iter().filter(|group| !group.is_empty()).collect();
     if groups.is_empty() {
@@ -160,16 +160,16 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
     let queue: Mutex<VecDeque<_>> = Mutex::new(groups.into_iter().enumerate().collect());
     let ran = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..CONCURRENT_GROUPS {
             scope.spawn(|| {
-                while let Some((place, group)) = take(&queue) {
-                    let rows: Vec<Row> = group.into_iter().map(|client| bed.row(client)).collect();
+                while let Some((place, group)) = next_item(&queue) {
+                    let rows: Vec<ResultRow> = group.into_iter().map(|client| bed.row(client)).collect();
                     lock(&ran).push((place, rows));
                 }
             });
         }
     });
-    bed.shared.end(END_LIMIT)?;
+    bed.shared.stop(END_TIMEOUT)?;
     let mut ran = ran.into_inner();
     ran.sort_by_key(|(place, _)| *place);
     Ok(ran.into_iter().flat_map(|(_, rows)| rows).collect())
@@ -177,32 +177,32 @@ pub(super) fn run_all(tools: &Tools, rows: &Rows) -> Outcome<Vec<Row>> {
 
 /// Everything that the clients need.
 struct TestBed<'t> {
-    tools: &'t Tools,
-    rows: &'t Rows,
+    tools: &'t InstalledTools,
+    rows: &'t RunSelection,
     binary: PathBuf,
-    upstreams: Upstreams,
+    upstreams: HubUpstreams,
     /// The hub with all servers that clients reach over HTTP.
-    shared: Server,
+    shared: FixtureServer,
 }
 
 impl<'t> TestBed<'t> {
-    fn prepare(tools: &'t Tools, rows: &'t Rows) -> Outcome<Self> {
+    fn prepare(tools: &'t InstalledTools, rows: &'t RunSelection) -> TaskResult<Self> {
         let binary = fixture::build_of("trunkline-cli", "trunkline")?;
         let folder = rows.results.join("hub");
         fs::create_dir_all(&folder)?;
-        let upstreams = Upstreams::start(tools, &folder)?;
+        let upstreams = HubUpstreams::start(tools, &folder)?;
         let shared = start_hub(&binary, &upstreams.full, &folder.join("shared"))?;
         Ok(Self { tools, rows, binary, upstreams, shared })
     }
 
     /// Runs one client. One that cannot be run at all is a row that is not content, and not the end of the others.
-    fn row(&self, client: &Client) -> Row {
-        let outcome = self.run(client).unwrap_or_else(|error| Ran::broken(error.to_string()));
-        Row::new(&client.place(), &outcome)
+    fn row(&self, client: &HubClient) -> ResultRow {
+        let outcome = self.run(client).unwrap_or_else(|error| ScriptRun::not_run(error.to_string()));
+        ResultRow::new(&client.row_name(), &outcome)
     }
 
-    fn run(&self, client: &Client) -> Outcome<Ran> {
-        let place = client.place();
+    fn run(&self, client: &HubClient) -> TaskResult<ScriptRun> {
+        let place = client.row_name();
         let log = self.rows.log_of(&place).ok_or("this client is not wanted")?;
         let config = match client.hub {
             Full => &self.upstreams.full,
@@ -229,12 +229,12 @@ impl<'t> TestBed<'t> {
                 command.arg("--").arg(&self.tools.node).arg(proxy).arg(&url)
             }
         };
-        let ran = script::run(&mut command, &log, Skips::Refused)?;
-        own.map(|hub| hub.end(END_LIMIT)).transpose()?;
+        let ran = script::run(&mut command, &log, SkipPolicy::Refused)?;
+        own.map(|hub| hub.stop(END_TIMEOUT)).transpose()?;
         Ok(ran)
     }
 
-    fn interpreter(&self, client: &Client) -> Command {
+    fn interpreter(&self, client: &HubClient) -> Command {
         let python = root().join("interop/python").join(client.script);
         let (program, script) = match client.runtime {
             PythonV1 => (&self.tools.python_v1, python),
@@ -249,13 +249,13 @@ impl<'t> TestBed<'t> {
 }
 
 /// Starts a hub that listens, with a home of its own, and waits until it does.
-fn start_hub(binary: &Path, config: &Path, home: &Path) -> Outcome<Server> {
+fn start_hub(binary: &Path, config: &Path, home: &Path) -> TaskResult<FixtureServer> {
     fs::create_dir_all(home)?;
     let log = File::create(home.join("hub.log"))?;
     let output = log.try_clone()?;
     let mut command = run::command(binary);
     set_home(&mut command, home)?;
-    Server::start_by(|address| {
+    FixtureServer::start_by(|address| {
         command.args(["serve", "--http", &address.to_string(), "--config"]).arg(config);
         command.stdout(output).stderr(log);
         command
@@ -263,7 +263,7 @@ fn start_hub(binary: &Path, config: &Path, home: &Path) -> Outcome<Server> {
 }
 
 /// Gives a program, and a hub that it starts, a home of its own, so that no row finds the stored listings of another.
-fn set_home(command: &mut Command, home: &Path) -> Outcome {
+fn set_home(command: &mut Command, home: &Path) -> TaskResult {
     fs::create_dir_all(home)?;
     // Of these variables the SDKs pass on the home alone, from which the hub derives the rest.
     command.env("HOME", home).env("XDG_STATE_HOME", home.join(".local/state"));
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn every_promised_client_is_run_over_pipes_and_http() {
-        let clients: Vec<&Client> = GROUPS.iter().copied().flatten().collect();
+        let clients: Vec<&HubClient> = GROUPS.iter().copied().flatten().collect();
         for name in
             ["langchain-mcp-adapters", "openai-agents", "fastmcp-4", "ai-sdk", "python-v1", "python-v2"]
         {
@@ -290,7 +290,7 @@ mod tests {
             }
         }
         assert!(clients.iter().any(|client| client.transport == Remote));
-        let places: BTreeSet<_> = clients.iter().map(|client| client.place()).collect();
+        let places: BTreeSet<_> = clients.iter().map(|client| client.row_name()).collect();
         assert_eq!(places.len(), clients.len(), "two rows have one name");
     }
 

@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::super::servers::{npm, wait_until_listening};
-use crate::run::{self, Running};
-use crate::tools::{self, Tools};
-use crate::{Outcome, fixture, root};
+use crate::run::{self, BackgroundProcess};
+use crate::tools::{self, InstalledTools};
+use crate::{TaskResult, fixture, root};
 
 /// The configuration files, and the servers that hubs reach over HTTP.
-pub(super) struct Upstreams {
+pub(super) struct HubUpstreams {
     /// Every server, and one that hangs.
     pub(super) full: PathBuf,
     /// Two servers that start quickly.
     pub(super) small: PathBuf,
     /// One server that lists other tools in each era.
     pub(super) eras: PathBuf,
-    _listening: Vec<Running>,
+    _listening: Vec<BackgroundProcess>,
 }
 
 /// A server that every hub starts over pipes, and that also runs once as a process that listens.
-struct Upstream {
+struct HubUpstream {
     name: &'static str,
     command: Vec<PathBuf>,
     http: Option<HttpKind>,
@@ -58,9 +58,9 @@ impl HttpKind {
     }
 }
 
-impl Upstreams {
+impl HubUpstreams {
     /// Starts the servers that listen, waits for them, and writes the files.
-    pub(super) fn start(tools: &Tools, folder: &Path) -> Outcome<Self> {
+    pub(super) fn start(tools: &InstalledTools, folder: &Path) -> TaskResult<Self> {
         let mut entries = Map::new();
         let mut started = Vec::new();
         for upstream in upstreams(tools)? {
@@ -91,8 +91,8 @@ impl Upstreams {
 }
 
 /// Lists the servers; `interop/python/hub.py` has the same names.
-fn upstreams(tools: &Tools) -> Outcome<Vec<Upstream>> {
-    let server = |name, command, http| Upstream { name, command, http };
+fn upstreams(tools: &InstalledTools) -> TaskResult<Vec<HubUpstream>> {
+    let server = |name, command, http| HubUpstream { name, command, http };
     let python = |program: &Path, script: &str| {
         // Nothing is to be written beside the scripts.
         vec![program.to_path_buf(), "-B".into(), root().join("interop/python").join(script)]
@@ -110,7 +110,7 @@ fn upstreams(tools: &Tools) -> Outcome<Vec<Upstream>> {
 }
 
 /// Describes a proxy on `fastmcp` 4, which has what the server behind it has in the legacy era alone.
-fn two_eras(tools: &Tools) -> Map<String, Value> {
+fn two_eras(tools: &InstalledTools) -> Map<String, Value> {
     let script = |name: &str| root().join("interop/python").join(name);
     let (proxy, server) = (script("server_fastmcp_proxy.py"), script("server_fastmcp.py"));
     let arguments = json!(["-B", proxy, &tools.python_v1, "-B", server]);
@@ -119,22 +119,27 @@ fn two_eras(tools: &Tools) -> Map<String, Value> {
 }
 
 /// Builds the server on rmcp, which has a workspace of its own.
-fn build_rmcp() -> Outcome<PathBuf> {
+fn build_rmcp() -> TaskResult<PathBuf> {
     let target = root().join("target").display().to_string();
     let options = ["--manifest-path", "interop/rmcp-server/Cargo.toml", "--locked"];
     fixture::build_with(&options, "rmcp-server", &[("CARGO_TARGET_DIR", &target)])
 }
 
 /// Starts a server that is to listen at an address.
-fn start(program: &Path, arguments: &[PathBuf], address: SocketAddr, log: &Path) -> Outcome<Running> {
+fn start(
+    program: &Path,
+    arguments: &[PathBuf],
+    address: SocketAddr,
+    log: &Path,
+) -> TaskResult<BackgroundProcess> {
     let output = File::create(log)?;
     let mut command = run::command(program);
     command.args(arguments).args(["--http", &address.port().to_string()]);
     command.stdout(output.try_clone()?).stderr(output);
-    Running::start(&mut command)
+    BackgroundProcess::start(&mut command)
 }
 
-fn write(path: &Path, servers: &Map<String, Value>) -> Outcome<PathBuf> {
+fn write(path: &Path, servers: &Map<String, Value>) -> TaskResult<PathBuf> {
     fs::write(path, format!("{:#}\n", json!({ "mcpServers": servers })))?;
     Ok(path.to_path_buf())
 }

@@ -2,16 +2,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use trunkline_config::find::{Client, Import, imports};
-use trunkline_config::{Backup, Editor, Saved};
+use trunkline_config::find::{ClientApp, ClientImport, imports};
+use trunkline_config::{BackupMode, ConfigEditor, SaveOutcome};
 
-use super::take::{Outcome, Verdict, take};
-use super::{client_parser, places};
+use super::import_outcome::{ImportOutcome, ServerImport, import_servers};
+use super::{client_parser, user_directories};
 use crate::commands::manage::{FileArgs, HubArgs};
-use crate::connect::print;
-use crate::exit::{Failure, say};
-use crate::misconfigured::misconfigured;
-use crate::terminal::{pad, visible_line};
+use crate::config_failure::config_failure;
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, print_stderr};
+use crate::terminal::{escape_line, pad};
 
 /// Take over the servers of Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import curs
 pub(crate) struct ImportArgs {
     /// The client whose servers are taken over
     #[arg(value_parser = client_parser(), hide_possible_values = true, conflicts_with = "all")]
-    client: Option<Client>,
+    client: Option<ClientApp>,
     /// Take over those of every client
     #[arg(long)]
     all: bool,
@@ -40,39 +40,38 @@ pub(crate) struct ImportArgs {
 ///
 /// # Errors
 /// The client that was named has none, or the file cannot be changed.
-pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    import(args).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn run(args: &ImportArgs) -> Result<(), CliFailure> {
+    import(args).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn import(args: &ImportArgs) -> Result<(), Failure> {
+fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let path = args.file.config.clone().unwrap_or_else(|| PathBuf::from("trunkline.toml"));
     let folder = std::env::current_dir().ok();
-    let found = imports(&places()?, folder.as_deref());
-    let wanted = |import: &&Import| args.client.is_none_or(|client| client == import.client);
+    let found = imports(&user_directories()?, folder.as_deref());
+    let wanted = |import: &&ClientImport| args.client.is_none_or(|client| client == import.client);
     // What is taken into a client's own file is not taken from it.
-    let found: Vec<&Import> =
+    let found: Vec<&ClientImport> =
         found.iter().filter(wanted).filter(|import| !is_same_file(&import.path, &path)).collect();
-    let unusable: Vec<&&Import> = found.iter().filter(|import| import.file.is_err()).collect();
+    let unusable: Vec<&&ClientImport> = found.iter().filter(|import| import.file.is_err()).collect();
     if let (Some(client), true) = (args.client, found.len() == unusable.len()) {
-        return Err(nothing_of(client, &unusable)?);
+        return Err(no_servers_failure(client, &unusable)?);
     }
-    let mut editor = Editor::open_or_new(&path)?;
-    let has_secrets = |import: &&Import| {
-        import
-            .file
-            .as_ref()
-            .is_ok_and(|file| file.each_server().0.iter().any(|server| !server.literal_secrets().is_empty()))
+    let mut editor = ConfigEditor::open_or_new(&path)?;
+    let has_secrets = |import: &&ClientImport| {
+        import.file.as_ref().is_ok_and(|file| {
+            file.servers_and_problems().0.iter().any(|server| !server.literal_secrets().is_empty())
+        })
     };
     if found.iter().any(has_secrets) {
         editor = editor.private();
     }
     let hub = args.hub.find(&path)?;
     let own = hub.as_ref().and_then(|hub| hub.report().ok()?.url);
-    let verdicts = take(&mut editor, &found, own.as_deref());
+    let verdicts = import_servers(&mut editor, &found, own.as_deref());
     let only_looks = args.dry_run || (args.client.is_none() && !args.all);
-    let taken = verdicts.iter().filter(|verdict| verdict.outcome == Outcome::Taken).count();
+    let taken = verdicts.iter().filter(|verdict| verdict.outcome == ImportOutcome::Imported).count();
     let mut is_told = false;
-    if !only_looks && editor.save(Backup::Skip)? != Saved::Unchanged {
+    if !only_looks && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
         is_told = hub.is_some();
         hub.map(|hub| hub.reload()).transpose()?;
     }
@@ -87,13 +86,13 @@ fn import(args: &ImportArgs) -> Result<(), Failure> {
             "file": path, "taken": taken, "written": !only_looks && taken > 0, "servers": servers,
             "problems": problems,
         });
-        return print(&format!("{told}\n"));
+        return print_stdout(&format!("{told}\n"));
     }
-    print(&as_lines(&verdicts, &path))?;
+    print_stdout(&as_lines(&verdicts, &path))?;
     for (import, error) in problems {
-        say(&format!("{} cannot be used: {}\n", import.client, visible_line(&error.to_string())));
+        print_stderr(&format!("{} cannot be used: {}\n", import.client, escape_line(&error.to_string())));
     }
-    say(&format!("{}\n", summary(taken, verdicts.len(), only_looks, args.dry_run, is_told, &path)));
+    print_stderr(&format!("{}\n", summary(taken, verdicts.len(), only_looks, args.dry_run, is_told, &path)));
     Ok(())
 }
 
@@ -103,28 +102,28 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 /// Says that a client has no servers, or none that can be read.
-fn nothing_of(client: Client, unusable: &[&&Import]) -> Result<Failure, Failure> {
+fn no_servers_failure(client: ClientApp, unusable: &[&&ClientImport]) -> Result<CliFailure, CliFailure> {
     if let Some(error) = unusable.iter().find_map(|import| import.file.as_ref().err()) {
-        return Ok(misconfigured(error.problems()));
+        return Ok(config_failure(error.problems()));
     }
-    let places = places()?;
+    let places = user_directories()?;
     let user = client.user_file(&places).display().to_string();
     let project = client.project_file().map(|file| format!(" and {file}")).unwrap_or_default();
-    Ok(Failure::configuration(format!("no servers of {client} were found"))
+    Ok(CliFailure::configuration(format!("no servers of {client} were found"))
         .hint(format!("it was looked for at {user}{project}")))
 }
 
 /// Writes a line for each server, and one for each thing that is to be known about it.
-fn as_lines(verdicts: &[Verdict], path: &Path) -> String {
+fn as_lines(verdicts: &[ServerImport], path: &Path) -> String {
     let width = verdicts.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for verdict in verdicts {
-        let name = pad(&visible_line(&verdict.name), width);
-        let why = verdict.outcome.reason(path).unwrap_or_else(|| verdict.how.clone());
-        let word = pad(verdict.outcome.word(), 7);
-        text.push_str(&format!("{word}  {name}  ({}) {}\n", verdict.from, visible_line(&why)));
+        let name = pad(&escape_line(&verdict.name), width);
+        let why = verdict.outcome.reason(path).unwrap_or_else(|| verdict.target.clone());
+        let word = pad(verdict.outcome.label(), 7);
+        text.push_str(&format!("{word}  {name}  ({}) {}\n", verdict.origin, escape_line(&why)));
         for note in &verdict.notes {
-            text.push_str(&format!("{}{}\n", " ".repeat(width + 11), visible_line(note)));
+            text.push_str(&format!("{}{}\n", " ".repeat(width + 11), escape_line(note)));
         }
     }
     text

@@ -1,24 +1,25 @@
 //! The clients that a person has: their servers are taken over, and the hub is put into them.
 
 pub(crate) mod import;
+mod import_outcome;
 pub(crate) mod install;
-mod ourselves;
-mod take;
+mod own_hub;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use trunkline_config::find::{Client, Places};
+use trunkline_config::find::{ClientApp, UserDirectories};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliFailure, ExitReason};
 
 /// Reads the name of a client, and lets shells complete it.
-fn client_parser() -> impl TypedValueParser<Value = Client> {
-    let names = PossibleValuesParser::new(Client::ALL.map(Client::as_str));
-    names.try_map(|name| Client::parse(&name).ok_or("there is no such client"))
+fn client_parser() -> impl TypedValueParser<Value = ClientApp> {
+    let names = PossibleValuesParser::new(ClientApp::ALL.map(ClientApp::as_str));
+    names.try_map(|name| ClientApp::parse(&name).ok_or("there is no such client"))
 }
 
 /// Returns where the files of this person are.
-fn places() -> Result<Places, Failure> {
-    Places::of_process().ok_or_else(|| {
-        Failure::new(Exit::Configuration, "it is not known where your home folder is").hint("set HOME")
+fn user_directories() -> Result<UserDirectories, CliFailure> {
+    UserDirectories::from_environment().ok_or_else(|| {
+        CliFailure::new(ExitReason::Configuration, "it is not known where your home folder is")
+            .hint("set HOME")
     })
 }

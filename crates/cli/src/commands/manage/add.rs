@@ -6,12 +6,15 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use serde_json::json;
 use trunkline_client::transport::Target;
-use trunkline_config::{EditError, Endpoint, Program, Reach, ServerConfig, ServerName, Text, Wire};
+use trunkline_config::{
+    ConfigText, EditError, LocalProgram, RemoteEndpoint, RemoteTransport, ServerConfig, ServerLocation,
+    ServerName,
+};
 
 use super::file::save;
 use super::{FileArgs, HubArgs};
-use crate::connect::{TargetArgs, print};
-use crate::exit::{Exit, Failure, say};
+use crate::connect::{TargetArgs, print_stdout};
+use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
 
 /// Add a server to the configuration
@@ -41,8 +44,8 @@ pub(crate) struct AddArgs {
     #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Server")]
     bearer: Option<SecretSource>,
     /// http, sse or websocket, else found out
-    #[arg(long, value_name = "KIND", value_parser = parse_wire, help_heading = "Server")]
-    transport: Option<Wire>,
+    #[arg(long, value_name = "KIND", value_parser = parse_transport, help_heading = "Server")]
+    transport: Option<RemoteTransport>,
     /// How long a call may take
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Server")]
     timeout: Option<Duration>,
@@ -65,11 +68,11 @@ pub(crate) struct AddArgs {
 ///
 /// # Errors
 /// It makes no sense, or the file cannot be changed.
-pub(crate) fn run(args: &AddArgs) -> Result<(), Failure> {
-    add(args).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn run(args: &AddArgs) -> Result<(), CliFailure> {
+    add(args).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn add(args: &AddArgs) -> Result<(), Failure> {
+fn add(args: &AddArgs) -> Result<(), CliFailure> {
     let server = server(args)?;
     let name = server.name.as_str();
     let secrets = server.literal_secrets();
@@ -81,38 +84,38 @@ fn add(args: &AddArgs) -> Result<(), Failure> {
     if !secrets.is_empty() && !editor.is_private() {
         return Err(readable_by_others(&secrets, &path.display().to_string()));
     }
-    let replaces = editor.file().names().contains(&name);
+    let replaces = editor.file().server_names().contains(&name);
     if replaces && args.replace {
         editor.remove(name)?;
     }
     editor.add(&server).map_err(|error| match error {
-        EditError::Exists { .. } => Failure::from(error).hint("`--replace` puts this in its place"),
+        EditError::Exists { .. } => CliFailure::from(error).hint("`--replace` puts this in its place"),
         error => error.into(),
     })?;
     save(editor)?;
-    let heard = args.hub.tell(&path, name, |hub| hub.reload().map(drop))?;
+    let heard = args.hub.apply_to_running(&path, name, |hub| hub.reload().map(drop))?;
     let done = if replaces { "replaced" } else { "added" };
     if args.file.json {
-        return print(&format!(
+        return print_stdout(&format!(
             "{}\n",
             json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() })
         ));
     }
     let place = if replaces { "in" } else { "to" };
-    say(&format!("{done} `{name}` {place} {}; {}\n", path.display(), heard.words()));
+    print_stderr(&format!("{done} `{name}` {place} {}; {}\n", path.display(), heard.to_text()));
     Ok(())
 }
 
 /// Refuses to write a secret where others can read it.
-fn readable_by_others(secrets: &[String], file: &str) -> Failure {
+fn readable_by_others(secrets: &[String], file: &str) -> CliFailure {
     let what = format!("{} would be written to {file}, which others can read", secrets.join(" and "));
-    Failure::configuration(what)
+    CliFailure::configuration(what)
         .hint(format!("write the value as env:NAME, which names a variable, or run `chmod 600 {file}`"))
 }
 
 /// Makes a server of what was typed.
-fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
-    let usage = |what: String| Failure::new(Exit::Usage, what);
+fn server(args: &AddArgs) -> Result<ServerConfig, CliFailure> {
+    let usage = |what: String| CliFailure::new(ExitReason::Usage, what);
     let (name, target) = match (args.target.words.as_slice(), args.target.command.as_slice()) {
         ([], _) => {
             return Err(
@@ -131,9 +134,9 @@ fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
     };
     let name = ServerName::parse(name).map_err(|error| usage(format!("`{name}`: {error}")))?;
     let reach = match target {
-        None => Reach::Program(program(&args.target.command, args)?),
+        None => ServerLocation::Program(program(&args.target.command, args)?),
         Some(target) => match target.parse::<Target>() {
-            Ok(Target::Url(_)) => Reach::Endpoint(endpoint(target, args)?),
+            Ok(Target::Url(_)) => ServerLocation::Endpoint(endpoint(target, args)?),
             Ok(_) => {
                 let failure = usage(format!("`{target}` is no address"));
                 return Err(
@@ -150,59 +153,68 @@ fn server(args: &AddArgs) -> Result<ServerConfig, Failure> {
     Ok(server)
 }
 
-fn program(command: &[OsString], args: &AddArgs) -> Result<Program, Failure> {
+fn program(command: &[OsString], args: &AddArgs) -> Result<LocalProgram, CliFailure> {
     if !args.header.is_empty() || args.bearer.is_some() || args.transport.is_some() {
-        return Err(Failure::new(Exit::Usage, "headers and transports are for a server that has an address")
-            .hint("`--env NAME=VALUE` gives a program a variable"));
+        return Err(CliFailure::new(
+            ExitReason::Usage,
+            "headers and transports are for a server that has an address",
+        )
+        .hint("`--env NAME=VALUE` gives a program a variable"));
     }
     let mut words = Vec::new();
     for word in command {
         let text = word.to_str().ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("{} is not text in UTF-8, as a file has it", word.display()))
+            CliFailure::new(
+                ExitReason::Usage,
+                format!("{} is not text in UTF-8, as a file has it", word.display()),
+            )
         })?;
-        words.push(Text::new(text));
+        words.push(ConfigText::new(text));
     }
     let mut words = words.into_iter();
-    let mut program = Program::new(words.next().unwrap_or_else(|| Text::new("")));
+    let mut program = LocalProgram::new(words.next().unwrap_or_else(|| ConfigText::new("")));
     program.args = words.collect();
     for variable in &args.env {
-        program.env.insert(variable.name.clone(), written("--env", &variable.value)?);
+        program.env.insert(variable.name.clone(), config_text("--env", &variable.value)?);
     }
-    program.cwd = args.cwd.as_ref().map(|folder| Text::new(folder.display().to_string()));
+    program.cwd = args.cwd.as_ref().map(|folder| ConfigText::new(folder.display().to_string()));
     Ok(program)
 }
 
-fn endpoint(url: &str, args: &AddArgs) -> Result<Endpoint, Failure> {
+fn endpoint(url: &str, args: &AddArgs) -> Result<RemoteEndpoint, CliFailure> {
     if !args.env.is_empty() || args.cwd.is_some() {
-        return Err(Failure::new(Exit::Usage, "variables and folders are for a program that is started")
-            .hint("`--header NAME:VALUE` sends something to an address"));
+        return Err(CliFailure::new(
+            ExitReason::Usage,
+            "variables and folders are for a program that is started",
+        )
+        .hint("`--header NAME:VALUE` sends something to an address"));
     }
     let mut headers = BTreeMap::new();
     for header in &args.header {
-        headers.insert(header.name.to_ascii_lowercase(), written("--header", &header.value)?);
+        headers.insert(header.name.to_ascii_lowercase(), config_text("--header", &header.value)?);
     }
     if let Some(source) = &args.bearer {
-        let token = written("--bearer", source)?;
-        headers.insert("authorization".to_owned(), Text::new(format!("Bearer {}", token.as_written())));
+        let token = config_text("--bearer", source)?;
+        headers.insert("authorization".to_owned(), ConfigText::new(format!("Bearer {}", token.as_written())));
     }
-    Ok(Endpoint { headers, wire: args.transport.unwrap_or_default(), ..Endpoint::new(url) })
+    Ok(RemoteEndpoint { headers, transport: args.transport.unwrap_or_default(), ..RemoteEndpoint::new(url) })
 }
 
 /// Returns a value as it is written to a file: a variable by its name.
-fn written(option: &str, source: &SecretSource) -> Result<Text, Failure> {
+fn config_text(option: &str, source: &SecretSource) -> Result<ConfigText, CliFailure> {
     match source {
-        SecretSource::Literal(value) => Ok(Text::new(value)),
-        SecretSource::Variable(name) => Ok(Text::new(format!("${{{name}}}"))),
-        SecretSource::File(file) => Err(Failure::new(
-            Exit::Usage,
+        SecretSource::Literal(value) => Ok(ConfigText::new(value)),
+        SecretSource::Variable(name) => Ok(ConfigText::new(format!("${{{name}}}"))),
+        SecretSource::File(file) => Err(CliFailure::new(
+            ExitReason::Usage,
             format!("`{option}`: a configuration has variables and no files, such as {}", file.display()),
         )
         .hint("env:NAME names a variable")),
     }
 }
 
-fn parse_wire(text: &str) -> Result<Wire, String> {
-    [Wire::Http, Wire::Sse, Wire::WebSocket]
+fn parse_transport(text: &str) -> Result<RemoteTransport, String> {
+    [RemoteTransport::Http, RemoteTransport::Sse, RemoteTransport::WebSocket]
         .into_iter()
         .find(|wire| wire.as_str() == text)
         .ok_or_else(|| "write http, sse or websocket".to_owned())

@@ -1,10 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use trunkline_config::{Backup, ConfigFile, Editor, Saved, Variables, find};
+use trunkline_config::{BackupMode, ConfigEditor, ConfigFile, ConfigVariables, SaveOutcome, find};
 
-use crate::exit::Failure;
-use crate::misconfigured::misconfigured;
+use crate::config_failure::config_failure;
+use crate::exit::CliFailure;
 
 /// Which configuration is meant, and how what happened is told.
 #[derive(Clone, Debug, Default, Args)]
@@ -22,9 +22,9 @@ impl FileArgs {
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn path(&self) -> Result<PathBuf, CliFailure> {
         self.named_or_found().ok_or_else(|| {
-            Failure::configuration("there is no trunkline.toml here, and no mcp.json")
+            CliFailure::configuration("there is no trunkline.toml here, and no mcp.json")
                 .hint("`trunkline add` makes one, `trunkline import` takes over servers, `--config FILE` names another")
         })
     }
@@ -35,34 +35,35 @@ impl FileArgs {
     }
 
     fn named_or_found(&self) -> Option<PathBuf> {
-        self.config.clone().or_else(|| find::in_folder(Path::new("")))
+        self.config.clone().or_else(|| find::find_in_folder(Path::new("")))
     }
 
     /// Reads the file, with its variables as they are written.
     ///
     /// # Errors
     /// There is none, or it cannot be used.
-    pub(crate) fn read(&self) -> Result<ConfigFile, Failure> {
-        ConfigFile::open(self.path()?, Variables::kept()).map_err(|error| misconfigured(error.problems()))
+    pub(crate) fn read(&self) -> Result<ConfigFile, CliFailure> {
+        ConfigFile::open(self.path()?, ConfigVariables::unexpanded())
+            .map_err(|error| config_failure(error.problems()))
     }
 
     /// Opens the file in order to change it.
     ///
     /// # Errors
     /// There is none, or it cannot be used.
-    pub(crate) fn edit(&self) -> Result<Editor, Failure> {
-        Ok(Editor::open(self.path()?)?)
+    pub(crate) fn edit(&self) -> Result<ConfigEditor, CliFailure> {
+        Ok(ConfigEditor::open(self.path()?)?)
     }
 
     /// Opens the file in order to add to it; it need not be there yet.
     ///
     /// # Errors
     /// There is one, and it cannot be used.
-    pub(crate) fn edit_or_new(&self) -> Result<Editor, Failure> {
+    pub(crate) fn edit_or_new(&self) -> Result<ConfigEditor, CliFailure> {
         let path = self.path_or_new();
         // VS Code has a word of its own for what the others call `mcpServers`.
         let in_vscode = path.parent().is_some_and(|folder| folder.ends_with(".vscode"));
-        let editor = Editor::open_or_new(&path)?;
+        let editor = ConfigEditor::open_or_new(&path)?;
         Ok(if in_vscode { editor.container("servers") } else { editor })
     }
 }
@@ -71,6 +72,6 @@ impl FileArgs {
 ///
 /// # Errors
 /// It cannot be written, or somebody else did so meanwhile.
-pub(super) fn save(editor: Editor) -> Result<bool, Failure> {
-    Ok(editor.save(Backup::Skip)? != Saved::Unchanged)
+pub(super) fn save(editor: ConfigEditor) -> Result<bool, CliFailure> {
+    Ok(editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged)
 }

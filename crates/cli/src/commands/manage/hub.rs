@@ -3,9 +3,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 
-use crate::admin::{AdminError, Hub, ServerState};
-use crate::exit::{Exit, Failure};
-use crate::terminal::visible_line;
+use crate::admin::{AdminClient, AdminError, ServerState};
+use crate::exit::{CliFailure, ExitReason};
+use crate::terminal::escape_line;
 
 /// Which hub is meant, if not the one that runs from the file.
 #[derive(Clone, Debug, Default, Args)]
@@ -20,10 +20,10 @@ impl HubArgs {
     ///
     /// # Errors
     /// A socket was named, and no hub listens there; or somebody listens who does not answer as a hub does.
-    pub(crate) fn find(&self, config: &Path) -> Result<Option<Hub>, Failure> {
-        let Some(socket) = &self.admin_socket else { return Ok(Hub::find(config)?) };
-        let hub = Hub::at(socket)?.ok_or_else(|| {
-            Failure::new(Exit::Unreachable, format!("no hub listens at {}", socket.display()))
+    pub(crate) fn find(&self, config: &Path) -> Result<Option<AdminClient>, CliFailure> {
+        let Some(socket) = &self.admin_socket else { return Ok(AdminClient::find(config)?) };
+        let hub = AdminClient::find_at(socket)?.ok_or_else(|| {
+            CliFailure::new(ExitReason::Unreachable, format!("no hub listens at {}", socket.display()))
                 .hint("`trunkline serve --admin-socket FILE` says where it does")
         })?;
         Ok(Some(hub))
@@ -33,25 +33,25 @@ impl HubArgs {
     ///
     /// # Errors
     /// It does not do what it is told; the file is changed all the same, which is said.
-    pub(super) fn tell(
+    pub(super) fn apply_to_running(
         &self,
         config: &Path,
         server: &str,
-        change: impl FnOnce(&Hub) -> Result<(), AdminError>,
-    ) -> Result<Heard, Failure> {
-        let unheard = |failure: Failure| {
+        change: impl FnOnce(&AdminClient) -> Result<(), AdminError>,
+    ) -> Result<HubUpdateResult, CliFailure> {
+        let unheard = |failure: CliFailure| {
             failure.or_hint(format!("{} is changed, and the running hub is not", config.display()))
         };
-        let Some(hub) = self.find(config).map_err(unheard)? else { return Ok(Heard::Nobody) };
+        let Some(hub) = self.find(config).map_err(unheard)? else { return Ok(HubUpdateResult::NotRunning) };
         let told = change(&hub).and_then(|()| hub.status());
         let servers = told.map_err(|error| unheard(error.into()))?;
         let known = servers.into_iter().find(|known| known.name == server);
-        Ok(known.map_or(Heard::HasNot, |known| Heard::Has(Box::new(known))))
+        Ok(known.map_or(HubUpdateResult::NoSuchServer, |known| HubUpdateResult::Server(Box::new(known))))
     }
 }
 
 /// Says that no hub of a file was found, and what to do. Where hubs have no socket, one may run all the same.
-pub(super) fn not_found(config: &Path) -> (String, &'static str) {
+pub(super) fn hub_not_found(config: &Path) -> (String, &'static str) {
     let file = config.display();
     if cfg!(unix) {
         (format!("no hub runs from {file}"), "`trunkline serve` starts one")
@@ -64,37 +64,37 @@ pub(super) fn not_found(config: &Path) -> (String, &'static str) {
 }
 
 /// What a hub that runs from a file made of a change.
-pub(super) enum Heard {
+pub(super) enum HubUpdateResult {
     /// None runs, as far as anybody can tell.
-    Nobody,
+    NotRunning,
     /// It has the server, and this is how it stands.
-    Has(Box<ServerState>),
+    Server(Box<ServerState>),
     /// It does not have the server.
-    HasNot,
+    NoSuchServer,
 }
 
-impl Heard {
+impl HubUpdateResult {
     /// Says it in a sentence that goes on from what was done to the file.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         match self {
-            Self::Nobody if cfg!(unix) => "no hub runs from it".to_owned(),
-            Self::Nobody => "a hub that runs from it reads it again".to_owned(),
-            Self::Has(server) => format!("the running hub has it: {}", standing(server)),
-            Self::HasNot => "the running hub no longer has it".to_owned(),
+            Self::NotRunning if cfg!(unix) => "no hub runs from it".to_owned(),
+            Self::NotRunning => "a hub that runs from it reads it again".to_owned(),
+            Self::Server(server) => format!("the running hub has it: {}", state_text(server)),
+            Self::NoSuchServer => "the running hub no longer has it".to_owned(),
         }
     }
 
     pub(super) fn to_json(&self) -> Value {
         match self {
-            Self::Nobody => Value::Null,
-            Self::Has(server) => json!(server),
-            Self::HasNot => json!({ "state": "removed" }),
+            Self::NotRunning => Value::Null,
+            Self::Server(server) => json!(server),
+            Self::NoSuchServer => json!({ "state": "removed" }),
         }
     }
 }
 
 /// Says how a server stands.
-pub(super) fn standing(server: &ServerState) -> String {
+pub(super) fn state_text(server: &ServerState) -> String {
     let state = match &*server.state {
         "ready" => {
             let tools = if server.tools == 1 { "tool" } else { "tools" };
@@ -105,7 +105,7 @@ pub(super) fn standing(server: &ServerState) -> String {
         other => other,
     };
     match &server.reason {
-        Some(reason) => format!("{state}: {}", visible_line(reason)),
+        Some(reason) => format!("{state}: {}", escape_line(reason)),
         None => state.to_owned(),
     }
 }

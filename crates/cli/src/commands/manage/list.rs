@@ -2,12 +2,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use trunkline_config::ConfigFile;
 
-use super::hub::not_found;
+use super::hub::hub_not_found;
 use super::{FileArgs, HubArgs};
 use crate::admin::ServerState;
-use crate::connect::print;
-use crate::exit::{Failure, say};
-use crate::terminal::{Sheet, table, visible_line};
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, print_stderr};
+use crate::terminal::{OutputLayout, escape_line, table};
 
 /// List the servers of the configuration, and how they stand
 #[derive(Debug, Args)]
@@ -29,75 +29,75 @@ pub(crate) struct ServersArgs {
 ///
 /// # Errors
 /// There is no configuration, or it cannot be read.
-pub(crate) fn run(args: &ServersArgs) -> Result<(), Failure> {
-    list(args).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn run(args: &ServersArgs) -> Result<(), CliFailure> {
+    list(args).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn list(args: &ServersArgs) -> Result<(), Failure> {
+fn list(args: &ServersArgs) -> Result<(), CliFailure> {
     let path = args.file.path()?;
     let report = args.hub.find(&path)?.map(|hub| hub.report()).transpose()?;
     let servers = match &report {
         Some(report) => report.servers.clone(),
-        None => of_file(&args.file.read()?),
+        None => states_from_file(&args.file.read()?),
     };
     if args.file.json {
         let hub = report.as_ref().map(|hub| {
             json!({ "pid": hub.pid, "version": hub.version, "url": hub.url, "collisions": hub.collisions })
         });
         let servers: Vec<_> = servers.iter().map(|server| as_json(server, report.is_some())).collect();
-        return print(&format!("{}\n", json!({ "file": path, "hub": hub, "servers": servers })));
+        return print_stdout(&format!("{}\n", json!({ "file": path, "hub": hub, "servers": servers })));
     }
     match &report {
         Some(hub) => {
             let place = hub.url.as_deref().unwrap_or("standard input and output");
-            say(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), visible_line(place)));
-            hub.collisions.iter().for_each(|told| say(&format!("{}\n", visible_line(told))));
-            servers.iter().for_each(|server| tell_problems(server, args.verbose));
+            print_stderr(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), escape_line(place)));
+            hub.collisions.iter().for_each(|told| print_stderr(&format!("{}\n", escape_line(told))));
+            servers.iter().for_each(|server| print_problems(server, args.verbose));
         }
         None => {
-            let (what, hint) = not_found(&path);
-            say(&format!("{what}; {hint}\n"));
+            let (what, hint) = hub_not_found(&path);
+            print_stderr(&format!("{what}; {hint}\n"));
         }
     }
     if servers.is_empty() {
-        say("it has no servers; `trunkline add` adds one\n");
+        print_stderr("it has no servers; `trunkline add` adds one\n");
         return Ok(());
     }
-    print(&as_table(&servers, args.verbose, report.is_some()))
+    print_stdout(&as_table(&servers, args.verbose, report.is_some()))
 }
 
 /// The most problems of one server that are told without `--verbose`.
-const MOST_PROBLEMS: usize = 3;
+const MAX_PROBLEMS: usize = 3;
 
 /// Prints which items of a server's lists are left out or repaired.
-fn tell_problems(server: &ServerState, verbose: bool) {
-    let name = visible_line(&server.name);
+fn print_problems(server: &ServerState, verbose: bool) {
+    let name = escape_line(&server.name);
     let left_out = server.left_out.iter().map(|line| ("left out", line));
     let repaired = server.repaired.iter().map(|line| ("repaired", line));
     let problems: Vec<_> = left_out.chain(repaired).collect();
-    let shown = if verbose { problems.len() } else { MOST_PROBLEMS };
+    let shown = if verbose { problems.len() } else { MAX_PROBLEMS };
     for (what, line) in problems.iter().take(shown) {
-        say(&format!("{name}: {what}: {}\n", visible_line(line)));
+        print_stderr(&format!("{name}: {what}: {}\n", escape_line(line)));
     }
     if problems.len() > shown {
-        say(&format!("{name}: and {} more; --verbose lists them\n", problems.len() - shown));
+        print_stderr(&format!("{name}: and {} more; --verbose lists them\n", problems.len() - shown));
     }
 }
 
 /// Tells of the servers of a file what can be told without a hub.
-fn of_file(file: &ConfigFile) -> Vec<ServerState> {
-    let (readable, _) = file.each_server();
+fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
+    let (readable, _) = file.servers_and_problems();
     let read = |name: &str| match readable.iter().find(|server| server.name == *name) {
         Some(server) => Ok(server.clone()),
         None => file.server(name),
     };
-    let states = file.names().into_iter().map(|name| match read(name) {
+    let states = file.server_names().into_iter().map(|name| match read(name) {
         Ok(server) => ServerState {
             name: name.to_owned(),
             state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
             required: server.required,
-            reach: server.reach.to_string(),
-            reason: server.unset.map(|name| format!("the variable `{name}` is not set")),
+            reach: server.location.to_string(),
+            reason: server.unset_variable.map(|name| format!("the variable `{name}` is not set")),
             ..ServerState::default()
         },
         Err(error) => ServerState {
@@ -133,24 +133,24 @@ fn as_table(servers: &[ServerState], verbose: bool, is_running: bool) -> String 
         head.push("REASON");
     }
     let rows = servers.iter().map(|server| {
-        let mut row = vec![visible_line(&server.name).into_owned(), server.state.clone()];
+        let mut row = vec![escape_line(&server.name).into_owned(), server.state.clone()];
         if is_running {
             // Nothing is known of what a server has that was never connected to.
             row.push(if server.starts == 0 { "-".to_owned() } else { server.tools.to_string() });
         }
         if verbose && is_running {
-            let text = |text: &Option<String>| visible_line(text.as_deref().unwrap_or("-")).into_owned();
+            let text = |text: &Option<String>| escape_line(text.as_deref().unwrap_or("-")).into_owned();
             let runs = format!("{} with {} calls", server.connections, server.calls);
             row.extend([text(&server.revision), text(&server.identity), runs]);
         }
-        row.push(visible_line(&server.reach).into_owned());
+        row.push(escape_line(&server.reach).into_owned());
         if has_reasons {
             row.push(
-                server.reason.as_deref().map(|reason| visible_line(reason).into_owned()).unwrap_or_default(),
+                server.reason.as_deref().map(|reason| escape_line(reason).into_owned()).unwrap_or_default(),
             );
         }
         row
     });
     let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
-    table(&head, &rows.collect::<Vec<_>>(), Sheet::stdout().columns)
+    table(&head, &rows.collect::<Vec<_>>(), OutputLayout::stdout().columns)
 }

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::file::save;
 use super::{FileArgs, HubArgs};
-use crate::connect::print;
-use crate::exit::{Failure, say};
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, print_stderr};
 
 /// Remove a server from the configuration
 #[derive(Debug, Args)]
@@ -22,20 +22,20 @@ pub(crate) struct RemoveArgs {
 ///
 /// # Errors
 /// There is none of the name, or the file cannot be changed.
-pub(crate) fn run(args: &RemoveArgs) -> Result<(), Failure> {
-    remove(args).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn run(args: &RemoveArgs) -> Result<(), CliFailure> {
+    remove(args).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn remove(args: &RemoveArgs) -> Result<(), Failure> {
+fn remove(args: &RemoveArgs) -> Result<(), CliFailure> {
     let mut editor = args.file.edit()?;
     let path = editor.file().path().to_owned();
     editor.remove(&args.name)?;
     save(editor)?;
-    let heard = args.hub.tell(&path, &args.name, |hub| hub.reload().map(drop))?;
+    let heard = args.hub.apply_to_running(&path, &args.name, |hub| hub.reload().map(drop))?;
     if args.file.json {
         let done = json!({ "server": args.name, "done": "removed", "file": path, "hub": heard.to_json() });
-        return print(&format!("{done}\n"));
+        return print_stdout(&format!("{done}\n"));
     }
-    say(&format!("removed `{}` from {}; {}\n", args.name, path.display(), heard.words()));
+    print_stderr(&format!("removed `{}` from {}; {}\n", args.name, path.display(), heard.to_text()));
     Ok(())
 }

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::file::save;
 use super::{FileArgs, HubArgs};
-use crate::connect::print;
-use crate::exit::{Failure, say};
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, print_stderr};
 
 /// Offer what a server has
 #[derive(Debug, Args)]
@@ -36,19 +36,19 @@ pub(crate) struct DisableArgs {
 ///
 /// # Errors
 /// There is none of the name, or the file cannot be changed.
-pub(crate) fn enable(args: &EnableArgs) -> Result<(), Failure> {
-    switch(&args.name, &args.file, &args.hub, true).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn enable(args: &EnableArgs) -> Result<(), CliFailure> {
+    set_enabled(&args.name, &args.file, &args.hub, true).map_err(|failure| failure.with_json(args.file.json))
 }
 
 /// Switches a server off.
 ///
 /// # Errors
 /// There is none of the name, or the file cannot be changed.
-pub(crate) fn disable(args: &DisableArgs) -> Result<(), Failure> {
-    switch(&args.name, &args.file, &args.hub, false).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn disable(args: &DisableArgs) -> Result<(), CliFailure> {
+    set_enabled(&args.name, &args.file, &args.hub, false).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn switch(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(), Failure> {
+fn set_enabled(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(), CliFailure> {
     let mut editor = file.edit()?;
     let path = editor.file().path().to_owned();
     if on {
@@ -58,7 +58,9 @@ fn switch(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(), Fa
     }
     let changed = save(editor)?;
     // The hub may have read the file already, or may have been switched by hand: what it has is what is asked for here.
-    let heard = hub.tell(&path, name, |hub| hub.reload().and_then(|_| hub.toggle(name, on)).map(drop))?;
+    let heard = hub.apply_to_running(&path, name, |hub| {
+        hub.reload().and_then(|_| hub.set_enabled(name, on)).map(drop)
+    })?;
     let done = match (on, changed) {
         (true, true) => "enabled",
         (true, false) => "enabled already",
@@ -67,8 +69,8 @@ fn switch(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(), Fa
     };
     if file.json {
         let told = json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() });
-        return print(&format!("{told}\n"));
+        return print_stdout(&format!("{told}\n"));
     }
-    say(&format!("`{name}` is {done} in {}; {}\n", path.display(), heard.words()));
+    print_stderr(&format!("`{name}` is {done} in {}; {}\n", path.display(), heard.to_text()));
     Ok(())
 }

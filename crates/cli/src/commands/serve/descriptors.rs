@@ -5,11 +5,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// More than the default limits on connections ever need, and few enough for programs that go through all there might be.
 #[cfg(unix)]
-const ENOUGH: u64 = 65_536;
+const WANTED_LIMIT: u64 = 65_536;
 
 /// As many as every system gives to whoever asks; macOS says that there is no limit, and gives no more than its own.
 #[cfg(unix)]
-const EVERYWHERE: u64 = 10_240;
+const FALLBACK_LIMIT: u64 = 10_240;
 
 /// Takes as many descriptors as the system lets us have.
 ///
@@ -19,7 +19,7 @@ const EVERYWHERE: u64 = 10_240;
 pub(super) fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = |most: u64| maximum.map_or(most, |maximum| maximum.min(most));
-    for wanted in [wanted(ENOUGH), wanted(EVERYWHERE)] {
+    for wanted in [wanted(WANTED_LIMIT), wanted(FALLBACK_LIMIT)] {
         if current.is_none_or(|current| current >= wanted) {
             return;
         }

@@ -7,13 +7,15 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::Host;
-use trunkline_server::http::{self, AllowList, CookieSessions, Drained, HttpOptions, PortFile, SsePaths};
+use trunkline_server::http::{
+    self, AllowList, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
+};
 
-use super::Serving;
+use super::PreparedService;
 use super::banner::Banner;
-use super::health::{Audience, Beside, Probes, ProbesAlone};
+use super::health::{EndpointWithProbes, HealthProbes, ProbeAudience, ProbesOnly};
 use super::options::HttpArgs;
-use crate::exit::{Exit, Failure, say};
+use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
 use crate::values::ListenAddress;
 
@@ -22,85 +24,90 @@ use crate::values::ListenAddress;
 /// # Errors
 /// Something that was configured cannot be used, the address cannot be listened on, or calls had to be ended.
 pub(super) async fn serve(
-    serving: &Serving<'_>,
+    serving: &PreparedService<'_>,
     wanted: &ListenAddress,
     signals: Signals,
-) -> Result<(), Failure> {
-    let Serving { edge, host, metrics, departure, .. } = serving;
+) -> Result<(), CliFailure> {
+    let PreparedService { edge, host, metrics, shutdown: departure, .. } = serving;
     let args = &edge.http;
     args.check_paths()?;
     let authenticator = args.authenticator()?;
     let tls = args.tls()?;
-    let addresses = permitted(args, "--http", wanted)?;
-    let port_file = args.port_file.as_deref().map(claim).transpose()?;
+    let addresses = permitted_addresses(args, "--http", wanted)?;
+    let port_file = args.port_file.as_deref().map(claim_port_file).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
-    let probes = |audience| Probes {
-        departure: departure.clone(),
+    let probes = |audience| HealthProbes {
+        shutdown: departure.clone(),
         metrics: metrics.clone(),
         gateway: serving.gateway().cloned(),
         audience,
     };
-    let options = HttpOptions { authenticator, tls, ..options(args, address.ip()) };
-    let admin = admin(args, host, probes(Audience::Operators), &options).await?;
+    let options = HttpServerOptions { authenticator, tls, ..http_options(args, address.ip()) };
+    let admin = bind_admin(args, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
-    let endpoint = host.http(options);
-    let service = Beside { endpoint: endpoint.clone(), probes: probes(audience(args, address.ip())) };
+    let endpoint = host.http_service(options);
+    let service =
+        EndpointWithProbes { endpoint: endpoint.clone(), probes: probes(probe_audience(args, address.ip())) };
     if let Some(file) = &port_file {
-        file.publish(address).map_err(|error| unwritable(file.path(), &error))?;
+        file.publish(address).map_err(|error| write_failure(file.path(), &error))?;
     }
     #[cfg(unix)]
     if let Some(descriptor) = args.ready_fd {
-        tell_ready(descriptor, address)?;
+        write_ready_fd(descriptor, address)?;
     }
     announce(serving, address, warning);
-    let keeping = serving.begin().await;
+    let keeping = serving.start_backend().await;
     let drained = tokio::select! {
-        never = departure.follow(signals, args.drain_delay) => match never {},
+        never = departure.handle_signals(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
         never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
-    let drained =
-        drained.map_err(|error| Failure::new(Exit::Failed, format!("the transport failed: {error}")))?;
+    let drained = drained
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the transport failed: {error}")))?;
     let aborted = match drained {
-        Drained::Cleanly => 0,
-        Drained::Aborted(calls) => calls,
+        DrainOutcome::Cleanly => 0,
+        DrainOutcome::Aborted(calls) => calls,
     };
-    super::outcome(departure.cut_short(), aborted, edge.grace)
+    super::exit_result(departure.forced_by(), aborted, edge.grace)
 }
 
 /// Writes the address to a descriptor that whoever started us has open.
 ///
 /// It is opened anew by its name, since no number of a descriptor can be trusted to be one; ours stays open until we end.
 #[cfg(unix)]
-fn tell_ready(descriptor: u32, address: SocketAddr) -> Result<(), Failure> {
+fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure> {
     use std::io::Write as _;
     let opened = std::fs::OpenOptions::new().append(true).open(format!("/dev/fd/{descriptor}"));
     let written = opened.and_then(|mut file| writeln!(file, "{address}"));
     written.map_err(|error| {
-        Failure::configuration(format!("descriptor {descriptor} cannot be written to: {error}"))
+        CliFailure::configuration(format!("descriptor {descriptor} cannot be written to: {error}"))
             .hint("give one that is open for writing, as `--ready-fd 3 3>FILE` does")
     })
 }
 
-fn claim(path: &Path) -> Result<PortFile, Failure> {
-    PortFile::claim(path).map_err(|error| unwritable(path, &error))
+fn claim_port_file(path: &Path) -> Result<PortFile, CliFailure> {
+    PortFile::claim(path).map_err(|error| write_failure(path, &error))
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::configuration(format!("port file {} cannot be written: {error}", path.display()))
+fn write_failure(path: &Path, error: &io::Error) -> CliFailure {
+    CliFailure::configuration(format!("port file {} cannot be written: {error}", path.display()))
         .hint("give a file in a folder that exists and that you may write to")
 }
 
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
-fn permitted(args: &HttpArgs, option: &str, wanted: &ListenAddress) -> Result<Vec<SocketAddr>, Failure> {
+fn permitted_addresses(
+    args: &HttpArgs,
+    option: &str,
+    wanted: &ListenAddress,
+) -> Result<Vec<SocketAddr>, CliFailure> {
     let addresses = wanted.resolve().map_err(|error| {
-        Failure::configuration(format!("{wanted} is not an address of this machine: {error}"))
+        CliFailure::configuration(format!("{wanted} is not an address of this machine: {error}"))
             .hint(format!("`{option} :7411` listens on the loopback, `{option} 0.0.0.0:7411` everywhere"))
     })?;
     let public = addresses.iter().find(|address| !address.ip().is_loopback());
     match public {
-        Some(address) if args.auth.is_none() && !args.insecure_no_auth => Err(Failure::configuration(
+        Some(address) if args.auth.is_none() && !args.insecure_no_auth => Err(CliFailure::configuration(
             format!("{address} can be reached from other machines, and nothing says who may call"),
         )
         .hint("name them with `--auth bearer:FILE`, or type `--insecure-no-auth` to let everybody in")),
@@ -110,13 +117,13 @@ fn permitted(args: &HttpArgs, option: &str, wanted: &ListenAddress) -> Result<Ve
 
 /// Tells who looks at the probes beside what is served. On the loopback those are the people of this machine, unless a proxy
 /// brings others: then hosts are allowed, or callers have to say who they are.
-fn audience(args: &HttpArgs, ip: IpAddr) -> Audience {
-    if is_private(args, ip) { Audience::Operators } else { Audience::Anybody }
+fn probe_audience(args: &HttpArgs, ip: IpAddr) -> ProbeAudience {
+    if is_loopback_only(args, ip) { ProbeAudience::Operators } else { ProbeAudience::Public }
 }
 
 /// Reports whether only the person whose machine it is can reach an address: on the loopback, without anything that says that a
 /// proxy brings others.
-fn is_private(args: &HttpArgs, ip: IpAddr) -> bool {
+fn is_loopback_only(args: &HttpArgs, ip: IpAddr) -> bool {
     ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none()
 }
 
@@ -124,22 +131,23 @@ fn is_private(args: &HttpArgs, ip: IpAddr) -> bool {
 pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> AnonymousClients {
     // One that cannot be looked up is refused later, with the reason.
     let addresses = wanted.resolve().unwrap_or_default();
-    let is_private = !addresses.is_empty() && addresses.iter().all(|address| is_private(args, address.ip()));
-    if is_private { AnonymousClients::OnePerson } else { AnonymousClients::Strangers }
+    let is_private =
+        !addresses.is_empty() && addresses.iter().all(|address| is_loopback_only(args, address.ip()));
+    if is_private { AnonymousClients::SingleUser } else { AnonymousClients::Isolated }
 }
 
 /// Listens where those who run the server look at it, if they named a place. Where others can reach that, they have to say
 /// who they are, as callers do.
-async fn admin(
+async fn bind_admin(
     args: &HttpArgs,
     host: &Host,
-    probes: Probes,
-    endpoint: &HttpOptions,
-) -> Result<Option<Admin>, Failure> {
+    probes: HealthProbes,
+    endpoint: &HttpServerOptions,
+) -> Result<Option<AdminListener>, CliFailure> {
     let Some(wanted) = &args.admin else { return Ok(None) };
-    let addresses = permitted(args, "--admin", wanted)?;
+    let addresses = permitted_addresses(args, "--admin", wanted)?;
     let (listener, address) = listen(wanted, "--admin", &addresses).await?;
-    let mut options = HttpOptions::for_address(address.ip());
+    let mut options = HttpServerOptions::for_address(address.ip());
     if !address.ip().is_loopback() {
         options.authenticator.clone_from(&endpoint.authenticator);
         options.tls.clone_from(&endpoint.tls);
@@ -151,18 +159,18 @@ async fn admin(
     }
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     tracing::info!("metrics on {scheme}://{address}/metrics");
-    let guard = host.http(options);
-    Ok(Some(Admin { listener, service: ProbesAlone { guard, probes } }))
+    let guard = host.http_service(options);
+    Ok(Some(AdminListener { listener, service: ProbesOnly { guard, probes } }))
 }
 
-struct Admin {
+struct AdminListener {
     listener: TcpListener,
-    service: ProbesAlone,
+    service: ProbesOnly,
 }
 
 /// Serves the probes alone, for as long as the server itself.
-async fn serve_admin(admin: Option<Admin>, grace: Duration) -> Infallible {
-    if let Some(Admin { listener, service }) = admin
+async fn serve_admin(admin: Option<AdminListener>, grace: Duration) -> Infallible {
+    if let Some(AdminListener { listener, service }) = admin
         && let Err(error) = http::serve(listener, &service.guard.clone(), service, grace).await
     {
         tracing::error!(%error, "metrics are no longer served");
@@ -174,14 +182,14 @@ async fn listen(
     wanted: &ListenAddress,
     option: &str,
     addresses: &[SocketAddr],
-) -> Result<(TcpListener, SocketAddr), Failure> {
+) -> Result<(TcpListener, SocketAddr), CliFailure> {
     let listener = TcpListener::bind(addresses).await;
     let bound = listener.and_then(|listener| listener.local_addr().map(|address| (listener, address)));
-    bound.map_err(|error| unlistenable(wanted, option, &error))
+    bound.map_err(|error| listen_failure(wanted, option, &error))
 }
 
-fn unlistenable(address: &ListenAddress, option: &str, error: &io::Error) -> Failure {
-    let failed = |what: String| Failure::new(Exit::Failed, what);
+fn listen_failure(address: &ListenAddress, option: &str, error: &io::Error) -> CliFailure {
+    let failed = |what: String| CliFailure::new(ExitReason::Failed, what);
     match error.kind() {
         io::ErrorKind::AddrInUse => failed(format!("{address} is in use by another program"))
             .hint(format!("`{option} :PORT` takes another port, `{option} :0` any that is free")),
@@ -193,8 +201,8 @@ fn unlistenable(address: &ListenAddress, option: &str, error: &io::Error) -> Fai
     }
 }
 
-fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
-    let mut options = HttpOptions::for_address(ip);
+fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
+    let mut options = HttpServerOptions::for_address(ip);
     if !args.allow_host.is_empty() || ip.is_loopback() {
         // The loopback has more addresses than the two that are always allowed.
         let own = AllowList::loopback().and(SocketAddr::new(ip, 0).to_string().trim_end_matches(":0"));
@@ -212,9 +220,9 @@ fn options(args: &HttpArgs, ip: IpAddr) -> HttpOptions {
     options
 }
 
-fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
+fn announce(serving: &PreparedService<'_>, address: SocketAddr, warning: Option<&str>) {
     let http = &serving.edge.http;
-    let builtin = &*serving.offer;
+    let builtin = &*serving.description;
     let banner = Banner {
         address,
         path: &http.path,
@@ -229,7 +237,7 @@ fn announce(serving: &Serving<'_>, address: SocketAddr, warning: Option<&str>) {
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");
     } else {
-        say(&banner.to_string());
+        print_stderr(&banner.to_string());
     }
     if http.state_key.is_empty() {
         tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");

@@ -1,11 +1,11 @@
 //! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
 
+mod backend;
 mod banner;
 mod descriptors;
 mod gateway;
 pub(crate) mod health;
 mod http;
-mod offer;
 mod options;
 mod plan;
 mod stdio;
@@ -17,38 +17,38 @@ use tokio::runtime::Builder;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::{Host, HostOptions, Metrics};
 
+use self::backend::ServeBackend;
 use self::gateway::Gateway;
-use self::offer::Offer;
-pub(crate) use self::options::{EdgeArgs, HTTP, ServeArgs, is_for_http};
-use crate::exit::{Exit, Failure};
-use crate::logging::Level;
-use crate::signals::{Departure, Signal, Signals};
+pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
+use crate::exit::{CliFailure, ExitReason};
+use crate::logging::LogLevel;
+use crate::signals::{ProcessShutdown, Signal, Signals};
 use crate::values::ListenAddress;
 
 /// Serves until the peer is gone or a signal comes.
 ///
 /// # Errors
 /// What the person at the terminal is told, and the exit code.
-pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let place = args.place();
-    place.begin_log(&args.edge)?;
-    let departure = Departure::default();
+pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
+    let place = args.transport();
+    place.init_logging(&args.edge)?;
+    let departure = ProcessShutdown::default();
     in_runtime(place, async |signals| {
-        let offer = Offer::of(args)?;
+        let offer = ServeBackend::from_args(args)?;
         let mut options = args.edge.host_options(&departure)?;
-        let metrics = place.count(&mut options);
+        let metrics = place.enable_metrics(&mut options);
         options.env = args.env()?;
         let audit = offer.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());
         }
         let host = offer.host(options)?;
-        let serving = Serving {
-            follows: Some(&offer),
-            ..Serving::new(&args.edge, offer.names(), host, metrics, departure)
+        let serving = PreparedService {
+            backend: Some(&offer),
+            ..PreparedService::new(&args.edge, offer.description(), host, metrics, departure)
         };
         let served = serving.serve(place, signals).await;
-        offer.end(serving.departure.cut_short().is_some()).await;
+        offer.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
             audit.close();
         }
@@ -58,83 +58,83 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
 
 /// Where callers come from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum ServeTransport<'a> {
     Stdio,
     Http(&'a ListenAddress),
 }
 
-impl Place<'_> {
+impl ServeTransport<'_> {
     /// Begins to log, over standard input and output only what is worth a warning.
     ///
     /// # Errors
     /// The file for it cannot be opened.
-    pub(crate) fn begin_log(self, edge: &EdgeArgs) -> Result<(), Failure> {
-        edge.log.begin(match self {
-            Place::Stdio => Level::Warn,
-            Place::Http(_) => Level::Info,
+    pub(crate) fn init_logging(self, edge: &EdgeArgs) -> Result<(), CliFailure> {
+        edge.log.init(match self {
+            ServeTransport::Stdio => LogLevel::Warn,
+            ServeTransport::Http(_) => LogLevel::Info,
         })
     }
 
     /// Tells who clients without credentials are to each other.
     pub(crate) fn anonymous_clients(self, edge: &EdgeArgs) -> AnonymousClients {
         match self {
-            Place::Stdio => AnonymousClients::OnePerson,
-            Place::Http(address) => http::anonymous_clients(&edge.http, address),
+            ServeTransport::Stdio => AnonymousClients::SingleUser,
+            ServeTransport::Http(address) => http::anonymous_clients(&edge.http, address),
         }
     }
 
     /// Has calls counted, unless there is nowhere to read the figures.
-    pub(crate) fn count(self, options: &mut HostOptions) -> Metrics {
+    pub(crate) fn enable_metrics(self, options: &mut HostOptions) -> Metrics {
         let metrics = Metrics::new();
-        options.metrics = matches!(self, Place::Http(_)).then(|| metrics.clone());
+        options.metrics = matches!(self, ServeTransport::Http(_)).then(|| metrics.clone());
         metrics
     }
 }
 
 /// Something that is ready to be served.
 #[derive(Debug)]
-pub(crate) struct Serving<'a> {
+pub(crate) struct PreparedService<'a> {
     edge: &'a EdgeArgs,
     /// What it is, for a person to read.
-    offer: String,
+    description: String,
     host: Host,
     metrics: Metrics,
-    pub(crate) departure: Departure,
+    pub(crate) shutdown: ProcessShutdown,
     /// What has to be begun once it is served, and followed from then on.
-    follows: Option<&'a Offer>,
+    backend: Option<&'a ServeBackend>,
 }
 
-impl<'a> Serving<'a> {
+impl<'a> PreparedService<'a> {
     /// Makes ready what needs nothing done beside it.
     pub(crate) fn new(
         edge: &'a EdgeArgs,
         offer: String,
         host: Host,
         metrics: Metrics,
-        departure: Departure,
+        departure: ProcessShutdown,
     ) -> Self {
-        Self { edge, offer, host, metrics, departure, follows: None }
+        Self { edge, description: offer, host, metrics, shutdown: departure, backend: None }
     }
 
     /// Serves until the peer is gone or a signal comes.
     ///
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
-    pub(crate) async fn serve(&self, place: Place<'_>, signals: Signals) -> Result<(), Failure> {
+    pub(crate) async fn serve(&self, place: ServeTransport<'_>, signals: Signals) -> Result<(), CliFailure> {
         match place {
-            Place::Stdio => stdio::serve(self, signals).await,
-            Place::Http(address) => http::serve(self, address, signals).await,
+            ServeTransport::Stdio => stdio::serve(self, signals).await,
+            ServeTransport::Http(address) => http::serve(self, address, signals).await,
         }
     }
 
     fn gateway(&self) -> Option<&Gateway> {
-        self.follows.and_then(Offer::gateway)
+        self.backend.and_then(ServeBackend::gateway)
     }
 
     /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
-    async fn begin(&self) -> impl Future<Output = Infallible> + use<> {
-        let begun = match self.follows {
-            Some(offer) => offer.begin().await,
+    async fn start_backend(&self) -> impl Future<Output = Infallible> + use<> {
+        let begun = match self.backend {
+            Some(offer) => offer.start().await,
             None => None,
         };
         async move {
@@ -150,14 +150,14 @@ impl<'a> Serving<'a> {
 ///
 /// # Errors
 /// What the work says, or what stood in its way.
-pub(crate) fn in_runtime<W>(place: Place<'_>, work: W) -> Result<(), Failure>
+pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
 where
-    W: AsyncFnOnce(Signals) -> Result<(), Failure>,
+    W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
 {
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = match place {
-        Place::Stdio => Builder::new_current_thread(),
-        Place::Http(_) => {
+        ServeTransport::Stdio => Builder::new_current_thread(),
+        ServeTransport::Http(_) => {
             descriptors::raise();
             Builder::new_multi_thread()
         }
@@ -165,20 +165,21 @@ where
     let runtime = builder
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Failed, format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
     let done = runtime.block_on(async { work(install_signals()?).await });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
     done
 }
 
-fn install_signals() -> Result<Signals, Failure> {
-    Signals::install()
-        .map_err(|error| Failure::new(Exit::Failed, format!("signals cannot be listened to: {error}")))
+fn install_signals() -> Result<Signals, CliFailure> {
+    Signals::install().map_err(|error| {
+        CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
+    })
 }
 
 /// Says how a server ended, by the second signal if there was one and the calls that it left unanswered.
-fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result<(), Failure> {
+fn exit_result(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result<(), CliFailure> {
     let lost = match aborted {
         0 => None,
         1 => Some("1 call was ended before it was answered".to_owned()),
@@ -187,13 +188,15 @@ fn outcome(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result
     match (cut_short, lost) {
         (Some(Signal::Interrupt), lost) => {
             let and = lost.map(|lost| format!("; {lost}")).unwrap_or_default();
-            Err(Failure::new(Exit::Interrupted, format!("a second interrupt ended the program at once{and}")))
+            Err(CliFailure::new(
+                ExitReason::Interrupted,
+                format!("a second interrupt ended the program at once{and}"),
+            ))
         }
         (None | Some(Signal::Terminate), None) => Ok(()),
-        (Some(Signal::Terminate), Some(lost)) => Err(Failure::new(Exit::Failed, lost)),
-        (None, Some(lost)) => {
-            Err(Failure::new(Exit::Failed, lost).hint(format!("`--grace` gives them longer than {grace:?}")))
-        }
+        (Some(Signal::Terminate), Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)),
+        (None, Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)
+            .hint(format!("`--grace` gives them longer than {grace:?}"))),
     }
 }
 
@@ -218,44 +221,44 @@ mod tests {
     use super::*;
 
     #[derive(Debug, clap::Parser)]
-    struct Line {
+    struct ServeCommandLine {
         #[command(flatten)]
         args: ServeArgs,
     }
 
     #[test]
     fn clients_without_credentials_are_one_person_only_where_no_other_can_reach_the_hub() {
-        use AnonymousClients::{OnePerson, Strangers};
+        use AnonymousClients::{Isolated, SingleUser};
         for (line, expected) in [
-            ("", OnePerson),
-            ("--stdio", OnePerson),
-            ("--http :0", OnePerson),
-            ("--http 127.0.0.2:0", OnePerson),
-            ("--http [::1]:0", OnePerson),
-            ("--http 0.0.0.0:0 --insecure-no-auth", Strangers),
-            ("--http [::]:0 --insecure-no-auth", Strangers),
+            ("", SingleUser),
+            ("--stdio", SingleUser),
+            ("--http :0", SingleUser),
+            ("--http 127.0.0.2:0", SingleUser),
+            ("--http [::1]:0", SingleUser),
+            ("--http 0.0.0.0:0 --insecure-no-auth", Isolated),
+            ("--http [::]:0 --insecure-no-auth", Isolated),
             // A proxy in front of it brings others.
-            ("--http :0 --allow-host hub.example.com", Strangers),
-            ("--http :0 --auth bearer:tokens", Strangers),
+            ("--http :0 --allow-host hub.example.com", Isolated),
+            ("--http :0 --auth bearer:tokens", Isolated),
         ] {
             let words = ["serve"].into_iter().chain(line.split_whitespace());
-            let Line { args } = Line::try_parse_from(words).unwrap();
-            assert_eq!(args.place().anonymous_clients(&args.edge), expected, "{line}");
+            let ServeCommandLine { args } = ServeCommandLine::try_parse_from(words).unwrap();
+            assert_eq!(args.transport().anonymous_clients(&args.edge), expected, "{line}");
         }
     }
 
     #[test]
     fn the_exit_code_tells_whether_calls_were_lost_and_whether_somebody_was_in_a_hurry() {
         for (cut_short, aborted, expected) in [
-            (None, 0, Exit::Ok),
-            (None, 1, Exit::Failed),
-            (Some(Signal::Terminate), 0, Exit::Ok),
-            (Some(Signal::Terminate), 2, Exit::Failed),
-            (Some(Signal::Interrupt), 0, Exit::Interrupted),
-            (Some(Signal::Interrupt), 2, Exit::Interrupted),
+            (None, 0, ExitReason::Ok),
+            (None, 1, ExitReason::Failed),
+            (Some(Signal::Terminate), 0, ExitReason::Ok),
+            (Some(Signal::Terminate), 2, ExitReason::Failed),
+            (Some(Signal::Interrupt), 0, ExitReason::Interrupted),
+            (Some(Signal::Interrupt), 2, ExitReason::Interrupted),
         ] {
-            let outcome = outcome(cut_short, aborted, Duration::from_secs(30));
-            let exit = outcome.map_or_else(|failure| failure.exit(), |()| Exit::Ok);
+            let outcome = exit_result(cut_short, aborted, Duration::from_secs(30));
+            let exit = outcome.map_or_else(|failure| failure.exit(), |()| ExitReason::Ok);
             assert_eq!(exit, expected, "{cut_short:?} {aborted}");
         }
     }

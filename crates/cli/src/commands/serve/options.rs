@@ -5,30 +5,30 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 use trunkline_hub::NameTemplate;
-use trunkline_server::http::{Anonymous, Authenticator, BearerTokens, Tls};
-use trunkline_server::{EnvPolicy, HostOptions, Layers, Limits, StateKeys, Trace};
+use trunkline_server::http::{AnonymousAuthenticator, Authenticator, BearerTokens, ServerTls};
+use trunkline_server::{EnvPolicy, HostOptions, Layers, ServerLimits, StateKeys, Trace};
 
-use super::Place;
-use crate::builtin::Builtin;
-use crate::exit::Failure;
+use super::ServeTransport;
+use crate::builtin::BuiltinServer;
+use crate::exit::CliFailure;
 use crate::logging::LogArgs;
-use crate::signals::Departure;
+use crate::signals::ProcessShutdown;
 use crate::values::{
     AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_host, parse_lifetime, parse_origin,
     parse_size, parse_variable_name,
 };
 
 /// The heading of what only HTTP needs.
-pub(crate) const HTTP: &str = "HTTP";
+pub(crate) const HTTP_HEADING: &str = "HTTP";
 
 /// Reports whether an option means something over HTTP alone.
-pub(crate) fn is_for_http(arg: &Arg) -> bool {
-    arg.get_help_heading() == Some(HTTP)
+pub(crate) fn is_http_option(arg: &Arg) -> bool {
+    arg.get_help_heading() == Some(HTTP_HEADING)
 }
 
 /// Serve many servers as one: those of a file, or built-in ones
 #[derive(Debug, Args)]
-#[command(next_line_help = true, mut_args(|arg| if is_for_http(&arg) { arg.conflicts_with("stdio") } else { arg }))]
+#[command(next_line_help = true, mut_args(|arg| if is_http_option(&arg) { arg.conflicts_with("stdio") } else { arg }))]
 pub(crate) struct ServeArgs {
     /// Serve standard input and output instead of HTTP
     #[arg(long)]
@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
         value_delimiter = ',',
         hide_possible_values = true
     )]
-    pub(super) builtin: Vec<Builtin>,
+    pub(super) builtin: Vec<BuiltinServer>,
     /// The file that says what is served, else the trunkline.toml or
     /// mcp.json of this folder
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
@@ -72,7 +72,7 @@ pub(crate) struct ServeArgs {
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
     pub(super) env: Vec<String>,
     /// HOST:PORT, :PORT or PORT, where 0 is any
-    #[arg(long = "http", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP)]
+    #[arg(long = "http", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP_HEADING)]
     pub(super) address: ListenAddress,
     #[command(flatten)]
     pub(super) edge: EdgeArgs,
@@ -107,7 +107,7 @@ pub(crate) struct EdgeArgs {
 
 /// What only HTTP needs.
 #[derive(Debug, Args)]
-#[command(next_help_heading = HTTP)]
+#[command(next_help_heading = HTTP_HEADING)]
 pub(crate) struct HttpArgs {
     /// The path of the endpoint
     #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
@@ -174,22 +174,22 @@ pub(crate) struct HttpArgs {
 
 impl ServeArgs {
     /// Returns where callers come from.
-    pub(super) fn place(&self) -> Place<'_> {
-        if self.stdio { Place::Stdio } else { Place::Http(&self.address) }
+    pub(super) fn transport(&self) -> ServeTransport<'_> {
+        if self.stdio { ServeTransport::Stdio } else { ServeTransport::Http(&self.address) }
     }
 
     /// Returns the variables that tools may see, by where they come from.
     ///
     /// # Errors
     /// Two of them differ in nothing that a header could tell.
-    pub(super) fn env(&self) -> Result<EnvPolicy, Failure> {
+    pub(super) fn env(&self) -> Result<EnvPolicy, CliFailure> {
         if self.stdio {
             return Ok(EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() });
         }
         for (at, name) in self.env.iter().enumerate() {
             let mut others = self.env.iter().skip(at + 1);
             if let Some(other) = others.find(|other| *other != name && other.eq_ignore_ascii_case(name)) {
-                return Err(Failure::configuration(format!(
+                return Err(CliFailure::configuration(format!(
                     "the variables {name} and {other} cannot be told apart: headers have no case"
                 ))
                 .hint(format!("give one of them, as `--env {name}`")));
@@ -201,34 +201,34 @@ impl ServeArgs {
 
 impl EdgeArgs {
     /// Returns the bounds of what is served.
-    pub(super) fn limits(&self) -> Limits {
-        Limits { message_bytes: self.max_message, ..Limits::default() }
+    pub(super) fn limits(&self) -> ServerLimits {
+        ServerLimits { message_bytes: self.max_message, ..ServerLimits::default() }
     }
 
     /// Puts together how a handler is served.
     ///
     /// # Errors
     /// A key cannot be used.
-    pub(crate) fn host_options(&self, departure: &Departure) -> Result<HostOptions, Failure> {
+    pub(crate) fn host_options(&self, departure: &ProcessShutdown) -> Result<HostOptions, CliFailure> {
         Ok(HostOptions {
             limits: self.limits(),
             state_keys: self.state_keys()?,
             layers: Layers::new().with(Trace::new()),
             shutdown: departure.shutdown().clone(),
             client_info_roots: self.compat_clientinfo_roots,
-            strict: self.strict,
+            require_initialized: self.strict,
             session_in_meta: self.session_in_meta,
             ..HostOptions::default()
         })
     }
 
     /// Reads the keys under which state travels through clients; `None` is one that dies with the process.
-    fn state_keys(&self) -> Result<Option<StateKeys>, Failure> {
+    fn state_keys(&self) -> Result<Option<StateKeys>, CliFailure> {
         if self.http.state_key.is_empty() {
             return Ok(None);
         }
         let keys = StateKeys::from_files(&self.http.state_key).map_err(|error| {
-            Failure::configuration(error)
+            CliFailure::configuration(error)
                 .hint("a key is 32 or more random bytes in a file that only you can read")
         })?;
         Ok(Some(keys))
@@ -237,23 +237,23 @@ impl EdgeArgs {
 
 impl HttpArgs {
     /// Reads the certificate and its key.
-    pub(super) fn tls(&self) -> Result<Option<Tls>, Failure> {
+    pub(super) fn tls(&self) -> Result<Option<ServerTls>, CliFailure> {
         let [certificate, key] = self.tls.as_slice() else { return Ok(None) };
-        let tls = Tls::from_pem_files(certificate, key).map_err(|error| {
-            Failure::configuration(error)
+        let tls = ServerTls::from_pem_files(certificate, key).map_err(|error| {
+            CliFailure::configuration(error)
                 .hint("`--tls CERT KEY` takes two PEM files, the key in one that only you can read")
         })?;
         Ok(Some(tls))
     }
 
     /// Checks that no two things are served at one path.
-    pub(super) fn check_paths(&self) -> Result<(), Failure> {
+    pub(super) fn check_paths(&self) -> Result<(), CliFailure> {
         let paths = [&self.path, &self.sse_path, &self.messages_path, &self.ws_path];
         let twice =
             paths.iter().enumerate().find(|(at, path)| paths.iter().take(*at).any(|other| other == *path));
         match twice {
             Some((_, path)) if !self.only_streamable => {
-                Err(Failure::configuration(format!("two things cannot be served at {path}"))
+                Err(CliFailure::configuration(format!("two things cannot be served at {path}"))
                     .hint("`--only-streamable` serves the endpoint alone"))
             }
             _ => Ok(()),
@@ -261,12 +261,12 @@ impl HttpArgs {
     }
 
     /// Reads who may call.
-    pub(super) fn authenticator(&self) -> Result<Arc<dyn Authenticator>, Failure> {
+    pub(super) fn authenticator(&self) -> Result<Arc<dyn Authenticator>, CliFailure> {
         match &self.auth {
-            None => Ok(Arc::new(Anonymous)),
+            None => Ok(Arc::new(AnonymousAuthenticator)),
             Some(AuthSource::Bearer(file)) => {
                 let tokens = BearerTokens::from_file(file).map_err(|error| {
-                    Failure::configuration(error)
+                    CliFailure::configuration(error)
                         .hint("a line such as `ann 0f3a…` lets ann call with that token")
                 })?;
                 Ok(Arc::new(tokens))

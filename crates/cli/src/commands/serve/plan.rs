@@ -2,21 +2,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use trunkline_config::{ConfigFile, Length, Problem, Section, ServerConfig, Start, Variables};
+use trunkline_config::{
+    ConfigDuration, ConfigFile, ConfigProblem, ConfigSection, ConfigVariables, ServerConfig, StartMode,
+};
 use trunkline_hub::NameTemplate;
 
-use super::gateway::OWN;
-use crate::described::FromFile;
-use crate::exit::Failure;
-use crate::misconfigured::misconfigured;
+use super::gateway::OWN_SERVER_NAME;
+use crate::config_failure::config_failure;
+use crate::configured_commands::ConfiguredCommands;
+use crate::exit::CliFailure;
 
 /// Everything that a configuration file says, read and checked whole.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) source: Source,
+pub(super) struct ServePlan {
+    pub(super) source: PlanSource,
     pub(super) file: ConfigFile,
     pub(super) servers: Vec<ServerConfig>,
-    pub(super) described: FromFile,
+    pub(super) described: ConfiguredCommands,
     pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
 }
@@ -41,19 +43,19 @@ pub(super) struct AuditTable {
 
 /// Where a plan is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PlanSource {
     /// A file that somebody named.
     Named(PathBuf),
     /// A file that was there.
     Found(PathBuf),
 }
 
-impl Source {
+impl PlanSource {
     /// Returns the file that was named, or else the one of this folder if it has one.
-    pub(super) fn of(named: Option<&Path>) -> Option<Self> {
+    pub(super) fn find(named: Option<&Path>) -> Option<Self> {
         match named {
             Some(path) => Some(Self::Named(path.to_owned())),
-            None => trunkline_config::find::in_folder(Path::new(".")).map(Self::Found),
+            None => trunkline_config::find::find_in_folder(Path::new(".")).map(Self::Found),
         }
     }
 
@@ -67,13 +69,13 @@ impl Source {
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its place.
-    pub(super) fn read(&self) -> Result<Plan, Failure> {
+    pub(super) fn read(&self) -> Result<ServePlan, CliFailure> {
         let opened = match self {
-            Self::Named(path) => ConfigFile::open(path, Variables::of_process()),
-            Self::Found(path) => ConfigFile::open_found(path, Variables::of_process()),
+            Self::Named(path) => ConfigFile::open(path, ConfigVariables::from_environment()),
+            Self::Found(path) => ConfigFile::open_discovered(path, ConfigVariables::from_environment()),
         };
-        let file = opened.map_err(|error| misconfigured(error.problems()))?;
-        Plan::of(self.clone(), file)
+        let file = opened.map_err(|error| config_failure(error.problems()))?;
+        ServePlan::from_file(self.clone(), file)
     }
 }
 
@@ -85,23 +87,23 @@ pub(super) struct ServeTable {
     /// How tools and prompts of servers are called.
     names: Option<String>,
     /// How long a list waits for servers that are still starting.
-    list_wait: Option<Length>,
+    list_wait: Option<ConfigDuration>,
 }
 
-impl Plan {
-    fn of(source: Source, file: ConfigFile) -> Result<Self, Failure> {
-        let (mut servers, mut problems) = file.each_server();
+impl ServePlan {
+    fn from_file(source: PlanSource, file: ConfigFile) -> Result<Self, CliFailure> {
+        let (mut servers, mut problems) = file.servers_and_problems();
         for server in &mut servers {
             if server.required {
                 // Nothing is ready without it, so that nobody has to ask for it first.
-                server.start = Start::Eager;
+                server.start = StartMode::Eager;
             }
-            if server.name == OWN {
-                let what = format!("`{OWN}` is how trunkline calls what it has itself");
-                problems.push(Problem::new(file.path(), what).server(OWN));
+            if server.name == OWN_SERVER_NAME {
+                let what = format!("`{OWN_SERVER_NAME}` is how trunkline calls what it has itself");
+                problems.push(ConfigProblem::new(file.path(), what).server(OWN_SERVER_NAME));
             }
         }
-        let described = FromFile::of(&file, &mut problems);
+        let described = ConfiguredCommands::from_config(&file, &mut problems);
         let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
         let serve = serve.unwrap_or_default();
         let audit = file.section("audit").map(|section| section.read::<AuditTable>()).transpose();
@@ -112,7 +114,7 @@ impl Plan {
         if problems.is_empty() {
             return Ok(Self { source, file, servers, described, serve, audit });
         }
-        Err(misconfigured(&problems))
+        Err(config_failure(&problems))
     }
 
     /// Reports whether the file has nothing to serve.
@@ -121,11 +123,11 @@ impl Plan {
     }
 }
 
-fn serve_options(section: &Section, problems: &mut Vec<Problem>) -> ServeOptions {
+fn serve_options(section: &ConfigSection, problems: &mut Vec<ConfigProblem>) -> ServeOptions {
     let read = section.read::<ServeTable>().and_then(|table| {
         let parsed = table.names.map(|names| names.parse::<NameTemplate>()).transpose();
         let names = parsed.map_err(|error| section.problem(&["names"], error.to_string()))?;
-        Ok(ServeOptions { names, list_wait: table.list_wait.map(|Length(wait)| wait) })
+        Ok(ServeOptions { names, list_wait: table.list_wait.map(|ConfigDuration(wait)| wait) })
     });
     read.map_err(|problem| problems.push(problem)).unwrap_or_default()
 }

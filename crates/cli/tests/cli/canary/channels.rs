@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Caller, assert_clean, canary};
-use crate::bare_client::{Connection, frame, request};
+use super::{CanaryCaller, assert_clean, canary};
+use crate::bare_client::{RawConnection, frame, request};
 use crate::messages::{call, initialize, initialized, legacy, modern};
 
 /// What opens a channel has a secret in each of these, and one that the server knows as a variable.
-fn opening(caller: &Caller) -> Vec<(&'static str, String)> {
+fn opening(caller: &CanaryCaller) -> Vec<(&'static str, String)> {
     let other = canary("opening");
     vec![
         ("Authorization", caller.token.clone()),
@@ -50,10 +50,10 @@ fn assert_own(what: &str, told: &str) {
 }
 
 /// Calls over HTTP+SSE, where the id of the session is in the address; returns that id, and that of the cookie.
-pub(super) fn exercise_sse(caller: &Caller) -> Vec<String> {
+pub(super) fn exercise_sse(caller: &CanaryCaller) -> Vec<String> {
     let other = canary("other");
     caller.send(&format!("POST /messages?sessionId={other}"), &[], &initialize().to_string());
-    let mut stream = Connection::open(caller.address);
+    let mut stream = RawConnection::open(caller.address);
     let mut headers = opening(caller);
     headers.push(("Accept", "text/event-stream".to_owned()));
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -74,7 +74,7 @@ pub(super) fn exercise_sse(caller: &Caller) -> Vec<String> {
 }
 
 /// Calls over a WebSocket, and ends it with what is no message.
-pub(super) fn exercise_websocket(caller: &Caller) {
+pub(super) fn exercise_websocket(caller: &CanaryCaller) {
     let other = canary("other");
     caller.send(&format!("GET /ws?token={other}"), &[("Sec-WebSocket-Protocol", &other)], "");
     let upgrade = [
@@ -95,7 +95,7 @@ pub(super) fn exercise_websocket(caller: &Caller) {
         (0x3, other.clone(), "not a legal frame"),
     ];
     for (kind, last, said) in endings {
-        let mut socket = Connection::open(caller.address);
+        let mut socket = RawConnection::open(caller.address);
         let headers = opening(caller);
         let mut headers: Vec<(&str, &str)> =
             headers.iter().map(|(name, value)| (*name, value.as_str())).collect();

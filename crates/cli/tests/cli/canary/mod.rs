@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::bare_client::{Reply, get, post, send};
+use crate::bare_client::{HttpReply, get, post, send};
 use crate::messages::{call, initialize, initialized, legacy, lines, modern};
-use crate::process::{Running, file, folder, run, run_with};
+use crate::process::{RunningCommand, file, folder, run, run_with};
 
 /// A secret that says where it entered.
 fn canary(place: &str) -> String {
@@ -27,15 +27,15 @@ fn assert_clean(what: &str, text: &str) {
 }
 
 /// The replies to requests that carry secrets; what a caller said itself may come back to it and to nobody else.
-struct Caller {
+struct CanaryCaller {
     address: SocketAddr,
     token: String,
 }
 
-impl Caller {
+impl CanaryCaller {
     /// Posts a message whose answer must be clean.
     #[track_caller]
-    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> Reply {
+    fn post(&self, message: &Value, headers: &[(&str, &str)]) -> HttpReply {
         let reply = self.post_own(message, headers);
         assert_clean("an answer", &reply.head);
         assert_clean("an answer", &reply.body);
@@ -44,14 +44,14 @@ impl Caller {
 
     /// Posts a message whose answer may repeat what it said.
     #[track_caller]
-    fn post_own(&self, message: &Value, headers: &[(&str, &str)]) -> Reply {
+    fn post_own(&self, message: &Value, headers: &[(&str, &str)]) -> HttpReply {
         let mut all = vec![("Authorization", self.token.as_str())];
         all.extend_from_slice(headers);
         post(self.address, message, &all)
     }
 
     #[track_caller]
-    fn send(&self, start: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    fn send(&self, start: &str, headers: &[(&str, &str)], body: &str) -> HttpReply {
         let mut all = vec![("Authorization", self.token.as_str())];
         all.extend_from_slice(headers);
         let reply = send(self.address, start, &all, body);
@@ -73,8 +73,9 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
         // Callers may bring the variable; what this process itself has under that name is not for them.
         let options = [&options[..], &["--env", "API_KEY", "--cookie-sessions"]].concat();
         let variables = [("TRUNKLINE_SECRET", &*canary("environment")), ("API_KEY", &*canary("api-key"))];
-        let (running, address) = Running::serve_with(&format!("canary-serve-{format}"), &options, &variables);
-        let caller = Caller { address, token: format!("Bearer {token}") };
+        let (running, address) =
+            RunningCommand::serve_with(&format!("canary-serve-{format}"), &options, &variables);
+        let caller = CanaryCaller { address, token: format!("Bearer {token}") };
         let mut ids = vec![requests::exercise(&caller)];
         ids.extend(channels::exercise_sse(&caller));
         channels::exercise_websocket(&caller);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Caller, assert_clean, canary};
+use super::{CanaryCaller, assert_clean, canary};
 use crate::bare_client::{mirror_headers, post};
 use crate::messages::{call, initialize, initialized, legacy, modern};
 
@@ -29,7 +29,7 @@ const HEADERS: &[&str] = &[
 ];
 
 /// Calls in both eras, with a secret wherever a caller can put one, and returns the id of the session that it had.
-pub(super) fn exercise(caller: &Caller) -> String {
+pub(super) fn exercise(caller: &CanaryCaller) -> String {
     let [argument, state, answer, query, cookie, other] =
         ["argument", "state", "answer", "query", "cookie", "other"].map(canary);
     // In headers, the query and the credential.
@@ -88,7 +88,7 @@ pub(super) fn exercise(caller: &Caller) -> String {
 }
 
 /// Brings a variable that callers may bring, and has a tool repeat it: not even its caller is told.
-fn exercise_variable(caller: &Caller) {
+fn exercise_variable(caller: &CanaryCaller) {
     let variable = canary("variable");
     let headers = [("X-Env-API_KEY", variable.as_str())];
     let said = json!({ "message": format!("key {variable}") });

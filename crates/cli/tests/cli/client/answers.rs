@@ -1,12 +1,12 @@
 //! What servers ask, answered in advance.
 
-use super::{Peer, WAYS, ask, output};
+use super::{TRANSPORTS, TestPeer, ask, output};
 use crate::process::{file, folder, run};
 
 #[test]
 fn answers_are_given_in_advance() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let booked = output(&peer, way, &["call", "book", "--answer", "name=Ann", "--answer", "seat=window"]);
         assert_eq!(booked, "Accept {\"name\":\"Ann\",\"guests\":2,\"seat\":\"w\",\"vip\":false}\n", "{way}");
         let declined = output(&peer, way, &["call", "book", "--answer", "decline"]);
@@ -27,8 +27,8 @@ fn answers_are_given_in_advance() {
 
 #[test]
 fn an_answer_that_is_missing_or_does_not_fit_is_named() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         for (answers, told) in [
             (
                 &["--answer", "name=Ann"][..],
@@ -46,8 +46,8 @@ fn an_answer_that_is_missing_or_does_not_fit_is_named() {
 
 #[test]
 fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let finished = ask(&peer, way, &["call", "book"]);
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
         assert!(finished.stderr.contains("hint: the server wants to ask something"), "{way}: {finished:?}");
@@ -56,9 +56,9 @@ fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() 
 
 #[test]
 fn a_model_is_stood_in_for_by_a_text() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let file = file(&folder("a_model_is_stood_in_for"), "answer", "Oslo", 0o600);
-    for way in WAYS {
+    for way in TRANSPORTS {
         for (sample, answer) in [("--sample=Paris", "Paris"), (&*format!("--sample=@{file}"), "Oslo")] {
             let said = output(&peer, way, &["call", "test_sampling", "prompt=Capital?", sample]);
             assert!(said.contains(answer), "{way}: {said}");
@@ -71,8 +71,8 @@ fn a_model_is_stood_in_for_by_a_text() {
 
 #[test]
 fn pages_are_agreed_to_and_never_opened() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         for (answer, said) in [("accept", "Accept\n"), ("decline", "Decline\n")] {
             assert_eq!(output(&peer, way, &["call", "page", "--answer", answer]), said, "{way}");
         }
@@ -86,10 +86,10 @@ fn pages_are_agreed_to_and_never_opened() {
 
 #[test]
 fn roots_are_those_of_the_command_line() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let folder = folder("roots_of_the_command_line");
     let folder = folder.to_str().unwrap();
-    for way in WAYS {
+    for way in TRANSPORTS {
         let told = output(&peer, way, &["call", "test_input_required_result_list_roots", "--roots", folder]);
         assert_eq!(told, format!("the host works in file://{folder}\n"), "{way}");
     }

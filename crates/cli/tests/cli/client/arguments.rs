@@ -1,12 +1,12 @@
 //! How the words of a command line become the arguments of a tool.
 
-use super::{Peer, WAYS, ask, output};
+use super::{TRANSPORTS, TestPeer, ask, output};
 use crate::process::{file, folder, run};
 
 #[test]
 fn arguments_become_what_the_schema_wants() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         assert_eq!(output(&peer, way, &["call", "add", "a=2", "b=3"]).trim_end(), "5", "{way}");
     }
     let file = file(&folder("arguments_from_a_file"), "arguments.json", r#"{"a": 40, "b": 2}"#, 0o600);
@@ -23,7 +23,7 @@ fn arguments_become_what_the_schema_wants() {
 
 #[test]
 fn standard_input_is_an_argument_or_all_of_them() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let url = peer.url();
     let whole = run(&["call", &url, "add", "@-"], r#"{"a":1,"b":1}"#);
     assert_eq!(whole.stdout.trim_end(), "2", "{whole:?}");
@@ -34,7 +34,7 @@ fn standard_input_is_an_argument_or_all_of_them() {
 
 #[test]
 fn mistakes_are_told_before_anything_is_sent() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for (words, told) in [
         (&["call", "add", "a=two"][..], "error: argument `a` must be a whole number\n"),
         (&["call", "add"], "error: argument `a` is missing\nhint: add(a: int, [b: int = 1])"),
@@ -52,8 +52,8 @@ fn mistakes_are_told_before_anything_is_sent() {
 
 #[test]
 fn resources_and_prompts_are_filled_in() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let read = output(&peer, way, &["read", "test://template/{id}/data", "id=a b"]);
         assert!(read.contains("a b") || read.contains("a%20b"), "{way}: {read}");
         let prompt = output(&peer, way, &["prompt", "test_prompt_with_arguments", "arg1=one", "arg2=two"]);

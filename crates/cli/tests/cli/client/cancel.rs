@@ -2,16 +2,16 @@
 
 use rustix::process::Signal;
 
-use super::Peer;
-use crate::process::{Running, folder};
+use super::TestPeer;
+use crate::process::{RunningCommand, folder};
 
 #[test]
 fn an_interrupt_cancels_on_the_wire_and_exits_with_130() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for way in ["modern", "legacy", "sse", "websocket"] {
         for signal in [Signal::INT, Signal::TERM] {
             let command = peer.command(way, &["call", "wait", "-v"]);
-            let mut running = Running::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
+            let mut running = RunningCommand::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
             running.wait_for("progress: 1/4 working");
             peer.wait_for("called");
             running.signal(signal);
@@ -40,7 +40,7 @@ fn a_program_is_told_before_its_input_is_closed() {
     let variable = format!("NOTES={}", notes.display());
     let options = ["--era", "legacy", "--log-level", "info", "--env", &variable];
     let command = [&["call", "wait"], &options[..], &["--", "sh", "-c", NOTING]].concat();
-    let mut running = Running::start(&command);
+    let mut running = RunningCommand::start(&command);
     running.wait_for("info: called");
     running.signal(Signal::INT);
     let finished = running.wait();
@@ -60,7 +60,7 @@ fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
     let mut told = String::new();
     // On a busy machine the server may be killed, as it is in the end, before the second interrupt comes.
     for _ in 0..5 {
-        let mut running = Running::start(&command);
+        let mut running = RunningCommand::start(&command);
         running.wait_for("info: called");
         running.signal(Signal::INT);
         running.wait_for("waiting for the server to end; Ctrl-C leaves it");
@@ -79,7 +79,7 @@ fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
 fn a_program_that_takes_no_notice_can_be_left() {
     // It reads nothing, does not end when its input does, and cannot be asked to end.
     let program = "trap '' TERM INT; while true; do sleep 1; done";
-    let mut running = Running::start(&["tools", "-v", "--", "sh", "-c", program]);
+    let mut running = RunningCommand::start(&["tools", "-v", "--", "sh", "-c", program]);
     running.wait_for("connecting to");
     running.signal(Signal::INT);
     let finished = running.wait();
@@ -88,10 +88,10 @@ fn a_program_that_takes_no_notice_can_be_left() {
 
 #[test]
 fn an_interrupt_ends_watching() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let command = peer.command(way, &["watch"]);
-        let mut running = Running::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut running = RunningCommand::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
         running.wait_for("watching tools, prompts");
         running.signal(Signal::INT);
         let finished = running.wait();

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use serde_json::Value;
-use trunkline_server::http::{BearerTokens, HttpOptions};
+use trunkline_server::http::{BearerTokens, HttpServerOptions};
 
-use super::{Peer, ask};
-use crate::process::{Running, file, folder, run};
+use super::{TestPeer, ask};
+use crate::process::{RunningCommand, file, folder, run};
 
-const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 /// The words of the line about a subject.
 #[track_caller]
@@ -20,7 +20,7 @@ fn line<'t>(report: &'t str, subject: &str) -> &'t str {
 
 #[test]
 fn every_step_of_the_way_has_a_line() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for (way, wanted) in [
         (
             "modern",
@@ -43,9 +43,9 @@ fn every_step_of_the_way_has_a_line() {
 
 #[test]
 fn our_own_servers_have_nothing_wrong_with_them() {
-    let finished = run(&["doctor", "--strict", "--", OURSELVES, "serve", "--stdio"], "");
+    let finished = run(&["doctor", "--strict", "--", OWN_BINARY, "serve", "--stdio"], "");
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "nothing is wrong\n"), "{finished:?}");
-    let quiet = run(&["doctor", "-q", "--json", "--", OURSELVES, "serve", "--stdio"], "");
+    let quiet = run(&["doctor", "-q", "--json", "--", OWN_BINARY, "serve", "--stdio"], "");
     let report: Value = serde_json::from_str(&quiet.stdout).unwrap();
     assert_eq!((&report["problems"], quiet.stderr.as_str()), (&Value::from(0), ""), "{quiet:?}");
     assert!(report["lines"].as_array().unwrap().iter().any(|line| line["subject"] == "era"), "{report}");
@@ -53,7 +53,7 @@ fn our_own_servers_have_nothing_wrong_with_them() {
 
 #[test]
 fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let finished = ask(&peer, "modern", &["doctor"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let hidden = "problem  tool `steer`";
@@ -71,7 +71,7 @@ fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
 
 #[test]
 fn lines_of_a_program_that_are_no_messages_are_a_problem() {
-    let program = format!("echo Welcome; echo; exec '{OURSELVES}' serve --stdio");
+    let program = format!("echo Welcome; echo; exec '{OWN_BINARY}' serve --stdio");
     let finished = run(&["doctor", "--", "sh", "-c", &program], "");
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(line(&finished.stdout, "stdout").ends_with("a line is no message: Welcome"), "{finished:?}");
@@ -86,7 +86,7 @@ fn where_the_way_ends_is_said() {
     let unknown = run(&["doctor", "http://no-such-host.invalid/mcp"], "");
     assert_eq!(unknown.code, Some(4), "{unknown:?}");
     assert!(line(&unknown.stdout, "dns").starts_with("problem "), "{unknown:?}");
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let plain = run(&["doctor", &format!("https://{}/mcp", peer.address)], "");
     assert_eq!(plain.code, Some(4), "{plain:?}");
     assert!(line(&plain.stdout, "tcp").starts_with("ok "), "{plain:?}");
@@ -99,7 +99,10 @@ fn where_the_way_ends_is_said() {
 #[test]
 fn credentials_that_are_missing_or_wrong_are_said() {
     let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
-    let peer = Peer::start_with(HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() });
+    let peer = TestPeer::start_with(HttpServerOptions {
+        authenticator: Arc::new(tokens),
+        ..HttpServerOptions::default()
+    });
     let url = peer.url();
     for (options, code, words) in [
         (&[][..], 5, "credentials are asked for (HTTP 401)"),
@@ -122,9 +125,9 @@ fn a_certificate_is_trusted_or_is_the_problem() {
     let folder = folder("a_certificate_is_trusted");
     let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
     let key = file(&folder, "key.pem", &made.signing_key.serialize_pem(), 0o600);
-    let (_server, address) = Running::serve("doctor_tls", &["--tls", &certificate, &key]);
+    let (_server, address) = RunningCommand::serve("doctor_tls", &["--tls", &certificate, &key]);
     let url = format!("https://localhost:{}/mcp", address.port());
-    let trusted = Running::start_with(&["doctor", &url], &[("SSL_CERT_FILE", &certificate)]).finish();
+    let trusted = RunningCommand::start_with(&["doctor", &url], &[("SSL_CERT_FILE", &certificate)]).finish();
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     assert!(line(&trusted.stdout, "tls").starts_with("ok "), "{trusted:?}");
     assert!(line(&trusted.stdout, "tls").contains("TLSv1_3"), "{trusted:?}");

@@ -4,17 +4,17 @@
 
 use std::path::{Path, PathBuf};
 
-use super::peer::Peer;
+use super::peer::TestPeer;
 use super::shop::shop;
-use crate::process::{Running, file, folder, run_together};
+use crate::process::{RunningCommand, file, folder, run_together};
 
 /// Stands for the server that `trunkline serve` starts.
 const ADDRESS: &str = "127.0.0.1:7411";
 
 #[test]
 fn transcripts_are_what_the_command_prints() {
-    let shop = Peer::serving(&shop());
-    let (_clock, clock) = Running::serve("documented", &[]);
+    let shop = TestPeer::serving(&shop());
+    let (_clock, clock) = RunningCommand::serve("documented", &[]);
     let home = folder("documented_home");
     let here = home.join("shop");
     std::fs::create_dir_all(&here).unwrap();

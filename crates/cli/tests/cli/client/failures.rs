@@ -3,10 +3,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use super::{Peer, ask};
+use super::{TestPeer, ask};
 use crate::process::{file, folder, run};
 
-const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
 fn a_server_that_is_not_there_is_unreachable() {
@@ -40,7 +40,7 @@ fn what_a_program_wrote_before_it_died_is_told() {
 
 #[test]
 fn what_a_program_writes_beside_the_protocol_is_shown_if_somebody_wants_to_see_it() {
-    let program = format!("echo Welcome; echo loading >&2; exec '{OURSELVES}' serve --stdio");
+    let program = format!("echo Welcome; echo loading >&2; exec '{OWN_BINARY}' serve --stdio");
     let command = ["--", "sh", "-c", &program];
     let silent = run(&[&["call", "echo", "message=hi"], &command[..]].concat(), "");
     assert_eq!((silent.stdout.as_str(), silent.stderr.as_str()), ("hi\n", ""), "{silent:?}");
@@ -56,7 +56,7 @@ fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
     let folder = folder("long_messages");
     let long = file(&folder, "long", &"x".repeat(20 << 20), 0o600);
     let message = format!("message=@{long}");
-    let server = ["--", OURSELVES, "serve", "--stdio", "--max-message", "64MiB"];
+    let server = ["--", OWN_BINARY, "serve", "--stdio", "--max-message", "64MiB"];
     let taken = run(&[&["call", "echo", &message], &server[..]].concat(), "");
     assert_eq!((taken.code, taken.stdout.len()), (Some(0), (20 << 20) + 1), "{}", taken.stderr);
     let refused = run(&[&["call", "echo", &message, "--max-message", "1MiB"], &server[..]].concat(), "");
@@ -70,7 +70,7 @@ fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
 
 #[test]
 fn a_list_that_is_empty_is_said_to_be() {
-    let peer = Peer::serving(&trunkline_server::Server::new("empty"));
+    let peer = TestPeer::serving(&trunkline_server::Server::new("empty"));
     for (words, told) in [
         (&["tools"][..], "the server lists no tools\n"),
         (&["prompts"], "the server lists no prompts\n"),
@@ -111,7 +111,7 @@ fn a_page_that_is_no_server_is_told_with_everything_that_was_tried() {
 
 #[test]
 fn a_server_that_is_silent_for_too_long_is_given_up() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let finished = ask(&peer, way, &["call", "wait", "--timeout", "2s"]);
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
@@ -127,7 +127,7 @@ fn a_server_that_is_silent_for_too_long_is_given_up() {
 
 #[test]
 fn what_the_server_refuses_is_told_in_its_words() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let finished = ask(&peer, "modern", &["read", "test://no-such-resource"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.starts_with("error: the server refused: "), "{finished:?}");

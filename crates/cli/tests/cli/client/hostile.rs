@@ -1,17 +1,17 @@
 //! Servers that mean no good, or know no better.
 
-use super::{Peer, WAYS, ask};
-use crate::process::{Finished, run};
+use super::{TRANSPORTS, TestPeer, ask};
+use crate::process::{FinishedCommand, run};
 
 /// Characters that a terminal would obey, or that hide or turn other text.
-fn steers(text: &str) -> bool {
+fn controls_terminal(text: &str) -> bool {
     text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}'))
 }
 
 #[test]
 fn nothing_that_a_server_says_steers_the_terminal() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         for words in [
             &["call", "steer", "-v", "--log-level", "debug"][..],
             &["call", "steer", "--json"],
@@ -19,9 +19,12 @@ fn nothing_that_a_server_says_steers_the_terminal() {
             &["tools", "steer", "--schema"],
             &["tools", "--json"],
         ] {
-            let Finished { code, stdout, stderr } = ask(&peer, way, words);
+            let FinishedCommand { code, stdout, stderr } = ask(&peer, way, words);
             assert_eq!(code, Some(0), "{way}: {words:?}: {stderr}");
-            assert!(!steers(&stdout) && !steers(&stderr), "{way}: {words:?}: {stdout:?} {stderr:?}");
+            assert!(
+                !controls_terminal(&stdout) && !controls_terminal(&stderr),
+                "{way}: {words:?}: {stdout:?} {stderr:?}"
+            );
         }
         let shown = ask(&peer, way, &["call", "steer", "-v", "--log-level", "debug"]);
         assert!(
@@ -35,7 +38,7 @@ fn nothing_that_a_server_says_steers_the_terminal() {
 
 /// Runs a command against a legacy server that a shell plays.
 #[track_caller]
-fn against(script: &str, words: &[&str]) -> Finished {
+fn against(script: &str, words: &[&str]) -> FinishedCommand {
     let shake = r#"read -r line
 printf '%s\n' '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"\u001b[31msh","version":"1"}}}'
 read -r line

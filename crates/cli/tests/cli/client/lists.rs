@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Peer, WAYS, ask, output};
+use super::{TRANSPORTS, TestPeer, ask, output};
 
 #[test]
 fn tools_print_as_signatures_over_every_transport() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let tools = output(&peer, way, &["tools"]);
         assert!(tools.contains("add(a: int, [b: int = 1]) -> "), "{way}: {tools}");
         assert!(tools.contains("\n    Adds two numbers.\n"), "{way}: one line of the description: {tools}");
@@ -18,7 +18,7 @@ fn tools_print_as_signatures_over_every_transport() {
 
 #[test]
 fn a_tool_is_shown_whole_with_its_schemas() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let shown = output(&peer, "modern", &["tools", "add", "--schema"]);
     for part in [
         "  description:\n    Adds two numbers.\n    The second is one",
@@ -35,7 +35,7 @@ fn a_tool_is_shown_whole_with_its_schemas() {
 
 #[test]
 fn tools_are_json_as_the_server_wrote_it_and_for_the_apis_of_models() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let json = |words: &[&str]| -> Value { serde_json::from_str(&output(&peer, "legacy", words)).unwrap() };
     let tools = json(&["tools", "add", "--json"]);
     assert_eq!(tools[0]["name"], "add");
@@ -50,8 +50,8 @@ fn tools_are_json_as_the_server_wrote_it_and_for_the_apis_of_models() {
 
 #[test]
 fn prompts_and_resources_are_listed() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let prompts = output(&peer, way, &["prompts"]);
         assert!(prompts.contains("test_prompt_with_arguments(arg1, arg2)\n    Repeats"), "{way}: {prompts}");
         let resources = output(&peer, way, &["resources"]);
@@ -66,8 +66,8 @@ fn prompts_and_resources_are_listed() {
 
 #[test]
 fn arguments_are_completed() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let finished = ask(&peer, way, &["complete", "test_prompt_with_arguments", "arg1=t"]);
         assert_eq!(finished.code, Some(0), "{way}: {finished:?}");
         assert!(finished.stdout.lines().all(|line| line.starts_with('t')), "{way}: {finished:?}");
@@ -78,7 +78,7 @@ fn arguments_are_completed() {
 
 #[test]
 fn info_tells_who_it_is_and_how_it_was_reached() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for (way, revision, era, transport) in [
         ("modern", "2026-07-28", "modern", "streamable-http"),
         ("legacy", "2025-11-25", "legacy", "streamable-http"),
@@ -97,7 +97,7 @@ fn info_tells_who_it_is_and_how_it_was_reached() {
 
 #[test]
 fn every_revision_can_be_asked_for() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let url = peer.url();
         let finished = crate::process::run(&["info", "--json", "--revision", revision, &url], "");

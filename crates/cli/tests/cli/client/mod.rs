@@ -18,18 +18,18 @@ mod terminal;
 mod tty;
 mod watch;
 
-pub(crate) use self::peer::{Peer, WAYS};
-use crate::process::{Finished, run};
+pub(crate) use self::peer::{TRANSPORTS, TestPeer};
+use crate::process::{FinishedCommand, run};
 
 /// Runs a command against a peer over one of the ways to it.
 #[track_caller]
-fn ask(peer: &Peer, way: &str, words: &[&str]) -> Finished {
+fn ask(peer: &TestPeer, way: &str, words: &[&str]) -> FinishedCommand {
     run(&peer.command(way, words).iter().map(String::as_str).collect::<Vec<_>>(), "")
 }
 
 /// Runs a command that must succeed, and returns what it printed.
 #[track_caller]
-fn output(peer: &Peer, way: &str, words: &[&str]) -> String {
+fn output(peer: &TestPeer, way: &str, words: &[&str]) -> String {
     let finished = ask(peer, way, words);
     assert_eq!(finished.code, Some(0), "{way}: {words:?}: {finished:?}");
     finished.stdout

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use trunkline_protocol::Level;
-use trunkline_server::http::{HttpOptions, serve};
+use trunkline_protocol::LoggingLevel;
+use trunkline_server::http::{HttpServerOptions, serve};
 use trunkline_server::{
     Context, HostOptions, Json, Server, Shutdown, Tool, ToolError, elicit, open_url, stdio,
 };
@@ -16,25 +16,25 @@ use trunkline_server::{
 use crate::process::DEADLINE;
 
 /// The ways in which the peer can be talked to: each is a target, an era and a transport.
-pub(crate) const WAYS: &[&str] = &["modern", "legacy", "sse", "websocket", "pipes"];
+pub(crate) const TRANSPORTS: &[&str] = &["modern", "legacy", "sse", "websocket", "pipes"];
 
 /// A server in this process that listens on a port of its own until the test is over.
-pub(crate) struct Peer {
+pub(crate) struct TestPeer {
     pub(crate) address: SocketAddr,
     shutdown: Shutdown,
     events: Receiver<&'static str>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Peer {
+impl TestPeer {
     #[track_caller]
     pub(crate) fn start() -> Self {
-        Self::start_with(HttpOptions::default())
+        Self::start_with(HttpServerOptions::default())
     }
 
     /// Starts the peer with an endpoint that is served otherwise.
     #[track_caller]
-    pub(crate) fn start_with(endpoint: HttpOptions) -> Self {
+    pub(crate) fn start_with(endpoint: HttpServerOptions) -> Self {
         let (sender, events) = channel();
         Self::listen(&server(sender), endpoint, events)
     }
@@ -42,11 +42,11 @@ impl Peer {
     /// Starts another server.
     #[track_caller]
     pub(crate) fn serving(server: &Server) -> Self {
-        Self::listen(server, HttpOptions::default(), channel().1)
+        Self::listen(server, HttpServerOptions::default(), channel().1)
     }
 
     #[track_caller]
-    fn listen(server: &Server, endpoint: HttpOptions, events: Receiver<&'static str>) -> Self {
+    fn listen(server: &Server, endpoint: HttpServerOptions, events: Receiver<&'static str>) -> Self {
         let (told, address) = channel();
         let shutdown = Shutdown::new();
         let options = HostOptions { shutdown: shutdown.clone(), ..HostOptions::default() };
@@ -56,7 +56,7 @@ impl Peer {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
                 told.send(listener.local_addr().unwrap()).unwrap();
-                let endpoint = host.http(endpoint);
+                let endpoint = host.http_service(endpoint);
                 let _ = serve(listener, &endpoint, endpoint.clone(), Duration::ZERO).await;
             });
         });
@@ -94,7 +94,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for TestPeer {
     fn drop(&mut self) {
         self.shutdown.stop();
         let _ = self.thread.take().map(std::thread::JoinHandle::join);
@@ -131,7 +131,7 @@ fn server(events: Sender<&'static str>) -> Server {
             .read_only()
             .run(add),
         Tool::new("wait").description("Waits for ever.").run(move |cx| wait(cx, events.clone())),
-        Tool::new("steer").description("Says what no terminal should obey.\x1b[2J").run(steer),
+        Tool::new("steer").description("Says what no terminal should obey.\x1b[2J").run(control_sequences),
         Tool::new("page").description("Asks the user to visit a page.").run(page),
         Tool::new("book").description("Books a table.").run(book),
         Tool::new("table").description("Returns a table.").run(table),
@@ -156,21 +156,21 @@ async fn add(Add { a, b }: Add) -> i64 {
 
 /// Tells the test that a call began, and that it ended before its time.
 async fn wait(cx: Context, events: Sender<&'static str>) -> &'static str {
-    struct Ending(Sender<&'static str>);
-    impl Drop for Ending {
+    struct CallEndNotice(Sender<&'static str>);
+    impl Drop for CallEndNotice {
         fn drop(&mut self) {
             let _ = self.0.send("cancelled");
         }
     }
     cx.progress_with(1, Some(4.0), "working");
     let _ = events.send("called");
-    let _ending = Ending(events);
+    let _ending = CallEndNotice(events);
     pending().await
 }
 
-async fn steer(cx: Context) -> String {
+async fn control_sequences(cx: Context) -> String {
     cx.progress_with(1, Some(2.0), "half\x1b[2J\nway");
-    cx.log(Level::Warning, "log\x1b]0;title\x07");
+    cx.log(LoggingLevel::Warning, "log\x1b]0;title\x07");
     "\x1b[31mred\x1b[0m \u{202e}drow \x07\r\nnext".to_owned()
 }
 
@@ -188,7 +188,7 @@ async fn book(cx: Context) -> Result<String, ToolError> {
         "extras":{"type":"array","items":{"type":"string","enum":["cake","wine"]}},
         "vip":{"type":"boolean","default":false}
     },"required":["name","seat"]}"#;
-    let reply = cx.ask(elicit("A table?", trunkline_protocol::Raw::parse(schema).unwrap())).await?;
+    let reply = cx.ask(elicit("A table?", trunkline_protocol::RawJson::parse(schema).unwrap())).await?;
     let content = reply.content.map_or_else(String::new, |content| format!(" {content}"));
     Ok(format!("{:?}{content}", reply.action))
 }

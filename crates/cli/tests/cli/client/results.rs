@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Peer, WAYS, ask, output};
+use super::{TRANSPORTS, TestPeer, ask, output};
 use crate::process::{folder, run};
 
 #[test]
 fn text_and_tables_are_readable() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let text = output(&peer, way, &["call", "test_simple_text"]);
         assert_eq!(text, "This is a simple text response for testing.\n", "{way}");
         let table = output(&peer, way, &["call", "table"]);
@@ -18,8 +18,8 @@ fn text_and_tables_are_readable() {
 
 #[test]
 fn programs_get_the_result_on_one_line() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let printed = output(&peer, way, &["call", "table", "--json"]);
         assert_eq!(printed.lines().count(), 1, "{way}: {printed}");
         let result: Value = serde_json::from_str(&printed).unwrap();
@@ -32,8 +32,8 @@ fn programs_get_the_result_on_one_line() {
 
 #[test]
 fn a_tool_that_fails_says_why_and_exits_with_1() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let failed = ask(&peer, way, &["call", "test_error_handling"]);
         assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""), "{way}: {failed:?}");
         assert!(
@@ -52,8 +52,8 @@ fn a_tool_that_fails_says_why_and_exits_with_1() {
 
 #[test]
 fn media_are_named_and_saved_byte_for_byte() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let shown = output(&peer, way, &["call", "test_image_content"]);
         assert!(
             shown.starts_with("[image: image/png, ") && shown.ends_with("; --out saves it]\n"),
@@ -77,8 +77,8 @@ fn media_are_named_and_saved_byte_for_byte() {
 
 #[test]
 fn progress_and_logs_go_to_standard_error_where_they_are_wanted() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let silent = ask(&peer, way, &["call", "test_tool_with_progress"]);
         assert_eq!((silent.stdout.as_str(), silent.stderr.as_str()), ("done\n", ""), "{way}");
         let told = ask(&peer, way, &["call", "test_tool_with_progress", "-v"]);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trunkline_protocol::model::Content;
-use trunkline_protocol::{Level, Raw};
+use trunkline_protocol::{LoggingLevel, RawJson};
 use trunkline_server::{
     Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, elicit, open_url,
 };
@@ -81,17 +81,22 @@ async fn order(cx: Context, Order { cake }: Order) -> Result<String, ToolError> 
         "pieces":{"type":"integer","minimum":1,"maximum":12,"default":2},
         "how":{"type":"string","oneOf":[{"const":"here","title":"Eat here"},{"const":"away","title":"Take away"}]}
     },"required":["name","how"]}"#;
-    let reply = cx.ask(elicit(format!("One {cake}?"), Raw::parse(schema).map_err(ToolError::from)?)).await?;
+    let reply =
+        cx.ask(elicit(format!("One {cake}?"), RawJson::parse(schema).map_err(ToolError::from)?)).await?;
     Ok(reply.content.map_or_else(|| "Nothing then.".to_owned(), |content| format!("Ordered: {content}")))
 }
 
 async fn pay(cx: Context) -> Result<&'static str, ToolError> {
     let reply = cx.ask(open_url("Please pay.", "https://pay.example.com/17")).await?;
-    Ok(if reply.action == trunkline_protocol::model::Action::Accept { "Thank you." } else { "Later then." })
+    Ok(if reply.action == trunkline_protocol::model::ElicitAction::Accept {
+        "Thank you."
+    } else {
+        "Later then."
+    })
 }
 
 async fn bake(cx: Context) -> &'static str {
-    cx.log(Level::Info, "the oven is warm");
+    cx.log(LoggingLevel::Info, "the oven is warm");
     for step in 1..=3 {
         cx.progress_with(step, Some(3.0), "baking");
         tokio::task::yield_now().await;
@@ -104,7 +109,7 @@ async fn photo() -> Content {
 }
 
 async fn restock(cx: Context) -> Result<&'static str, ToolError> {
-    let server = cx.server().ok_or_else(|| ToolError::said("there is no shop"))?;
+    let server = cx.server().ok_or_else(|| ToolError::new("there is no shop"))?;
     server.add(Tool::new("taste").description("Tastes a cake.").run(async || "Good."))?;
     server.notify_updated("menu://today");
     Ok("There is more.")

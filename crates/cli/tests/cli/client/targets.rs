@@ -2,29 +2,29 @@
 
 use std::sync::Arc;
 
-use trunkline_server::http::{BearerTokens, HttpOptions};
+use trunkline_server::http::{BearerTokens, HttpServerOptions};
 
 use super::peer::over_pipes;
-use super::{Peer, ask, output};
-use crate::process::{Running, file, folder, run};
+use super::{TestPeer, ask, output};
+use crate::process::{RunningCommand, file, folder, run};
 
-const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
 fn a_command_stands_behind_dashes_or_in_quotes() {
-    let behind = run(&["call", "echo", "message=hi", "--", OURSELVES, "serve", "--stdio"], "");
+    let behind = run(&["call", "echo", "message=hi", "--", OWN_BINARY, "serve", "--stdio"], "");
     assert_eq!((behind.code, behind.stdout.as_str(), behind.stderr.as_str()), (Some(0), "hi\n", ""));
-    let quoted = run(&["call", &format!("'{OURSELVES}' serve --stdio"), "echo", "message=hi"], "");
+    let quoted = run(&["call", &format!("'{OWN_BINARY}' serve --stdio"), "echo", "message=hi"], "");
     assert_eq!((quoted.code, quoted.stdout.as_str()), (Some(0), "hi\n"), "{quoted:?}");
 }
 
 #[test]
 fn a_name_is_looked_up_in_configurations() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let folder = folder("a_name_is_looked_up");
     let json = format!(
         r#"{{ "mcpServers": {{
-            "near": {{ "command": "{OURSELVES}", "args": ["serve", "--stdio", "--no-config"] }},
+            "near": {{ "command": "{OWN_BINARY}", "args": ["serve", "--stdio", "--no-config"] }},
             "far": {{ "url": "{}" }}
         }} }}"#,
         peer.url()
@@ -32,11 +32,11 @@ fn a_name_is_looked_up_in_configurations() {
     let named = file(&folder, "servers.json", &json, 0o600);
     let near = run(&["call", "near", "echo", "message=hi", "--config", &named], "");
     assert_eq!((near.code, near.stdout.as_str()), (Some(0), "hi\n"), "{near:?}");
-    assert_eq!(near.stderr, format!("starting {OURSELVES} serve --stdio --no-config ({named})\n"));
+    assert_eq!(near.stderr, format!("starting {OWN_BINARY} serve --stdio --no-config ({named})\n"));
     let far = run(&["call", "far", "test_simple_text", "--config", &named], "");
     assert_eq!((far.code, far.stderr.as_str()), (Some(0), ""), "{far:?}");
     file(&folder, "mcp.json", &json, 0o600);
-    let here = Running::start_in(&["call", "near", "echo", "message=hi", "-q"], &folder).finish();
+    let here = RunningCommand::start_in(&["call", "near", "echo", "message=hi", "-q"], &folder).finish();
     assert_eq!((here.code, here.stdout.as_str(), here.stderr.as_str()), (Some(0), "hi\n", ""));
     let unknown = run(&["tools", "nearby", "--config", &named], "");
     assert_eq!(unknown.code, Some(3), "{unknown:?}");
@@ -58,7 +58,7 @@ fn a_program_gets_the_variables_and_the_folder_that_were_named() {
         let finished = run(&words, "");
         assert_eq!(finished.stdout, format!("{seen} {}\n", whole.display()), "{finished:?}");
     }
-    let missing = run(&["tools", "--env", "X=env:NO_SUCH_VARIABLE_HERE", "--", OURSELVES], "");
+    let missing = run(&["tools", "--env", "X=env:NO_SUCH_VARIABLE_HERE", "--", OWN_BINARY], "");
     assert_eq!(missing.code, Some(3), "{missing:?}");
     assert!(missing.stderr.contains("NO_SUCH_VARIABLE_HERE"), "{missing:?}");
 }
@@ -66,7 +66,10 @@ fn a_program_gets_the_variables_and_the_folder_that_were_named() {
 #[test]
 fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
     let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
-    let peer = Peer::start_with(HttpOptions { authenticator: Arc::new(tokens), ..HttpOptions::default() });
+    let peer = TestPeer::start_with(HttpServerOptions {
+        authenticator: Arc::new(tokens),
+        ..HttpServerOptions::default()
+    });
     let right = file(&folder("tokens"), "token", "sesame-open-wide-0123456789\n", 0o600);
     for way in ["modern", "legacy", "sse", "websocket"] {
         let refused = ask(&peer, way, &["tools"]);
@@ -83,7 +86,8 @@ fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
     }
     let url = peer.url();
     let variables = [("TOKEN", "sesame-open-wide-0123456789")];
-    let from_variable = Running::start_with(&["info", &url, "--bearer", "env:TOKEN"], &variables).finish();
+    let from_variable =
+        RunningCommand::start_with(&["info", &url, "--bearer", "env:TOKEN"], &variables).finish();
     assert_eq!(from_variable.code, Some(0), "{from_variable:?}");
     let literal = run(&["info", &url, "--bearer", "sesame"], "");
     assert_eq!(literal.code, Some(2), "{literal:?}");
@@ -97,7 +101,7 @@ fn what_a_variable_stands_for_is_not_shown() {
     let named = file(&folder, "servers.json", json, 0o600);
     for command in ["doctor", "tools"] {
         let args = [command, "mute", "-v", "--config", &named];
-        let finished = Running::start_with(&args, &[("KEY", "canary-in-an-argument")]).finish();
+        let finished = RunningCommand::start_with(&args, &[("KEY", "canary-in-an-argument")]).finish();
         assert_eq!(finished.code, Some(4), "{finished:?}");
         let shown = finished.stdout + &finished.stderr;
         assert!(shown.contains("false --key=${KEY}") && !shown.contains("canary"), "{shown}");

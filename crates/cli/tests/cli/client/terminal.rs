@@ -1,19 +1,19 @@
 //! What a person at a terminal sees and types.
 
-use super::Peer;
-use super::tty::Terminal;
+use super::TestPeer;
+use super::tty::PseudoTerminal;
 
-const WAYS: &[&str] = &["modern", "legacy", "sse", "websocket"];
+const TRANSPORTS: &[&str] = &["modern", "legacy", "sse", "websocket"];
 
 #[track_caller]
-fn at_terminal(peer: &Peer, way: &str, words: &[&str]) -> Terminal {
-    Terminal::start(&peer.command(way, words), 80, &[])
+fn at_terminal(peer: &TestPeer, way: &str, words: &[&str]) -> PseudoTerminal {
+    PseudoTerminal::start(&peer.command(way, words), 80, &[])
 }
 
 #[test]
 fn a_form_is_filled_in_field_by_field() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "book"]);
         terminal.wait_for("Everything asks: A table?");
         terminal.answer("name: ", "A");
@@ -32,8 +32,8 @@ fn a_form_is_filled_in_field_by_field() {
 
 #[test]
 fn a_person_says_no_or_breaks_off() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         for (typed, said) in [(":decline\r", "Decline\n"), (":cancel\r", "Cancel\n"), ("\x04", "Cancel\n")] {
             let mut terminal = at_terminal(&peer, way, &["call", "book"]);
             terminal.wait_for("name: ");
@@ -47,8 +47,8 @@ fn a_person_says_no_or_breaks_off() {
 
 #[test]
 fn a_page_is_shown_and_agreed_to() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "page"]);
         terminal.wait_for("Everything asks you to visit a page: Log in, please.");
         terminal.wait_for("https://example.com/login?from=peer");
@@ -62,8 +62,8 @@ fn a_page_is_shown_and_agreed_to() {
 
 #[test]
 fn a_person_stands_in_for_a_model() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "test_sampling", "prompt=Capital?", "--sample"]);
         terminal.wait_for("Capital?");
         terminal.answer("> ", "Paris");
@@ -76,8 +76,8 @@ fn a_person_stands_in_for_a_model() {
 
 #[test]
 fn control_c_at_a_question_cancels_and_exits_with_130() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "book"]);
         terminal.wait_for("name: ");
         terminal.type_keys("\x03");
@@ -89,8 +89,8 @@ fn control_c_at_a_question_cancels_and_exits_with_130() {
 
 #[test]
 fn control_c_cancels_a_call_at_the_server_and_takes_the_bar_away() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "wait"]);
         terminal.wait_for("[#####---------------]  25% 1/4 working");
         peer.wait_for("called");
@@ -104,8 +104,8 @@ fn control_c_cancels_a_call_at_the_server_and_takes_the_bar_away() {
 
 #[test]
 fn progress_is_a_bar_that_is_gone_in_the_end() {
-    let peer = Peer::start();
-    for way in WAYS {
+    let peer = TestPeer::start();
+    for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "test_tool_with_progress"]);
         terminal.wait_for("[--------------------]   0% 0/100");
         let (code, screen) = terminal.finish();
@@ -118,22 +118,22 @@ fn progress_is_a_bar_that_is_gone_in_the_end() {
 
 #[test]
 fn colours_are_for_terminals_that_want_them() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let tools = peer.command("modern", &["tools", "add"]);
-    let (_, coloured) = Terminal::start(&tools, 80, &[]).finish();
+    let (_, coloured) = PseudoTerminal::start(&tools, 80, &[]).finish();
     assert!(coloured.starts_with("\x1b[1madd("), "{coloured:?}");
-    let (_, plain) = Terminal::start(&tools, 80, &[("NO_COLOR", "1")]).finish();
+    let (_, plain) = PseudoTerminal::start(&tools, 80, &[("NO_COLOR", "1")]).finish();
     assert!(plain.starts_with("add("), "{plain:?}");
 }
 
 #[test]
 fn lines_are_as_wide_as_the_terminal() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let command = peer.command("modern", &["tools"]);
-    let (_, narrow) = Terminal::start(&command, 40, &[("NO_COLOR", "1")]).finish();
+    let (_, narrow) = PseudoTerminal::start(&command, 40, &[("NO_COLOR", "1")]).finish();
     let descriptions = narrow.lines().filter(|line| line.starts_with("    "));
     assert!(descriptions.clone().all(|line| line.chars().count() <= 40), "{narrow}");
     assert!(descriptions.clone().any(|line| line.ends_with('…')), "{narrow}");
-    let (_, table) = Terminal::start(&peer.command("modern", &["resources"]), 60, &[]).finish();
+    let (_, table) = PseudoTerminal::start(&peer.command("modern", &["resources"]), 60, &[]).finish();
     assert!(table.lines().all(|line| line.chars().count() <= 60), "{table}");
 }

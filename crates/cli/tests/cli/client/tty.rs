@@ -15,7 +15,7 @@ use crate::process::DEADLINE;
 const TAKE_TERMINAL: &str = r#"exec "$@" <"$TERMINAL" >"$TERMINAL" 2>"$TERMINAL""#;
 
 /// The command at a terminal of its own.
-pub(crate) struct Terminal {
+pub(crate) struct PseudoTerminal {
     child: Child,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
@@ -24,7 +24,7 @@ pub(crate) struct Terminal {
     passed: usize,
 }
 
-impl Terminal {
+impl PseudoTerminal {
     /// Starts the command at a terminal with so many columns.
     #[track_caller]
     #[expect(
@@ -98,7 +98,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for PseudoTerminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

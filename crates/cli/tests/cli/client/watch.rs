@@ -2,22 +2,22 @@
 
 use serde_json::{Value, json};
 
-use super::{Peer, WAYS, output};
-use crate::process::Running;
+use super::{TRANSPORTS, TestPeer, output};
+use crate::process::RunningCommand;
 
 #[track_caller]
-fn start(peer: &Peer, way: &str, words: &[&str]) -> Running {
+fn start(peer: &TestPeer, way: &str, words: &[&str]) -> RunningCommand {
     let command = peer.command(way, words);
-    let mut running = Running::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut running = RunningCommand::start(&command.iter().map(String::as_str).collect::<Vec<_>>());
     running.wait_for("watching ");
     running
 }
 
 #[test]
 fn changes_are_told_with_what_has_changed() {
-    for way in WAYS.iter().filter(|way| **way != "pipes") {
+    for way in TRANSPORTS.iter().filter(|way| **way != "pipes") {
         // Each way has a server of its own, since what comes with one call goes with the next.
-        let peer = Peer::start();
+        let peer = TestPeer::start();
         let running = start(&peer, way, &["watch", "--count", "3"]);
         output(&peer, "modern", &["call", "test_trigger_tool_change"]);
         assert_eq!(running.read_line(), "tools: added test_passing\n", "{way}");
@@ -32,8 +32,8 @@ fn changes_are_told_with_what_has_changed() {
 
 #[test]
 fn programs_get_a_line_of_json_for_each_change() {
-    for way in WAYS.iter().filter(|way| **way != "pipes") {
-        let peer = Peer::start();
+    for way in TRANSPORTS.iter().filter(|way| **way != "pipes") {
+        let peer = TestPeer::start();
         let words = ["watch", "--json", "--tools", "--count", "2", "test://watched-resource"];
         let running = start(&peer, way, &words);
         output(&peer, "modern", &["call", "test_trigger_resource_update"]);
@@ -48,7 +48,7 @@ fn programs_get_a_line_of_json_for_each_change() {
 
 #[test]
 fn a_server_that_goes_away_ends_it_with_a_failure() {
-    let peer = Peer::start();
+    let peer = TestPeer::start();
     let running = start(&peer, "websocket", &["watch"]);
     drop(peer);
     let finished = running.wait();

@@ -32,7 +32,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn servers_are_switched_and_connected_anew_over_the_socket() {
     let servers = [("a", builtin("echo")), ("b", json!({ "command": "/nowhere" }))];
-    let place = Place::new("hub_admin", "mcp.json", &mcp_json(&servers));
+    let place = HubFolder::new("hub_admin", "mcp.json", &mcp_json(&servers));
     let socket = place.socket();
     let (running, address) = place.serve(&["--admin-socket", socket.to_str().unwrap()]);
     assert_eq!(mode(&socket), 0o600);
@@ -86,7 +86,7 @@ fn children_without(parent: u32, word: &str) -> usize {
 
 #[test]
 fn a_reload_is_answered_with_what_came_of_it() {
-    let place = Place::new("hub_admin_reload", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let place = HubFolder::new("hub_admin_reload", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let socket = place.socket();
     let (_running, address) = place.serve(&["--admin-socket", socket.to_str().unwrap()]);
     assert_eq!(tools(address), ["a__echo"]);
@@ -103,13 +103,13 @@ fn a_reload_is_answered_with_what_came_of_it() {
 
 #[test]
 fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_without_one() {
-    let place = Place::new("hub_socket", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let place = HubFolder::new("hub_socket", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let run = place.folder.join("run");
     std::fs::create_dir(&run).unwrap();
     let variables = [("XDG_RUNTIME_DIR", run.to_str().unwrap())];
     let config = place.path();
     let args = ["--config", config.to_str().unwrap()];
-    let (running, _) = Running::serve_with("hub_socket_first", &args, &variables);
+    let (running, _) = RunningCommand::serve_with("hub_socket_first", &args, &variables);
     let sockets = || -> Vec<PathBuf> {
         std::fs::read_dir(run.join("trunkline")).unwrap().map(|entry| entry.unwrap().path()).collect()
     };
@@ -117,7 +117,7 @@ fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_with
     assert_eq!((mode(socket), mode(&run.join("trunkline"))), (0o600, 0o700));
     let process = |socket: &Path| ask(socket, &json!({ "do": "status" }))["status"]["pid"].clone();
     assert_eq!(process(socket), json!(running.id()));
-    let (mut second, address) = Running::serve_with("hub_socket_second", &args, &variables);
+    let (mut second, address) = RunningCommand::serve_with("hub_socket_second", &args, &variables);
     assert_eq!(tools(address), ["a__echo"]);
     assert_eq!(process(socket), json!(running.id()), "the first keeps its place");
     second.signal(Signal::TERM);
@@ -128,6 +128,6 @@ fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_with
     let left = socket.clone();
     drop(running);
     assert!(left.exists());
-    let (third, _) = Running::serve_with("hub_socket_third", &args, &variables);
+    let (third, _) = RunningCommand::serve_with("hub_socket_third", &args, &variables);
     assert_eq!(process(&left), json!(third.id()));
 }

@@ -17,7 +17,7 @@ fn read(path: &Path) -> String {
 fn every_call_is_a_line_and_secrets_are_in_none() {
     let mut server = builtin("echo");
     server["env"] = json!({ "TOKEN": CANARY });
-    let place = Place::new("hub_audit", "mcp.json", &mcp_json(&[("a", server)]));
+    let place = HubFolder::new("hub_audit", "mcp.json", &mcp_json(&[("a", server)]));
     let log = place.folder.join("audit.jsonl");
     let tokens = file(&place.folder, "tokens", &format!("ann {CANARY}-ann-token\n"), 0o600);
     let auth = format!("bearer:{tokens}");
@@ -75,13 +75,13 @@ fn the_file_may_ask_for_arguments_and_a_signal_opens_the_log_anew() {
     let text = "[commands.hide]\nargv = [\"true\"]\n[policy]\ncommands = [\"deny hide\", \"allow *\"]\n\
                 [commands.greet]\nargv = [\"printf\", \"Hello {name}\"]\narguments.name = {}\n\
                 [audit]\nfile = \"calls.jsonl\"\narguments = true\n";
-    let place = Place::new("hub_audit_file", "trunkline.toml", text);
+    let place = HubFolder::new("hub_audit_file", "trunkline.toml", text);
     let log = place.folder.join("calls.jsonl");
     let (mut running, address) = place.serve(&[]);
     called(address, "greet", json!({ "name": "Ann" }));
     called(address, "greet", json!({ "name": "x".repeat(10_000) }));
     called(address, "hide", json!({}));
-    let lines = until("three lines are written", || {
+    let lines = wait_until("three lines are written", || {
         let lines = parse_lines(&read(&log));
         (lines.len() == 3).then_some(lines)
     });
@@ -93,13 +93,13 @@ fn the_file_may_ask_for_arguments_and_a_signal_opens_the_log_anew() {
     running.signal(Signal::HUP);
     running.wait_for("was read again");
     called(address, "greet", json!({ "name": "Bob" }));
-    until("the new file has the line", || read(&log).contains("Bob").then_some(()));
+    wait_until("the new file has the line", || read(&log).contains("Bob").then_some(()));
     assert!(!read(&old).contains("Bob"));
 }
 
 #[test]
 fn a_log_that_cannot_be_opened_is_a_matter_of_configuration() {
-    let place = Place::new("hub_audit_wrong", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let place = HubFolder::new("hub_audit_wrong", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let finished = crate::process::run_in(&["serve", "--stdio", "--audit", "missing/log"], &place.folder);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("audit log missing/log cannot be opened"), "{finished:?}");

@@ -2,10 +2,10 @@
 
 mod admin;
 mod audit;
-mod morning;
-mod ready;
+mod invalid_config;
+mod readiness_probe;
 mod reload;
-mod wrong;
+mod smoke;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 
 use crate::bare_client::{get, post};
 use crate::messages::{call, modern};
-use crate::process::{DEADLINE, Running, file, folder};
+use crate::process::{DEADLINE, RunningCommand, file, folder};
 
-const OURSELVES: &str = env!("CARGO_BIN_EXE_trunkline");
+const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 /// A folder with a file, and the hub that serves it.
-struct Place {
+struct HubFolder {
     folder: PathBuf,
     /// The name of the file.
     file: &'static str,
 }
 
-impl Place {
+impl HubFolder {
     fn new(test: &str, file: &'static str, text: &str) -> Self {
         let place = Self { folder: folder(test), file };
         place.write(text);
@@ -44,10 +44,10 @@ impl Place {
 
     /// Starts the hub in the folder, without a flag that says what to serve, and waits until it listens.
     #[track_caller]
-    fn serve(&self, args: &[&str]) -> (Running, SocketAddr) {
+    fn serve(&self, args: &[&str]) -> (RunningCommand, SocketAddr) {
         let port_file = self.folder.join("address");
         let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
-        let mut running = Running::start_in(&[&fixed[..], args].concat(), &self.folder);
+        let mut running = RunningCommand::start_in(&[&fixed[..], args].concat(), &self.folder);
         running.wait_for("listens on http://127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap().trim_end().parse().unwrap();
         (running, address)
@@ -61,7 +61,7 @@ impl Place {
 
 /// A server that is this command with a built-in server.
 fn builtin(name: &str) -> Value {
-    json!({ "command": OURSELVES, "args": ["serve", "--stdio", "--no-config", "--builtin", name] })
+    json!({ "command": OWN_BINARY, "args": ["serve", "--stdio", "--no-config", "--builtin", name] })
 }
 
 /// A file with servers as clients write it.
@@ -100,7 +100,7 @@ fn readiness(address: SocketAddr) -> (u16, Value) {
 
 /// Waits until something is so.
 #[track_caller]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
         if let Some(found) = look() {

@@ -10,10 +10,10 @@ use super::*;
 #[test]
 fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
     let (a, b) = (("a", builtin("echo")), ("b", builtin("time")));
-    let place = Place::new("hub_edit", "mcp.json", &mcp_json(&[a.clone(), b.clone()]));
+    let place = HubFolder::new("hub_edit", "mcp.json", &mcp_json(&[a.clone(), b.clone()]));
     let (mut running, address) = place.serve(&[]);
     assert_eq!(tools(address).len(), 5);
-    let same = until("the server runs", || process_with(running.id(), "--builtin echo"));
+    let same = wait_until("the server runs", || process_with(running.id(), "--builtin echo"));
     let (over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let worker = {
         let (over, count) = (over.clone(), count.clone());
@@ -43,10 +43,10 @@ fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
 fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place() {
     let server = |word: &str| {
         format!(
-            "[servers.a]\ncommand = {OURSELVES:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"{word}\"]\n"
+            "[servers.a]\ncommand = {OWN_BINARY:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"{word}\"]\n"
         )
     };
-    let place = Place::new("hub_bad_edit", "trunkline.toml", &server("echo"));
+    let place = HubFolder::new("hub_bad_edit", "trunkline.toml", &server("echo"));
     let (mut running, address) = place.serve(&[]);
     assert_eq!(echoed(address, "a__echo", "before"), "before");
     let good = server("time");
@@ -71,18 +71,18 @@ fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place()
 #[test]
 fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
     let command = |name: &str| format!("[commands.{name}]\nargv = [\"printf\", \"{name}\"]\n");
-    let place = Place::new("hub_hangup", "trunkline.toml", &command("one"));
+    let place = HubFolder::new("hub_hangup", "trunkline.toml", &command("one"));
     let (mut running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["one"]);
     running.signal(Signal::HUP);
     assert!(running.wait_for("was read again").contains("no server is different"));
     place.write(&command("two"));
     running.wait_for("was read again");
-    until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
+    wait_until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
     let answer = called(address, "two", json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "two", "{answer}");
     // A server may be added to a file that had none.
-    place.write(&format!("{}[servers.a]\ncommand = {OURSELVES:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n", command("two")));
+    place.write(&format!("{}[servers.a]\ncommand = {OWN_BINARY:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n", command("two")));
     running.wait_for("added `a`");
     assert!(tools(address).contains(&"a__echo".to_owned()));
 }
@@ -90,7 +90,7 @@ fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
 #[test]
 fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
     let file_of = |name: &str| mcp_json(&[(name, builtin("echo"))]);
-    let place = Place::new("hub_in_place", "mcp.json", &file_of("a"));
+    let place = HubFolder::new("hub_in_place", "mcp.json", &file_of("a"));
     let (mut running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["a__echo"]);
     std::fs::write(place.path(), file_of("b")).unwrap();
@@ -98,7 +98,7 @@ fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
     assert_eq!(tools(address), ["b__echo"]);
     drop(running);
 
-    let linked = Place::new("hub_link", "mcp.json", &file_of("a"));
+    let linked = HubFolder::new("hub_link", "mcp.json", &file_of("a"));
     let (first, second) = (linked.folder.join("first"), linked.folder.join("second"));
     for (folder, name) in [(&first, "c"), (&second, "d")] {
         std::fs::create_dir(folder).unwrap();
@@ -121,7 +121,7 @@ fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
 fn however_fast_the_file_is_edited_the_last_edit_counts_and_nobody_else_notices() {
     let steady = ("steady", builtin("echo"));
     let with = |name: &str| mcp_json(&[steady.clone(), (name, builtin("echo"))]);
-    let place = Place::new("hub_fast_edits", "mcp.json", &with("s0"));
+    let place = HubFolder::new("hub_fast_edits", "mcp.json", &with("s0"));
     let (running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["s0__echo", "steady__echo"]);
     for edit in 1..=20 {
@@ -135,8 +135,8 @@ fn however_fast_the_file_is_edited_the_last_edit_counts_and_nobody_else_notices(
         assert_eq!(echoed(address, "steady__echo", &message), message);
     }
     place.write(&with("last"));
-    until("the last edit counts", || (tools(address) == ["last__echo", "steady__echo"]).then_some(()));
-    until("what is gone has ended", || {
+    wait_until("the last edit counts", || (tools(address) == ["last__echo", "steady__echo"]).then_some(()));
+    wait_until("what is gone has ended", || {
         let servers =
             children(running.id()).into_iter().filter(|id| command_line(*id).contains("--builtin echo"));
         (servers.count() == 2).then_some(())

@@ -2,22 +2,24 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use trunkline_client::protocol::Refusal;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question};
-use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse};
+use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
 /// Answers by a function, and writes down what was asked and where.
 #[derive(Clone)]
 pub(crate) struct Answers {
     capabilities: ClientCapabilities,
     answer: Arc<AnswerFn>,
-    asked: Arc<Mutex<Vec<(Origin, Question)>>>,
+    asked: Arc<Mutex<Vec<(InputOrigin, InputRequest)>>>,
 }
 
-type AnswerFn = dyn Fn(&Question) -> Result<Answer, Refusal> + Send + Sync;
+type AnswerFn = dyn Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync;
 
 impl Answers {
     /// Answers everything that can be asked.
-    pub(crate) fn new(answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + 'static,
+    ) -> Self {
         let capabilities =
             ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
         Self { capabilities, answer: Arc::new(answer), asked: Arc::default() }
@@ -29,7 +31,7 @@ impl Answers {
     }
 
     /// Returns what was asked so far.
-    pub(crate) fn asked(&self) -> Vec<(Origin, Question)> {
+    pub(crate) fn asked(&self) -> Vec<(InputOrigin, InputRequest)> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -39,7 +41,11 @@ impl InputHandler for Answers {
         self.capabilities.clone()
     }
 
-    fn answer(&self, origin: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
+    fn answer(
+        &self,
+        origin: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         self.asked.lock().unwrap().push((origin, question.clone()));
         Box::pin(async move {
             // Whoever answers takes a while.
@@ -50,6 +56,6 @@ impl InputHandler for Answers {
 }
 
 /// Accepts a form with this content.
-pub(crate) fn accept(content: &Value) -> Answer {
-    Answer::accept(Some(content.into()))
+pub(crate) fn accept(content: &Value) -> InputResponse {
+    InputResponse::accept(Some(content.into()))
 }

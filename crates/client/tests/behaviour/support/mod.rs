@@ -7,11 +7,11 @@ mod server;
 use std::time::Duration;
 
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Builder, Client};
+use trunkline_client::{Client, ClientBuilder};
 use trunkline_server::Host;
 
 pub(crate) use self::answers::{Answers, accept};
-pub(crate) use self::script::{Act, Script, described, error, initialized, or_handshake};
+pub(crate) use self::script::{ScriptAction, ScriptedPeer, described, error, initialized, or_handshake};
 pub(crate) use self::server::{Life, server};
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
@@ -39,7 +39,7 @@ pub(crate) async fn settle() {
 }
 
 /// Connects to a server in this process in exactly one revision.
-pub(crate) async fn connect(host: &Host, revision: Revision, builder: Builder) -> Client {
+pub(crate) async fn connect(host: &Host, revision: Revision, builder: ClientBuilder) -> Client {
     let client = within(builder.pin(revision).connect(host.clone())).await.unwrap();
     assert_eq!(client.server().revision, revision);
     client

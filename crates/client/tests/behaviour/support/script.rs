@@ -1,16 +1,16 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use trunkline_client::transport::{Mock, Opener, mock};
+use trunkline_client::transport::{ChannelOpener, MockPeer, mock};
 
 /// A peer that is a script: each connection is a mock whose answers come from one function.
 #[derive(Clone, Default)]
-pub(crate) struct Script {
-    connections: Arc<Mutex<Vec<Mock>>>,
+pub(crate) struct ScriptedPeer {
+    connections: Arc<Mutex<Vec<MockPeer>>>,
 }
 
 /// What a script does about a message.
-pub(crate) enum Act {
+pub(crate) enum ScriptAction {
     /// Nothing.
     Wait,
     /// Answers with a result.
@@ -23,12 +23,14 @@ pub(crate) enum Act {
     End,
 }
 
-impl Script {
+impl ScriptedPeer {
     /// Makes a target whose peer does something about each message, by a function of the connection's number and of it.
-    pub(crate) fn new(act: impl Fn(usize, &Value) -> Act + Send + Sync + 'static) -> (Self, Opener) {
+    pub(crate) fn new(
+        act: impl Fn(usize, &Value) -> ScriptAction + Send + Sync + 'static,
+    ) -> (Self, ChannelOpener) {
         let script = Self::default();
         let (act, opened) = (Arc::new(act), script.clone());
-        let opener = Opener::new("a script", move || {
+        let opener = ChannelOpener::new("a script", move || {
             let (mock, channel) = mock();
             let number = {
                 let mut connections = opened.connections.lock().unwrap();
@@ -36,14 +38,16 @@ impl Script {
                 connections.len() - 1
             };
             let (act, handle) = (act.clone(), mock.clone());
-            mock.answer(move |sent| play(act(number, &serde_json::from_str(sent).unwrap()), sent, &handle));
+            mock.respond_with(move |sent| {
+                play(act(number, &serde_json::from_str(sent).unwrap()), sent, &handle)
+            });
             std::future::ready(Ok(channel))
         });
         (script, opener)
     }
 
     /// Returns the newest connection.
-    pub(crate) fn newest(&self) -> Mock {
+    pub(crate) fn newest(&self) -> MockPeer {
         self.connections.lock().unwrap().last().expect("somebody has connected").clone()
     }
 
@@ -68,30 +72,30 @@ impl Script {
     }
 }
 
-fn play(act: Act, sent: &str, mock: &Mock) -> Option<String> {
+fn play(act: ScriptAction, sent: &str, mock: &MockPeer) -> Option<String> {
     let message: Value = serde_json::from_str(sent).unwrap();
     // The mock is locked while it asks for an answer, so that anything else is done a little later.
-    let later = |then: Box<dyn FnOnce(Mock) + Send>| {
+    let later = |then: Box<dyn FnOnce(MockPeer) + Send>| {
         let mock = mock.clone();
         tokio::spawn(async move { then(mock) });
         None
     };
     match act {
-        Act::Wait => None,
-        Act::Result(result) => {
+        ScriptAction::Wait => None,
+        ScriptAction::Result(result) => {
             Some(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string())
         }
-        Act::Error(error) => {
+        ScriptAction::Error(error) => {
             Some(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string())
         }
-        Act::Say(said) => Some(said),
-        Act::End => later(Box::new(|mock| mock.end())),
+        ScriptAction::Say(said) => Some(said),
+        ScriptAction::End => later(Box::new(|mock| mock.end())),
     }
 }
 
 /// Returns an error of a code.
-pub(crate) fn error(code: i64) -> Act {
-    Act::Error(json!({ "code": code, "message": "no" }))
+pub(crate) fn error(code: i64) -> ScriptAction {
+    ScriptAction::Error(json!({ "code": code, "message": "no" }))
 }
 
 /// What a server of these scripts can do.
@@ -100,23 +104,23 @@ fn capabilities() -> Value {
 }
 
 /// Answers `server/discover` as a modern server does.
-pub(crate) fn described() -> Act {
-    Act::Result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
+pub(crate) fn described() -> ScriptAction {
+    ScriptAction::Result(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0,
         "cacheScope": "private", "capabilities": capabilities() }))
 }
 
 /// Answers `initialize` as a legacy server does, in a revision of its own.
-pub(crate) fn initialized(revision: &str) -> Act {
-    Act::Result(json!({ "protocolVersion": revision, "serverInfo": { "name": "s", "version": "1" },
+pub(crate) fn initialized(revision: &str) -> ScriptAction {
+    ScriptAction::Result(json!({ "protocolVersion": revision, "serverInfo": { "name": "s", "version": "1" },
         "capabilities": capabilities() }))
 }
 
 /// Shakes hands in either era, and has something else done about everything else.
-pub(crate) fn or_handshake(message: &Value, act: impl FnOnce(&Value) -> Act) -> Act {
+pub(crate) fn or_handshake(message: &Value, act: impl FnOnce(&Value) -> ScriptAction) -> ScriptAction {
     match message["method"].as_str() {
         Some("server/discover") => described(),
         Some("initialize") => initialized(message["params"]["protocolVersion"].as_str().unwrap()),
-        Some("notifications/initialized") => Act::Wait,
+        Some("notifications/initialized") => ScriptAction::Wait,
         _ => act(message),
     }
 }

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use trunkline_server::protocol::Level;
-use trunkline_server::protocol::model::{CacheHint, CacheScope, PromptMessage, SampleQuestion};
+use trunkline_server::protocol::LoggingLevel;
+use trunkline_server::protocol::model::{CacheHint, CacheScope, CreateMessageRequest, PromptMessage};
 use trunkline_server::{
     Confirm, Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, ask, sample,
 };
@@ -53,7 +53,7 @@ fn with_tools(server: Server, life: &Life) -> Server {
         .with(Tool::new("add").description("Adds.").run(async |Pair { a, b }: Pair| a + b))
         .with(Tool::new("echo").run(async |Said { message }: Said| message))
         .with(
-            Tool::new("fail").run(async || -> Result<String, ToolError> { Err(ToolError::said("it broke")) }),
+            Tool::new("fail").run(async || -> Result<String, ToolError> { Err(ToolError::new("it broke")) }),
         )
         .with(Tool::new("progress").run(async |cx: Context| {
             for step in 1..=3 {
@@ -63,8 +63,8 @@ fn with_tools(server: Server, life: &Life) -> Server {
             "done"
         }))
         .with(Tool::new("log").run(async |cx: Context| {
-            cx.log(Level::Debug, "quiet");
-            cx.log(Level::Warning, serde_json::json!({ "loud": true }));
+            cx.log(LoggingLevel::Debug, "quiet");
+            cx.log(LoggingLevel::Warning, serde_json::json!({ "loud": true }));
             "logged"
         }))
         .with(Tool::new("wait").run(move |cx: Context| {
@@ -123,7 +123,7 @@ fn with_questions(server: Server) -> Server {
             Ok(format!("{} {}", a.0, b.0))
         }))
         .with(Tool::new("sample").run(async |cx: Context| -> Result<String, ToolError> {
-            let answer = cx.ask(sample(SampleQuestion::new([PromptMessage::user("Hi.")], 5))).await?;
+            let answer = cx.ask(sample(CreateMessageRequest::new([PromptMessage::user("Hi.")], 5))).await?;
             Ok(answer.content.first().and_then(|block| block.as_text()).unwrap_or_default().to_owned())
         }))
         .with(Tool::new("roots").run(async |cx: Context| -> Result<Json<Vec<String>>, ToolError> {

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-use super::render::Style;
-use crate::edit::splice::{Splice, indent, line_above, line_start, next_line};
-use crate::node::{Entry, Node};
+use super::render::JsonStyle;
+use crate::edit::text_edit::{TextEdit, indent, line_above, line_start, next_line};
+use crate::node::{ConfigNode, TableEntry};
 
 /// Adds a member at the end of an object. It is written for a number of levels, which is told.
 pub(super) fn append(
     text: &str,
-    object: &Node,
-    style: &Style,
+    object: &ConfigNode,
+    style: &JsonStyle,
     member: impl Fn(usize) -> String,
-) -> Vec<Splice> {
+) -> Vec<TextEdit> {
     match object.entries().and_then(|entries| entries.last()) {
         Some(last) => append_after(text, object, last, style, &member),
         None => vec![append_first(text, object, style, &member)],
@@ -21,53 +21,58 @@ pub(super) fn append(
 
 fn append_after(
     text: &str,
-    object: &Node,
-    last: &Entry,
-    style: &Style,
+    object: &ConfigNode,
+    last: &TableEntry,
+    style: &JsonStyle,
     member: &dyn Fn(usize) -> String,
-) -> Vec<Splice> {
+) -> Vec<TextEdit> {
     let value_end = last.value.span.end;
     let comma = comma_between(text, value_end..closing(object));
     let behind = comma.map_or(value_end, |comma| comma + 1);
     if !begins_line(text, last.key_span.start) {
         let member = on_one_line(&member(0), style);
         let added = if comma.is_some() { format!(" {member},") } else { format!(", {member}") };
-        return vec![Splice::insert(behind, added)];
+        return vec![TextEdit::insert(behind, added)];
     }
     let blanks = indent(text, last.key_span.start);
     let member = member(levels(blanks, style));
     let at = end_of_line(text, behind, closing(object));
     let line = format!("{}{blanks}{member}", style.newline);
     match comma {
-        Some(_) => vec![Splice::insert(at, format!("{line},"))],
-        None => vec![Splice::insert(value_end, ","), Splice::insert(at, line)],
+        Some(_) => vec![TextEdit::insert(at, format!("{line},"))],
+        None => vec![TextEdit::insert(value_end, ","), TextEdit::insert(at, line)],
     }
 }
 
-fn append_first(text: &str, object: &Node, style: &Style, member: &dyn Fn(usize) -> String) -> Splice {
+fn append_first(
+    text: &str,
+    object: &ConfigNode,
+    style: &JsonStyle,
+    member: &dyn Fn(usize) -> String,
+) -> TextEdit {
     // An empty file is read as an empty object that stands nowhere.
     if object.span.is_empty() {
         let whole = style.object(&[member(1)], 0);
-        return Splice::insert(text.len(), format!("{whole}{}", style.newline));
+        return TextEdit::insert(text.len(), format!("{whole}{}", style.newline));
     }
     let blanks = indent(text, object.span.start);
     let depth = levels(blanks, style) + 1;
-    let line = format!("{blanks}{}{}", style.unit, member(depth));
+    let line = format!("{blanks}{}{}", style.indent_unit, member(depth));
     let close = closing(object);
     let inside = text.get(object.span.start + 1..close).unwrap_or_default();
     if inside.trim().is_empty() {
         let lines = format!("{}{line}{}{blanks}", style.newline, style.newline);
-        return Splice::replace(object.span.start + 1..close, lines);
+        return TextEdit::replace(object.span.start + 1..close, lines);
     }
     // There are comments inside, and they stay above.
     if begins_line(text, close) {
-        return Splice::insert(line_start(text, close), format!("{line}{}", style.newline));
+        return TextEdit::insert(line_start(text, close), format!("{line}{}", style.newline));
     }
-    Splice::insert(close, format!("{}{line}{}{blanks}", style.newline, style.newline))
+    TextEdit::insert(close, format!("{}{line}{}{blanks}", style.newline, style.newline))
 }
 
 /// Removes a member with its comma, or the one before it that is no longer needed.
-pub(super) fn remove_member(text: &str, object: &Node, name: &str) -> Vec<Splice> {
+pub(super) fn remove_member(text: &str, object: &ConfigNode, name: &str) -> Vec<TextEdit> {
     let entries = object.entries().unwrap_or_default();
     let Some(index) = entries.iter().position(|entry| entry.key == name) else { return Vec::new() };
     let Some(entry) = entries.get(index) else { return Vec::new() };
@@ -79,15 +84,21 @@ pub(super) fn remove_member(text: &str, object: &Node, name: &str) -> Vec<Splice
     if let (Some(before), None, None) = (before, next, comma)
         && let Some(comma) = comma_between(text, before.value.span.end..entry.key_span.start)
     {
-        splices.push(Splice::delete(comma..comma + 1));
+        splices.push(TextEdit::delete(comma..comma + 1));
     }
     let behind = comma.map_or(entry.value.span.end, |comma| comma + 1);
-    splices.push(Splice::delete(extent(text, object, entry, behind, next)));
+    splices.push(TextEdit::delete(member_range(text, object, entry, behind, next)));
     splices
 }
 
 /// Returns what of the text goes with a member that ends, comma included, at a place.
-fn extent(text: &str, object: &Node, entry: &Entry, behind: usize, next: Option<&Entry>) -> Range<usize> {
+fn member_range(
+    text: &str,
+    object: &ConfigNode,
+    entry: &TableEntry,
+    behind: usize,
+    next: Option<&TableEntry>,
+) -> Range<usize> {
     let key = entry.key_span.start;
     let line_ends = end_of_line(text, behind, closing(object));
     let after = next_line(text, line_ends);
@@ -95,7 +106,7 @@ fn extent(text: &str, object: &Node, entry: &Entry, behind: usize, next: Option<
         && text.get(line_ends..after).is_some_and(|rest| rest.trim().is_empty())
         && after <= closing(object);
     if is_alone {
-        return attached_start(text, line_start(text, key), object.span.start)..after;
+        return comment_start(text, line_start(text, key), object.span.start)..after;
     }
     match next {
         Some(next) => key..next.key_span.start,
@@ -108,7 +119,7 @@ fn extent(text: &str, object: &Node, entry: &Entry, behind: usize, next: Option<
 }
 
 /// Returns where the comments begin that stand directly above a line of an object.
-fn attached_start(text: &str, line: usize, object: usize) -> usize {
+fn comment_start(text: &str, line: usize, object: usize) -> usize {
     let mut start = line;
     while let Some((above, content)) = line_above(text, start) {
         let is_comment = content.starts_with("//") || (content.starts_with("/*") && content.ends_with("*/"));
@@ -120,7 +131,7 @@ fn attached_start(text: &str, line: usize, object: usize) -> usize {
     start
 }
 
-fn closing(object: &Node) -> usize {
+fn closing(object: &ConfigNode) -> usize {
     object.span.end.saturating_sub(1)
 }
 
@@ -157,12 +168,12 @@ fn comma_between(text: &str, place: Range<usize>) -> Option<usize> {
 }
 
 /// Counts the levels that blanks stand for.
-fn levels(blanks: &str, style: &Style) -> usize {
-    blanks.len() / style.unit.len().max(1)
+fn levels(blanks: &str, style: &JsonStyle) -> usize {
+    blanks.len() / style.indent_unit.len().max(1)
 }
 
 /// Takes the line ends and blanks out that a member was written with. Within texts there are neither.
-fn on_one_line(member: &str, style: &Style) -> String {
+fn on_one_line(member: &str, style: &JsonStyle) -> String {
     let lines: Vec<&str> =
         member.split(style.newline).map(|line| line.trim_start_matches([' ', '\t'])).collect();
     let mut out = String::new();

@@ -6,20 +6,20 @@ mod render;
 use std::path::Path;
 
 use self::members::{append, remove_member};
-use super::splice::Splice;
+use super::text_edit::TextEdit;
 use crate::file::containers;
-use crate::node::{Entry, Node};
+use crate::node::{ConfigNode, TableEntry};
 use crate::server::ServerConfig;
 
 /// Adds a server behind the others; the container is made if there is none.
 pub(super) fn add(
     text: &str,
-    root: &Node,
+    root: &ConfigNode,
     container: &str,
     server: &ServerConfig,
     folder: &Path,
-) -> Vec<Splice> {
-    let style = render::Style::of(text, root);
+) -> Vec<TextEdit> {
+    let style = render::JsonStyle::of(text, root);
     match containers(root).next() {
         Some(known) => append(text, &known.value, &style, |depth| {
             render::member(server.name.as_str(), &render::server(server, folder, &style, depth))
@@ -33,25 +33,25 @@ pub(super) fn add(
 }
 
 /// Removes a server.
-pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
+pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
     let within = containers(root).find(|container| container.value.get(name).is_some());
     within.map_or_else(Vec::new, |container| remove_member(text, &container.value, name))
 }
 
 /// Says whether a server is enabled, where it says something else now.
-pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) -> Vec<Splice> {
+pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
     let Some(server) = containers(root).find_map(|container| container.value.get(name)) else {
         return Vec::new();
     };
-    let said = |entry: &&Entry| entry.key == "enabled" || entry.key == "disabled";
+    let said = |entry: &&TableEntry| entry.key == "enabled" || entry.key == "disabled";
     match server.entries().unwrap_or_default().iter().find(said) {
         Some(entry) => {
             let value = enabled == (entry.key == "enabled");
-            vec![Splice::replace(entry.value.span.clone(), value.to_string())]
+            vec![TextEdit::replace(entry.value.span.clone(), value.to_string())]
         }
         None if enabled => Vec::new(),
         None => {
-            let style = render::Style::of(text, root);
+            let style = render::JsonStyle::of(text, root);
             append(text, server, &style, |_| render::member("disabled", "true"))
         }
     }

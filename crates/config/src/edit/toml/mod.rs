@@ -6,21 +6,21 @@ mod statements;
 use std::ops::Range;
 use std::path::Path;
 
-use self::statements::{Kind, Statement, statements};
-use super::splice::{Splice, indent, line_above, line_start, newline, next_line};
-use crate::node::{Entry, Node};
+use self::statements::{StatementKind, TomlStatement, statements};
+use super::text_edit::{TextEdit, indent, line_above, line_start, newline, next_line};
+use crate::node::{ConfigNode, TableEntry};
 use crate::server::ServerConfig;
 
 /// Where the servers are.
 const SERVERS: &str = "servers";
 
 /// Adds a server behind the others, or at the end.
-pub(super) fn add(text: &str, root: &Node, server: &ServerConfig, folder: &Path) -> Vec<Splice> {
+pub(super) fn add(text: &str, root: &ConfigNode, server: &ServerConfig, folder: &Path) -> Vec<TextEdit> {
     let line_end = newline(text);
     if let Some(inline) = inline_servers(text, root) {
         let value = render::inline(server, folder);
         let pair = format!("{} = {value}", render::key(server.name.as_str()));
-        return vec![put_first(inline, &pair)];
+        return vec![insert_first(inline, &pair)];
     }
     let block = render::block(server, folder).replace('\n', line_end);
     let statements = statements(text);
@@ -31,11 +31,11 @@ pub(super) fn add(text: &str, root: &Node, server: &ServerConfig, folder: &Path)
     };
     let closes_line = at == 0 || text.get(..at).is_some_and(|text| text.ends_with('\n'));
     let before = if closes_line { before.to_owned() } else { format!("{line_end}{before}") };
-    vec![Splice::insert(at, format!("{before}{block}"))]
+    vec![TextEdit::insert(at, format!("{before}{block}"))]
 }
 
 /// Removes a server with everything that is said about it.
-pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
+pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
     if let Some(inline) = inline_servers(text, root) {
         return remove_member(inline.entries().unwrap_or_default(), name).into_iter().collect();
     }
@@ -47,12 +47,12 @@ pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
             continue;
         }
         match statement.kind {
-            Kind::Header => splices.push(Splice::delete(section(text, &statements, index))),
+            StatementKind::Header => splices.push(TextEdit::delete(section(text, &statements, index))),
             // Pairs below a header of the server go with it.
-            Kind::Pair { above } if above >= server.len() => {}
-            Kind::Pair { .. } => {
-                let start = attached_start(text, line_start(text, statement.span.start));
-                splices.push(Splice::delete(start..next_line(text, statement.span.end)));
+            StatementKind::Pair { above } if above >= server.len() => {}
+            StatementKind::Pair { .. } => {
+                let start = comment_start(text, line_start(text, statement.span.start));
+                splices.push(TextEdit::delete(start..next_line(text, statement.span.end)));
             }
         }
     }
@@ -60,17 +60,17 @@ pub(super) fn remove(text: &str, root: &Node, name: &str) -> Vec<Splice> {
 }
 
 /// Says whether a server is enabled, where it says something else now.
-pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) -> Vec<Splice> {
+pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
     let Some(server) = root.at(&[SERVERS, name]) else { return Vec::new() };
     if let Some(value) = server.get("enabled") {
-        return vec![Splice::replace(value.span.clone(), enabled.to_string())];
+        return vec![TextEdit::replace(value.span.clone(), enabled.to_string())];
     }
     if enabled {
         return Vec::new();
     }
     let pair = format!("enabled = {enabled}");
     if text.get(server.span.clone()).is_some_and(|text| text.starts_with('{')) {
-        return vec![put_first(server, &pair)];
+        return vec![insert_first(server, &pair)];
     }
     let line_end = newline(text);
     let statements = statements(text);
@@ -81,10 +81,10 @@ pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) ->
         return vec![add_line(text, header.span.end, &format!("{blanks}{pair}"), line_end)];
     }
     // The server is said in pairs such as `github.command`; this is one more of them.
-    let above = |statement: &&Statement| matches!(statement.kind, Kind::Pair { above } if above < path.len());
+    let above = |statement: &&TomlStatement| matches!(statement.kind, StatementKind::Pair { above } if above < path.len());
     let dotted = statements.iter().rfind(|statement| above(statement) && statement.is_within(&path));
     if let Some(statement) = dotted {
-        let Kind::Pair { above } = statement.kind else { return Vec::new() };
+        let StatementKind::Pair { above } = statement.kind else { return Vec::new() };
         let keys: Vec<String> = path.iter().skip(above).map(|key| render::key(key)).collect();
         let blanks = indent(text, statement.span.start);
         let line = format!("{blanks}{}.{pair}", keys.join("."));
@@ -92,27 +92,27 @@ pub(super) fn set_enabled(text: &str, root: &Node, name: &str, enabled: bool) ->
     }
     // There are only tables below it, and it gets a header of its own in front of them.
     let first = statements.iter().find(|statement| statement.is_within(&path));
-    let at = first.map_or(text.len(), |first| attached_start(text, line_start(text, first.span.start)));
+    let at = first.map_or(text.len(), |first| comment_start(text, line_start(text, first.span.start)));
     let header = format!("[{SERVERS}.{}]{line_end}{pair}{line_end}{line_end}", render::key(name));
-    vec![Splice::insert(at, header)]
+    vec![TextEdit::insert(at, header)]
 }
 
 /// Returns the table of servers if it is written as one value, in which headers cannot add anything.
-fn inline_servers<'a>(text: &str, root: &'a Node) -> Option<&'a Node> {
+fn inline_servers<'a>(text: &str, root: &'a ConfigNode) -> Option<&'a ConfigNode> {
     let servers = root.get(SERVERS)?;
     text.get(servers.span.clone())?.starts_with('{').then_some(servers)
 }
 
 /// Puts a pair at the beginning of an inline table, where it needs no care for a comma at the end.
-fn put_first(table: &Node, pair: &str) -> Splice {
-    if table.entries().is_some_and(<[Entry]>::is_empty) {
-        return Splice::replace(table.span.clone(), format!("{{ {pair} }}"));
+fn insert_first(table: &ConfigNode, pair: &str) -> TextEdit {
+    if table.entries().is_some_and(<[TableEntry]>::is_empty) {
+        return TextEdit::replace(table.span.clone(), format!("{{ {pair} }}"));
     }
-    Splice::insert(table.span.start + 1, format!(" {pair},"))
+    TextEdit::insert(table.span.start + 1, format!(" {pair},"))
 }
 
 /// Removes a member of an inline table together with the comma that it needed.
-fn remove_member(entries: &[Entry], name: &str) -> Option<Splice> {
+fn remove_member(entries: &[TableEntry], name: &str) -> Option<TextEdit> {
     let index = entries.iter().position(|entry| entry.key == name)?;
     let entry = entries.get(index)?;
     let before = index.checked_sub(1).and_then(|index| entries.get(index));
@@ -121,21 +121,21 @@ fn remove_member(entries: &[Entry], name: &str) -> Option<Splice> {
         (Some(before), None) => before.value.span.end..entry.value.span.end,
         (None, None) => entry.key_span.start..entry.value.span.end,
     };
-    Some(Splice::delete(place))
+    Some(TextEdit::delete(place))
 }
 
 /// Adds a line behind the one of a place, which may be the last and not ended.
-fn add_line(text: &str, at: usize, line: &str, line_end: &str) -> Splice {
+fn add_line(text: &str, at: usize, line: &str, line_end: &str) -> TextEdit {
     let after = next_line(text, at);
     let ended = text.get(..after).is_some_and(|text| text.ends_with('\n'));
     let added = if ended { format!("{line}{line_end}") } else { format!("{line_end}{line}") };
-    Splice::insert(after, added)
+    TextEdit::insert(after, added)
 }
 
 /// Returns what a header opens, with the comments that are about it and the blank lines that set it off.
-fn section(text: &str, statements: &[Statement], header: usize) -> Range<usize> {
+fn section(text: &str, statements: &[TomlStatement], header: usize) -> Range<usize> {
     let first = statements.get(header).map_or(0, |statement| line_start(text, statement.span.start));
-    let mut start = attached_start(text, first);
+    let mut start = comment_start(text, first);
     let mut end = section_end(text, statements, header);
     while let Some((above, "")) = line_above(text, start) {
         start = above;
@@ -152,13 +152,13 @@ fn section(text: &str, statements: &[Statement], header: usize) -> Range<usize> 
 }
 
 /// Returns where a section ends: behind its last pair, and behind comments below it that belong to nothing else.
-fn section_end(text: &str, statements: &[Statement], within: usize) -> usize {
+fn section_end(text: &str, statements: &[TomlStatement], within: usize) -> usize {
     let rest = statements.get(within..).unwrap_or_default();
     let pairs = rest.iter().skip(1).take_while(|statement| !statement.is_header());
     let last = rest.first().into_iter().chain(pairs).last();
     let end = last.map_or(text.len(), |statement| next_line(text, statement.span.end));
     let next_header = rest.iter().skip(1).find(|statement| statement.is_header());
-    let next = next_header.map(|header| attached_start(text, line_start(text, header.span.start)));
+    let next = next_header.map(|header| comment_start(text, line_start(text, header.span.start)));
     let mut after = end;
     while text.get(after..next_line(text, after)).is_some_and(|line| line.trim_start().starts_with('#')) {
         after = next_line(text, after);
@@ -171,7 +171,7 @@ fn section_end(text: &str, statements: &[Statement], within: usize) -> usize {
 }
 
 /// Returns where the comments begin that stand directly above a line.
-fn attached_start(text: &str, line: usize) -> usize {
+fn comment_start(text: &str, line: usize) -> usize {
     let mut start = line;
     while let Some((above, content)) = line_above(text, start) {
         if !content.starts_with('#') {

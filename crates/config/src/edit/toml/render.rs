@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::edit::fields::{Field, Value, fields};
+use crate::edit::fields::{FieldValue, ServerField, fields};
 use crate::server::ServerConfig;
 
 /// Writes a server as a table with a header, each line ended.
 pub(super) fn block(server: &ServerConfig, folder: &Path) -> String {
     let mut out = format!("[servers.{}]\n", key(server.name.as_str()));
-    for Field { name, value } in fields(server, folder) {
-        out.push_str(&format!("{name} = {}\n", written(&value)));
+    for ServerField { name, value } in fields(server, folder) {
+        out.push_str(&format!("{name} = {}\n", render_value(&value)));
     }
     out
 }
@@ -19,7 +19,7 @@ pub(super) fn block(server: &ServerConfig, folder: &Path) -> String {
 pub(super) fn inline(server: &ServerConfig, folder: &Path) -> String {
     let pairs: Vec<String> = fields(server, folder)
         .iter()
-        .map(|Field { name, value }| format!("{name} = {}", written(value)))
+        .map(|ServerField { name, value }| format!("{name} = {}", render_value(value)))
         .collect();
     format!("{{ {} }}", pairs.join(", "))
 }
@@ -30,15 +30,15 @@ pub(super) fn key(name: &str) -> String {
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { string(name) }
 }
 
-fn written(value: &Value) -> String {
+fn render_value(value: &FieldValue) -> String {
     match value {
-        Value::Text(text) => string(text),
-        Value::Bool(yes) => yes.to_string(),
-        Value::List(texts) => {
+        FieldValue::Text(text) => string(text),
+        FieldValue::Bool(yes) => yes.to_string(),
+        FieldValue::List(texts) => {
             let texts: Vec<String> = texts.iter().map(|text| string(text)).collect();
             format!("[{}]", texts.join(", "))
         }
-        Value::Table(pairs) => table(pairs),
+        FieldValue::Table(pairs) => table(pairs),
     }
 }
 

@@ -6,8 +6,8 @@ use toml_parser::{ParseError, Source};
 
 /// A statement of a TOML text: a header, or a key with its value.
 #[derive(Debug)]
-pub(super) struct Statement {
-    pub(super) kind: Kind,
+pub(super) struct TomlStatement {
+    pub(super) kind: StatementKind,
     /// The keys from the root on, of the header or of the value.
     pub(super) path: Vec<String>,
     /// From the first bracket or key to the last bracket or the end of the value.
@@ -15,7 +15,7 @@ pub(super) struct Statement {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StatementKind {
     Header,
     /// A pair, below a header of so many keys.
     Pair {
@@ -23,9 +23,9 @@ pub(super) enum Kind {
     },
 }
 
-impl Statement {
+impl TomlStatement {
     pub(super) fn is_header(&self) -> bool {
-        self.kind == Kind::Header
+        self.kind == StatementKind::Header
     }
 
     /// Tells whether it is about a table or something in it.
@@ -35,13 +35,13 @@ impl Statement {
 }
 
 /// Reads where the statements are. The text is known to be TOML.
-pub(super) fn statements(text: &str) -> Vec<Statement> {
+pub(super) fn statements(text: &str) -> Vec<TomlStatement> {
     let source = Source::new(text);
     let tokens = source.lex().into_vec();
     let mut events: Vec<Event> = Vec::new();
     let mut errors: Vec<ParseError> = Vec::new();
     parse_document(&tokens, &mut events, &mut errors);
-    let mut reader = Reader { source, table: Vec::new(), found: Vec::new(), open: None, depth: 0 };
+    let mut reader = StatementReader { source, table: Vec::new(), found: Vec::new(), open: None, depth: 0 };
     for event in &events {
         reader.take(event);
     }
@@ -49,37 +49,37 @@ pub(super) fn statements(text: &str) -> Vec<Statement> {
     reader.found
 }
 
-struct Reader<'a> {
+struct StatementReader<'a> {
     source: Source<'a>,
     /// The keys of the header that counts now.
     table: Vec<String>,
-    found: Vec<Statement>,
-    open: Option<Open>,
+    found: Vec<TomlStatement>,
+    open: Option<OpenStatement>,
     /// How many lists and inline tables are open.
     depth: usize,
 }
 
-struct Open {
+struct OpenStatement {
     is_header: bool,
     keys: Vec<String>,
     span: Range<usize>,
     has_value: bool,
 }
 
-impl Reader<'_> {
+impl StatementReader<'_> {
     fn take(&mut self, event: &Event) {
         let span = event.span().start()..event.span().end();
         match event.kind() {
             EventKind::StdTableOpen | EventKind::ArrayTableOpen => {
                 self.finish();
-                self.open = Some(Open { is_header: true, keys: Vec::new(), span, has_value: false });
+                self.open = Some(OpenStatement { is_header: true, keys: Vec::new(), span, has_value: false });
             }
             EventKind::SimpleKey if self.depth == 0 => {
                 let key = self.key(event);
                 let starts = self.open.as_ref().is_none_or(|open| open.has_value);
                 if starts {
                     self.finish();
-                    self.open = Some(Open {
+                    self.open = Some(OpenStatement {
                         is_header: false,
                         keys: Vec::new(),
                         span: span.clone(),
@@ -126,11 +126,15 @@ impl Reader<'_> {
         let Some(open) = self.open.take() else { return };
         if open.is_header {
             self.table = open.keys;
-            self.found.push(Statement { kind: Kind::Header, path: self.table.clone(), span: open.span });
+            self.found.push(TomlStatement {
+                kind: StatementKind::Header,
+                path: self.table.clone(),
+                span: open.span,
+            });
         } else {
             let path = self.table.iter().cloned().chain(open.keys).collect();
-            self.found.push(Statement {
-                kind: Kind::Pair { above: self.table.len() },
+            self.found.push(TomlStatement {
+                kind: StatementKind::Pair { above: self.table.len() },
                 path,
                 span: open.span,
             });

@@ -1,29 +1,34 @@
 use std::sync::{Arc, Mutex};
 
 use trunkline_client::protocol::Refusal;
-use trunkline_client::protocol::model::{Answer, ClientCapabilities, Question, Root};
-use trunkline_client::{BoxFuture, InputHandler, Origin};
+use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse, Root};
+use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
 /// Answers by a function, roots by a list, and writes down what else was asked.
 #[derive(Clone)]
-pub(crate) struct Answers {
+pub(crate) struct RecordingHandler {
     capabilities: ClientCapabilities,
     answer: Arc<AnswerFn>,
     roots: Arc<Mutex<Vec<Root>>>,
-    asked: Arc<Mutex<Vec<Question>>>,
+    asked: Arc<Mutex<Vec<InputRequest>>>,
 }
 
-type AnswerFn = dyn Fn(&Question) -> BoxFuture<'static, Result<Answer, Refusal>> + Send + Sync;
+type AnswerFn = dyn Fn(&InputRequest) -> BoxFuture<'static, Result<InputResponse, Refusal>> + Send + Sync;
 
-impl Answers {
+impl RecordingHandler {
     /// Answers everything that can be asked.
-    pub(crate) fn new(answer: impl Fn(&Question) -> Result<Answer, Refusal> + Send + Sync + 'static) -> Self {
-        Self::slowly(move |question| Box::pin(std::future::ready(answer(question))))
+    pub(crate) fn new(
+        answer: impl Fn(&InputRequest) -> Result<InputResponse, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_future(move |question| Box::pin(std::future::ready(answer(question))))
     }
 
     /// Answers in its own time.
-    pub(crate) fn slowly(
-        answer: impl Fn(&Question) -> BoxFuture<'static, Result<Answer, Refusal>> + Send + Sync + 'static,
+    pub(crate) fn with_future(
+        answer: impl Fn(&InputRequest) -> BoxFuture<'static, Result<InputResponse, Refusal>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         let capabilities =
             ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
@@ -31,14 +36,14 @@ impl Answers {
     }
 
     /// Answers nothing but where it works.
-    pub(crate) fn at(uris: &[&str]) -> Self {
-        let nobody = |question: &Question| panic!("nothing should be asked: {question:?}");
+    pub(crate) fn with_roots(uris: &[&str]) -> Self {
+        let nobody = |question: &InputRequest| panic!("nothing should be asked: {question:?}");
         let roots = Arc::new(Mutex::new(roots(uris)));
         Self { capabilities: ClientCapabilities::default().with_roots(), roots, ..Self::new(nobody) }
     }
 
     /// Works somewhere else from now on.
-    pub(crate) fn move_to(&self, uris: &[&str]) {
+    pub(crate) fn set_roots(&self, uris: &[&str]) {
         *self.roots.lock().unwrap() = roots(uris);
     }
 
@@ -48,19 +53,25 @@ impl Answers {
     }
 
     /// Returns what was asked so far, but for roots.
-    pub(crate) fn asked(&self) -> Vec<Question> {
+    pub(crate) fn asked(&self) -> Vec<InputRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-impl InputHandler for Answers {
+impl InputHandler for RecordingHandler {
     fn capabilities(&self) -> ClientCapabilities {
         self.capabilities.clone()
     }
 
-    fn answer(&self, _: Origin, question: Question) -> BoxFuture<'_, Result<Answer, Refusal>> {
-        if matches!(question, Question::Roots) {
-            return Box::pin(std::future::ready(Ok(Answer::Roots(self.roots.lock().unwrap().clone()))));
+    fn answer(
+        &self,
+        _: InputOrigin,
+        question: InputRequest,
+    ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
+        if matches!(question, InputRequest::Roots) {
+            return Box::pin(std::future::ready(Ok(InputResponse::Roots(
+                self.roots.lock().unwrap().clone(),
+            ))));
         }
         self.asked.lock().unwrap().push(question.clone());
         (self.answer)(&question)

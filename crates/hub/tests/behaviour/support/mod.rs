@@ -2,23 +2,23 @@
 
 mod answers;
 mod script;
-mod town;
+mod test_servers;
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::{Opener, memory};
-use trunkline_client::{Builder, Client};
-use trunkline_config::{Program, Reach, ServerConfig, ServerName};
+use trunkline_client::transport::{ChannelOpener, memory};
+use trunkline_client::{Client, ClientBuilder};
+use trunkline_config::{LocalProgram, ServerConfig, ServerLocation, ServerName};
 use trunkline_hub::Hub;
-use trunkline_server::http::{HttpOptions, serve as serve_http};
+use trunkline_server::http::{HttpServerOptions, serve as serve_http};
 use trunkline_server::{Host, HostOptions, Server, Tool};
 use trunkline_session::Principal;
 
-pub(crate) use self::answers::Answers;
-pub(crate) use self::script::{Peer, Says, Script, said, script};
-pub(crate) use self::town::{Town, eager, lazy, quick};
+pub(crate) use self::answers::RecordingHandler;
+pub(crate) use self::script::{ScriptConnection, ScriptReply, ScriptedServer, script, text_result};
+pub(crate) use self::test_servers::{TestServers, eager, lazy, quick};
 
 /// Longer than anything here takes, however busy the machine is.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -51,38 +51,38 @@ pub(crate) fn until(what: impl FnMut() -> bool) -> impl Future<Output = ()> {
 }
 
 /// Serves a hub, as often as somebody connects to it.
-pub(crate) fn front(hub: &Hub) -> Host {
+pub(crate) fn serve_hub(hub: &Hub) -> Host {
     Host::new(hub.clone(), HostOptions::default()).unwrap()
 }
 
 /// Connects a client that speaks one revision and can be asked nothing.
-pub(crate) async fn plain(hub: &Hub, revision: Revision) -> Client {
-    client(&front(hub), Client::builder().pin(revision), Principal::Process).await
+pub(crate) async fn plain_client(hub: &Hub, revision: Revision) -> Client {
+    client(&serve_hub(hub), Client::builder().pin(revision), Principal::Process).await
 }
 
 /// Serves a hub over HTTP to anonymous clients, and returns the address.
-pub(crate) async fn http_front(hub: &Hub) -> String {
+pub(crate) async fn serve_hub_over_http(hub: &Hub) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let endpoint = front(hub).http(HttpOptions::default());
+    let endpoint = serve_hub(hub).http_service(HttpServerOptions::default());
     tokio::spawn(async move {
         serve_http(listener, &endpoint, endpoint.clone(), DEADLINE).await.unwrap();
     });
     format!("http://{address}/mcp")
 }
 
-pub(crate) fn somebody(name: &str) -> Principal {
+pub(crate) fn named_principal(name: &str) -> Principal {
     Principal::Named(name.into())
 }
 
 /// Connects a client as somebody.
-pub(crate) async fn client(front: &Host, builder: Builder, principal: Principal) -> Client {
+pub(crate) async fn client(front: &Host, builder: ClientBuilder, principal: Principal) -> Client {
     let front = front.clone();
-    let opener = Opener::new("the hub", move || {
+    let opener = ChannelOpener::new("the hub", move || {
         let (ours, theirs) = memory(64);
         let (front, principal) = (front.clone(), principal.clone());
         tokio::spawn(async move {
-            let _ = front.channel(ours, principal).await;
+            let _ = front.serve_channel(ours, principal).await;
         });
         std::future::ready(Ok(theirs))
     });
@@ -90,11 +90,11 @@ pub(crate) async fn client(front: &Host, builder: Builder, principal: Principal)
 }
 
 /// A server with tools that say their own name.
-pub(crate) fn parrots(names: &[&'static str]) -> Server {
-    names.iter().fold(Server::new("parrots").offers_tools(), |server, name| server.with(parrot(name)))
+pub(crate) fn echo_server(names: &[&'static str]) -> Server {
+    names.iter().fold(Server::new("parrots").advertise_tools(), |server, name| server.with(echo_tool(name)))
 }
 
-pub(crate) fn parrot(name: &'static str) -> Tool {
+pub(crate) fn echo_tool(name: &'static str) -> Tool {
     Tool::new(name).run(move || async move { name })
 }
 
@@ -122,34 +122,34 @@ pub(crate) fn names(names: &[ServerName]) -> Vec<&str> {
 
 /// Describes a server otherwise than before, so that it has to be connected to anew.
 pub(crate) fn moved(mut config: ServerConfig) -> ServerConfig {
-    let mut program = Program::new("elsewhere");
+    let mut program = LocalProgram::new("elsewhere");
     program.env.insert("MOVED".to_owned(), "yes".into());
-    config.reach = Reach::Program(program);
+    config.location = ServerLocation::Program(program);
     config
 }
 
 /// Keeps calls waiting until it is opened.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub(crate) struct CallGate {
     is_open: watch::Sender<bool>,
     waiting: watch::Sender<usize>,
 }
 
-impl Gate {
+impl CallGate {
     fn new() -> Self {
         Self { is_open: watch::Sender::new(false), waiting: watch::Sender::new(0) }
     }
 
     /// Waits to be let through, and is counted meanwhile.
     pub(crate) async fn pass(&self) {
-        struct Leaves<'g>(&'g Gate);
-        impl Drop for Leaves<'_> {
+        struct LeaveGuard<'g>(&'g CallGate);
+        impl Drop for LeaveGuard<'_> {
             fn drop(&mut self) {
                 self.0.waiting.send_modify(|count| *count -= 1);
             }
         }
         self.waiting.send_modify(|count| *count += 1);
-        let _leaves = Leaves(self);
+        let _leaves = LeaveGuard(self);
         let _ = self.is_open.subscribe().wait_for(|is_open| *is_open).await;
     }
 
@@ -166,8 +166,8 @@ impl Gate {
 }
 
 /// A server with one tool, `wait`, that waits at a gate.
-pub(crate) fn gated() -> (Server, Gate) {
-    let gate = Gate::new();
+pub(crate) fn gated() -> (Server, CallGate) {
+    let gate = CallGate::new();
     let passing = gate.clone();
     let wait = Tool::new("wait").run(move || {
         let gate = passing.clone();

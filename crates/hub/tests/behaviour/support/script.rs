@@ -2,22 +2,22 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
-use trunkline_client::transport::{Mock, Opener, mock};
+use trunkline_client::transport::{ChannelOpener, MockPeer, mock};
 
 /// A server that is a script: each connection is a mock whose answers come from one function.
 #[derive(Clone)]
-pub(crate) struct Script {
-    connections: Arc<Mutex<Vec<Mock>>>,
+pub(crate) struct ScriptedServer {
+    connections: Arc<Mutex<Vec<MockPeer>>>,
 }
 
-impl Script {
+impl ScriptedServer {
     /// Returns the newest connection.
-    pub(crate) fn newest(&self) -> Mock {
+    pub(crate) fn newest(&self) -> MockPeer {
         self.connections.lock().unwrap().last().cloned().expect("somebody has connected")
     }
 
     /// Returns one of the connections that there ever were, counted from zero.
-    pub(crate) fn connection(&self, number: usize) -> Mock {
+    pub(crate) fn connection(&self, number: usize) -> MockPeer {
         self.connections.lock().unwrap()[number].clone()
     }
 
@@ -43,12 +43,12 @@ impl Script {
     /// Returns everything that was sent, over all connections.
     pub(crate) fn sent(&self) -> Vec<Value> {
         let connections = self.connections.lock().unwrap().clone();
-        let sent = connections.iter().flat_map(Mock::sent);
+        let sent = connections.iter().flat_map(MockPeer::sent);
         sent.map(|message| serde_json::from_str(&message).unwrap()).collect()
     }
 
     /// Says something over the newest connection.
-    pub(crate) fn say(&self, message: &Value) {
+    pub(crate) fn send(&self, message: &Value) {
         self.newest().receive(message.to_string());
     }
 
@@ -59,7 +59,7 @@ impl Script {
 
     /// Answers a call that was received over the newest connection.
     pub(crate) fn answer(&self, call: &Value, result: Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
     }
 
     /// Waits until as many messages of a method have come, and returns them.
@@ -82,32 +82,32 @@ impl Script {
 
 /// One connection to a script, from the script's side.
 #[derive(Clone)]
-pub(crate) struct Peer {
+pub(crate) struct ScriptConnection {
     /// Connections are counted from zero.
     pub(crate) number: usize,
-    mock: Mock,
+    mock: MockPeer,
 }
 
-impl Peer {
+impl ScriptConnection {
     /// Says something, once whatever is being said now is said.
-    pub(crate) fn say(&self, message: Value) {
+    pub(crate) fn send(&self, message: Value) {
         let mock = self.mock.clone();
         tokio::spawn(async move { mock.receive(message.to_string()) });
     }
 
     /// Says something now, which is possible only while nothing is being said: from a task of its own.
-    pub(crate) fn say_now(&self, message: &Value) {
+    pub(crate) fn send_now(&self, message: &Value) {
         self.mock.receive(message.to_string());
     }
 
     /// Answers a call.
     pub(crate) fn answer(&self, call: &Value, result: Value) {
-        self.say(json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
+        self.send(json!({ "jsonrpc": "2.0", "id": call["id"], "result": result }));
     }
 }
 
 /// What a script says to a message: a result, an error, or nothing at all.
-pub(crate) enum Says {
+pub(crate) enum ScriptReply {
     Result(Value),
     Error(Value),
     Nothing,
@@ -116,29 +116,31 @@ pub(crate) enum Says {
 }
 
 /// Makes a server with one tool, `t`, that says what a function says.
-pub(crate) fn script(says: impl Fn(&Peer, &Value) -> Says + Send + Sync + 'static) -> (Script, Opener) {
-    let script = Script { connections: Arc::default() };
+pub(crate) fn script(
+    says: impl Fn(&ScriptConnection, &Value) -> ScriptReply + Send + Sync + 'static,
+) -> (ScriptedServer, ChannelOpener) {
+    let script = ScriptedServer { connections: Arc::default() };
     let (opened, says) = (script.clone(), Arc::new(says));
-    let opener = Opener::new("a script", move || {
+    let opener = ChannelOpener::new("a script", move || {
         let (mock, channel) = mock();
         let number = {
             let mut connections = opened.connections.lock().unwrap();
             connections.push(mock.clone());
             connections.len() - 1
         };
-        let (says, peer) = (says.clone(), Peer { number, mock: mock.clone() });
-        mock.answer(move |sent| {
+        let (says, peer) = (says.clone(), ScriptConnection { number, mock: mock.clone() });
+        mock.respond_with(move |sent| {
             let message: Value = serde_json::from_str(sent).unwrap();
             let answered = match says(&peer, &message) {
-                Says::AsUsual => usual(&message),
+                ScriptReply::AsUsual => usual(&message),
                 other => other,
             };
             // Answers of ours are nothing to answer.
             let id = message.get("id").filter(|_| message.get("method").is_some())?;
             match answered {
-                Says::Result(result) => Some(json!({ "jsonrpc": "2.0", "id": id, "result": result })),
-                Says::Error(error) => Some(json!({ "jsonrpc": "2.0", "id": id, "error": error })),
-                Says::Nothing | Says::AsUsual => None,
+                ScriptReply::Result(result) => Some(json!({ "jsonrpc": "2.0", "id": id, "result": result })),
+                ScriptReply::Error(error) => Some(json!({ "jsonrpc": "2.0", "id": id, "error": error })),
+                ScriptReply::Nothing | ScriptReply::AsUsual => None,
             }
             .map(|answer| answer.to_string())
         });
@@ -147,10 +149,10 @@ pub(crate) fn script(says: impl Fn(&Peer, &Value) -> Says + Send + Sync + 'stati
     (script, opener)
 }
 
-fn usual(message: &Value) -> Says {
+fn usual(message: &Value) -> ScriptReply {
     let info = json!({ "name": "script", "version": "1" });
     let capabilities = json!({ "tools": {}, "resources": {} });
-    Says::Result(match message["method"].as_str().unwrap_or_default() {
+    ScriptReply::Result(match message["method"].as_str().unwrap_or_default() {
         "initialize" => json!({
             "protocolVersion": message["params"]["protocolVersion"],
             "serverInfo": info,
@@ -166,13 +168,13 @@ fn usual(message: &Value) -> Says {
         "tools/list" => json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" } }] }),
         "resources/list" => json!({ "resources": [] }),
         "resources/templates/list" => json!({ "resourceTemplates": [] }),
-        "tools/call" => said("t"),
+        "tools/call" => text_result("t"),
         "ping" => json!({}),
-        _ => return Says::Nothing,
+        _ => return ScriptReply::Nothing,
     })
 }
 
 /// The result of a tool that says something.
-pub(crate) fn said(text: &str) -> Value {
+pub(crate) fn text_result(text: &str) -> Value {
     json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
 }

@@ -1,11 +1,11 @@
-use super::{ScanError, Scanner};
+use super::{JsonScanner, ScanError};
 
 /// The digits of an exponent from which on a number may not fit a double.
 const LONG_EXPONENT: usize = 3;
 /// The characters of a number from which on it may not, whatever its exponent.
 const LONG_NUMBER: usize = 200;
 
-impl Scanner<'_> {
+impl JsonScanner<'_> {
     pub(super) fn skip_number(&mut self) {
         let start = self.at;
         if self.bytes.get(self.at) == Some(&b'-') {

@@ -1,12 +1,12 @@
 //! Blocks of content and contents of resources.
 
-use crate::json::{Raw, Writer};
+use crate::json::{JsonWriter, RawJson};
 
 use super::super::MalformedModel;
 use super::format::{meta, text};
 use super::items::{annotations, icons, named_by, role};
 use super::object::{MemberRule, object};
-use super::{CheckOutcome, Repairs, malformed};
+use super::{CheckOutcome, RepairLog, malformed};
 
 const TEXT: &[MemberRule] = &[
     MemberRule::required("text", text),
@@ -51,7 +51,7 @@ const CONTENTS: &[MemberRule] = &[
 const MESSAGE: &[MemberRule] = &[MemberRule::required("role", role), MemberRule::required("content", block)];
 
 /// Checks a block of content. One of a kind that no revision has is passed on as text.
-pub(super) fn block(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn block(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let kind = raw.members()?.text("type");
     match kind.as_deref() {
         Some("text") => object(raw, TEXT, repairs),
@@ -66,8 +66,8 @@ pub(super) fn block(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
     }
 }
 
-fn as_text(block: &Raw) -> Raw {
-    let mut writer = Writer::with_capacity(block.as_str().len() + 64);
+fn as_text(block: &RawJson) -> RawJson {
+    let mut writer = JsonWriter::with_capacity(block.as_str().len() + 64);
     writer.open_object();
     writer.plain_key("type");
     writer.string("text");
@@ -78,7 +78,7 @@ fn as_text(block: &Raw) -> Raw {
 }
 
 /// Checks what was read from a resource.
-pub(super) fn contents(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn contents(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = object(raw, CONTENTS, repairs)?;
     let members = checked.as_ref().unwrap_or(raw).members()?;
     match members.get("text").or_else(|| members.get("blob")) {
@@ -88,6 +88,6 @@ pub(super) fn contents(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
 }
 
 /// Checks a message of a prompt.
-pub(super) fn message(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn message(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, MESSAGE, repairs)
 }

@@ -1,42 +1,42 @@
 //! Checks of single values.
 
-use crate::json::{JsonKind, Raw};
+use crate::json::{JsonKind, RawJson};
 
-use super::super::field::Value as _;
+use super::super::field::ModelValue as _;
 use super::uri::is_uri;
-use super::{CheckOutcome, Repairs, malformed};
+use super::{CheckOutcome, RepairLog, malformed};
 
 /// Makes a check of a question that is answered by yes or no.
 fn is(fits: bool, problem: &'static str) -> CheckOutcome {
     if fits { Ok(None) } else { malformed(problem) }
 }
 
-pub(super) fn text(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn text(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     is(raw.as_text().is_some(), "must be a string")
 }
 
-pub(super) fn flag(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn flag(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     is(raw.kind() == JsonKind::Bool, "must be true or false")
 }
 
-pub(super) fn natural(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn natural(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     u64::read_value(raw).map(|_| None)
 }
 
-pub(super) fn fraction(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn fraction(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     is(is_fraction(raw.as_str()), "must be a number from 0 to 1")
 }
 
-pub(super) fn date_time(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn date_time(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     is(raw.as_text().is_some_and(|text| is_date_time(&text)), "must be a date with a time and its zone")
 }
 
-pub(super) fn uri(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn uri(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     is(raw.as_text().is_some_and(|text| is_uri(&text)), "must be a URI")
 }
 
 /// Checks `_meta`.
-pub(super) fn meta(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn meta(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     raw.members()?;
     Ok(None)
 }

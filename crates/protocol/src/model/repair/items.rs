@@ -1,13 +1,13 @@
 //! What the items of lists must be, and what servers may call themselves.
 
-use crate::json::{JsonKind, Raw};
+use crate::json::{JsonKind, RawJson};
 
 use super::super::MalformedModel;
 use super::format::{date_time, flag, fraction, meta, natural, text, uri};
 use super::object::{ElementRule, MemberRule, list, object};
 use super::output_schema::output_schema;
 use super::schema::{ANY_OBJECT, input_schema};
-use super::{CheckOutcome, Repairs, malformed};
+use super::{CheckOutcome, RepairLog, malformed};
 
 const TOOL: &[MemberRule] = &[
     MemberRule::required("name", text),
@@ -93,40 +93,40 @@ const ICON: &[MemberRule] = &[
     MemberRule::optional("theme", theme),
 ];
 
-pub(super) fn tool(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn tool(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = object(raw, TOOL, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;
     if members.get("inputSchema").is_some() {
         return Ok(checked);
     }
     repairs.note(MalformedModel::new("is missing").within("inputSchema"));
-    members.set("inputSchema", Raw::trusted(ANY_OBJECT));
+    members.set("inputSchema", RawJson::from_trusted(ANY_OBJECT));
     Ok(Some(members.to_raw()))
 }
 
-pub(super) fn prompt(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn prompt(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, PROMPT, repairs)
 }
 
-pub(super) fn resource(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn resource(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     named_by(raw, "uri", RESOURCE, repairs)
 }
 
-pub(super) fn template(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn template(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     named_by(raw, "uriTemplate", TEMPLATE, repairs)
 }
 
 /// Checks what a server calls itself.
-pub(super) fn implementation(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn implementation(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, IMPLEMENTATION, repairs)
 }
 
 /// Checks an object that is known by an address, and names it by that if it has no name.
 pub(super) fn named_by(
-    raw: &Raw,
+    raw: &RawJson,
     address: &str,
     table: &[MemberRule],
-    repairs: &mut Repairs,
+    repairs: &mut RepairLog,
 ) -> CheckOutcome {
     let checked = object(raw, table, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;
@@ -140,59 +140,59 @@ pub(super) fn named_by(
     }
 }
 
-pub(super) fn annotations(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn annotations(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, ANNOTATIONS, repairs)
 }
 
-pub(super) fn icons(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn icons(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, icon, ElementRule::Optional, repairs)
 }
 
-fn icon(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn icon(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, ICON, repairs)
 }
 
-fn sizes(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn sizes(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, text, ElementRule::Optional, repairs)
 }
 
-fn theme(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+fn theme(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     one_of(raw, &["light", "dark"], "must be `light` or `dark`")
 }
 
-fn audience(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn audience(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, role, ElementRule::Optional, repairs)
 }
 
-pub(super) fn role(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+pub(super) fn role(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     one_of(raw, &["user", "assistant"], "must be `user` or `assistant`")
 }
 
-fn tool_annotations(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn tool_annotations(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, TOOL_ANNOTATIONS, repairs)
 }
 
-fn execution(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn execution(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, EXECUTION, repairs)
 }
 
-fn task_support(raw: &Raw, _: &mut Repairs) -> CheckOutcome {
+fn task_support(raw: &RawJson, _: &mut RepairLog) -> CheckOutcome {
     one_of(raw, &["forbidden", "optional", "required"], "must be `forbidden`, `optional` or `required`")
 }
 
-fn arguments(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn arguments(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     if raw.kind() == JsonKind::Object && raw.members()?.is_empty() {
         repairs.note(MalformedModel::new("must be an array"));
-        return Ok(Some(Raw::trusted("[]".into())));
+        return Ok(Some(RawJson::from_trusted("[]".into())));
     }
     list(raw, argument, ElementRule::Essential, repairs)
 }
 
-fn argument(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn argument(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, ARGUMENT, repairs)
 }
 
-fn one_of(raw: &Raw, values: &[&str], problem: &'static str) -> CheckOutcome {
+fn one_of(raw: &RawJson, values: &[&str], problem: &'static str) -> CheckOutcome {
     match raw.as_text() {
         Some(text) if values.contains(&&*text) => Ok(None),
         _ => malformed(problem),

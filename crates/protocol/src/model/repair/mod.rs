@@ -20,7 +20,7 @@ mod uri;
 
 use std::fmt;
 
-use crate::json::{Raw, ScanError, Scanner};
+use crate::json::{JsonScanner, RawJson, ScanError};
 
 use super::{Implementation, MalformedModel, Prompt, Resource, ResourceTemplate, Tool};
 
@@ -32,24 +32,24 @@ pub const ITEM_DEPTH: usize = 60;
 
 /// An item, and what was changed in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Repaired<T> {
+pub struct RepairedModel<T> {
     /// The item, as it can be passed on to clients of every revision.
     pub item: T,
     /// What was malformed in it, and was replaced or dropped.
-    pub repairs: Repairs,
+    pub repairs: RepairLog,
 }
 
 /// What was malformed in something that could be repaired.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Repairs {
+pub struct RepairLog {
     first: Vec<MalformedModel>,
     count: usize,
 }
 
 /// The most repairs of one item that are described.
-const MOST_DESCRIBED: usize = 4;
+const MAX_DESCRIBED: usize = 4;
 
-impl Repairs {
+impl RepairLog {
     /// Reports whether nothing was malformed.
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -63,7 +63,7 @@ impl Repairs {
     /// Notes a member that was malformed.
     fn note(&mut self, problem: MalformedModel) {
         self.count += 1;
-        if self.first.len() < MOST_DESCRIBED {
+        if self.first.len() < MAX_DESCRIBED {
             self.first.push(problem);
         }
     }
@@ -83,7 +83,7 @@ impl Repairs {
     }
 }
 
-impl fmt::Display for Repairs {
+impl fmt::Display for RepairLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.first.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
@@ -97,10 +97,10 @@ impl fmt::Display for Repairs {
 }
 
 /// What a check says of a value: nothing to change, what it is replaced by, or why it cannot be used.
-type CheckOutcome = Result<Option<Raw>, MalformedModel>;
+type CheckOutcome = Result<Option<RawJson>, MalformedModel>;
 
 /// A check of one value.
-type ValueCheck = fn(&Raw, &mut Repairs) -> CheckOutcome;
+type ValueCheck = fn(&RawJson, &mut RepairLog) -> CheckOutcome;
 
 fn malformed(problem: &'static str) -> CheckOutcome {
     Err(MalformedModel::new(problem))
@@ -114,13 +114,13 @@ macro_rules! repaired {
             /// # Errors
             /// What cannot be repaired: an essential member is missing or malformed, two members have one name, or the
             /// object nests deeper than [`ITEM_DEPTH`].
-            pub fn read_repaired(raw: &Raw) -> Result<Repaired<Self>, MalformedModel> {
-                let mut repairs = Repairs::default();
+            pub fn read_repaired(raw: &RawJson) -> Result<RepairedModel<Self>, MalformedModel> {
+                let mut repairs = RepairLog::default();
                 let readable = readable(raw, ITEM_DEPTH, &mut repairs)?;
                 let raw = readable.as_ref().unwrap_or(raw);
                 let repaired = $check(raw, &mut repairs)?;
                 let item = Self::read(repaired.as_ref().unwrap_or(raw))?;
-                Ok(Repaired { item, repairs })
+                Ok(RepairedModel { item, repairs })
             }
         })*
     };
@@ -135,8 +135,8 @@ repaired! {
 }
 
 /// Checks that parsers of every language can read a value, whatever it means.
-fn readable(raw: &Raw, depth: usize, repairs: &mut Repairs) -> CheckOutcome {
-    let mut scanner = Scanner::new(raw.text(), depth);
+fn readable(raw: &RawJson, depth: usize, repairs: &mut RepairLog) -> CheckOutcome {
+    let mut scanner = JsonScanner::new(raw.text(), depth);
     scanner.skip();
     match scanner.end() {
         Err(ScanError::TooDeep) => {
@@ -146,7 +146,9 @@ fn readable(raw: &Raw, depth: usize, repairs: &mut Repairs) -> CheckOutcome {
         Ok(()) if !scanner.is_suspicious() => return Ok(None),
         Ok(()) => {}
     }
-    let Some(readable) = raw.readable() else { return malformed("has a number that is too large") };
+    let Some(readable) = raw.without_lone_surrogates() else {
+        return malformed("has a number that is too large");
+    };
     if readable == *raw {
         return Ok(None);
     }

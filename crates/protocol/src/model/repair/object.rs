@@ -1,7 +1,7 @@
-use crate::json::{JsonKind, Raw, Writer};
+use crate::json::{JsonKind, JsonWriter, RawJson};
 
 use super::super::MalformedModel;
-use super::{CheckOutcome, Repairs, ValueCheck, malformed};
+use super::{CheckOutcome, RepairLog, ValueCheck, malformed};
 
 /// A member of an object, and what is done about it.
 pub(super) struct MemberRule {
@@ -39,7 +39,7 @@ impl MemberRule {
 }
 
 /// Checks the members of an object by a table; those that are not in it are kept as they are.
-pub(super) fn object(raw: &Raw, table: &[MemberRule], repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn object(raw: &RawJson, table: &[MemberRule], repairs: &mut RepairLog) -> CheckOutcome {
     if raw.kind() != JsonKind::Object {
         return malformed("must be an object");
     }
@@ -83,10 +83,10 @@ pub(super) enum ElementRule {
 
 /// Checks every element of a list.
 pub(super) fn list(
-    raw: &Raw,
+    raw: &RawJson,
     check: ValueCheck,
     element: ElementRule,
-    repairs: &mut Repairs,
+    repairs: &mut RepairLog,
 ) -> CheckOutcome {
     let Some(elements) = raw.elements().ok().filter(|_| raw.kind() == JsonKind::Array) else {
         return malformed("must be an array");
@@ -111,8 +111,8 @@ pub(super) fn list(
 }
 
 /// Writes an array.
-pub(super) fn to_array(elements: &[Raw]) -> Raw {
-    let mut writer = Writer::with_capacity(64);
+pub(super) fn to_array(elements: &[RawJson]) -> RawJson {
+    let mut writer = JsonWriter::with_capacity(64);
     writer.open_array();
     elements.iter().for_each(|element| writer.raw(element));
     writer.close_array();

@@ -8,27 +8,27 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::json::{JsonKind, Raw};
+use crate::json::{JsonKind, RawJson};
 
 use super::super::MalformedModel;
 use super::regex::is_pattern;
 use super::schema::schema_members;
-use super::{CheckOutcome, Repairs, malformed};
+use super::{CheckOutcome, RepairLog, malformed};
 
 /// The most schemas within one that are looked at.
-const MOST_SCHEMAS: usize = 1000;
+const MAX_SCHEMAS: usize = 1000;
 
 /// The most references to different places; compilers follow them by recursion.
-const MOST_REFERENCES: usize = 100;
+const MAX_REFERENCES: usize = 100;
 
 /// The longest schema.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-pub(super) fn output_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn output_schema(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     if raw.kind() != JsonKind::Object {
         return malformed("must be an object");
     }
-    if raw.as_str().len() > MOST_BYTES {
+    if raw.as_str().len() > MAX_SCHEMA_BYTES {
         return malformed("is too long");
     }
     let mut members = raw.members()?;
@@ -37,9 +37,13 @@ pub(super) fn output_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
     is_changed |= members.take("$id").is_some();
     let schema = members.to_raw();
     let Ok(root) = schema.decode::<Value>() else { return malformed("is not JSON") };
-    let mut check =
-        SchemaCheck { root: &root, schemas: MOST_SCHEMAS, references: HashSet::new(), targets: Vec::new() };
-    if !check.is_sound() || has_name(&root) {
+    let mut check = OutputSchemaCheck {
+        root: &root,
+        schemas: MAX_SCHEMAS,
+        references: HashSet::new(),
+        targets: Vec::new(),
+    };
+    if !check.is_valid() || has_name(&root) {
         return Err(MalformedModel::new("is not a schema that every client can use"));
     }
     Ok(is_changed.then_some(schema))
@@ -59,7 +63,7 @@ fn has_name(value: &Value) -> bool {
 }
 
 /// The check of one schema and everything within it.
-struct SchemaCheck<'s> {
+struct OutputSchemaCheck<'s> {
     root: &'s Value,
     /// How many more schemas may be looked at.
     schemas: usize,
@@ -69,8 +73,8 @@ struct SchemaCheck<'s> {
     targets: Vec<&'s Value>,
 }
 
-impl<'s> SchemaCheck<'s> {
-    fn is_sound(&mut self) -> bool {
+impl<'s> OutputSchemaCheck<'s> {
+    fn is_valid(&mut self) -> bool {
         self.targets.push(self.root);
         while let Some(target) = self.targets.pop() {
             if !self.is_schema(target) {
@@ -164,7 +168,7 @@ impl<'s> SchemaCheck<'s> {
         }
         let target = self.root.pointer(pointer);
         self.targets.extend(target);
-        target.is_some() && self.references.len() <= MOST_REFERENCES
+        target.is_some() && self.references.len() <= MAX_REFERENCES
     }
 }
 
@@ -208,7 +212,7 @@ mod tests {
     use super::*;
 
     fn outcome(schema: &Value) -> Result<Option<Value>, String> {
-        let checked = output_schema(&Raw::from(schema), &mut Repairs::default());
+        let checked = output_schema(&RawJson::from(schema), &mut RepairLog::default());
         checked.map(|raw| raw.map(|raw| raw.decode().unwrap())).map_err(|problem| problem.to_string())
     }
 
@@ -262,7 +266,7 @@ mod tests {
             json!({ "$async": true }),
             json!({ "x-own": { "$id": "https://x.example/other" } }),
             json!({ "$defs": { "a": { "$anchor": "b" } } }),
-            json!({ "description": "a".repeat(MOST_BYTES) }),
+            json!({ "description": "a".repeat(MAX_SCHEMA_BYTES) }),
         ] {
             assert!(outcome(&schema).is_err(), "{schema:.80}");
         }
@@ -275,8 +279,8 @@ mod tests {
             schema
         };
         assert_eq!(outcome(&many(50)), Ok(None));
-        assert!(outcome(&many(MOST_REFERENCES)).is_err(), "compilers recurse into references");
-        let wide = json!({ "prefixItems": vec![json!({}); MOST_SCHEMAS] });
+        assert!(outcome(&many(MAX_REFERENCES)).is_err(), "compilers recurse into references");
+        let wide = json!({ "prefixItems": vec![json!({}); MAX_SCHEMAS] });
         assert!(outcome(&wide).is_err());
     }
 

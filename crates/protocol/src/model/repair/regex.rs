@@ -4,7 +4,7 @@
 //! whether those are right depends on more than their place.
 
 /// The deepest nesting of groups.
-const MOST_GROUPS: usize = 32;
+const MAX_GROUP_DEPTH: usize = 32;
 
 /// The characters that mean something.
 const SYNTAX: &[u8] = b"^$\\.*+?()[]{}|/";
@@ -50,7 +50,7 @@ impl PatternReader<'_> {
 
     /// Reads alternatives up to the end of the group that they are in.
     fn alternatives(&mut self, depth: usize) -> bool {
-        if depth > MOST_GROUPS {
+        if depth > MAX_GROUP_DEPTH {
             return false;
         }
         while let Some(next) = self.peek() {

@@ -1,14 +1,14 @@
 //! Results that are passed on.
 
 use crate::codec::Dialect;
-use crate::json::{JsonKind, Raw, Scanner};
+use crate::json::{JsonKind, JsonScanner, RawJson};
 use crate::method::Method;
 
 use super::super::{CompleteResult, MalformedModel};
 use super::content::{block, contents, message};
 use super::format::{flag, natural, text};
 use super::object::{ElementRule, MemberRule, list, object, to_array};
-use super::{CheckOutcome, Repairs, ValueCheck, readable};
+use super::{CheckOutcome, RepairLog, ValueCheck, readable};
 
 const TOOL: &[MemberRule] =
     &[MemberRule::essential("content", blocks), MemberRule::essential("isError", flag)];
@@ -30,9 +30,9 @@ const COMPLETION: &[MemberRule] = &[
 pub(crate) fn repaired_result(
     method: Method,
     from: &Dialect,
-    raw: &Raw,
-    repairs: &mut Repairs,
-) -> Result<Option<Raw>, MalformedModel> {
+    raw: &RawJson,
+    repairs: &mut RepairLog,
+) -> Result<Option<RawJson>, MalformedModel> {
     let check: ValueCheck = match (method, from.structured_any) {
         (Method::ToolsCall, true) => tool,
         (Method::ToolsCall, false) => tool_with_object,
@@ -41,13 +41,13 @@ pub(crate) fn repaired_result(
         (Method::Complete, _) => complete,
         _ => |_, _| Ok(None),
     };
-    let legible = readable(raw, Scanner::DEEPEST, repairs)?;
+    let legible = readable(raw, JsonScanner::MAX_DEPTH, repairs)?;
     let repaired = check(legible.as_ref().unwrap_or(raw), repairs)?;
     Ok(repaired.or(legible))
 }
 
 /// Checks the result of a tool; one that says nothing to the model has no content.
-fn tool(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn tool(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = object(raw, TOOL, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;
     if members.get("content").is_some() {
@@ -60,10 +60,10 @@ fn tool(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
 
 /// Checks the result of a tool of a revision in which structured content is an object, so that `null` means that there is
 /// none.
-fn tool_with_object(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn tool_with_object(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = tool(raw, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;
-    match members.get("structuredContent").map(Raw::kind) {
+    match members.get("structuredContent").map(RawJson::kind) {
         Some(JsonKind::Null) => {
             members.take("structuredContent");
             Ok(Some(members.to_raw()))
@@ -72,11 +72,11 @@ fn tool_with_object(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
     }
 }
 
-fn complete(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn complete(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     object(raw, COMPLETE, repairs)
 }
 
-fn completion(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn completion(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = object(raw, COMPLETION, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;
     let values = members.get("values").and_then(|values| values.elements().ok()).unwrap_or_default();
@@ -84,25 +84,25 @@ fn completion(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
         Some(first) if values.len() > first.len() => {
             repairs.note(MalformedModel::new("has too many elements").within("values"));
             members.set("values", to_array(first));
-            members.set("hasMore", Raw::TRUE);
+            members.set("hasMore", RawJson::TRUE);
             Ok(Some(members.to_raw()))
         }
         _ => Ok(checked),
     }
 }
 
-fn blocks(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn blocks(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, block, ElementRule::Essential, repairs)
 }
 
-fn messages(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn messages(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, message, ElementRule::Essential, repairs)
 }
 
-fn all_contents(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn all_contents(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, contents, ElementRule::Essential, repairs)
 }
 
-fn values(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+fn values(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     list(raw, text, ElementRule::Optional, repairs)
 }

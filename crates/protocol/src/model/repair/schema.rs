@@ -2,24 +2,24 @@
 
 use bytestring::ByteString;
 
-use crate::json::{JsonKind, Members, Raw, Writer};
+use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 use crate::shorten::shorten;
 
 use super::super::MalformedModel;
 use super::object::to_array;
-use super::{CheckOutcome, Repairs, malformed};
+use super::{CheckOutcome, RepairLog, malformed};
 
 /// The schema that any arguments fit, which are always an object.
 pub(super) const ANY_OBJECT: ByteString = ByteString::from_static(r#"{"type":"object"}"#);
 
 /// A schema that nothing fits.
-const NOTHING: ByteString = ByteString::from_static(r#"{"not":{}}"#);
+const FALSE_SCHEMA: ByteString = ByteString::from_static(r#"{"not":{}}"#);
 
 /// Checks the schema of a tool's arguments.
 ///
 /// Arguments are always an object. So a schema that says nothing about the type means one, and so does an empty array,
 /// which is how PHP writes an empty object.
-pub(super) fn input_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
+pub(super) fn input_schema(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let says_nothing = match raw.kind() {
         JsonKind::Object => false,
         JsonKind::Bool => raw.as_str() == "true",
@@ -28,7 +28,7 @@ pub(super) fn input_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
     };
     if says_nothing {
         repairs.note(MalformedModel::new("must be an object"));
-        return Ok(Some(Raw::trusted(ANY_OBJECT)));
+        return Ok(Some(RawJson::from_trusted(ANY_OBJECT)));
     }
     let mut members = raw.members()?;
     let is_typed = object_type(&mut members, repairs)?;
@@ -37,7 +37,7 @@ pub(super) fn input_schema(raw: &Raw, repairs: &mut Repairs) -> CheckOutcome {
 }
 
 /// Makes `type` say `object`; reports whether it did not.
-fn object_type(members: &mut Members, repairs: &mut Repairs) -> Result<bool, MalformedModel> {
+fn object_type(members: &mut JsonObject, repairs: &mut RepairLog) -> Result<bool, MalformedModel> {
     let is_object = |text: &str| text.eq_ignore_ascii_case("object");
     let fits = match members.get("type") {
         Some(raw) if raw.as_text().as_deref() == Some("object") => return Ok(false),
@@ -58,19 +58,22 @@ fn object_type(members: &mut Members, repairs: &mut Repairs) -> Result<bool, Mal
         return Err(problem);
     }
     repairs.note(problem);
-    members.set("type", Raw::trusted(ByteString::from_static("\"object\"")));
+    members.set("type", RawJson::from_trusted(ByteString::from_static("\"object\"")));
     Ok(true)
 }
 
 /// Checks the members of a schema that clients look at themselves; reports whether any is different now.
-pub(super) fn schema_members(members: &mut Members, repairs: &mut Repairs) -> Result<bool, MalformedModel> {
+pub(super) fn schema_members(
+    members: &mut JsonObject,
+    repairs: &mut RepairLog,
+) -> Result<bool, MalformedModel> {
     let mut is_changed = false;
-    let checks = [("properties", properties as fn(&Raw, &mut Repairs) -> _), ("required", required)];
+    let checks = [("properties", properties as fn(&RawJson, &mut RepairLog) -> _), ("required", required)];
     for (key, check) in checks {
         let Some(value) = members.get(key) else { continue };
         match repairs.within(|problem| problem.within(key), |repairs| check(value, repairs)) {
-            Ok(MemberOutcome::AsItIs) => continue,
-            Ok(MemberOutcome::Instead(instead)) => members.set(key, instead),
+            Ok(MemberOutcome::Unchanged) => continue,
+            Ok(MemberOutcome::Replaced(instead)) => members.set(key, instead),
             Ok(MemberOutcome::Dropped) => drop(members.take(key)),
             Err(problem) => return Err(MalformedModel::within(problem, key)),
         }
@@ -86,56 +89,56 @@ pub(super) fn schema_members(members: &mut Members, repairs: &mut Repairs) -> Re
 
 /// What becomes of a member.
 enum MemberOutcome {
-    AsItIs,
-    Instead(Raw),
+    Unchanged,
+    Replaced(RawJson),
     Dropped,
 }
 
-fn properties(raw: &Raw, repairs: &mut Repairs) -> Result<MemberOutcome, MalformedModel> {
+fn properties(raw: &RawJson, repairs: &mut RepairLog) -> Result<MemberOutcome, MalformedModel> {
     match raw.kind() {
         JsonKind::Object => {}
         JsonKind::Null => return Ok(MemberOutcome::Dropped),
         JsonKind::Array if is_empty_array(raw) => {
             repairs.note(MalformedModel::new("must be an object"));
-            return Ok(MemberOutcome::Instead(Raw::EMPTY_OBJECT));
+            return Ok(MemberOutcome::Replaced(RawJson::EMPTY_OBJECT));
         }
         _ => return Err(MalformedModel::new("must be an object")),
     }
     let mut is_changed = false;
-    let mut writer = Writer::with_capacity(raw.as_str().len());
+    let mut writer = JsonWriter::with_capacity(raw.as_str().len());
     writer.open_object();
     for (name, schema) in raw.members()?.iter() {
         let instead = match schema.kind() {
             JsonKind::Object => None,
             // Newer schemas have these two for anything and nothing, and older revisions know neither.
-            JsonKind::Bool if schema.as_str() == "false" => Some(Raw::trusted(NOTHING)),
-            JsonKind::Bool => Some(Raw::EMPTY_OBJECT),
-            JsonKind::Null => noted(repairs, name),
-            JsonKind::Array if is_empty_array(schema) => noted(repairs, name),
+            JsonKind::Bool if schema.as_str() == "false" => Some(RawJson::from_trusted(FALSE_SCHEMA)),
+            JsonKind::Bool => Some(RawJson::EMPTY_OBJECT),
+            JsonKind::Null => record_untyped_property(repairs, name),
+            JsonKind::Array if is_empty_array(schema) => record_untyped_property(repairs, name),
             _ => return Err(MalformedModel::new("must be an object").within(&shorten(name))),
         };
         is_changed |= instead.is_some();
         writer.member(name, instead.as_ref().unwrap_or(schema));
     }
     writer.close_object();
-    Ok(if is_changed { MemberOutcome::Instead(writer.into_raw()) } else { MemberOutcome::AsItIs })
+    Ok(if is_changed { MemberOutcome::Replaced(writer.into_raw()) } else { MemberOutcome::Unchanged })
 }
 
 /// Notes that a property is described by nothing, which means that it can be anything.
-fn noted(repairs: &mut Repairs, name: &str) -> Option<Raw> {
+fn record_untyped_property(repairs: &mut RepairLog, name: &str) -> Option<RawJson> {
     repairs.note(MalformedModel::new("must be an object").within(&shorten(name)));
-    Some(Raw::EMPTY_OBJECT)
+    Some(RawJson::EMPTY_OBJECT)
 }
 
 /// Checks the names of properties that must be there. What they should be otherwise the server says when it is called.
-fn required(raw: &Raw, repairs: &mut Repairs) -> Result<MemberOutcome, MalformedModel> {
+fn required(raw: &RawJson, repairs: &mut RepairLog) -> Result<MemberOutcome, MalformedModel> {
     let problem = || MalformedModel::new("must be an array of strings");
-    let is_name = |raw: &Raw| raw.as_text().is_some();
+    let is_name = |raw: &RawJson| raw.as_text().is_some();
     match raw.kind() {
         JsonKind::Null => return Ok(MemberOutcome::Dropped),
         JsonKind::String if is_name(raw) => {
             repairs.note(problem());
-            return Ok(MemberOutcome::Instead(to_array(std::slice::from_ref(raw))));
+            return Ok(MemberOutcome::Replaced(to_array(std::slice::from_ref(raw))));
         }
         JsonKind::Array => {}
         _ => {
@@ -145,13 +148,13 @@ fn required(raw: &Raw, repairs: &mut Repairs) -> Result<MemberOutcome, Malformed
     }
     let elements = raw.elements().map_err(|_| problem())?;
     if elements.iter().all(is_name) {
-        return Ok(MemberOutcome::AsItIs);
+        return Ok(MemberOutcome::Unchanged);
     }
     repairs.note(problem());
-    let names: Vec<Raw> = elements.into_iter().filter(is_name).collect();
-    Ok(MemberOutcome::Instead(to_array(&names)))
+    let names: Vec<RawJson> = elements.into_iter().filter(is_name).collect();
+    Ok(MemberOutcome::Replaced(to_array(&names)))
 }
 
-fn is_empty_array(raw: &Raw) -> bool {
+fn is_empty_array(raw: &RawJson) -> bool {
     raw.kind() == JsonKind::Array && raw.elements().is_ok_and(|elements| elements.is_empty())
 }

@@ -1,130 +1,136 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::envelope::Malformed;
-use trunkline_protocol::{Level, Message, Method, Notification, Raw, Refusal, Request, era, meta, shorten};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::envelope::MalformedMessage;
+use trunkline_protocol::{
+    LoggingLevel, Message, Method, Notification, RawJson, Refusal, Request, era, meta, shorten,
+};
 
-use super::super::{Answer, id_in_use};
+use super::super::{RenderedResponse, id_in_use};
 use super::call::LegacyCall;
-use super::exchange::{LegacyExchange, together};
+use super::exchange::{LegacyExchange, batch_response};
 use super::live::LiveSession;
 use super::refuse;
-use crate::call::{Call, Context, Outcome, Running, Shared, Surroundings};
-use crate::change::Filter;
-use crate::core::Core;
+use crate::call::{CallScope, CallState, Context, ExecutingCall, HandlerOutcome, IncomingCall};
+use crate::change::SubscriptionFilter;
 use crate::env::Env;
-use crate::unanswered::Reserved;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::ServerCore;
 
 /// How a legacy message begins.
-pub(crate) enum Begun {
+pub(crate) enum LegacyStart {
     /// It was a notification or a response, and wants no answer.
     Accepted,
     /// It is answered already.
-    Answer(Answer),
+    Response(RenderedResponse),
     /// It runs.
     Exchange(LegacyExchange),
 }
 
-impl Begun {
+impl LegacyStart {
     /// Keeps the room of a large message for as long as what it began may hold any of it.
-    pub(crate) fn keep(mut self, reserved: Option<Reserved>) -> Self {
+    pub(crate) fn hold_permit(mut self, reserved: Option<RequestMemoryPermit>) -> Self {
         if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
-            exchange.keep(reserved);
+            exchange.hold_permit(reserved);
         }
         self
     }
 }
 
 /// What carries a message, as far as its calls need to know.
-pub(crate) struct Carriage {
+pub(crate) struct TransportCapabilities {
     /// Whether it can carry the server's own requests too.
-    pub(crate) may_ask: bool,
+    pub(crate) server_requests: bool,
     /// The variables that came with the message itself; without any, those of the session count.
     pub(crate) env: Env,
 }
 
 /// Begins one message of a session.
 pub(crate) fn begin(
-    core: &Arc<Core>,
+    core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
-    carriage: &Carriage,
-) -> Begun {
+    carriage: &TransportCapabilities,
+) -> LegacyStart {
     match start(core, session, message, carriage) {
-        Started::Nothing => Begun::Accepted,
-        Started::Answer(answer) => Begun::Answer(answer),
-        Started::Call(call) => Begun::Exchange(LegacyExchange::Single(call)),
+        MessageStart::Nothing => LegacyStart::Accepted,
+        MessageStart::Response(answer) => LegacyStart::Response(answer),
+        MessageStart::Call(call) => LegacyStart::Exchange(LegacyExchange::Single(call)),
     }
 }
 
 /// Begins the messages of a batch, which only 2025-03-26 has.
 pub(crate) fn begin_batch(
-    core: &Arc<Core>,
+    core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
-    messages: Vec<Result<Message, Malformed>>,
-    carriage: &Carriage,
-) -> Begun {
-    if !takes_batch(session, &messages) {
-        return Begun::Answer(refuse(None, &no_batches(), session.revision()));
+    messages: Vec<Result<Message, MalformedMessage>>,
+    carriage: &TransportCapabilities,
+) -> LegacyStart {
+    if !accepts_batch(session, &messages) {
+        return LegacyStart::Response(refuse(None, &batch_not_allowed(), session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
         let started = match message.map(|message| check_batched(session, &calls, message)) {
             Ok(Ok(message)) => start(core, session, message, carriage),
-            Ok(Err(answer)) => Started::Answer(answer),
-            Err(Malformed { refusal, id }) => {
-                Started::Answer(refuse(id.as_ref(), &refusal, session.revision()))
+            Ok(Err(answer)) => MessageStart::Response(answer),
+            Err(MalformedMessage { refusal, id }) => {
+                MessageStart::Response(refuse(id.as_ref(), &refusal, session.revision()))
             }
         };
         match started {
-            Started::Nothing => {}
-            Started::Answer(answer) => answers.push(answer.message),
-            Started::Call(call) => calls.push(*call),
+            MessageStart::Nothing => {}
+            MessageStart::Response(answer) => answers.push(answer.message),
+            MessageStart::Call(call) => calls.push(*call),
         }
     }
     if calls.is_empty() && answers.is_empty() {
-        return Begun::Accepted;
+        return LegacyStart::Accepted;
     }
-    Begun::Exchange(LegacyExchange::Batch { calls, answers, _reserved: None })
+    LegacyStart::Exchange(LegacyExchange::Batch { calls, responses: answers, _memory_permit: None })
 }
 
 /// Refuses every request of a batch that cannot even begin.
 pub(crate) fn refuse_batch(
     session: &LiveSession,
-    messages: &[Result<Message, Malformed>],
+    messages: &[Result<Message, MalformedMessage>],
     refusal: &Refusal,
-) -> Answer {
+) -> RenderedResponse {
     let revision = session.revision();
-    if !takes_batch(session, messages) {
-        return refuse(None, &no_batches(), revision);
+    if !accepts_batch(session, messages) {
+        return refuse(None, &batch_not_allowed(), revision);
     }
     let refused = messages.iter().filter_map(|message| match message {
         Ok(Message::Request(request)) => Some(refuse(Some(&request.id), refusal, revision).message),
         Ok(_) => None,
-        Err(Malformed { refusal, id }) => Some(refuse(id.as_ref(), refusal, revision).message),
+        Err(MalformedMessage { refusal, id }) => Some(refuse(id.as_ref(), refusal, revision).message),
     });
-    together(&refused.collect::<Vec<_>>())
+    batch_response(&refused.collect::<Vec<_>>())
 }
 
 /// Says that a batch may not stand where it does.
-pub(crate) fn no_batches() -> Refusal {
-    Refusal::INVALID_REQUEST.because("batches are part of revision 2025-03-26 only")
+pub(crate) fn batch_not_allowed() -> Refusal {
+    Refusal::INVALID_REQUEST.with_message("batches are part of revision 2025-03-26 only")
 }
 
-fn takes_batch(session: &LiveSession, messages: &[Result<Message, Malformed>]) -> bool {
+fn accepts_batch(session: &LiveSession, messages: &[Result<Message, MalformedMessage>]) -> bool {
     session.revision().has_batches() && !messages.iter().any(is_modern)
 }
 
-fn is_modern(message: &Result<Message, Malformed>) -> bool {
-    matches!(message, Ok(Message::Request(request)) if meta::claims_modern(request.params.meta.as_ref()))
+fn is_modern(message: &Result<Message, MalformedMessage>) -> bool {
+    matches!(message, Ok(Message::Request(request)) if meta::has_modern_meta(request.params.meta.as_ref()))
 }
 
 /// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
-fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) -> Result<Message, Answer> {
+fn check_batched(
+    session: &LiveSession,
+    calls: &[LegacyCall],
+    message: Message,
+) -> Result<Message, RenderedResponse> {
     let Message::Request(request) = message else { return Ok(message) };
     let refusal = if request.method == Method::Initialize.as_str() {
-        Refusal::INVALID_REQUEST.because("this request may not be part of a batch")
+        Refusal::INVALID_REQUEST.with_message("this request may not be part of a batch")
     } else if calls.iter().any(|call| *call.id() == request.id) {
         id_in_use()
     } else {
@@ -133,143 +139,158 @@ fn check_batched(session: &LiveSession, calls: &[LegacyCall], message: Message) 
     Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
-enum Started {
+enum MessageStart {
     Nothing,
-    Answer(Answer),
+    Response(RenderedResponse),
     Call(Box<LegacyCall>),
 }
 
-fn start(core: &Arc<Core>, session: &Arc<LiveSession>, message: Message, carriage: &Carriage) -> Started {
+fn start(
+    core: &Arc<ServerCore>,
+    session: &Arc<LiveSession>,
+    message: Message,
+    carriage: &TransportCapabilities,
+) -> MessageStart {
     let request = match message {
         Message::Request(request) => request,
         Message::Notification(note) => {
-            notified(session, &note);
-            return Started::Nothing;
+            handle_notification(session, &note);
+            return MessageStart::Nothing;
         }
         Message::Response(response) => {
-            session.answer(response);
-            return Started::Nothing;
+            session.deliver_response(response);
+            return MessageStart::Nothing;
         }
     };
     let revision = session.revision();
     let Some(method) = Method::parse(&request.method, revision) else {
-        return Started::Answer(refuse(Some(&request.id), &era::unknown_method(&request.method), revision));
+        return MessageStart::Response(refuse(
+            Some(&request.id),
+            &era::unknown_method(&request.method),
+            revision,
+        ));
     };
     let id = request.id.clone();
-    let started = match at_the_edge(core, session, &request, method) {
+    let started = match answer_session_request(core, session, &request, method) {
         Ok(Some(reply)) => {
             let message = core.result(&id, &reply, revision);
-            Ok(Started::Answer(Answer { message, status: 200 }))
+            Ok(MessageStart::Response(RenderedResponse { message, status: 200 }))
         }
-        Ok(None) => begin_call(core, session, request, method, carriage).map(Started::Call),
+        Ok(None) => begin_call(core, session, request, method, carriage).map(MessageStart::Call),
         Err(refusal) => Err(refusal),
     };
-    started.unwrap_or_else(|refusal| Started::Answer(refuse(Some(&id), &refusal, revision)))
+    started.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal, revision)))
 }
 
 /// Answers what belongs to the session itself; `None` for what the handler answers.
-fn at_the_edge(
-    core: &Core,
+fn answer_session_request(
+    core: &ServerCore,
     session: &LiveSession,
     request: &Request,
     method: Method,
-) -> Result<Option<Reply>, Refusal> {
+) -> Result<Option<ServerResult>, Refusal> {
     match method {
         Method::Ping => {}
-        _ if core.strict && !session.is_confirmed() => {
-            return Err(Refusal::INVALID_REQUEST.because("send `notifications/initialized` first"));
+        _ if core.require_initialized && !session.is_initialized() => {
+            return Err(Refusal::INVALID_REQUEST.with_message("send `notifications/initialized` first"));
         }
         Method::Initialize => {
             return Err(
-                Refusal::INVALID_REQUEST.because("the session is already initialized; open another one")
+                Refusal::INVALID_REQUEST.with_message("the session is already initialized; open another one")
             );
         }
         Method::SetLevel => {
-            let level = Level::parse(&request.params.text("level")?);
+            let level = LoggingLevel::parse(&request.params.text("level")?);
             session.set_level(
-                level.ok_or_else(|| Refusal::INVALID_PARAMS.because("`level` is not a log level"))?,
+                level.ok_or_else(|| Refusal::INVALID_PARAMS.with_message("`level` is not a log level"))?,
             );
         }
         Method::ResourcesUnsubscribe => {
             let uri = watched_uri(core, request)?;
-            session.watch(&*core.handler).watch_no_longer(&uri);
+            session.subscription(&*core.handler).unwatch_resource(&uri);
         }
         _ => return Ok(None),
     }
-    Ok(Some(Reply::Empty))
+    Ok(Some(ServerResult::Empty))
 }
 
 fn begin_call(
-    core: &Arc<Core>,
+    core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     request: Request,
     method: Method,
-    carriage: &Carriage,
+    carriage: &TransportCapabilities,
 ) -> Result<Box<LegacyCall>, Refusal> {
-    if !session.announce(&request.id) {
+    if !session.announce_call(&request.id) {
         return Err(id_in_use());
     }
     let mut in_flight = core.admit_call(session.principal())?;
-    in_flight.time(method, &request.params, session.revision());
+    in_flight.start_timer(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
     if !carriage.env.is_empty() {
         caller.env = carriage.env.clone();
     }
-    if !carriage.may_ask {
+    if !carriage.server_requests {
         // A caller that can only be answered has, for this call, nothing to be asked with.
-        caller.capabilities = Raw::EMPTY_OBJECT;
+        caller.capabilities = RawJson::EMPTY_OBJECT;
     }
-    let surroundings = Surroundings::Session(session.keep().clone());
+    let surroundings = CallScope::Session(session.state().clone());
     let watched = match method {
         Method::ResourcesSubscribe => Some(watched_uri(core, &request)?),
         _ => None,
     };
-    let shared = Shared::new(method, request.params, caller, Vec::new(), surroundings);
+    let shared = CallState::new(method, request.params, caller, Vec::new(), surroundings);
     let running = match watched {
-        Some(uri) => Running::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri))),
+        Some(uri) => {
+            ExecutingCall::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri)))
+        }
         None => {
-            let call = Call { method, continuation: None, context: Context::new(shared) };
-            Running::start(&*core.handler, call)
+            let call = IncomingCall { method, continuation: None, context: Context::new(shared) };
+            ExecutingCall::start(&*core.handler, call)
         }
     };
     Ok(LegacyCall::start(session.clone(), in_flight, request.id, method, running))
 }
 
 /// Returns the resource that a request to watch, or to watch no longer, is about.
-fn watched_uri(core: &Core, request: &Request) -> Result<String, Refusal> {
+fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> {
     if core.handler.capabilities().resources.is_none() {
         return Err(era::unknown_method(&request.method));
     }
     let uri = request.params.text("uri")?;
-    match uri.len() <= Filter::MOST_URI_BYTES {
+    match uri.len() <= SubscriptionFilter::MAX_URI_BYTES {
         true => Ok(uri.to_string()),
-        false => Err(Refusal::INVALID_PARAMS.because("`uri` is longer than any that can be watched")),
+        false => Err(Refusal::INVALID_PARAMS.with_message("`uri` is longer than any that can be watched")),
     }
 }
 
 /// Begins to watch a resource for a session, once the handler is ready to tell of it.
-async fn subscribe(core: Arc<Core>, session: Arc<LiveSession>, uri: String) -> Result<Outcome, Refusal> {
-    let told = core.handler.prepare_watch(&session.listener(), BTreeSet::from([uri.clone()])).await;
+async fn subscribe(
+    core: Arc<ServerCore>,
+    session: Arc<LiveSession>,
+    uri: String,
+) -> Result<HandlerOutcome, Refusal> {
+    let told = core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
     if !told.contains(&uri) {
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
-        return Err(Refusal::INVALID_PARAMS.because(problem));
+        return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }
-    session.watch(&*core.handler).watch_too(&uri, &core.watched)?;
-    Ok(Outcome::Done(Reply::Empty))
+    session.subscription(&*core.handler).watch_resource(&uri, &core.watched_uris)?;
+    Ok(HandlerOutcome::Done(ServerResult::Empty))
 }
 
-fn notified(session: &LiveSession, note: &Notification) {
+fn handle_notification(session: &LiveSession, note: &Notification) {
     match &*note.method {
         "notifications/cancelled" => {
             if let Some(id) = era::cancelled_request(note) {
-                session.cancel(&id);
+                session.cancel_call(&id);
             }
         }
         "notifications/initialized" => {
-            session.confirm();
-            session.keep().roots.refresh();
+            session.mark_initialized();
+            session.state().roots.refresh();
         }
-        "notifications/roots/list_changed" => session.keep().roots.refresh(),
+        "notifications/roots/list_changed" => session.state().roots.refresh(),
         _ => {}
     }
 }
@@ -281,35 +302,40 @@ mod tests {
 
     use serde_json::{Value, json};
     use trunkline_protocol::Revision;
-    use trunkline_protocol::envelope::{self, Bounds, Incoming};
+    use trunkline_protocol::envelope::{self, MessageLimits, MessageOrBatch};
 
     use super::*;
-    use crate::edge::Event;
+    use crate::edge::CallEvent;
     use crate::server::Server;
     use crate::testing;
     use crate::tool::Tool;
 
     fn message(value: &Value) -> Message {
-        match envelope::read(value.to_string().into(), Bounds::default()) {
-            Ok(Incoming::One(message)) => message,
+        match envelope::read(value.to_string().into(), MessageLimits::default()) {
+            Ok(MessageOrBatch::One(message)) => message,
             _ => panic!("not one message: {value}"),
         }
     }
 
     /// Begins a call before anything that was begun is polled, as another thread may.
-    fn begin_tool(core: &Arc<Core>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
+    fn begin_tool(core: &Arc<ServerCore>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
         let params = json!({ "name": tool });
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
-        match begin(core, session, message(&call), &Carriage { may_ask: true, env: Env::NONE }) {
-            Begun::Exchange(exchange) => exchange,
-            Begun::Answer(answer) => panic!("answered with {}", answer.message),
-            Begun::Accepted => panic!("accepted"),
+        match begin(
+            core,
+            session,
+            message(&call),
+            &TransportCapabilities { server_requests: true, env: Env::NONE },
+        ) {
+            LegacyStart::Exchange(exchange) => exchange,
+            LegacyStart::Response(answer) => panic!("answered with {}", answer.message),
+            LegacyStart::Accepted => panic!("accepted"),
         }
     }
 
-    fn answer(polled: Poll<Event>) -> Option<Value> {
+    fn answer(polled: Poll<CallEvent>) -> Option<Value> {
         match polled {
-            Poll::Ready(Event::Answer(answer)) => Some(serde_json::from_str(&answer.message).unwrap()),
+            Poll::Ready(CallEvent::Response(answer)) => Some(serde_json::from_str(&answer.message).unwrap()),
             Poll::Pending => None,
             Poll::Ready(_) => panic!("neither an answer nor a wait"),
         }
@@ -356,17 +382,17 @@ mod tests {
         let core = testing::core(&Server::new("s").with(endless));
         let session = testing::session(&core, Revision::NEWEST_LEGACY);
         let mut cx = TaskContext::from_waker(Waker::noop());
-        let id = trunkline_protocol::Id::from_number(7);
+        let id = trunkline_protocol::RequestId::from_number(7);
         // Meant for another call that had this id, and is over.
-        session.cancel(&id);
+        session.cancel_call(&id);
         let mut call = begin_tool(&core, &session, "endless");
         assert!(call.poll_event(&mut cx).is_pending());
         drop(call);
         let mut call = begin_tool(&core, &session, "endless");
         // As from another thread, before the call has waited for anything and is known.
-        session.cancel(&id);
+        session.cancel_call(&id);
         assert!(call.poll_event(&mut cx).is_pending(), "its first step is over before it is looked at again");
-        assert!(matches!(call.poll_event(&mut cx), Poll::Ready(Event::Nothing)));
+        assert!(matches!(call.poll_event(&mut cx), Poll::Ready(CallEvent::NoResponse)));
         drop(call);
         assert!(!session.is_busy());
         assert_eq!(core.calls(), 0);

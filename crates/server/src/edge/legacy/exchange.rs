@@ -2,9 +2,9 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use trunkline_protocol::Refusal;
 
-use super::super::{Answer, Event};
+use super::super::{CallEvent, RenderedResponse};
 use super::call::LegacyCall;
-use crate::unanswered::Reserved;
+use crate::request_memory::RequestMemoryPermit;
 
 /// The call of one message, or the calls of one batch, which are answered together.
 pub(crate) enum LegacyExchange {
@@ -13,23 +13,23 @@ pub(crate) enum LegacyExchange {
     /// The calls of a batch that still run, and the answers of those that do not.
     Batch {
         calls: Vec<LegacyCall>,
-        answers: Vec<String>,
+        responses: Vec<String>,
         /// Room for the batch, of which each call holds a part.
-        _reserved: Option<Reserved>,
+        _memory_permit: Option<RequestMemoryPermit>,
     },
     /// Everything is answered.
-    Over,
+    Done,
 }
 
 impl LegacyExchange {
     /// Reports whether a call waits for an answer of the client.
-    pub(crate) fn is_asking(&self) -> bool {
-        self.calls().iter().any(LegacyCall::is_asking)
+    pub(crate) fn is_waiting_for_input(&self) -> bool {
+        self.calls().iter().any(LegacyCall::is_waiting_for_input)
     }
 
     /// Fails the questions that are open, as if the client were gone.
-    pub(crate) fn abandon_questions(&self) {
-        self.calls().iter().for_each(LegacyCall::abandon_questions);
+    pub(crate) fn fail_open_requests(&self) {
+        self.calls().iter().for_each(LegacyCall::fail_open_requests);
     }
 
     /// Returns how many calls still run.
@@ -38,23 +38,23 @@ impl LegacyExchange {
     }
 
     /// Ends what still runs, and answers that with a refusal.
-    pub(crate) fn cut_short(self, refusal: &Refusal) -> Answer {
+    pub(crate) fn abort(self, refusal: &Refusal) -> RenderedResponse {
         match self {
             Self::Single(call) => call.refuse(refusal),
-            Self::Batch { calls, mut answers, .. } => {
+            Self::Batch { calls, responses: mut answers, .. } => {
                 answers.extend(calls.iter().map(|call| call.refuse(refusal).message));
-                together(&answers)
+                batch_response(&answers)
             }
-            Self::Over => together(&[]),
+            Self::Done => batch_response(&[]),
         }
     }
 
     /// Keeps the room of a large message while it runs.
-    pub(super) fn keep(&mut self, reserved: Reserved) {
+    pub(super) fn hold_permit(&mut self, reserved: RequestMemoryPermit) {
         match self {
-            Self::Single(call) => call.keep(reserved),
-            Self::Batch { _reserved, .. } => *_reserved = Some(reserved),
-            Self::Over => {}
+            Self::Single(call) => call.hold_permit(reserved),
+            Self::Batch { _memory_permit: _reserved, .. } => *_reserved = Some(reserved),
+            Self::Done => {}
         }
     }
 
@@ -62,19 +62,19 @@ impl LegacyExchange {
         match self {
             Self::Single(call) => std::slice::from_ref(call),
             Self::Batch { calls, .. } => calls,
-            Self::Over => &[],
+            Self::Done => &[],
         }
     }
 
     /// Polls for what the carrier must do next.
-    pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+    pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         let event = match self {
             Self::Single(call) => ready!(call.poll_event(cx)),
-            Self::Batch { calls, answers, .. } => ready!(poll_batch(calls, answers, cx)),
-            Self::Over => return Poll::Ready(Event::Nothing),
+            Self::Batch { calls, responses: answers, .. } => ready!(poll_batch(calls, answers, cx)),
+            Self::Done => return Poll::Ready(CallEvent::NoResponse),
         };
-        if matches!(event, Event::Answer(_) | Event::Nothing) {
-            *self = Self::Over;
+        if matches!(event, CallEvent::Response(_) | CallEvent::NoResponse) {
+            *self = Self::Done;
         }
         Poll::Ready(event)
     }
@@ -84,16 +84,16 @@ fn poll_batch(
     calls: &mut Vec<LegacyCall>,
     answers: &mut Vec<String>,
     cx: &mut TaskContext<'_>,
-) -> Poll<Event> {
+) -> Poll<CallEvent> {
     let mut at = 0;
     while let Some(call) = calls.get_mut(at) {
         match call.poll_event(cx) {
             Poll::Pending => at += 1,
-            Poll::Ready(Event::Answer(answer)) => {
+            Poll::Ready(CallEvent::Response(answer)) => {
                 calls.swap_remove(at);
                 answers.push(answer.message);
             }
-            Poll::Ready(Event::Nothing) => {
+            Poll::Ready(CallEvent::NoResponse) => {
                 calls.swap_remove(at);
             }
             Poll::Ready(event) => return Poll::Ready(event),
@@ -103,12 +103,12 @@ fn poll_batch(
         return Poll::Pending;
     }
     Poll::Ready(match answers.as_slice() {
-        [] => Event::Nothing,
-        answers => Event::Answer(together(answers)),
+        [] => CallEvent::NoResponse,
+        answers => CallEvent::Response(batch_response(answers)),
     })
 }
 
 /// Makes the answer of a batch.
-pub(super) fn together(answers: &[String]) -> Answer {
-    Answer { message: format!("[{}]", answers.join(",")), status: 200 }
+pub(super) fn batch_response(answers: &[String]) -> RenderedResponse {
+    RenderedResponse { message: format!("[{}]", answers.join(",")), status: 200 }
 }

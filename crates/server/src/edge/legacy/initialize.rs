@@ -1,21 +1,25 @@
-use trunkline_protocol::codec::{Dialect, Reply};
+use trunkline_protocol::codec::{Dialect, ServerResult};
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Members, Raw, Refusal, Request, Revision, Writer};
+use trunkline_protocol::{JsonObject, JsonWriter, RawJson, Refusal, Request, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord};
 
-use crate::core::{Core, now};
+use crate::server_core::{ServerCore, now};
 
 /// A handshake that can be accepted: what to remember and what to answer.
-pub(crate) struct Handshake {
+pub(crate) struct AcceptedHandshake {
     pub(crate) record: SessionRecord,
-    pub(crate) answer: String,
+    pub(crate) response: String,
 }
 
 /// Where the answer has the session's id, for clients that want it there.
 const SESSION_ID: &str = "trunkline/sessionId";
 
 /// Reads `initialize` and makes its answer.
-pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) -> Result<Handshake, Refusal> {
+pub(crate) fn accept_handshake(
+    core: &ServerCore,
+    request: &Request,
+    principal: Principal,
+) -> Result<AcceptedHandshake, Refusal> {
     let requested = request.params.text("protocolVersion")?;
     let revision = core
         .revisions
@@ -23,9 +27,9 @@ pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) ->
         .ok_or_else(|| Refusal::unsupported_version(&requested, core.revisions))?;
     // Copied, because a slice would keep the whole body of the request alive for as long as the session lives.
     let capabilities = match request.params.get("capabilities") {
-        None => Raw::EMPTY_OBJECT,
-        Some(raw) if raw.kind() == JsonKind::Object => raw.detached(),
-        Some(_) => return Err(Refusal::INVALID_PARAMS.because("`capabilities` must be an object")),
+        None => RawJson::EMPTY_OBJECT,
+        Some(raw) if raw.kind() == JsonKind::Object => raw.to_owned_buffer(),
+        Some(_) => return Err(Refusal::INVALID_PARAMS.with_message("`capabilities` must be an object")),
     };
     let id = SessionId::random();
     let record = SessionRecord {
@@ -33,23 +37,23 @@ pub(crate) fn handshake(core: &Core, request: &Request, principal: Principal) ->
         principal,
         revision,
         capabilities,
-        client: request.params.get("clientInfo").map(Raw::detached),
+        client: request.params.get("clientInfo").map(RawJson::to_owned_buffer),
         log_level: None,
         created: now(),
     };
     let mut described = describe(core, revision);
     if core.session_in_meta {
-        described.set("_meta", Raw::from(serde_json::json!({ SESSION_ID: id.to_string() })));
+        described.set("_meta", RawJson::from(serde_json::json!({ SESSION_ID: id.to_string() })));
     }
-    let answer = core.result(&request.id, &Reply::Object(described), revision);
-    Ok(Handshake { record, answer })
+    let answer = core.result(&request.id, &ServerResult::Object(described), revision);
+    Ok(AcceptedHandshake { record, response: answer })
 }
 
-fn describe(core: &Core, revision: Revision) -> Members {
-    let mut server_info = Writer::with_capacity(96);
+fn describe(core: &ServerCore, revision: Revision) -> JsonObject {
+    let mut server_info = JsonWriter::with_capacity(96);
     core.handler.identity().write(Dialect::of(revision), &mut server_info);
-    let mut members = Members::new();
-    members.set("protocolVersion", Raw::from_text(revision.as_str()));
+    let mut members = JsonObject::new();
+    members.set("protocolVersion", RawJson::from_text(revision.as_str()));
     for (key, value) in core.describe(revision).iter() {
         members.set(key.clone(), value.clone());
     }

@@ -2,28 +2,30 @@
 
 mod begin;
 mod call;
+mod elicited_urls;
 mod exchange;
 mod initialize;
 mod live;
-mod pages;
 mod sessions;
-mod stand;
+mod standalone_stream;
 
-pub(crate) use self::begin::{Begun, Carriage, begin, begin_batch, no_batches, refuse_batch};
+pub(crate) use self::begin::{
+    LegacyStart, TransportCapabilities, batch_not_allowed, begin, begin_batch, refuse_batch,
+};
 pub(crate) use self::exchange::LegacyExchange;
-pub(crate) use self::initialize::handshake;
-pub(crate) use self::live::{LiveSession, StreamState};
-pub(crate) use self::sessions::Sessions;
-pub(crate) use self::stand::Carrier;
+pub(crate) use self::initialize::accept_handshake;
+pub(crate) use self::live::{LiveSession, ResumableStream};
+pub(crate) use self::sessions::LegacySessions;
+pub(crate) use self::standalone_stream::StandaloneConnection;
 
-use trunkline_protocol::{Id, Refusal, Revision, emit};
+use trunkline_protocol::{Refusal, RequestId, Revision, emit};
 
-use super::Answer;
+use super::RenderedResponse;
 use crate::metrics::process;
 
 /// Renders a refusal as a legacy answer.
 #[cold]
-pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Answer {
-    process::refused(refusal);
-    Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
+pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal, revision: Revision) -> RenderedResponse {
+    process::count_refusal(refusal);
+    RenderedResponse { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }

@@ -9,24 +9,24 @@ use trunkline_session::{
 };
 
 use super::live::LiveSession;
-use crate::call::SessionKeep;
-use crate::core::{Core, now};
+use crate::call::SessionState;
 use crate::env::Env;
+use crate::server_core::{ServerCore, now};
 
 /// The sessions that this node serves, in front of the store that knows them all.
 ///
 /// A session found here is not looked up again; the store is told now and then that it is in use.
-pub(crate) struct Sessions {
-    core: Arc<Core>,
+pub(crate) struct LegacySessions {
+    core: Arc<ServerCore>,
     store: Arc<dyn SessionStore>,
     events: Arc<dyn EventStore>,
-    live: DashMap<SessionId, Arc<LiveSession>, BuildHasherDefault<RandomBits>>,
+    live: DashMap<SessionId, Arc<LiveSession>, BuildHasherDefault<IdentityHasher>>,
     limits: SessionLimits,
 }
 
-impl Sessions {
+impl LegacySessions {
     pub(crate) fn new(
-        core: Arc<Core>,
+        core: Arc<ServerCore>,
         store: Arc<dyn SessionStore>,
         events: Arc<dyn EventStore>,
         limits: SessionLimits,
@@ -47,7 +47,7 @@ impl Sessions {
         let (id, now) = (record.id, now());
         let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
-        let keep = SessionKeep::new(&self.core, &record, env, None);
+        let keep = SessionState::new(&self.core, &record, env, None);
         self.live.insert(id, Arc::new(LiveSession::new(record, keep, now)));
         Ok(id)
     }
@@ -67,14 +67,14 @@ impl Sessions {
     }
 
     /// Finds the session of a request, if it is that principal's and nobody has to be asked or told about it.
-    pub(crate) fn find_here(&self, id: SessionId, principal: &Principal) -> Option<Arc<LiveSession>> {
+    pub(crate) fn find_local(&self, id: SessionId, principal: &Principal) -> Option<Arc<LiveSession>> {
         let now = now();
         let session = self.live.get(&id)?.value().clone();
         let is_known = session.principal() == principal
-            && !self.is_over(&session, now)
-            && now.since(session.told_store()) < self.told_every();
+            && !self.is_expired(&session, now)
+            && now.since(session.store_touched()) < self.touch_interval();
         is_known.then(|| {
-            session.use_now(now);
+            session.touch(now);
             session
         })
     }
@@ -89,17 +89,17 @@ impl Sessions {
         let known = self.live.get(&id).map(|entry| entry.value().clone());
         let session = match known {
             Some(session) => session,
-            None => self.revive(id, principal, now).await?,
+            None => self.restore(id, principal, now).await?,
         };
-        if session.principal() != principal || self.is_over(&session, now) {
+        if session.principal() != principal || self.is_expired(&session, now) {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
-        session.use_now(now);
-        if now.since(session.told_store()) >= self.told_every() {
-            session.tell_store(now);
+        session.touch(now);
+        if now.since(session.store_touched()) >= self.touch_interval() {
+            session.touch_store(now);
             if !self.store.touch(id, now).await.map_err(|error| refuse(&error))? {
                 // Another node has ended it.
-                self.forget(id);
+                self.remove(id);
                 return Err(Refusal::SESSION_NOT_FOUND);
             }
         }
@@ -113,7 +113,7 @@ impl Sessions {
     }
 
     /// Finds a session that another node opened, or that this one opened before it was restarted.
-    async fn revive(
+    async fn restore(
         &self,
         id: SessionId,
         principal: &Principal,
@@ -122,12 +122,12 @@ impl Sessions {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
         // What came in headers was never stored, so that a client of a revived session has to bring it again.
-        let keep = SessionKeep::new(&self.core, &record, Env::NONE, None);
+        let keep = SessionState::new(&self.core, &record, Env::NONE, None);
         keep.roots.refresh();
-        keep.shown.assume_all();
+        keep.shown_lists.mark_all_shown();
         let session = Arc::new(LiveSession::new(record, keep, now));
         // A client that comes back has said so to whoever opened the session.
-        session.confirm();
+        session.mark_initialized();
         Ok(self.live.entry(id).or_insert(session).value().clone())
     }
 
@@ -142,7 +142,7 @@ impl Sessions {
         if !self.store.delete(id, principal).await.map_err(|error| refuse(&error))? {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
-        self.forget(id);
+        self.remove(id);
         Ok(())
     }
 
@@ -153,26 +153,26 @@ impl Sessions {
             self.live.iter().filter(|entry| entry.is_busy()).map(|entry| *entry.key()).collect();
         for id in busy {
             if let Some(session) = self.live.get(&id) {
-                session.use_now(now);
+                session.touch(now);
             }
             if self.store.touch(id, now).await.is_err() {
                 return;
             }
         }
         match self.store.expire(now).await {
-            Ok(over) => over.into_iter().for_each(|id| self.forget(id)),
+            Ok(over) => over.into_iter().for_each(|id| self.remove(id)),
             Err(error) => tracing::warn!(%error, "sessions could not be swept"),
         }
         // A session that the store lost otherwise, such as by its own bounds, must not live on here.
         let over: Vec<_> =
-            self.live.iter().filter(|entry| self.is_over(entry, now)).map(|entry| *entry.key()).collect();
-        over.into_iter().for_each(|id| self.forget(id));
+            self.live.iter().filter(|entry| self.is_expired(entry, now)).map(|entry| *entry.key()).collect();
+        over.into_iter().for_each(|id| self.remove(id));
         self.events.expire(now);
         self.core.states.expire(now).await;
     }
 
     /// Returns how often sessions are to be swept.
-    pub(crate) fn sweep_every(&self) -> Duration {
+    pub(crate) fn sweep_interval(&self) -> Duration {
         (self.limits.idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(30))
     }
 
@@ -181,16 +181,16 @@ impl Sessions {
         self.live.iter().for_each(|entry| entry.end());
     }
 
-    fn told_every(&self) -> Duration {
+    fn touch_interval(&self) -> Duration {
         (self.limits.idle / 8).min(Duration::from_secs(30))
     }
 
-    fn is_over(&self, session: &LiveSession, now: Timestamp) -> bool {
-        let idle = now.since(session.used()) >= self.limits.idle && !session.is_busy();
+    fn is_expired(&self, session: &LiveSession, now: Timestamp) -> bool {
+        let idle = now.since(session.last_used()) >= self.limits.idle && !session.is_busy();
         idle || now.since(session.created()) >= self.limits.absolute
     }
 
-    fn forget(&self, id: SessionId) {
+    fn remove(&self, id: SessionId) {
         if let Some((_, session)) = self.live.remove(&id) {
             session.end();
         }
@@ -200,9 +200,9 @@ impl Sessions {
 
 /// Takes an id for its own hash. Its bits are random, and no client chooses those of a session that there is.
 #[derive(Default)]
-struct RandomBits(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for RandomBits {
+impl Hasher for IdentityHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -220,9 +220,9 @@ impl Hasher for RandomBits {
 
 fn refuse(error: &StoreError) -> Refusal {
     match error {
-        StoreError::Full | StoreError::TooManyOfPrincipal => Refusal::TOO_MANY,
+        StoreError::Full | StoreError::PrincipalQuotaExceeded => Refusal::TOO_MANY,
         StoreError::TooLarge => {
-            Refusal::INVALID_PARAMS.because("`capabilities` is larger than a session may keep")
+            Refusal::INVALID_PARAMS.with_message("`capabilities` is larger than a session may keep")
         }
         other => {
             tracing::error!(error = %other, "the session store failed");

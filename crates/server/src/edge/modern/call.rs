@@ -2,40 +2,40 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
-use trunkline_protocol::codec::{InputRequired, Reply};
-use trunkline_protocol::model::Question;
-use trunkline_protocol::{Id, Method, Raw, Refusal, Revision, Writer};
+use trunkline_protocol::codec::{InputRequiredResult, ServerResult};
+use trunkline_protocol::model::InputRequest;
+use trunkline_protocol::{JsonWriter, Method, RawJson, Refusal, RequestId, Revision};
 use trunkline_session::Principal;
 
-use super::super::{Answer, Event, Exchange};
+use super::super::{CallEvent, EraCall, RenderedResponse};
 use super::refuse;
-use crate::call::{Call, Continuation, Outcome, Running, Shared, Step};
-use crate::core::{Core, InFlight, now};
-use crate::metrics::Ended;
-use crate::round::{Binding, Then, digest};
-use crate::unanswered::Reserved;
+use crate::call::{CallState, ExecutingCall, HandlerContinuation, HandlerOutcome, HandlerStep, IncomingCall};
+use crate::input_round::{SealedContinuation, StateBinding, params_digest};
+use crate::metrics::MetricOutcome;
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::{AdmittedCall, ServerCore, now};
 
 /// A modern call in progress.
 pub(crate) struct ModernCall {
-    id: Id,
+    id: RequestId,
     method: Method,
     principal: Principal,
     round: u32,
-    running: Option<Running>,
-    in_flight: InFlight,
+    executing: Option<ExecutingCall>,
+    admitted: AdmittedCall,
 }
 
 impl ModernCall {
-    pub(super) fn new(in_flight: InFlight, id: Id, method: Method, principal: Principal) -> Self {
-        Self { id, method, principal, round: 0, running: None, in_flight }
+    pub(super) fn new(in_flight: AdmittedCall, id: RequestId, method: Method, principal: Principal) -> Self {
+        Self { id, method, principal, round: 0, executing: None, admitted: in_flight }
     }
 
-    pub(super) fn start(&mut self, call: Call) {
-        self.running = Some(Running::start(&*self.core().handler, call));
+    pub(super) fn start(&mut self, call: IncomingCall) {
+        self.executing = Some(ExecutingCall::start(&*self.core().handler, call));
     }
 
-    pub(super) fn carry(&mut self, running: Running) {
-        self.running = Some(running);
+    pub(super) fn attach(&mut self, running: ExecutingCall) {
+        self.executing = Some(running);
     }
 
     pub(super) fn set_round(&mut self, round: u32) {
@@ -43,126 +43,145 @@ impl ModernCall {
     }
 
     /// Refuses the request before anything of it runs.
-    pub(super) fn refuse(&mut self, refusal: &Refusal) -> Answer {
-        self.in_flight.end(Ended::Refused);
+    pub(super) fn refuse(&mut self, refusal: &Refusal) -> RenderedResponse {
+        self.admitted.record_outcome(MetricOutcome::Refused);
         refuse(Some(&self.id), refusal)
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
-        self.in_flight.core()
+    pub(super) fn core(&self) -> &Arc<ServerCore> {
+        self.admitted.core()
     }
 
     pub(crate) fn method(&self) -> Method {
         self.method
     }
 
-    pub(crate) fn id(&self) -> &Id {
+    pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }
 
-    /// Returns what the call can be cancelled by; its next event is then [`Event::Nothing`].
-    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
-        self.running.as_ref().map(|running| running.shared().clone())
+    /// Returns what the call can be cancelled by; its next event is then [`CallEvent::NoResponse`].
+    pub(crate) fn shared(&self) -> Option<Arc<CallState>> {
+        self.executing.as_ref().map(|running| running.shared().clone())
     }
 
     /// Keeps the room of a large request while the call runs or waits.
-    pub(super) fn keep(&self, reserved: Reserved) {
-        if let Some(running) = &self.running {
-            running.shared().keep(reserved);
+    pub(super) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+        if let Some(running) = &self.executing {
+            running.shared().hold_permit(reserved);
         }
     }
 
     /// Polls for what the carrier must do next.
-    pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
-        self.poll_scrubbed(cx)
+    pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
+        self.poll_redacted(cx)
     }
 
-    fn finish(&self, outcome: Result<Outcome, Refusal>) -> Answer {
-        match (outcome, &self.running) {
-            (Ok(Outcome::Done(reply)), _) => self.reply(&reply),
-            (Ok(Outcome::Ask(round)), Some(running)) => {
+    fn finish(&self, outcome: Result<HandlerOutcome, Refusal>) -> RenderedResponse {
+        match (outcome, &self.executing) {
+            (Ok(HandlerOutcome::Done(reply)), _) => self.reply(&reply),
+            (Ok(HandlerOutcome::InputRequired(round)), Some(running)) => {
                 let shared = running.shared();
-                if let Some(error) = shared.first_unsupported(&round.questions) {
+                if let Some(error) = shared.first_unsupported(&round.requests) {
                     return refuse(Some(&self.id), &error.to_refusal());
                 }
-                let Continuation::Portable(bytes) = round.then;
-                self.ask_again(shared.suited(round.questions), self.portable(bytes), shared)
+                let HandlerContinuation::Portable(bytes) = round.continuation;
+                self.input_required(
+                    shared.adapt_requests(round.requests),
+                    self.portable_continuation(bytes),
+                    shared,
+                )
             }
-            (Ok(Outcome::Ask(_)), None) => refuse(Some(&self.id), &Refusal::INTERNAL),
-            (Err(refusal), _) => refuse(Some(&self.id), &refusal).of_handler(&refusal),
+            (Ok(HandlerOutcome::InputRequired(_)), None) => refuse(Some(&self.id), &Refusal::INTERNAL),
+            (Err(refusal), _) => refuse(Some(&self.id), &refusal).with_handler_status(&refusal),
         }
     }
 
-    fn reply(&self, reply: &Reply) -> Answer {
-        Answer { message: self.core().result(&self.id, reply, Revision::NEWEST), status: 200 }
+    fn reply(&self, reply: &ServerResult) -> RenderedResponse {
+        RenderedResponse { message: self.core().result(&self.id, reply, Revision::NEWEST), status: 200 }
     }
 
     /// Ends the request with questions; the call itself waits for the next request.
-    fn close_round(&mut self, questions: Vec<(String, Question)>) -> Answer {
-        let Some(running) = self.running.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
+    fn suspend_for_input(&mut self, questions: Vec<(String, InputRequest)>) -> RenderedResponse {
+        let Some(running) = self.executing.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
         let shared = running.shared().clone();
-        let then = match shared.kept_answers() {
-            Some(answers) => self.portable(replay(&answers)),
-            None => self.core().lot.park(&self.principal, self.round + 1, running).map(Then::Parked),
+        let then = match shared.recorded_responses() {
+            Some(answers) => self.portable_continuation(encode_replay(&answers)),
+            None => self
+                .core()
+                .suspended_calls
+                .suspend(&self.principal, self.round + 1, running)
+                .map(SealedContinuation::Suspended),
         };
-        self.ask_again(questions, then, &shared)
+        self.input_required(questions, then, &shared)
     }
 
-    fn portable(&self, bytes: Bytes) -> Option<Then> {
+    fn portable_continuation(&self, bytes: Bytes) -> Option<SealedContinuation> {
         if bytes.len() <= self.core().limits.state_bytes {
-            return Some(Then::Portable(bytes));
+            return Some(SealedContinuation::Portable(bytes));
         }
-        self.core().lot.park_bytes(&self.principal, self.round + 1, bytes).map(Then::Parked)
+        self.core()
+            .suspended_calls
+            .suspend_bytes(&self.principal, self.round + 1, bytes)
+            .map(SealedContinuation::Suspended)
     }
 
-    fn ask_again(&self, questions: Vec<(String, Question)>, then: Option<Then>, shared: &Shared) -> Answer {
-        let binding = Binding {
+    fn input_required(
+        &self,
+        questions: Vec<(String, InputRequest)>,
+        then: Option<SealedContinuation>,
+        shared: &CallState,
+    ) -> RenderedResponse {
+        let binding = StateBinding {
             principal: self.principal.clone(),
             method: self.method,
-            digest: digest(shared.params()),
+            params_digest: params_digest(shared.params()),
         };
-        let expires = now().plus(self.core().limits.parked_for);
+        let expires = now().plus(self.core().limits.suspended_for);
         let state = then.and_then(|then| self.core().sealer.seal(&binding, self.round + 1, expires, &then));
         match state {
-            Some(state) => self.reply(&Reply::InputRequired(InputRequired { questions, state: Some(state) })),
+            Some(state) => self.reply(&ServerResult::InputRequired(InputRequiredResult {
+                input_requests: questions,
+                request_state: Some(state),
+            })),
             None => refuse(Some(&self.id), &Refusal::INTERNAL),
         }
     }
 }
 
-impl Exchange for ModernCall {
-    fn core(&self) -> &Core {
-        self.in_flight.core()
+impl EraCall for ModernCall {
+    fn core(&self) -> &ServerCore {
+        self.admitted.core()
     }
 
-    fn running(&self) -> Option<&Running> {
-        self.running.as_ref()
+    fn executing(&self) -> Option<&ExecutingCall> {
+        self.executing.as_ref()
     }
 
-    fn poll_unscrubbed(&mut self, cx: &mut TaskContext<'_>) -> Poll<Event> {
+    fn poll_unredacted(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         loop {
-            let Some(running) = &mut self.running else { return Poll::Ready(Event::Nothing) };
+            let Some(running) = &mut self.executing else { return Poll::Ready(CallEvent::NoResponse) };
             let step = ready!(running.poll_step(cx));
             return Poll::Ready(match step {
-                Step::Note(note) => match running.render(&note) {
-                    Some(message) => Event::Message(message),
+                HandlerStep::Notification(note) => match running.render(&note) {
+                    Some(message) => CallEvent::Message(message),
                     None => continue,
                 },
                 // There is no polling of streams in this era.
-                Step::Release(_) => continue,
-                Step::Cancelled => {
-                    self.running = None;
-                    Event::Nothing
+                HandlerStep::ReleaseStream(_) => continue,
+                HandlerStep::Cancelled => {
+                    self.executing = None;
+                    CallEvent::NoResponse
                 }
-                Step::Ask(questions) => {
-                    self.in_flight.end(Ended::Asked);
-                    Event::Answer(self.close_round(questions))
+                HandlerStep::InputRequired(questions) => {
+                    self.admitted.record_outcome(MetricOutcome::InputRequired);
+                    CallEvent::Response(self.suspend_for_input(questions))
                 }
-                Step::Done(outcome) => {
-                    self.in_flight.end(Ended::of(&outcome));
+                HandlerStep::Done(outcome) => {
+                    self.admitted.record_outcome(MetricOutcome::from_result(&outcome));
                     let answer = self.finish(outcome);
-                    self.running = None;
-                    Event::Answer(answer)
+                    self.executing = None;
+                    CallEvent::Response(answer)
                 }
             });
         }
@@ -170,8 +189,8 @@ impl Exchange for ModernCall {
 }
 
 /// Writes the answers that a replayed call is given when it starts again.
-fn replay(answers: &[(String, Raw)]) -> Bytes {
-    let mut writer = Writer::with_capacity(64);
+fn encode_replay(answers: &[(String, RawJson)]) -> Bytes {
+    let mut writer = JsonWriter::with_capacity(64);
     writer.open_array();
     for (key, answer) in answers {
         writer.open_array();

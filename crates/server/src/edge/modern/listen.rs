@@ -2,34 +2,34 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::{Id, Members, Params, Raw, Refusal, Revision, Writer, emit, meta};
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::{JsonObject, JsonWriter, Params, RawJson, Refusal, RequestId, Revision, emit, meta};
 
 use trunkline_session::Principal;
 
-use crate::change::{Change, Filter, Subscription};
-use crate::core::Core;
-use crate::tally::Share;
-use crate::watched::WatchedRoom;
+use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
+use crate::principal_quota::QuotaPermit;
+use crate::server_core::ServerCore;
+use crate::watched_uris::WatchedUriPermit;
 
 /// A standing stream of changes.
-pub(crate) struct Listen {
-    core: Arc<Core>,
-    id: Id,
-    filter: Filter,
-    subscription: Subscription,
-    _share: Share,
-    _room: WatchedRoom,
+pub(crate) struct SubscriptionStream {
+    core: Arc<ServerCore>,
+    id: RequestId,
+    filter: SubscriptionFilter,
+    subscription: ChangeSubscription,
+    _permit: QuotaPermit,
+    _uri_permit: WatchedUriPermit,
 }
 
-impl Listen {
+impl SubscriptionStream {
     /// Reads what is asked for, and leaves out what is not offered.
-    pub(super) fn filter(core: &Core, params: &Params) -> Result<Filter, Refusal> {
+    pub(super) fn filter(core: &ServerCore, params: &Params) -> Result<SubscriptionFilter, Refusal> {
         let asked = read_filter(params.get("notifications"))?;
         let offered = core.handler.capabilities();
-        Ok(Filter {
-            listener: None,
-            shown: None,
+        Ok(SubscriptionFilter {
+            subscriber: None,
+            shown_lists: None,
             tools: asked.tools && offered.tools.is_some(),
             prompts: asked.prompts && offered.prompts.is_some(),
             resources: asked.resources && offered.resources.is_some(),
@@ -38,25 +38,32 @@ impl Listen {
     }
 
     pub(super) fn begin(
-        core: &Arc<Core>,
-        id: &Id,
-        filter: Filter,
+        core: &Arc<ServerCore>,
+        id: &RequestId,
+        filter: SubscriptionFilter,
         principal: &Principal,
     ) -> Result<Self, Refusal> {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let share = core.listens.take(principal).ok_or(Refusal::TOO_MANY)?;
-        let mut room = core.watched.room();
-        if !filter.uris.iter().all(|uri| room.take(uri)) {
-            return Err(Refusal::TOO_MANY.because("too many resources are watched; try again later"));
+        let share = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
+        let mut room = core.watched_uris.permit();
+        if !filter.uris.iter().all(|uri| room.add(uri)) {
+            return Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"));
         }
         // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
-        let subscription = core.handler.watch(filter.clone());
-        Ok(Self { core: core.clone(), id: id.detached(), filter, subscription, _share: share, _room: room })
+        let subscription = core.handler.subscribe(filter.clone());
+        Ok(Self {
+            core: core.clone(),
+            id: id.to_owned_buffer(),
+            filter,
+            subscription,
+            _permit: share,
+            _uri_permit: room,
+        })
     }
 
-    pub(crate) fn id(&self) -> &Id {
+    pub(crate) fn id(&self) -> &RequestId {
         &self.id
     }
 
@@ -77,12 +84,12 @@ impl Listen {
     }
 
     /// Returns the answer with which the server ends the stream.
-    pub(crate) fn ending(&self) -> String {
-        let mut about = Members::new();
+    pub(crate) fn final_response(&self) -> String {
+        let mut about = JsonObject::new();
         about.set(meta::SUBSCRIPTION_ID, self.id.to_raw());
-        let mut members = Members::new();
+        let mut members = JsonObject::new();
         members.set("_meta", about.to_raw());
-        self.core.result(&self.id, &Reply::Object(members), Revision::NEWEST)
+        self.core.result(&self.id, &ServerResult::Object(members), Revision::NEWEST)
     }
 
     /// Returns what a channel says after the ending, for clients that take only this for one.
@@ -94,11 +101,11 @@ impl Listen {
         })
     }
 
-    fn render(&self, change: &Change) -> String {
+    fn render(&self, change: &ServerChange) -> String {
         emit::notification(change.method(), |writer| {
             writer.open_object();
             self.write_meta(writer);
-            if let Change::Updated(uri) = change {
+            if let ServerChange::ResourceUpdated(uri) = change {
                 writer.plain_key("uri");
                 writer.string(uri);
             }
@@ -106,14 +113,14 @@ impl Listen {
         })
     }
 
-    fn write_meta(&self, writer: &mut Writer) {
+    fn write_meta(&self, writer: &mut JsonWriter) {
         writer.plain_key("_meta");
         writer.open_object();
         writer.member(meta::SUBSCRIPTION_ID, &self.id.to_raw());
         writer.close_object();
     }
 
-    fn write_filter(&self, writer: &mut Writer) {
+    fn write_filter(&self, writer: &mut JsonWriter) {
         writer.open_object();
         for (wanted, name) in [
             (self.filter.tools, "toolsListChanged"),
@@ -121,7 +128,7 @@ impl Listen {
             (self.filter.resources, "resourcesListChanged"),
         ] {
             if wanted {
-                writer.member(name, &Raw::TRUE);
+                writer.member(name, &RawJson::TRUE);
             }
         }
         if !self.filter.uris.is_empty() {
@@ -134,23 +141,23 @@ impl Listen {
     }
 }
 
-fn read_filter(raw: Option<&Raw>) -> Result<Filter, Refusal> {
-    let malformed = |what: &str| Refusal::INVALID_PARAMS.because(format!("`notifications` {what}"));
+fn read_filter(raw: Option<&RawJson>) -> Result<SubscriptionFilter, Refusal> {
+    let malformed = |what: &str| Refusal::INVALID_PARAMS.with_message(format!("`notifications` {what}"));
     let members =
         raw.ok_or_else(|| malformed("is missing"))?.members().map_err(|_| malformed("must be an object"))?;
-    let wants = |name: &str| members.get(name).is_some_and(|value| *value == Raw::TRUE);
+    let wants = |name: &str| members.get(name).is_some_and(|value| *value == RawJson::TRUE);
     let uris: BTreeSet<String> = match members.get("resourceSubscriptions") {
         None => BTreeSet::new(),
         Some(list) => {
             list.decode().map_err(|_| malformed("has `resourceSubscriptions` that are not strings"))?
         }
     };
-    let filter = Filter {
+    let filter = SubscriptionFilter {
         tools: wants("toolsListChanged"),
         prompts: wants("promptsListChanged"),
         resources: wants("resourcesListChanged"),
         uris,
-        ..Filter::default()
+        ..SubscriptionFilter::default()
     };
     if filter.is_too_large() { Err(malformed("names too many resources")) } else { Ok(filter) }
 }

@@ -7,53 +7,55 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use bytes::Bytes;
-use trunkline_protocol::codec::Reply;
-use trunkline_protocol::era::Admitted;
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::era::ValidatedRequest;
 use trunkline_protocol::json::JsonKind;
-use trunkline_protocol::{Id, Method, Params, Raw, Refusal, Request, Revision, Writer, emit, meta};
+use trunkline_protocol::{
+    JsonWriter, Method, Params, RawJson, Refusal, Request, RequestId, Revision, emit, meta,
+};
 use trunkline_session::{Principal, SessionId};
 
 pub(crate) use self::call::ModernCall;
-pub(crate) use self::listen::Listen;
-use super::Answer;
-use crate::call::{BoxFuture, Call, Caller, Context, Shared, Surroundings};
-use crate::change::{Filter, Listener};
-use crate::core::{Core, now};
+pub(crate) use self::listen::SubscriptionStream;
+use super::RenderedResponse;
+use crate::call::{BoxFuture, CallScope, CallState, Caller, Context, IncomingCall};
+use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
-use crate::metrics::{Ended, process};
-use crate::round::{Binding, Reclaimed, Then, digest};
-use crate::unanswered::Reserved;
+use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, params_digest};
+use crate::metrics::{MetricOutcome, process};
+use crate::request_memory::RequestMemoryPermit;
+use crate::server_core::{ServerCore, now};
 
 /// How a modern request begins.
-pub(crate) enum Begun {
+pub(crate) enum ModernStart {
     /// It is answered already.
-    Answer(Answer),
+    Response(RenderedResponse),
     /// It runs.
     Call(Box<ModernCall>),
     /// It begins once somebody else is ready: a parked call that has to be handed over, or whoever tells of changes.
-    Resume(Id, BoxFuture<'static, Begun>),
+    Deferred(RequestId, BoxFuture<'static, ModernStart>),
     /// It is a standing stream of changes.
-    Listen(Box<Listen>),
+    Subscription(Box<SubscriptionStream>),
 }
 
-impl Begun {
+impl ModernStart {
     /// Keeps the room of a large request for as long as what it began may hold any of it.
-    pub(crate) fn keep(self, reserved: Reserved) -> Self {
+    pub(crate) fn hold_permit(self, reserved: RequestMemoryPermit) -> Self {
         match self {
             Self::Call(call) => {
-                call.keep(reserved);
+                call.hold_permit(reserved);
                 Self::Call(call)
             }
-            Self::Resume(id, future) => {
-                Self::Resume(id, Box::pin(async move { future.await.keep(reserved) }))
+            Self::Deferred(id, future) => {
+                Self::Deferred(id, Box::pin(async move { future.await.hold_permit(reserved) }))
             }
-            Self::Answer(_) | Self::Listen(_) => self,
+            Self::Response(_) | Self::Subscription(_) => self,
         }
     }
 }
 
 /// Where a request came from, which it does not say itself.
-pub(crate) struct Sender {
+pub(crate) struct RequestOrigin {
     pub(crate) principal: Principal,
     /// The connection, if that lasts for longer than the request.
     pub(crate) connection: Option<SessionId>,
@@ -61,69 +63,83 @@ pub(crate) struct Sender {
 }
 
 /// Begins a request that passed the ladder.
-pub(crate) fn begin(core: &Arc<Core>, request: Request, admitted: Admitted, sender: Sender) -> Begun {
+pub(crate) fn begin(
+    core: &Arc<ServerCore>,
+    request: Request,
+    admitted: ValidatedRequest,
+    sender: RequestOrigin,
+) -> ModernStart {
     let id = request.id.clone();
     let begun = match admitted.method {
-        Method::Discover => Ok(Begun::Answer(discover(core, &request.id, &admitted))),
-        Method::Listen => begin_listen(core, &request.id, &request.params, sender),
+        Method::Discover => Ok(ModernStart::Response(discover(core, &request.id, &admitted))),
+        Method::Listen => begin_subscription(core, &request.id, &request.params, sender),
         _ => begin_call(core, request, admitted, sender),
     };
-    begun.unwrap_or_else(|refusal| Begun::Answer(refuse(Some(&id), &refusal)))
+    begun.unwrap_or_else(|refusal| ModernStart::Response(refuse(Some(&id), &refusal)))
 }
 
 /// Renders a refusal as a modern answer.
 #[cold]
-pub(crate) fn refuse(id: Option<&Id>, refusal: &Refusal) -> Answer {
-    process::refused(refusal);
+pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal) -> RenderedResponse {
+    process::count_refusal(refusal);
     let revision = Revision::NEWEST;
-    Answer { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
+    RenderedResponse { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }
 
-fn discover(core: &Core, id: &Id, admitted: &Admitted) -> Answer {
+fn discover(core: &ServerCore, id: &RequestId, admitted: &ValidatedRequest) -> RenderedResponse {
     let mut members = core.describe(admitted.revision);
-    let mut versions = Writer::with_capacity(80);
+    let mut versions = JsonWriter::with_capacity(80);
     versions.open_array();
     core.revisions.newest_first().for_each(|revision| versions.string(revision.as_str()));
     versions.close_array();
     members.set("supportedVersions", versions.into_raw());
-    members.set("ttlMs", Raw::from_value(&0).unwrap_or(Raw::NULL));
-    members.set("cacheScope", Raw::from_text("private"));
-    Answer { message: core.result(id, &Reply::Object(members), admitted.revision), status: 200 }
+    members.set("ttlMs", RawJson::from_value(&0).unwrap_or(RawJson::NULL));
+    members.set("cacheScope", RawJson::from_text("private"));
+    RenderedResponse {
+        message: core.result(id, &ServerResult::Object(members), admitted.revision),
+        status: 200,
+    }
 }
 
 /// Begins a stream of changes, once the handler is ready to tell of them.
-fn begin_listen(core: &Arc<Core>, id: &Id, params: &Params, sender: Sender) -> Result<Begun, Refusal> {
-    let mut filter = Listen::filter(core, params)?;
+fn begin_subscription(
+    core: &Arc<ServerCore>,
+    id: &RequestId,
+    params: &Params,
+    sender: RequestOrigin,
+) -> Result<ModernStart, Refusal> {
+    let mut filter = SubscriptionStream::filter(core, params)?;
     let principal = sender.principal;
     // A stream is its own connection where there is no other.
     let connection = sender.connection.unwrap_or_else(SessionId::random);
-    let listener = Listener { principal: principal.clone(), session: None, connection: Some(connection) };
-    filter.listener = Some(listener.clone());
+    let listener =
+        ChangeSubscriber { principal: principal.clone(), session: None, connection: Some(connection) };
+    filter.subscriber = Some(listener.clone());
     let listen = {
         let (core, id) = (core.clone(), id.clone());
-        move |filter| match Listen::begin(&core, &id, filter, &principal) {
-            Ok(listen) => Begun::Listen(Box::new(listen)),
-            Err(refusal) => Begun::Answer(refuse(Some(&id), &refusal)),
+        move |filter| match SubscriptionStream::begin(&core, &id, filter, &principal) {
+            Ok(listen) => ModernStart::Subscription(Box::new(listen)),
+            Err(refusal) => ModernStart::Response(refuse(Some(&id), &refusal)),
         }
     };
     if filter.uris.is_empty() {
         return Ok(listen(filter));
     }
-    let mut preparing = core.handler.prepare_watch(&listener, filter.uris.clone());
+    let mut preparing = core.handler.prepare_subscription(&listener, filter.uris.clone());
     // Most handlers need not wait for anybody, and then nothing that changes from here on may be missed.
     if let Poll::Ready(uris) = preparing.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-        return Ok(listen(Filter { uris, ..filter }));
+        return Ok(listen(SubscriptionFilter { uris, ..filter }));
     }
-    let prepared = async move { listen(Filter { uris: preparing.await, ..filter }) };
-    Ok(Begun::Resume(id.clone(), Box::pin(prepared)))
+    let prepared = async move { listen(SubscriptionFilter { uris: preparing.await, ..filter }) };
+    Ok(ModernStart::Deferred(id.clone(), Box::pin(prepared)))
 }
 
 fn begin_call(
-    core: &Arc<Core>,
+    core: &Arc<ServerCore>,
     request: Request,
-    admitted: Admitted,
-    Sender { principal, connection, env }: Sender,
-) -> Result<Begun, Refusal> {
+    admitted: ValidatedRequest,
+    RequestOrigin { principal, connection, env }: RequestOrigin,
+) -> Result<ModernStart, Refusal> {
     let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
     let caller = Caller {
@@ -134,20 +150,20 @@ fn begin_call(
         request_id: Some(id.clone()),
         session: None,
         connection,
-        bag: None,
+        state_id: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
         env,
     };
     let method = admitted.method;
-    in_flight.time(method, &params, admitted.revision);
-    let (answers, state) = match method.may_ask() {
-        true => input(&params).inspect_err(|_| in_flight.end(Ended::Refused))?,
+    in_flight.start_timer(method, &params, admitted.revision);
+    let (answers, state) = match method.may_require_input() {
+        true => read_input(&params).inspect_err(|_| in_flight.record_outcome(MetricOutcome::Refused))?,
         false => (Vec::new(), None),
     };
     let call = Box::new(ModernCall::new(in_flight, id, method, principal));
     match state {
-        None => Ok(Begun::Call(start(call, caller, answers, params, None))),
+        None => Ok(ModernStart::Call(start(call, caller, answers, params, None))),
         Some(state) => Ok(resume(call, &state, caller, answers, params)),
     }
 }
@@ -155,57 +171,69 @@ fn begin_call(
 fn start(
     mut call: Box<ModernCall>,
     caller: Caller,
-    answers: Answers,
+    answers: KeyedResponses,
     params: Params,
     continuation: Option<Bytes>,
 ) -> Box<ModernCall> {
     let method = call.method();
-    let surroundings = Surroundings::Alone(call.core().states.clone());
-    let context = Context::new(Shared::new(method, params, caller, answers, surroundings));
-    call.start(Call { method, continuation, context });
+    let surroundings = CallScope::Sessionless(call.core().states.clone());
+    let context = Context::new(CallState::new(method, params, caller, answers, surroundings));
+    call.start(IncomingCall { method, continuation, context });
     call
 }
 
 /// Goes on with a call that asked something in an earlier request.
-fn resume(mut call: Box<ModernCall>, state: &str, caller: Caller, answers: Answers, params: Params) -> Begun {
+fn resume(
+    mut call: Box<ModernCall>,
+    state: &str,
+    caller: Caller,
+    answers: KeyedResponses,
+    params: Params,
+) -> ModernStart {
     let principal = caller.principal.clone();
-    let binding = Binding { principal: principal.clone(), method: call.method(), digest: digest(&params) };
+    let binding = StateBinding {
+        principal: principal.clone(),
+        method: call.method(),
+        params_digest: params_digest(&params),
+    };
     let core = call.core().clone();
     let Some((round, then)) = core.sealer.open(state, &binding, now()) else {
-        return Begun::Answer(call.refuse(&Refusal::STALE_STATE));
+        return ModernStart::Response(call.refuse(&Refusal::STALE_STATE));
     };
     call.set_round(round);
     let number = match then {
-        Then::Portable(bytes) => {
-            return Begun::Call(start(call, caller, answers, params, Some(bytes)));
+        SealedContinuation::Portable(bytes) => {
+            return ModernStart::Call(start(call, caller, answers, params, Some(bytes)));
         }
-        Then::Parked(number) => number,
+        SealedContinuation::Suspended(number) => number,
     };
     let id = call.id().clone();
     let resumed = Box::pin(async move {
-        match core.lot.reclaim(number, &principal, round).await {
-            Some(Reclaimed::Bytes(bytes)) => Begun::Call(start(call, caller, answers, params, Some(bytes))),
-            Some(Reclaimed::Call(running)) => {
-                running.shared().resume(caller, answers);
-                call.carry(running);
-                Begun::Call(call)
+        match core.suspended_calls.resume(number, &principal, round).await {
+            Some(ResumedContent::Bytes(bytes)) => {
+                ModernStart::Call(start(call, caller, answers, params, Some(bytes)))
             }
-            None => Begun::Answer(call.refuse(&Refusal::STALE_STATE)),
+            Some(ResumedContent::Call(running)) => {
+                running.shared().resume(caller, answers);
+                call.attach(running);
+                ModernStart::Call(call)
+            }
+            None => ModernStart::Response(call.refuse(&Refusal::STALE_STATE)),
         }
     });
-    Begun::Resume(id, resumed)
+    ModernStart::Deferred(id, resumed)
 }
 
 /// Answers by the key of their question.
-type Answers = Vec<(String, Raw)>;
+type KeyedResponses = Vec<(String, RawJson)>;
 
 /// Reads the answers and the state that came with a request.
-fn input(params: &Params) -> Result<(Answers, Option<String>), Refusal> {
+fn read_input(params: &Params) -> Result<(KeyedResponses, Option<String>), Refusal> {
     let answers = match params.get("inputResponses") {
         None => Vec::new(),
         Some(raw) => {
             let members = raw.members().map_err(|_| {
-                Refusal::INVALID_PARAMS.because("`inputResponses` must be an object of answers by key")
+                Refusal::INVALID_PARAMS.with_message("`inputResponses` must be an object of answers by key")
             })?;
             members.iter().map(|(key, value)| (key.to_string(), value.clone())).collect()
         }
@@ -214,7 +242,7 @@ fn input(params: &Params) -> Result<(Answers, Option<String>), Refusal> {
         Some(raw) if raw.kind() != JsonKind::Null => {
             let text = raw.as_text();
             Some(
-                text.ok_or_else(|| Refusal::INVALID_PARAMS.because("`requestState` must be a string"))?
+                text.ok_or_else(|| Refusal::INVALID_PARAMS.with_message("`requestState` must be a string"))?
                     .into_owned(),
             )
         }

@@ -7,29 +7,29 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
-use trunkline_transport::http1::Framing;
+use trunkline_transport::http1::BodyFraming;
 
-use super::wire::Wire;
+use super::connection_io::ConnectionIo;
 
 /// The body of a request that came over a connection of [`serve`](crate::http::serve).
 ///
 /// It is read as it arrives, and only by whoever polls it. As soon as the request is answered, what was not read is gone.
-pub struct RequestBody(Kind);
+pub struct RequestBody(RequestBodyKind);
 
-enum Kind {
+enum RequestBodyKind {
     /// All of it was there with its head, as most bodies are.
     Whole(Bytes),
     /// It is still coming.
-    Coming(Loan),
+    Streaming(BodyReader),
 }
 
 impl RequestBody {
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self(Kind::Whole(bytes))
+        Self(RequestBodyKind::Whole(bytes))
     }
 
-    pub(super) fn coming(loan: Loan) -> Self {
-        Self(Kind::Coming(loan))
+    pub(super) fn streaming(loan: BodyReader) -> Self {
+        Self(RequestBodyKind::Streaming(loan))
     }
 }
 
@@ -42,9 +42,9 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         match &mut self.0 {
-            Kind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Kind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Kind::Coming(loan) => loan.poll_piece(cx).map_ok(Frame::data),
+            RequestBodyKind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            RequestBodyKind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            RequestBodyKind::Streaming(loan) => loan.poll_chunk(cx).map_ok(Frame::data),
         }
     }
 
@@ -54,8 +54,8 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Coming(loan) => loan.size_hint(),
+            RequestBodyKind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            RequestBodyKind::Streaming(loan) => loan.size_hint(),
         }
     }
 }
@@ -63,89 +63,95 @@ impl Body for RequestBody {
 impl fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Kind::Whole(_) => "RequestBody(whole)",
-            Kind::Coming(_) => "RequestBody(coming)",
+            RequestBodyKind::Whole(_) => "RequestBody(whole)",
+            RequestBodyKind::Streaming(_) => "RequestBody(coming)",
         })
     }
 }
 
 /// A connection that is lent to the body of a request, so that whoever reads the body reads the connection.
 #[derive(Clone)]
-pub(super) struct Loan(Arc<Mutex<Lent>>);
+pub(super) struct BodyReader(Arc<Mutex<BodyReaderState>>);
 
-enum Lent {
-    Wire {
-        wire: Box<Wire>,
+enum BodyReaderState {
+    Connection {
+        io: Box<ConnectionIo>,
         /// Whoever waits for more of the body.
         reader: Option<Waker>,
     },
     /// It was taken back after the end of the body.
-    Over,
+    Finished,
     /// It was taken back before.
-    Revoked,
+    Reclaimed,
 }
 
-impl Loan {
-    fn poll_piece(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+impl BodyReader {
+    fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match &mut *self.lock() {
-            Lent::Wire { wire, reader } => {
+            BodyReaderState::Connection { io: wire, reader } => {
                 let piece = wire.poll_body(cx);
                 *reader = piece.is_pending().then(|| cx.waker().clone());
                 piece
             }
-            Lent::Over => Poll::Ready(None),
-            Lent::Revoked => Poll::Ready(Some(Err(io::ErrorKind::NotConnected.into()))),
+            BodyReaderState::Finished => Poll::Ready(None),
+            BodyReaderState::Reclaimed => Poll::Ready(Some(Err(io::ErrorKind::NotConnected.into()))),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &*self.lock() {
-            Lent::Wire { wire, .. } if wire.body().is_over() => SizeHint::with_exact(0),
-            Lent::Wire { wire, .. } => match wire.body() {
-                Framing::Length(left) => SizeHint::with_exact(*left),
-                Framing::Chunked(_) | Framing::UntilClose => SizeHint::default(),
+            BodyReaderState::Connection { io: wire, .. } if wire.body().is_complete() => {
+                SizeHint::with_exact(0)
+            }
+            BodyReaderState::Connection { io: wire, .. } => match wire.body() {
+                BodyFraming::Length(left) => SizeHint::with_exact(*left),
+                BodyFraming::Chunked(_) | BodyFraming::UntilClose => SizeHint::default(),
             },
-            Lent::Over => SizeHint::with_exact(0),
-            Lent::Revoked => SizeHint::default(),
+            BodyReaderState::Finished => SizeHint::with_exact(0),
+            BodyReaderState::Reclaimed => SizeHint::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lent> {
+    fn lock(&self) -> MutexGuard<'_, BodyReaderState> {
         self.0.lock()
     }
 }
 
 /// Who has lent a connection. It is taken back at the latest when this is dropped, or whoever keeps the body would keep it.
-pub(super) struct Lender(Loan);
+pub(super) struct BodyReaderOwner(BodyReader);
 
-impl Lender {
-    pub(super) fn new(wire: Box<Wire>) -> Self {
-        Self(Loan(Arc::new(Mutex::new(Lent::Wire { wire, reader: None }))))
+impl BodyReaderOwner {
+    pub(super) fn new(wire: Box<ConnectionIo>) -> Self {
+        Self(BodyReader(Arc::new(Mutex::new(BodyReaderState::Connection { io: wire, reader: None }))))
     }
 
-    pub(super) fn loan(&self) -> Loan {
+    pub(super) fn reader(&self) -> BodyReader {
         self.0.clone()
     }
 
     /// Takes the connection back, whatever is left of the body.
-    pub(super) fn revoke(&self) -> Option<Box<Wire>> {
-        self.take_back(|_| true)
+    pub(super) fn reclaim(&self) -> Option<Box<ConnectionIo>> {
+        self.reclaim_if(|_| true)
     }
 
     /// Takes the connection back if the body is over.
-    pub(super) fn end(&self) -> Option<Box<Wire>> {
-        self.take_back(|wire| wire.body().is_over())
+    pub(super) fn reclaim_finished(&self) -> Option<Box<ConnectionIo>> {
+        self.reclaim_if(|wire| wire.body().is_complete())
     }
 
-    fn take_back(&self, is_time: impl Fn(&Wire) -> bool) -> Option<Box<Wire>> {
+    fn reclaim_if(&self, is_time: impl Fn(&ConnectionIo) -> bool) -> Option<Box<ConnectionIo>> {
         let mut lent = self.0.lock();
         let left = match &*lent {
-            Lent::Wire { wire, .. } if !is_time(wire) => return None,
-            Lent::Wire { wire, .. } if wire.body().is_over() => Lent::Over,
-            Lent::Wire { .. } => Lent::Revoked,
-            Lent::Over | Lent::Revoked => return None,
+            BodyReaderState::Connection { io: wire, .. } if !is_time(wire) => return None,
+            BodyReaderState::Connection { io: wire, .. } if wire.body().is_complete() => {
+                BodyReaderState::Finished
+            }
+            BodyReaderState::Connection { .. } => BodyReaderState::Reclaimed,
+            BodyReaderState::Finished | BodyReaderState::Reclaimed => return None,
         };
-        let Lent::Wire { wire, reader } = std::mem::replace(&mut *lent, left) else { return None };
+        let BodyReaderState::Connection { io: wire, reader } = std::mem::replace(&mut *lent, left) else {
+            return None;
+        };
         drop(lent);
         // It waits for something that will not come.
         if let Some(reader) = reader {
@@ -155,8 +161,8 @@ impl Lender {
     }
 }
 
-impl Drop for Lender {
+impl Drop for BodyReaderOwner {
     fn drop(&mut self) {
-        self.revoke();
+        self.reclaim();
     }
 }

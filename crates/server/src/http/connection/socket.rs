@@ -8,47 +8,54 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
-use crate::http::listener::Admission;
-use crate::metrics::process::{self, CutReason};
-use crate::unread::Holding;
+use crate::http::listener::ConnectionPermit;
+use crate::metrics::process::{self, EvictionReason};
+use crate::write_budget::PeerBacklog;
 
 /// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
 /// was spoken on it.
 ///
 /// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it. What
 /// such peers leave unread is held to a bound for all of them, and that may break it sooner.
-pub(in crate::http) struct Socket {
-    stream: Stream,
-    write_within: Duration,
-    stuck: Option<Pin<Box<Sleep>>>,
-    unread: Holding,
+pub(in crate::http) struct ConnectionSocket {
+    stream: AcceptedStream,
+    write_timeout: Duration,
+    write_timer: Option<Pin<Box<Sleep>>>,
+    backlog: PeerBacklog,
     /// The memory of the buffers that are being written.
-    held: usize,
-    _admission: Admission,
+    buffered: usize,
+    _permit: ConnectionPermit,
 }
 
-pub(in crate::http) enum Stream {
+pub(in crate::http) enum AcceptedStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Socket {
+impl ConnectionSocket {
     pub(in crate::http) fn new(
-        stream: Stream,
+        stream: AcceptedStream,
         write_within: Duration,
-        unread: Holding,
-        admission: Admission,
+        unread: PeerBacklog,
+        admission: ConnectionPermit,
     ) -> Self {
-        Self { stream, write_within, stuck: None, unread, held: 0, _admission: admission }
+        Self {
+            stream,
+            write_timeout: write_within,
+            write_timer: None,
+            backlog: unread,
+            buffered: 0,
+            _permit: admission,
+        }
     }
 
     /// Says how much memory is held for what is written from now on: whole buffers, however much of them is written.
-    pub(in crate::http) fn holds(&mut self, bytes: usize) {
-        self.held = bytes;
+    pub(in crate::http) fn set_buffered(&mut self, bytes: usize) {
+        self.buffered = bytes;
     }
 
     /// Counts what is held for a peer that has not taken what was to be written, and passes on how the write went.
-    fn counting(
+    fn account_write(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -56,31 +63,35 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending => {
-                if let Err(cut) = self.unread.wait(offered(), self.held, cx.waker()) {
-                    return Poll::Ready(Err(cut.carry_out()));
+                if let Err(cut) = self.backlog.record_unwritten(offered(), self.buffered, cx.waker()) {
+                    return Poll::Ready(Err(cut.into_io_error()));
                 }
             }
             // What is written at once was never counted.
-            Poll::Ready(_) if self.unread.is_empty() => {}
-            Poll::Ready(Ok(count)) if *count < offered() => self.unread.moved(),
-            Poll::Ready(_) => self.unread.release(),
+            Poll::Ready(_) if self.backlog.is_empty() => {}
+            Poll::Ready(Ok(count)) if *count < offered() => self.backlog.record_progress(),
+            Poll::Ready(_) => self.backlog.clear(),
         }
-        self.noting(cx, written)
+        self.track_progress(cx, written)
     }
 
     /// Passes on how a write went, and breaks the connection if none has gone anywhere for too long.
-    fn noting<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn track_progress<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             // Nearly always there is nothing to drop.
-            if self.stuck.is_some() {
-                self.stuck = None;
+            if self.write_timer.is_some() {
+                self.write_timer = None;
             }
             return written;
         }
-        let within = self.write_within;
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
+        let within = self.write_timeout;
+        let stuck = self.write_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
         std::task::ready!(stuck.as_mut().poll(cx));
-        process::cut_slow_reader(CutReason::Stalled);
+        process::count_slow_reader(EvictionReason::Stalled);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -88,13 +99,13 @@ impl Socket {
 macro_rules! each {
     ($self:ident, $stream:ident => $action:expr) => {
         match &mut $self.stream {
-            Stream::Plain($stream) => $action,
-            Stream::Tls($stream) => $action,
+            AcceptedStream::Plain($stream) => $action,
+            AcceptedStream::Tls($stream) => $action,
         }
     };
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for ConnectionSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -105,11 +116,11 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for ConnectionSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = each!(this, stream => Pin::new(stream).poll_write(cx, bytes));
-        this.counting(cx, written, || bytes.len())
+        this.account_write(cx, written, || bytes.len())
     }
 
     fn poll_write_vectored(
@@ -119,25 +130,25 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = each!(this, stream => Pin::new(stream).poll_write_vectored(cx, slices));
-        this.counting(cx, written, || slices.iter().map(|slice| slice.len()).sum())
+        this.account_write(cx, written, || slices.iter().map(|slice| slice.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
-            Stream::Plain(stream) => stream.is_write_vectored(),
-            Stream::Tls(stream) => stream.is_write_vectored(),
+            AcceptedStream::Plain(stream) => stream.is_write_vectored(),
+            AcceptedStream::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = each!(this, stream => Pin::new(stream).poll_flush(cx));
-        this.noting(cx, flushed)
+        this.track_progress(cx, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let ended = each!(this, stream => Pin::new(stream).poll_shutdown(cx));
-        this.noting(cx, ended)
+        this.track_progress(cx, ended)
     }
 }

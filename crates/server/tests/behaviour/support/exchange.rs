@@ -6,23 +6,23 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body::Body as _;
 use serde_json::Value;
-use trunkline_server::http::ResponseBody;
+use trunkline_server::http::McpResponseBody;
 use trunkline_server::protocol::sse::{SseDecoder, SseEvent};
 
 use super::within;
 
 /// A response whose body is still being read. Dropping it is a disconnect.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct HttpExchange {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    body: ResponseBody,
+    body: McpResponseBody,
     decoder: SseDecoder,
     events: VecDeque<SseEvent>,
 }
 
-impl Exchange {
-    pub(super) fn new(response: Response<ResponseBody>) -> Self {
+impl HttpExchange {
+    pub(super) fn new(response: Response<McpResponseBody>) -> Self {
         let (head, body) = response.into_parts();
         Self {
             status: head.status.as_u16(),

@@ -3,10 +3,10 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use trunkline_server::Host;
-use trunkline_server::http::{BearerTokens, HttpOptions, HttpService, PeerInfo};
+use trunkline_server::http::{BearerTokens, HttpServerOptions, HttpService, PeerInfo};
 use trunkline_server::protocol::meta;
 
-use super::exchange::Exchange;
+use super::exchange::HttpExchange;
 use super::message::legacy;
 use super::{note, within};
 
@@ -26,13 +26,16 @@ pub(crate) struct Client {
 /// Makes an endpoint at which `ann` and `bob` have a token each.
 pub(crate) fn service(host: &Host) -> HttpService {
     let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
-    host.http(HttpOptions { authenticator: std::sync::Arc::new(tokens), ..HttpOptions::default() })
+    host.http_service(HttpServerOptions {
+        authenticator: std::sync::Arc::new(tokens),
+        ..HttpServerOptions::default()
+    })
 }
 
 impl Client {
     /// Makes a client of an endpoint that knows nobody.
     pub(crate) fn new(host: &Host) -> Self {
-        Self::of(&host.http(HttpOptions::default()))
+        Self::of(&host.http_service(HttpServerOptions::default()))
     }
 
     pub(crate) fn of(service: &HttpService) -> Self {
@@ -84,7 +87,7 @@ impl Client {
     }
 
     /// Posts a message, with the headers that mirror it where it is modern.
-    pub(crate) async fn post(&self, message: &Value) -> Exchange {
+    pub(crate) async fn post(&self, message: &Value) -> HttpExchange {
         let mut mirrors = Vec::new();
         if message["params"]["_meta"].get(meta::PROTOCOL_VERSION).is_some() {
             mirrors.push(("mcp-protocol-version", "2026-07-28".to_owned()));
@@ -96,20 +99,20 @@ impl Client {
     }
 
     /// Opens a standing stream.
-    pub(crate) async fn get(&self) -> Exchange {
+    pub(crate) async fn get(&self) -> HttpExchange {
         self.send(Method::GET, &[], String::new()).await
     }
 
     /// Comes back to a stream after an event.
-    pub(crate) async fn resume(&self, last: &str) -> Exchange {
+    pub(crate) async fn resume(&self, last: &str) -> HttpExchange {
         self.send(Method::GET, &[("last-event-id", last.to_owned())], String::new()).await
     }
 
-    pub(crate) async fn delete(&self) -> Exchange {
+    pub(crate) async fn delete(&self) -> HttpExchange {
         self.send(Method::DELETE, &[], String::new()).await
     }
 
-    async fn send(&self, method: Method, more: &[(&str, String)], body: String) -> Exchange {
+    async fn send(&self, method: Method, more: &[(&str, String)], body: String) -> HttpExchange {
         let mut request = Request::builder()
             .method(method)
             .uri("/mcp")
@@ -126,7 +129,7 @@ impl Client {
             request = request.extension(peer);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
-        Exchange::new(within(self.service.handle(request)).await)
+        HttpExchange::new(within(self.service.handle(request)).await)
     }
 }
 

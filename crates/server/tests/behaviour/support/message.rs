@@ -3,14 +3,14 @@ use trunkline_server::protocol::meta;
 
 /// A modern request under construction: a caller that can be asked everything, unless it is told otherwise.
 #[derive(Clone, Debug)]
-pub(crate) struct Modern {
+pub(crate) struct ModernRequest {
     id: Value,
     method: &'static str,
     params: Map<String, Value>,
     about: Map<String, Value>,
 }
 
-impl Modern {
+impl ModernRequest {
     pub(crate) fn new(method: &'static str) -> Self {
         let mut about = Map::new();
         about.insert(meta::PROTOCOL_VERSION.to_owned(), json!("2026-07-28"));

@@ -1,26 +1,26 @@
 //! The driver: requests as values, a client over HTTP, and a peer over a channel.
 
+mod caller_route;
 mod exchange;
 mod http;
-mod life;
-mod line;
+mod live_count;
 mod message;
 mod peer;
-mod way;
+mod received_line;
 
 use std::time::Duration;
 
-use trunkline_server::{Host, HostOptions, Limits, Server};
+use trunkline_server::{Host, HostOptions, Server, ServerLimits};
 
-pub(crate) use self::exchange::Exchange;
+pub(crate) use self::caller_route::ways;
+pub(crate) use self::exchange::HttpExchange;
 pub(crate) use self::http::{Client, JSON_ONLY, initialize, service};
-pub(crate) use self::life::{Alive, Life};
-pub(crate) use self::line::{Line, lines};
+pub(crate) use self::live_count::{LiveCount, LiveGuard};
 pub(crate) use self::message::{
-    Modern, code, legacy, legacy_tool, note, outcome, questions, response, state, text, tool_text,
+    ModernRequest, code, legacy, legacy_tool, note, outcome, questions, response, state, text, tool_text,
 };
 pub(crate) use self::peer::Peer;
-pub(crate) use self::way::ways;
+pub(crate) use self::received_line::{ReceivedLine, lines};
 
 /// Longer than anything here may take; on the paused clock a wait that never ends gets here at once.
 const DEADLINE: Duration = Duration::from_secs(3600);
@@ -47,11 +47,11 @@ pub(crate) async fn settle() {
 }
 
 /// Makes a host with bounds of its own.
-pub(crate) fn host_with(server: &Server, limits: Limits) -> Host {
+pub(crate) fn host_with(server: &Server, limits: ServerLimits) -> Host {
     server.host(HostOptions { limits, ..HostOptions::default() }).unwrap()
 }
 
 /// Makes a host with the default bounds.
 pub(crate) fn host(server: &Server) -> Host {
-    host_with(server, Limits::default())
+    host_with(server, ServerLimits::default())
 }

@@ -1,22 +1,22 @@
 //! JSON that is not a JSON-RPC message.
 
-use super::{Expect, NOT_A_MESSAGE, Row};
+use super::{ExpectedReply, MessageCase, NOT_A_MESSAGE};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<MessageCase> {
     [values(), versions(), ids(), twice(), shapes(), responses(), batches()].concat()
 }
 
-fn fault(text: &str) -> Row {
-    Row::new(format!("not a message: {text:.60}"), text).everywhere(NOT_A_MESSAGE)
+fn fault(text: &str) -> MessageCase {
+    MessageCase::new(format!("not a message: {text:.60}"), text).everywhere(NOT_A_MESSAGE)
 }
 
-fn values() -> Vec<Row> {
+fn values() -> Vec<MessageCase> {
     ["null", "true", "0", "-1.5e300", "\"ping\"", "{}", "  {}  ", r#"{"a":{}}"#, r#"{"":""}"#]
         .map(fault)
         .into()
 }
 
-fn versions() -> Vec<Row> {
+fn versions() -> Vec<MessageCase> {
     let broken = [
         r#""1.0""#,
         r#""2""#,
@@ -31,7 +31,7 @@ fn versions() -> Vec<Row> {
         "true",
         r#""\u0032.0""#,
     ];
-    let mut rows: Vec<Row> = broken
+    let mut rows: Vec<MessageCase> = broken
         .map(|version| fault(&format!(r#"{{"jsonrpc":{version},"id":1,"method":"ping"}}"#)).id("1"))
         .into();
     rows.extend([
@@ -43,11 +43,11 @@ fn versions() -> Vec<Row> {
     rows
 }
 
-fn ids() -> Vec<Row> {
+fn ids() -> Vec<MessageCase> {
     let with = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
     let huge_number = "9".repeat(2000);
     let huge_text = format!("\"{}\"", "x".repeat(1 << 20));
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<MessageCase> =
         ["null", "true", "false", "[]", "[1]", "{}", r#"{"a":1}"#, "1.5", "0.1000", &huge_number, &huge_text]
             .map(|id| fault(&with(id)))
             .into();
@@ -74,15 +74,15 @@ fn ids() -> Vec<Row> {
         &longest,
     ];
     rows.extend(odd.map(|id| {
-        Row::new(format!("an odd id: {id:.30}"), with(id))
+        MessageCase::new(format!("an odd id: {id:.30}"), with(id))
             .id(id)
-            .legacy(Expect::Answered)
-            .channel(Expect::Answered)
+            .legacy(ExpectedReply::Answered)
+            .channel(ExpectedReply::Answered)
     }));
     rows
 }
 
-fn twice() -> Vec<Row> {
+fn twice() -> Vec<MessageCase> {
     let mut rows = vec![
         fault(r#"{"jsonrpc":"2.0","jsonrpc":"2.0","id":1,"method":"ping"}"#).id("1"),
         fault(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#).id("1"),
@@ -105,12 +105,12 @@ fn twice() -> Vec<Row> {
     rows
 }
 
-fn shapes() -> Vec<Row> {
+fn shapes() -> Vec<MessageCase> {
     let method = |token: &str| fault(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":{token}}}"#)).id("1");
     let params = |token: &str| {
         fault(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{token}}}"#)).id("1")
     };
-    let mut rows: Vec<Row> =
+    let mut rows: Vec<MessageCase> =
         ["null", "1", "true", "[]", "{}", r#"["ping"]"#, r#""\ud800""#].map(method).into();
     rows.extend(
         ["null", "1", "\"a\"", "true", "[]", "[{}]", r#"{"_meta":[]}"#, r#"{"_meta":"a"}"#, r#"{"_meta":1}"#]
@@ -141,7 +141,7 @@ fn many_members(count: usize) -> String {
     (0..count).map(|n| format!("\"m{n}\":{n}")).collect::<Vec<_>>().join(",")
 }
 
-fn responses() -> Vec<Row> {
+fn responses() -> Vec<MessageCase> {
     let mut rows = vec![
         fault(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"m"}}"#).id("1"),
         fault(r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#).id("1"),
@@ -160,15 +160,15 @@ fn responses() -> Vec<Row> {
         r#"{"jsonrpc":"2.0","error":7}"#,
     ];
     rows.extend(stray.map(|text| {
-        Row::new(format!("a stray response: {text:.50}"), text)
+        MessageCase::new(format!("a stray response: {text:.50}"), text)
             .modern(NOT_A_MESSAGE)
-            .legacy(Expect::Accepted)
-            .channel(Expect::Accepted)
+            .legacy(ExpectedReply::Accepted)
+            .channel(ExpectedReply::Accepted)
     }));
     rows
 }
 
-fn batches() -> Vec<Row> {
+fn batches() -> Vec<MessageCase> {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let many = format!("[{}]", vec![ping; 33].join(","));
     let millions = format!("[{}]", vec!["1"; 1_000_000].join(","));

@@ -8,7 +8,7 @@ pub(crate) use self::requests::ABSENT;
 
 /// What a message gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expect {
+pub(crate) enum ExpectedReply {
     /// An error with this code and, over HTTP, this status.
     Refused(i64, u16),
     /// A result.
@@ -20,19 +20,19 @@ pub(crate) enum Expect {
 /// One message and its answers: over HTTP as a modern request, over HTTP in a legacy session, and on a channel on which
 /// a legacy session was opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct MessageCase {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     /// The id with which the answer comes, as the token that was sent; without one the answer has none, or null.
     pub(crate) id: Option<String>,
     /// Headers that replace the usual modern ones.
     pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) modern: Option<Expect>,
-    pub(crate) legacy: Option<Expect>,
-    pub(crate) channel: Option<Expect>,
+    pub(crate) modern: Option<ExpectedReply>,
+    pub(crate) legacy: Option<ExpectedReply>,
+    pub(crate) channel: Option<ExpectedReply>,
 }
 
-impl Row {
+impl MessageCase {
     fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let (name, bytes) = (name.into(), bytes.into());
         Self { name, bytes, id: None, headers: Vec::new(), modern: None, legacy: None, channel: None }
@@ -49,19 +49,19 @@ impl Row {
     }
 
     /// Says that the message gets the same wherever it comes from.
-    fn everywhere(self, expect: Expect) -> Self {
+    fn everywhere(self, expect: ExpectedReply) -> Self {
         Self { modern: Some(expect), legacy: Some(expect), channel: Some(expect), ..self }
     }
 
-    fn modern(self, expect: Expect) -> Self {
+    fn modern(self, expect: ExpectedReply) -> Self {
         Self { modern: Some(expect), ..self }
     }
 
-    fn legacy(self, expect: Expect) -> Self {
+    fn legacy(self, expect: ExpectedReply) -> Self {
         Self { legacy: Some(expect), ..self }
     }
 
-    fn channel(self, expect: Expect) -> Self {
+    fn channel(self, expect: ExpectedReply) -> Self {
         Self { channel: Some(expect), ..self }
     }
 
@@ -79,12 +79,12 @@ impl Row {
     }
 }
 
-const NOT_JSON: Expect = Expect::Refused(-32700, 400);
-const NOT_A_MESSAGE: Expect = Expect::Refused(-32600, 400);
-const BAD_PARAMS: Expect = Expect::Refused(-32602, 200);
+const NOT_JSON: ExpectedReply = ExpectedReply::Refused(-32700, 400);
+const NOT_A_MESSAGE: ExpectedReply = ExpectedReply::Refused(-32600, 400);
+const BAD_PARAMS: ExpectedReply = ExpectedReply::Refused(-32602, 200);
 
 /// Returns the whole table.
-pub(crate) fn table() -> Vec<Row> {
+pub(crate) fn table() -> Vec<MessageCase> {
     [syntax::rows(), envelopes::rows(), requests::rows(), requests::header_rows()].concat()
 }
 

@@ -2,41 +2,41 @@
 
 use serde_json::{Value, json};
 
-use super::{BAD_PARAMS, Expect, NOT_A_MESSAGE, Row};
-use crate::wire::{self, MODERN};
+use super::{BAD_PARAMS, ExpectedReply, MessageCase, NOT_A_MESSAGE};
+use crate::raw_http::{self, MODERN};
 
-const NO_METHOD: Expect = Expect::Refused(-32601, 404);
-const NO_METHOD_LEGACY: Expect = Expect::Refused(-32601, 200);
-const NO_META: Expect = Expect::Refused(-32602, 400);
-const MISMATCH: Expect = Expect::Refused(-32020, 400);
-const NO_VERSION: Expect = Expect::Refused(-32022, 400);
+const NO_METHOD: ExpectedReply = ExpectedReply::Refused(-32601, 404);
+const NO_METHOD_LEGACY: ExpectedReply = ExpectedReply::Refused(-32601, 200);
+const NO_META: ExpectedReply = ExpectedReply::Refused(-32602, 400);
+const MISMATCH: ExpectedReply = ExpectedReply::Refused(-32020, 400);
+const NO_VERSION: ExpectedReply = ExpectedReply::Refused(-32022, 400);
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<MessageCase> {
     [methods(), metas(), modern_params(), legacy_params(), notifications(), long_texts()].concat()
 }
 
 fn modern_request(method: &str, params: &Value) -> String {
     let mut params = params.clone();
     if params.get("_meta").is_none() {
-        params["_meta"] = wire::meta();
+        params["_meta"] = raw_http::meta();
     }
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
 
 /// A modern request whose headers agree with it, which is the same over HTTP and on a channel.
-fn modern_row(method: &str, params: &Value, expect: Expect) -> Row {
+fn modern_row(method: &str, params: &Value, expect: ExpectedReply) -> MessageCase {
     let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).unwrap_or("-");
     let text = modern_request(method, params);
-    let row = Row::new(format!("modern {method} {params:.60}"), text).id("1");
+    let row = MessageCase::new(format!("modern {method} {params:.60}"), text).id("1");
     row.header("Mcp-Method", method).header("Mcp-Name", name).modern(expect).channel(expect)
 }
 
-fn legacy_row(method: &str, params: &Value, expect: Expect) -> Row {
+fn legacy_row(method: &str, params: &Value, expect: ExpectedReply) -> MessageCase {
     let text = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-    Row::new(format!("legacy {method} {params:.60}"), text).id("1").legacy(expect).channel(expect)
+    MessageCase::new(format!("legacy {method} {params:.60}"), text).id("1").legacy(expect).channel(expect)
 }
 
-fn methods() -> Vec<Row> {
+fn methods() -> Vec<MessageCase> {
     let removed = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     let unknown = [
         "",
@@ -56,7 +56,7 @@ fn methods() -> Vec<Row> {
         "roots/list",
         "elicitation/create",
     ];
-    let mut rows: Vec<Row> = removed.map(|method| modern_row(method, &json!({}), NO_METHOD)).into();
+    let mut rows: Vec<MessageCase> = removed.map(|method| modern_row(method, &json!({}), NO_METHOD)).into();
     // A header cannot begin or end with a space, nor say nothing by saying it, so these two have no modern form.
     let named = unknown.into_iter().filter(|method| !method.trim().is_empty());
     rows.extend(named.map(|method| modern_row(method, &json!({}), NO_METHOD)));
@@ -71,13 +71,13 @@ fn methods() -> Vec<Row> {
     rows
 }
 
-impl Row {
+impl MessageCase {
     fn on_channel_only(self) -> Self {
         Self { modern: None, legacy: None, ..self }
     }
 }
 
-fn metas() -> Vec<Row> {
+fn metas() -> Vec<MessageCase> {
     let version = "io.modelcontextprotocol/protocolVersion";
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     let row = |meta: Value, expect| modern_row("tools/list", &json!({ "_meta": meta }), expect);
@@ -103,7 +103,7 @@ fn metas() -> Vec<Row> {
     // Without a claim only the header says that the request is modern.
     let bare = |members: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list"{members}}}"#);
-        Row::new(format!("a modern request without a claim: {members}"), text).id("1").modern(NO_META)
+        MessageCase::new(format!("a modern request without a claim: {members}"), text).id("1").modern(NO_META)
     };
     rows.extend(
         ["", r#","params":{}"#, r#","params":{"_meta":{}}"#, r#","params":{"_meta":{"progressToken":1}}"#]
@@ -112,7 +112,7 @@ fn metas() -> Vec<Row> {
     rows
 }
 
-fn modern_params() -> Vec<Row> {
+fn modern_params() -> Vec<MessageCase> {
     let call = |params: Value, expect| modern_row("tools/call", &params, expect);
     let listen = |params: Value, expect| modern_row("subscriptions/listen", &params, expect);
     vec![
@@ -121,7 +121,7 @@ fn modern_params() -> Vec<Row> {
         call(json!({ "name": "echo", "requestState": 1 }), BAD_PARAMS),
         call(json!({ "name": "echo", "requestState": "forged" }), BAD_PARAMS),
         call(json!({ "name": "echo", "inputResponses": [] }), BAD_PARAMS),
-        call(json!({ "name": "echo", "arguments": {} }), Expect::Answered),
+        call(json!({ "name": "echo", "arguments": {} }), ExpectedReply::Answered),
         call(json!({ "name": "echo", "arguments": [] }), BAD_PARAMS),
         modern_row("resources/read", &json!({ "uri": "test://nowhere" }), BAD_PARAMS),
         modern_row("tools/list", &json!({ "cursor": "forged" }), BAD_PARAMS),
@@ -137,21 +137,25 @@ fn modern_params() -> Vec<Row> {
     ]
 }
 
-fn legacy_params() -> Vec<Row> {
+fn legacy_params() -> Vec<MessageCase> {
     let call = |params: Value, expect| legacy_row("tools/call", &params, expect);
     vec![
         call(json!({}), BAD_PARAMS),
         call(json!({ "name": 1 }), BAD_PARAMS),
         call(json!({ "name": "nobody" }), BAD_PARAMS),
         call(json!({ "name": "echo", "arguments": 1 }), BAD_PARAMS),
-        legacy_row("resources/read", &json!({ "uri": "test://nowhere" }), Expect::Refused(-32002, 200)),
+        legacy_row(
+            "resources/read",
+            &json!({ "uri": "test://nowhere" }),
+            ExpectedReply::Refused(-32002, 200),
+        ),
         legacy_row("resources/read", &json!({}), BAD_PARAMS),
         legacy_row("resources/subscribe", &json!({}), BAD_PARAMS),
         legacy_row("logging/setLevel", &json!({ "level": "loud" }), BAD_PARAMS),
         legacy_row("logging/setLevel", &json!({}), BAD_PARAMS),
         legacy_row("tools/list", &json!({ "cursor": "forged" }), BAD_PARAMS),
         // A handshake that says nothing opens no session.
-        Row {
+        MessageCase {
             legacy: Some(BAD_PARAMS),
             ..legacy_row("initialize", &json!({ "capabilities": {} }), BAD_PARAMS)
         },
@@ -160,7 +164,7 @@ fn legacy_params() -> Vec<Row> {
     ]
 }
 
-fn notifications() -> Vec<Row> {
+fn notifications() -> Vec<MessageCase> {
     let texts = [
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":null}}"#,
@@ -172,32 +176,34 @@ fn notifications() -> Vec<Row> {
         r#"{"jsonrpc":"2.0","method":""}"#,
     ];
     texts
-        .map(|text| Row::new(format!("a notification: {text:.80}"), text).everywhere(Expect::Accepted))
+        .map(|text| {
+            MessageCase::new(format!("a notification: {text:.80}"), text).everywhere(ExpectedReply::Accepted)
+        })
         .into()
 }
 
 /// What a peer says at length is not said back at length.
-fn long_texts() -> Vec<Row> {
+fn long_texts() -> Vec<MessageCase> {
     let long = "z".repeat(200_000);
     let twice = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"{long}":1,"{long}":2}}}}"#);
     let in_meta = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":"{long}"}}}}"#);
     let claim = json!({ "io.modelcontextprotocol/protocolVersion": long, "io.modelcontextprotocol/clientCapabilities": {} });
     let version = modern_request("tools/list", &json!({ "_meta": claim }));
     vec![
-        Row::new("a long member twice", twice).id("1").everywhere(NOT_A_MESSAGE),
-        Row::new("a long text as _meta", in_meta).id("1").everywhere(NOT_A_MESSAGE),
-        Row::new("a long version", version).id("1").channel(NO_VERSION),
+        MessageCase::new("a long member twice", twice).id("1").everywhere(NOT_A_MESSAGE),
+        MessageCase::new("a long text as _meta", in_meta).id("1").everywhere(NOT_A_MESSAGE),
+        MessageCase::new("a long version", version).id("1").channel(NO_VERSION),
         legacy_row(&long, &json!({}), NO_METHOD_LEGACY),
         legacy_row("tools/call", &json!({ "name": long }), BAD_PARAMS),
         legacy_row(
             "tools/call",
             &json!({ "name": "echo", "arguments": { long.clone(): 1 } }),
-            Expect::Answered,
+            ExpectedReply::Answered,
         ),
         legacy_row(
             "resources/read",
             &json!({ "uri": format!("test://{long}") }),
-            Expect::Refused(-32002, 200),
+            ExpectedReply::Refused(-32002, 200),
         ),
         legacy_row("logging/setLevel", &json!({ "level": long }), BAD_PARAMS),
         legacy_row("tools/list", &json!({ "cursor": long }), BAD_PARAMS),
@@ -205,9 +211,9 @@ fn long_texts() -> Vec<Row> {
 }
 
 /// Requests that are right but for their headers.
-pub(super) fn header_rows() -> Vec<Row> {
+pub(super) fn header_rows() -> Vec<MessageCase> {
     let row = |name: &str, headers: &[(&'static str, &str)], expect| {
-        let row = Row::new(format!("headers: {name}"), wire::echo(1, "x")).id("1").modern(expect);
+        let row = MessageCase::new(format!("headers: {name}"), raw_http::echo(1, "x")).id("1").modern(expect);
         headers.iter().fold(row, |row, (name, value)| row.header(name, *value))
     };
     vec![
@@ -234,8 +240,8 @@ pub(super) fn header_rows() -> Vec<Row> {
         row("base64 without padding", &[("Mcp-Name", "=?base64?ZWNobw?=")], MISMATCH),
         row("base64 that is none", &[("Mcp-Name", "=?base64?****?=")], MISMATCH),
         row("base64 in capitals", &[("Mcp-Name", "=?BASE64?ZWNobw==?=")], MISMATCH),
-        row("the name in base64", &[("Mcp-Name", "=?base64?ZWNobw==?=")], Expect::Answered),
-        row("a session that is not looked at", &[("Mcp-Session-Id", "nonsense")], Expect::Answered),
+        row("the name in base64", &[("Mcp-Name", "=?base64?ZWNobw==?=")], ExpectedReply::Answered),
+        row("a session that is not looked at", &[("Mcp-Session-Id", "nonsense")], ExpectedReply::Answered),
     ]
 }
 

@@ -1,13 +1,13 @@
 //! Bytes that are not one JSON text.
 
-use super::{NOT_A_MESSAGE, NOT_JSON, Row};
+use super::{MessageCase, NOT_A_MESSAGE, NOT_JSON};
 
 /// A message that would be right.
 const GOOD: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
-pub(super) fn rows() -> Vec<Row> {
-    let mut rows: Vec<Row> = texts().into_iter().map(not_json).collect();
-    rows.extend(bytes().into_iter().map(|(name, bytes)| Row::new(name, bytes).everywhere(NOT_JSON)));
+pub(super) fn rows() -> Vec<MessageCase> {
+    let mut rows: Vec<MessageCase> = texts().into_iter().map(not_json).collect();
+    rows.extend(bytes().into_iter().map(|(name, bytes)| MessageCase::new(name, bytes).everywhere(NOT_JSON)));
     // A line ends at its line feed, so that these are other messages on a channel.
     rows.extend(
         ["", " ", "\t\r\n ", "{\n\"jsonrpc\"\n:", "\"a\nb\""].map(|text| not_json(text).on_http_only()),
@@ -16,9 +16,9 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-fn not_json(text: impl Into<String>) -> Row {
+fn not_json(text: impl Into<String>) -> MessageCase {
     let text = text.into();
-    Row::new(format!("not JSON: {text:.40}"), text).everywhere(NOT_JSON)
+    MessageCase::new(format!("not JSON: {text:.40}"), text).everywhere(NOT_JSON)
 }
 
 fn texts() -> Vec<String> {
@@ -118,17 +118,17 @@ fn utf16() -> Vec<u8> {
 }
 
 /// Nesting is counted before anything is parsed, so that what closes nothing is judged by its depth.
-fn depths() -> Vec<Row> {
+fn depths() -> Vec<MessageCase> {
     let nested = |open: &str, close: &str, depth: usize| {
         let value = format!("{}{}", open.repeat(depth), close.repeat(depth));
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{value}}}}}"#)
     };
     vec![
-        Row::new("arrays one too deep", nested("[", "]", 63)).everywhere(NOT_A_MESSAGE),
-        Row::new("objects one too deep", nested("{\"a\":", "}", 63).replace(":}", ":0}"))
+        MessageCase::new("arrays one too deep", nested("[", "]", 63)).everywhere(NOT_A_MESSAGE),
+        MessageCase::new("objects one too deep", nested("{\"a\":", "}", 63).replace(":}", ":0}"))
             .everywhere(NOT_A_MESSAGE),
-        Row::new("200,000 arrays", nested("[", "]", 200_000)).everywhere(NOT_A_MESSAGE),
-        Row::new("200,000 open arrays", "[".repeat(200_000)).everywhere(NOT_A_MESSAGE),
-        Row::new("200,000 open objects", "{\"a\":".repeat(200_000)).everywhere(NOT_A_MESSAGE),
+        MessageCase::new("200,000 arrays", nested("[", "]", 200_000)).everywhere(NOT_A_MESSAGE),
+        MessageCase::new("200,000 open arrays", "[".repeat(200_000)).everywhere(NOT_A_MESSAGE),
+        MessageCase::new("200,000 open objects", "{\"a\":".repeat(200_000)).everywhere(NOT_A_MESSAGE),
     ]
 }

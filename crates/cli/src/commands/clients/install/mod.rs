@@ -1,21 +1,21 @@
 //! `trunkline install CLIENT`: the hub in the file of a client, and out of it again.
 
 mod entry;
-mod words;
+mod messages;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use trunkline_client::transport::Url;
-use trunkline_config::find::Client;
-use trunkline_config::{Backup, Editor, Saved, ServerConfig, ServerName};
+use trunkline_config::find::ClientApp;
+use trunkline_config::{BackupMode, ConfigEditor, SaveOutcome, ServerConfig, ServerName};
 
-use self::entry::hub;
-use self::words::tell;
-use super::ourselves::is_ourselves;
-use super::{client_parser, places};
+use self::entry::hub_entry;
+use self::messages::print_change;
+use super::own_hub::is_own_hub;
+use super::{client_parser, user_directories};
 use crate::commands::manage::FileArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliFailure, ExitReason};
 
 /// Put the hub into Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ trunkline install claude-desktop --uninstall")]
 pub(crate) struct InstallArgs {
     /// The client
     #[arg(value_parser = client_parser(), hide_possible_values = true)]
-    client: Client,
+    client: ClientApp,
     /// What the hub is called there
     #[arg(long, value_name = "NAME", default_value = "trunkline")]
     name: String,
@@ -49,81 +49,81 @@ pub(crate) struct InstallArgs {
 
 /// What was done to the file of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Done {
+enum InstallChange {
     Added,
     Replaced,
     Removed,
     /// It was so already.
-    Nothing,
+    Unchanged,
 }
 
 /// Puts the hub into a client, or takes it out.
 ///
 /// # Errors
 /// The client's file cannot be changed, or there is no configuration that the hub could have.
-pub(crate) fn run(args: &InstallArgs) -> Result<(), Failure> {
-    install(args).map_err(|failure| failure.in_form(args.file.json))
+pub(crate) fn run(args: &InstallArgs) -> Result<(), CliFailure> {
+    install(args).map_err(|failure| failure.with_json(args.file.json))
 }
 
-fn install(args: &InstallArgs) -> Result<(), Failure> {
+fn install(args: &InstallArgs) -> Result<(), CliFailure> {
     let path = client_file(args)?;
     let name = ServerName::parse(&args.name)
-        .map_err(|error| Failure::new(Exit::Usage, format!("`{}`: {error}", args.name)))?;
-    let mut editor = Editor::open_or_new(&path)?.container(args.client.container()).private();
-    let wanted = if args.uninstall { None } else { Some(hub(args, &name, &path)?) };
-    let there = editor.file().names().contains(&name.as_str());
-    check_ours(&editor, args, there)?;
+        .map_err(|error| CliFailure::new(ExitReason::Usage, format!("`{}`: {error}", args.name)))?;
+    let mut editor = ConfigEditor::open_or_new(&path)?.container(args.client.container()).private();
+    let wanted = if args.uninstall { None } else { Some(hub_entry(args, &name, &path)?) };
+    let there = editor.file().server_names().contains(&name.as_str());
+    check_own_entry(&editor, args, there)?;
     let done = match &wanted {
-        None if !there => Done::Nothing,
+        None if !there => InstallChange::Unchanged,
         None => {
             editor.remove(name.as_str())?;
-            Done::Removed
+            InstallChange::Removed
         }
         Some(hub) if there => {
-            if editor.file().server(name.as_str()).is_ok_and(|known| known.is_written_like(hub)) {
-                Done::Nothing
+            if editor.file().server(name.as_str()).is_ok_and(|known| known.same_definition(hub)) {
+                InstallChange::Unchanged
             } else {
                 editor.remove(name.as_str())?;
                 editor.add(hub)?;
-                Done::Replaced
+                InstallChange::Replaced
             }
         }
         Some(hub) => {
             editor.add(hub)?;
-            Done::Added
+            InstallChange::Added
         }
     };
-    if let (Some(hub), Done::Added | Done::Replaced) = (&wanted, done) {
+    if let (Some(hub), InstallChange::Added | InstallChange::Replaced) = (&wanted, done) {
         check_private(&editor, hub)?;
     }
     let editor_file = editor.file().clone();
-    let saved = if args.dry_run { Saved::Unchanged } else { editor.save(Backup::Make)? };
+    let saved = if args.dry_run { SaveOutcome::Unchanged } else { editor.save(BackupMode::Make)? };
     let backup = match saved {
-        Saved::Written(backup) => backup,
-        Saved::Unchanged => None,
+        SaveOutcome::Written(backup) => backup,
+        SaveOutcome::Unchanged => None,
     };
-    tell(args, &editor_file, wanted.as_ref(), done, backup.as_deref())
+    print_change(args, &editor_file, wanted.as_ref(), done, backup.as_deref())
 }
 
 /// Returns the file of the client that is changed.
-fn client_file(args: &InstallArgs) -> Result<PathBuf, Failure> {
+fn client_file(args: &InstallArgs) -> Result<PathBuf, CliFailure> {
     if !args.project {
-        return Ok(args.client.user_file(&places()?));
+        return Ok(args.client.user_file(&user_directories()?));
     }
     args.client.project_file().map(PathBuf::from).ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("{} has no file of a project", args.client))
+        CliFailure::new(ExitReason::Usage, format!("{} has no file of a project", args.client))
             .hint("without `--project` its own file is changed")
     })
 }
 
 /// Refuses to write a secret where others can read it.
-fn check_private(editor: &Editor, hub: &ServerConfig) -> Result<(), Failure> {
+fn check_private(editor: &ConfigEditor, hub: &ServerConfig) -> Result<(), CliFailure> {
     let secrets = hub.literal_secrets();
     if secrets.is_empty() || editor.is_private() {
         return Ok(());
     }
     let file = editor.file().path().display();
-    Err(Failure::configuration(format!(
+    Err(CliFailure::configuration(format!(
         "{} would be written to {file}, which others can read",
         secrets.join(" and ")
     ))
@@ -131,13 +131,13 @@ fn check_private(editor: &Editor, hub: &ServerConfig) -> Result<(), Failure> {
 }
 
 /// Refuses to touch a server that only has the name.
-fn check_ours(editor: &Editor, args: &InstallArgs, there: bool) -> Result<(), Failure> {
-    let url = args.http.as_ref().map(Url::whole);
+fn check_own_entry(editor: &ConfigEditor, args: &InstallArgs, there: bool) -> Result<(), CliFailure> {
+    let url = args.http.as_ref().map(Url::to_full_string);
     let known = editor.file().server(&args.name);
-    if !there || known.is_ok_and(|known| is_ourselves(&known, url.as_deref())) {
+    if !there || known.is_ok_and(|known| is_own_hub(&known, url.as_deref())) {
         return Ok(());
     }
     let path = editor.file().path().display().to_string();
-    Err(Failure::configuration(format!("{path}: `{}` is another server", args.name))
+    Err(CliFailure::configuration(format!("{path}: `{}` is another server", args.name))
         .hint("`--name NAME` gives the hub another name"))
 }

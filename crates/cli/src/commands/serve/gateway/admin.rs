@@ -4,11 +4,11 @@ use std::path::Path;
 use super::Gateway;
 #[cfg(unix)]
 use crate::admin::{self, AdminSocket};
-use crate::exit::Failure;
+use crate::exit::CliFailure;
 
 /// Where those who run a hub talk to it.
 #[cfg(unix)]
-pub(super) struct Socket {
+pub(super) struct GatewaySocket {
     socket: AdminSocket,
 }
 
@@ -17,21 +17,21 @@ pub(super) struct Socket {
 pub(super) enum Socket {}
 
 #[cfg(unix)]
-impl Socket {
+impl GatewaySocket {
     /// Listens where somebody said, or else where it follows from the file.
     ///
     /// # Errors
     /// Where somebody said is no place for it.
-    pub(super) fn open(named: Option<&Path>, file: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn open(named: Option<&Path>, file: &Path) -> Result<Option<Self>, CliFailure> {
         if let Some(path) = named {
-            let socket = AdminSocket::at(path).map_err(|error| {
-                Failure::configuration(format!("admin socket {} cannot be used: {error}", path.display()))
+            let socket = AdminSocket::bind(path).map_err(|error| {
+                CliFailure::configuration(format!("admin socket {} cannot be used: {error}", path.display()))
                     .hint("give a path of at most 90 characters in a folder that exists and is your own")
             })?;
             return Ok(Some(Self { socket }));
         }
-        let Some(path) = admin::of_config(file) else { return Ok(None) };
-        match AdminSocket::in_own_folder(&path) {
+        let Some(path) = admin::admin_socket_path(file) else { return Ok(None) };
+        match AdminSocket::bind_in_own_folder(&path) {
             Ok(socket) => Ok(Some(Self { socket })),
             Err(error) => {
                 // It serves all the same, and its file is read again when it changes.
@@ -42,8 +42,8 @@ impl Socket {
     }
 
     /// Lets nobody find it any more.
-    pub(super) fn take_away(&self) {
-        self.socket.take_away();
+    pub(super) fn unlink(&self) {
+        self.socket.unlink();
     }
 
     /// Does what is asked for. It never returns.
@@ -52,21 +52,21 @@ impl Socket {
         let gateway = gateway.clone();
         let manage = move |request| {
             let gateway = gateway.clone();
-            async move { gateway.manage(request).await }
+            async move { gateway.handle_request(request).await }
         };
         self.socket.serve(manage).await
     }
 }
 
 #[cfg(not(unix))]
-impl Socket {
+impl GatewaySocket {
     /// Opens none.
     ///
     /// # Errors
     /// Somebody wants one.
-    pub(super) fn open(named: Option<&Path>, _: &Path) -> Result<Option<Self>, Failure> {
+    pub(super) fn open(named: Option<&Path>, _: &Path) -> Result<Option<Self>, CliFailure> {
         match named {
-            Some(_) => Err(Failure::configuration("a running hub can be managed only on Unix")
+            Some(_) => Err(CliFailure::configuration("a running hub can be managed only on Unix")
                 .hint("edit its file, which it reads again")),
             None => Ok(None),
         }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use trunkline_config::{ServerConfig, Start};
+use trunkline_config::{ServerConfig, StartMode};
 
 use super::Gateway;
 use crate::builtin;
-use crate::exit::say;
-use crate::terminal::visible_line;
+use crate::exit::print_stderr;
+use crate::terminal::escape_line;
 
 impl Gateway {
     /// Tells in short what is served.
@@ -22,21 +22,21 @@ impl Gateway {
         let builtin = Some(builtin::names(&self.builtin(&plan))).filter(|names| !names.is_empty());
         let described = plan.described.names().into_iter().map(str::to_owned);
         let all: Vec<String> = servers.into_iter().chain(builtin).chain(described).collect();
-        visible_line(&all.join(", ")).into_owned()
+        escape_line(&all.join(", ")).into_owned()
     }
 
     /// Tells which programs are started and what is connected to, before that happens.
-    pub(in crate::commands::serve) fn tell_all(&self) {
+    pub(in crate::commands::serve) fn print_all_servers(&self) {
         let plan = self.plan();
-        self.tell_of(&plan.servers.iter().collect::<Vec<_>>());
+        self.print_servers(&plan.servers.iter().collect::<Vec<_>>());
     }
 
-    pub(super) fn tell_of(&self, servers: &[&ServerConfig]) {
+    pub(super) fn print_servers(&self, servers: &[&ServerConfig]) {
         let listing = listing(servers);
         if self.inner.stderr_is_json {
             listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
         } else if !listing.is_empty() {
-            say(&format!("{listing}\n"));
+            print_stderr(&format!("{listing}\n"));
         }
     }
 }
@@ -46,18 +46,19 @@ fn listing(servers: &[&ServerConfig]) -> String {
     let width = servers.iter().map(|server| server.name.as_str().chars().count()).max().unwrap_or(0);
     let mut listing = String::new();
     for server in servers {
-        let reach = server.reach.to_string();
-        let (name, reach, when) = (visible_line(server.name.as_str()), visible_line(&reach), when(server));
+        let reach = server.location.to_string();
+        let (name, reach, when) =
+            (escape_line(server.name.as_str()), escape_line(&reach), start_condition(server));
         // Writing to a string cannot fail.
         let _ = writeln!(listing, "  {name:width$}  {reach}  ({when})");
     }
     listing
 }
 
-fn when(server: &ServerConfig) -> &'static str {
+fn start_condition(server: &ServerConfig) -> &'static str {
     match (server.enabled, server.start) {
         (false, _) => "disabled",
-        (true, Start::Eager) => "now",
-        (true, Start::Lazy) => "when it is needed",
+        (true, StartMode::Eager) => "now",
+        (true, StartMode::Lazy) => "when it is needed",
     }
 }

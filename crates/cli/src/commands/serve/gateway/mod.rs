@@ -1,15 +1,15 @@
 //! The hub of a configuration file, which is as the file says for as long as it runs.
 
 mod admin;
-mod follow;
-mod keep;
-mod listing;
 #[cfg(unix)]
-mod manage;
-mod own;
+mod admin_requests;
+mod config_watcher;
+mod connector;
+mod listing;
+mod own_server;
 mod reload;
-mod wiring;
-mod within;
+mod run;
+mod self_reference;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,49 +17,49 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
-use trunkline_hub::{Applied, Hub, HubLimits, HubOptions, State, Status};
-use trunkline_server::Limits;
+use trunkline_hub::{ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus};
+use trunkline_server::ServerLimits;
 use trunkline_server::protocol::Method;
 
-use self::admin::Socket;
-use self::follow::Hangups;
-pub(super) use self::keep::begin;
-pub(super) use self::own::OWN;
-use self::own::Own;
-use self::wiring::Wiring;
+use self::admin::GatewaySocket;
+use self::config_watcher::HangupSignals;
+use self::connector::GatewayConnector;
+pub(super) use self::own_server::OWN_SERVER_NAME;
+use self::own_server::OwnServer;
+pub(super) use self::run::poll_once;
 use super::ServeArgs;
-use super::plan::Plan;
-use crate::audit::{Audit, Index};
-use crate::builtin::Builtin;
-use crate::exit::{Exit, Failure};
+use super::plan::ServePlan;
+use crate::audit::{AuditLog, ItemOwnerLookup};
+use crate::builtin::BuiltinServer;
+use crate::exit::{CliFailure, ExitReason};
 use crate::state_folder::listings_of_config;
-use crate::terminal::visible_line;
+use crate::terminal::escape_line;
 
 /// A hub that follows a file. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct Gateway {
-    inner: Arc<Inner>,
+    inner: Arc<GatewayInner>,
 }
 
-struct Inner {
+struct GatewayInner {
     hub: Hub,
-    wiring: Arc<Wiring>,
+    connector: Arc<GatewayConnector>,
     /// The built-in servers that were asked for.
-    builtin: Vec<Builtin>,
-    limits: Limits,
-    plan: Mutex<Arc<Plan>>,
+    builtin: Vec<BuiltinServer>,
+    limits: ServerLimits,
+    plan: Mutex<Arc<ServePlan>>,
     /// Held by whoever reads the file and makes the hub like it.
-    turn: tokio::sync::Mutex<()>,
+    reload_lock: tokio::sync::Mutex<()>,
     /// What was wrong with the file when it was last read again.
-    problem: Mutex<Option<String>>,
+    last_problem: Mutex<Option<String>>,
     /// Taken by whoever listens to them.
-    hangups: Mutex<Option<Hangups>>,
+    hangup_signals: Mutex<Option<HangupSignals>>,
     /// Where those who run the hub talk to it.
-    socket: Option<Socket>,
+    admin_socket: Option<GatewaySocket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
     /// Where calls are noted down, if anywhere.
-    audit: OnceLock<Audit>,
+    audit: OnceLock<AuditLog>,
     /// Whether standard error carries JSON lines and so nothing else.
     stderr_is_json: bool,
 }
@@ -69,15 +69,15 @@ impl Gateway {
     ///
     /// # Errors
     /// The hub was started by itself, or cannot listen where those who run it should reach it.
-    pub(super) fn new(args: &ServeArgs, plan: Plan) -> Result<Self, Failure> {
-        let wiring = Arc::new(Wiring::new(within::told(plan.source.path())?));
+    pub(super) fn new(args: &ServeArgs, plan: ServePlan) -> Result<Self, CliFailure> {
+        let wiring = Arc::new(GatewayConnector::new(self_reference::enclosing_hubs(plan.source.path())?));
         let mut limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
-            limits.first_lists_within = list_wait;
+            limits.first_list_timeout = list_wait;
         }
         let mut options = HubOptions {
             connector: wiring.clone(),
-            anonymous: args.place().anonymous_clients(&args.edge),
+            anonymous: args.transport().anonymous_clients(&args.edge),
             limits,
             catalogue_file: listings_of_config(plan.source.path()),
             ..HubOptions::default()
@@ -85,17 +85,18 @@ impl Gateway {
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
             options.names = names;
         }
-        let hangups = Hangups::install()
-            .map_err(|error| Failure::new(Exit::Failed, format!("signals cannot be listened to: {error}")))?;
-        let inner = Inner {
+        let hangups = HangupSignals::install().map_err(|error| {
+            CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
+        })?;
+        let inner = GatewayInner {
             hub: Hub::new(options),
-            wiring,
+            connector: wiring,
             builtin: args.builtin.clone(),
             limits: args.edge.limits(),
-            turn: tokio::sync::Mutex::default(),
-            problem: Mutex::default(),
-            hangups: Mutex::new(Some(hangups)),
-            socket: Socket::open(args.admin_socket.as_deref(), plan.source.path())?,
+            reload_lock: tokio::sync::Mutex::default(),
+            last_problem: Mutex::default(),
+            hangup_signals: Mutex::new(Some(hangups)),
+            admin_socket: GatewaySocket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
             audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
@@ -109,23 +110,23 @@ impl Gateway {
     }
 
     /// Returns what the hub is to be like.
-    pub(super) fn plan(&self) -> Arc<Plan> {
+    pub(super) fn plan(&self) -> Arc<ServePlan> {
         self.inner.plan.lock().clone()
     }
 
-    fn set_plan(&self, plan: Plan) {
+    fn set_plan(&self, plan: ServePlan) {
         *self.inner.plan.lock() = Arc::new(plan);
     }
 
     /// Notes where the hub is served.
     pub(super) fn set_url(&self, url: String, address: SocketAddr) {
-        self.inner.wiring.set_address(address);
+        self.inner.connector.set_address(address);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
     }
 
     /// Notes where calls are noted down.
-    pub(super) fn set_audit(&self, audit: Audit) {
+    pub(super) fn set_audit(&self, audit: AuditLog) {
         // There is one for as long as the hub.
         let _ = self.inner.audit.set(audit);
     }
@@ -134,43 +135,43 @@ impl Gateway {
     ///
     /// # Errors
     /// What trunkline has itself does not fit together; nothing has changed.
-    pub(super) fn prepare(&self, plan: &Plan) -> Result<Vec<ServerConfig>, Failure> {
-        let own = Own::of(&self.builtin(plan), &plan.described, self.inner.limits.clone())?;
-        let mut slot = self.inner.wiring.own();
-        let stays = matches!((&*slot, &own), (Some(old), Some(new)) if old.is_like(new));
+    pub(super) fn prepare(&self, plan: &ServePlan) -> Result<Vec<ServerConfig>, CliFailure> {
+        let own = OwnServer::build(&self.builtin(plan), &plan.described, self.inner.limits.clone())?;
+        let mut slot = self.inner.connector.own_server();
+        let stays = matches!((&*slot, &own), (Some(old), Some(new)) if old.is_same_as(new));
         if !stays {
             *slot = own;
         }
-        let own = slot.as_ref().and_then(Own::config);
+        let own = slot.as_ref().and_then(OwnServer::config);
         Ok(own.into_iter().chain(plan.servers.iter().cloned()).collect())
     }
 
     /// Returns the built-in servers to serve: who has anything else wants that, and they are there for who has nothing yet.
-    fn builtin(&self, plan: &Plan) -> Vec<Builtin> {
+    fn builtin(&self, plan: &ServePlan) -> Vec<BuiltinServer> {
         let nothing = self.inner.builtin.is_empty() && plan.is_empty();
-        if nothing { Builtin::ALL.to_vec() } else { self.inner.builtin.clone() }
+        if nothing { BuiltinServer::ALL.to_vec() } else { self.inner.builtin.clone() }
     }
 
     /// Makes these the servers, and says in the log which of them cannot be used.
-    async fn apply(&self, servers: Vec<ServerConfig>) -> Applied {
+    async fn apply(&self, servers: Vec<ServerConfig>) -> ApplyReport {
         let mut applied = self.inner.hub.set_servers(servers).await;
         let lists = [&mut applied.added, &mut applied.removed, &mut applied.updated, &mut applied.unchanged];
         for names in lists {
-            names.retain(|name| *name != OWN);
+            names.retain(|name| *name != OWN_SERVER_NAME);
         }
         for (server, reason) in &applied.failed {
-            tracing::warn!(%server, "cannot be used: {}; it is tried again", visible_line(reason));
+            tracing::warn!(%server, "cannot be used: {}; it is tried again", escape_line(reason));
         }
         applied
     }
 
     /// Tells why the hub is not ready: which servers it should not be without, and what is the matter with them.
-    pub(super) fn missing(&self) -> Vec<(String, String)> {
+    pub(super) fn unready_servers(&self) -> Vec<(String, String)> {
         let plan = self.plan();
         let required = plan.servers.iter().filter(|server| server.required && server.enabled);
         let missing = required.filter_map(|server| {
             let reason = match self.inner.hub.status_of(server.name.as_str()) {
-                Ok(status) if is_well(&status) => return None,
+                Ok(status) if is_healthy(&status) => return None,
                 Ok(status) => status.reason.unwrap_or_else(|| format!("it is {}", status.state)),
                 Err(_) => "it is not started yet".to_owned(),
             };
@@ -180,14 +181,14 @@ impl Gateway {
     }
 
     /// Returns how every server of the file stands.
-    pub(super) fn servers(&self) -> Vec<Status> {
-        self.inner.hub.status().into_iter().filter(|status| status.name != OWN).collect()
+    pub(super) fn server_statuses(&self) -> Vec<UpstreamStatus> {
+        self.inner.hub.status().into_iter().filter(|status| status.name != OWN_SERVER_NAME).collect()
     }
 
     /// Lets nobody who runs the hub find it any more.
-    pub(super) fn leave(&self) {
-        if let Some(socket) = &self.inner.socket {
-            socket.take_away();
+    pub(super) fn close_admin_socket(&self) {
+        if let Some(socket) = &self.inner.admin_socket {
+            socket.unlink();
         }
     }
 
@@ -198,23 +199,23 @@ impl Gateway {
 }
 
 /// Reports whether a server is there, or would be if anybody needed it.
-fn is_well(status: &Status) -> bool {
+fn is_healthy(status: &UpstreamStatus) -> bool {
     match status.state {
-        State::Ready | State::Disabled => true,
+        UpstreamHealth::Ready | UpstreamHealth::Disabled => true,
         // It was there, and rests.
-        State::Pending => status.starts > 0,
+        UpstreamHealth::Pending => status.starts > 0,
         _ => false,
     }
 }
 
-impl Index for Gateway {
+impl ItemOwnerLookup for Gateway {
     fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)> {
         let (server, item) = self.inner.hub.owner_of(method, name)?;
         Some((server.to_string(), item))
     }
 
-    fn rule_against(&self, tool: &str) -> Option<String> {
-        self.plan().described.rule_against(tool)
+    fn denying_rule(&self, tool: &str) -> Option<String> {
+        self.plan().described.denying_rule(tool)
     }
 }
 

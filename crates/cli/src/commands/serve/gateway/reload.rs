@@ -3,13 +3,13 @@
 use std::task::Poll;
 
 use tokio::sync::MutexGuard;
-use trunkline_config::{ServerConfig, ServerName, difference};
-use trunkline_hub::Applied;
+use trunkline_config::{ServerConfig, ServerName, diff};
+use trunkline_hub::ApplyReport;
 
-use super::{Gateway, begin};
-use crate::commands::serve::plan::Plan;
-use crate::exit::Failure;
-use crate::terminal::visible_line;
+use super::{Gateway, poll_once};
+use crate::commands::serve::plan::ServePlan;
+use crate::exit::CliFailure;
+use crate::terminal::escape_line;
 
 impl Gateway {
     /// Reads the file again, makes the hub like it, and says in the log what came of it.
@@ -17,41 +17,41 @@ impl Gateway {
     /// # Errors
     /// What is wrong with the file; nothing has changed.
     #[cfg(unix)]
-    pub(super) async fn reload(&self) -> Result<Applied, Failure> {
-        let turn = self.inner.turn.lock().await;
+    pub(super) async fn reload(&self) -> Result<ApplyReport, CliFailure> {
+        let turn = self.inner.reload_lock.lock().await;
         let read = self.plan().source.read();
         let outcome = match read {
-            Ok(plan) => self.replace(plan, turn).await,
+            Ok(plan) => self.apply_plan(plan, turn).await,
             Err(failure) => Err(failure),
         };
-        self.tell(&outcome);
+        self.log_reload(&outcome);
         outcome
     }
 
     /// Reads the file again because of a signal, or because something near it has changed; in the latter case it may well
     /// be the same as before.
-    pub(super) async fn reread(&self, asked: bool) {
-        let turn = self.inner.turn.lock().await;
+    pub(super) async fn reload_if_changed(&self, asked: bool) {
+        let turn = self.inner.reload_lock.lock().await;
         let before = self.plan();
         let read = before.source.read();
         let problem = read.as_ref().err().map(ToString::to_string);
         let news = {
-            let mut last = self.inner.problem.lock();
+            let mut last = self.inner.last_problem.lock();
             let differs = *last != problem;
             *last = problem;
             differs
         };
         let outcome = match read {
             Ok(plan) if !asked && plan.file.text() == before.file.text() => return,
-            Ok(plan) => self.replace(plan, turn).await,
+            Ok(plan) => self.apply_plan(plan, turn).await,
             Err(_) if !asked && !news => return,
             Err(failure) => Err(failure),
         };
-        self.tell(&outcome);
+        self.log_reload(&outcome);
     }
 
     /// Makes the hub like another plan. The servers are known when the turn is over, and connected to after it.
-    async fn replace(&self, plan: Plan, turn: MutexGuard<'_, ()>) -> Result<Applied, Failure> {
+    async fn apply_plan(&self, plan: ServePlan, turn: MutexGuard<'_, ()>) -> Result<ApplyReport, CliFailure> {
         let servers = self.prepare(&plan)?;
         let before = self.plan();
         if before.serve != plan.serve {
@@ -60,35 +60,35 @@ impl Gateway {
         if before.audit != plan.audit {
             tracing::warn!("`audit` counts from the next start on");
         }
-        let found = difference(&before.servers, &plan.servers);
+        let found = diff(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =
             found.added.into_iter().chain(found.changed.iter().map(|changed| changed.after)).collect();
-        self.tell_of(&other);
+        self.print_servers(&other);
         self.set_plan(plan);
         let mut applying = Box::pin(self.apply(servers));
-        if let Poll::Ready(applied) = begin(&mut applying).await {
+        if let Poll::Ready(applied) = poll_once(&mut applying).await {
             return Ok(applied);
         }
         drop(turn);
         Ok(applying.await)
     }
 
-    fn tell(&self, outcome: &Result<Applied, Failure>) {
+    fn log_reload(&self, outcome: &Result<ApplyReport, CliFailure>) {
         let plan = self.plan();
         let file = plan.file.path().display();
         match outcome {
-            Ok(applied) => tracing::info!("{file} was read again: {}", sentence(applied)),
+            Ok(applied) => tracing::info!("{file} was read again: {}", reload_message(applied)),
             Err(failure) => {
                 let told = failure.to_string().replace('\n', "; ");
-                tracing::error!("{file} is not used, and what was before goes on: {}", visible_line(&told));
+                tracing::error!("{file} is not used, and what was before goes on: {}", escape_line(&told));
             }
         }
     }
 }
 
-fn sentence(applied: &Applied) -> String {
+fn reload_message(applied: &ApplyReport) -> String {
     let names = |what: &str, names: &[ServerName]| {
-        let names: Vec<_> = names.iter().map(|name| format!("`{}`", visible_line(name.as_str()))).collect();
+        let names: Vec<_> = names.iter().map(|name| format!("`{}`", escape_line(name.as_str()))).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
     };
     let failed: Vec<ServerName> = applied.failed.iter().map(|(name, _)| name.clone()).collect();

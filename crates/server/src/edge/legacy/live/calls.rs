@@ -1,22 +1,22 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use trunkline_protocol::Id;
+use trunkline_protocol::RequestId;
 
 use super::LiveSession;
-use crate::call::Shared;
+use crate::call::CallState;
 
 /// The most cancellations of unknown calls that one session remembers.
-const MOST_CANCELLED: usize = 16;
+const MAX_CANCELLED: usize = 16;
 
 /// The calls of a session that go on.
 impl LiveSession {
-    pub(crate) fn has_call(&self, id: &Id) -> bool {
+    pub(crate) fn has_call(&self, id: &RequestId) -> bool {
         self.lock().calls.contains_key(id)
     }
 
     /// Announces a call, whose cancellation counts from now on; returns false if another call has its id.
-    pub(crate) fn announce(&self, id: &Id) -> bool {
+    pub(crate) fn announce_call(&self, id: &RequestId) -> bool {
         let mut desk = self.lock();
         if !desk.cancelled.is_empty() {
             // That was meant for one which had this id before.
@@ -27,7 +27,7 @@ impl LiveSession {
 
     /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
     /// its id.
-    pub(crate) fn enter(&self, id: &Id, call: &Arc<Shared>) -> bool {
+    pub(crate) fn register_call(&self, id: &RequestId, call: &Arc<CallState>) -> bool {
         let mut desk = self.lock();
         if desk.ended || desk.cancelled.contains(id) {
             drop(desk);
@@ -44,22 +44,22 @@ impl LiveSession {
     }
 
     /// Forgets a call and the questions that it left open.
-    pub(crate) fn leave(&self, id: &Id, questions: &[Id]) {
+    pub(crate) fn remove_call(&self, id: &RequestId, questions: &[RequestId]) {
         let mut desk = self.lock();
         desk.calls.remove(id);
         for question in questions {
-            desk.questions.remove(question);
+            desk.open_requests.remove(question);
         }
     }
 
-    pub(crate) fn cancel(&self, id: &Id) {
+    pub(crate) fn cancel_call(&self, id: &RequestId) {
         let mut desk = self.lock();
         let call = desk.calls.get(id).cloned();
         if call.is_none() {
-            if desk.cancelled.len() >= MOST_CANCELLED {
+            if desk.cancelled.len() >= MAX_CANCELLED {
                 desk.cancelled.pop_front();
             }
-            desk.cancelled.push_back(id.detached());
+            desk.cancelled.push_back(id.to_owned_buffer());
         }
         drop(desk);
         if let Some(call) = call {

@@ -1,5 +1,5 @@
 mod calls;
-mod questions;
+mod client_requests;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};
@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use trunkline_protocol::{Id, Level, Raw, Revision};
+use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
-use self::questions::Open;
-pub(crate) use self::streams::StreamState;
-use super::stand::Stand;
-use crate::call::{Caller, SessionKeep, Shared};
-use crate::change::{Listener, Subscription};
-use crate::metrics::process::Present;
+use self::client_requests::OpenClientRequest;
+pub(crate) use self::streams::ResumableStream;
+use super::standalone_stream::StandaloneStreamState;
+use crate::call::{CallState, Caller, SessionState};
+use crate::change::{ChangeSubscriber, ChangeSubscription};
+use crate::metrics::process::GaugeGuard;
 
 /// A session on this node: what its record says, and what is under way in it.
 ///
@@ -23,34 +23,34 @@ use crate::metrics::process::Present;
 pub(crate) struct LiveSession {
     record: SessionRecord,
     level: AtomicU8,
-    used: AtomicU64,
-    told_store: AtomicU64,
+    last_used: AtomicU64,
+    store_touched: AtomicU64,
     /// The client has said that it is initialized.
-    confirmed: AtomicBool,
-    keep: Arc<SessionKeep>,
-    desk: Mutex<Desk>,
-    _present: Present,
+    initialized: AtomicBool,
+    state: Arc<SessionState>,
+    activity: Mutex<SessionActivity>,
+    _gauge: GaugeGuard,
 }
 
 /// What is under way.
 #[derive(Default)]
-struct Desk {
+struct SessionActivity {
     /// The number that was given last, to a question or a stream; none has been given yet if this is `None`.
     number: Option<u64>,
-    standing: HashMap<StreamId, Arc<Stand>>,
+    standalone_streams: HashMap<StreamId, Arc<StandaloneStreamState>>,
     ended: bool,
     /// The client sends no more, so that it can answer nothing.
-    is_mute: bool,
-    questions: HashMap<Id, Open>,
-    own_question: Option<Id>,
-    calls: HashMap<Id, Arc<Shared>>,
+    input_closed: bool,
+    open_requests: HashMap<RequestId, OpenClientRequest>,
+    own_request: Option<RequestId>,
+    calls: HashMap<RequestId, Arc<CallState>>,
     /// Calls that were cancelled and are not known: perhaps one has begun, and has not entered yet.
-    cancelled: VecDeque<Id>,
-    streams: HashMap<StreamId, Arc<StreamState>>,
-    watch: Option<Arc<Subscription>>,
+    cancelled: VecDeque<RequestId>,
+    streams: HashMap<StreamId, Arc<ResumableStream>>,
+    subscription: Option<Arc<ChangeSubscription>>,
 }
 
-impl Desk {
+impl SessionActivity {
     /// Returns a number that nothing in the session has.
     ///
     /// They begin anywhere: a session that lives again, here or on another node, does not know those that were given before,
@@ -66,17 +66,17 @@ impl Desk {
 }
 
 impl LiveSession {
-    pub(crate) fn new(record: SessionRecord, keep: SessionKeep, now: Timestamp) -> Self {
-        let level = record.log_level.unwrap_or(Level::Info);
+    pub(crate) fn new(record: SessionRecord, keep: SessionState, now: Timestamp) -> Self {
+        let level = record.log_level.unwrap_or(LoggingLevel::Info);
         Self {
             record,
             level: AtomicU8::new(level as u8),
-            used: AtomicU64::new(now.0),
-            told_store: AtomicU64::new(now.0),
-            confirmed: AtomicBool::new(false),
-            keep: Arc::new(keep),
-            desk: Mutex::default(),
-            _present: Present::session(),
+            last_used: AtomicU64::new(now.0),
+            store_touched: AtomicU64::new(now.0),
+            initialized: AtomicBool::new(false),
+            state: Arc::new(keep),
+            activity: Mutex::default(),
+            _gauge: GaugeGuard::session(),
         }
     }
 
@@ -93,13 +93,17 @@ impl LiveSession {
     }
 
     /// Returns who is told of changes in it.
-    pub(crate) fn listener(&self) -> Listener {
-        Listener { principal: self.record.principal.clone(), session: Some(self.record.id), connection: None }
+    pub(crate) fn subscriber(&self) -> ChangeSubscriber {
+        ChangeSubscriber {
+            principal: self.record.principal.clone(),
+            session: Some(self.record.id),
+            connection: None,
+        }
     }
 
     /// Returns what the session keeps for its calls.
-    pub(crate) fn keep(&self) -> &Arc<SessionKeep> {
-        &self.keep
+    pub(crate) fn state(&self) -> &Arc<SessionState> {
+        &self.state
     }
 
     pub(crate) fn created(&self) -> Timestamp {
@@ -112,7 +116,7 @@ impl LiveSession {
     }
 
     /// Describes the caller of a request of this session.
-    pub(crate) fn caller(&self, request: &Id, progress_token: Option<Raw>) -> Caller {
+    pub(crate) fn caller(&self, request: &RequestId, progress_token: Option<RawJson>) -> Caller {
         Caller {
             principal: self.record.principal.clone(),
             revision: self.record.revision,
@@ -121,52 +125,52 @@ impl LiveSession {
             request_id: Some(request.clone()),
             session: Some(self.record.id),
             connection: None,
-            bag: Some(self.keep.bags.name()),
+            state_id: Some(self.state.states.id()),
             log_level: self.level(),
             progress_token,
-            env: self.keep.env.clone(),
+            env: self.state.env.clone(),
         }
     }
 
     /// Takes note that the client has said that it is initialized.
-    pub(crate) fn confirm(&self) {
-        self.confirmed.store(true, Ordering::Relaxed);
+    pub(crate) fn mark_initialized(&self) {
+        self.initialized.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_confirmed(&self) -> bool {
-        self.confirmed.load(Ordering::Relaxed)
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn level(&self) -> Option<Level> {
-        Level::ALL.get(usize::from(self.level.load(Ordering::Relaxed))).copied()
+    pub(crate) fn level(&self) -> Option<LoggingLevel> {
+        LoggingLevel::ALL.get(usize::from(self.level.load(Ordering::Relaxed))).copied()
     }
 
-    pub(crate) fn set_level(&self, level: Level) {
+    pub(crate) fn set_level(&self, level: LoggingLevel) {
         self.level.store(level as u8, Ordering::Relaxed);
     }
 
-    pub(crate) fn use_now(&self, now: Timestamp) {
-        self.used.store(now.0, Ordering::Relaxed);
+    pub(crate) fn touch(&self, now: Timestamp) {
+        self.last_used.store(now.0, Ordering::Relaxed);
     }
 
-    pub(crate) fn used(&self) -> Timestamp {
-        Timestamp(self.used.load(Ordering::Relaxed))
+    pub(crate) fn last_used(&self) -> Timestamp {
+        Timestamp(self.last_used.load(Ordering::Relaxed))
     }
 
     /// Notes that the store hears now that the session is in use.
-    pub(crate) fn tell_store(&self, now: Timestamp) {
-        self.told_store.store(now.0, Ordering::Relaxed);
+    pub(crate) fn touch_store(&self, now: Timestamp) {
+        self.store_touched.store(now.0, Ordering::Relaxed);
     }
 
     /// Returns when the store last heard that the session is in use.
-    pub(crate) fn told_store(&self) -> Timestamp {
-        Timestamp(self.told_store.load(Ordering::Relaxed))
+    pub(crate) fn store_touched(&self) -> Timestamp {
+        Timestamp(self.store_touched.load(Ordering::Relaxed))
     }
 
     /// Reports whether a call runs or a stream stands, so that silence does not mean that the client is gone.
     pub(crate) fn is_busy(&self) -> bool {
         let desk = self.lock();
-        !desk.standing.is_empty() || !desk.calls.is_empty()
+        !desk.standalone_streams.is_empty() || !desk.calls.is_empty()
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -183,21 +187,21 @@ impl LiveSession {
             (
                 std::mem::take(&mut desk.calls),
                 std::mem::take(&mut desk.streams),
-                std::mem::take(&mut desk.questions),
-                desk.watch.take(),
+                std::mem::take(&mut desk.open_requests),
+                desk.subscription.take(),
             )
         };
         tracing::info!(session = %self.id().short(), "session ended");
         calls.values().for_each(|call| call.cancel());
-        streams.values().for_each(|stream| stream.grown.notify_waiters());
-        questions.into_values().for_each(Open::give_up);
-        self.keep.bags.end();
+        streams.values().for_each(|stream| stream.appended.notify_waiters());
+        questions.into_values().for_each(OpenClientRequest::fail);
+        self.state.states.end();
         if let Some(watch) = watch {
             watch.wake();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock()
+    fn lock(&self) -> MutexGuard<'_, SessionActivity> {
+        self.activity.lock()
     }
 }

@@ -4,15 +4,15 @@ use tokio::sync::Notify;
 use trunkline_protocol::Refusal;
 use trunkline_session::{EventStore, StreamId};
 
-use super::super::stand::{Carrier, Stand};
+use super::super::standalone_stream::{StandaloneConnection, StandaloneStreamState};
 use super::LiveSession;
 use crate::call::Handler;
-use crate::change::{Filter, Subscription};
+use crate::change::{ChangeSubscription, SubscriptionFilter};
 
 /// A stream that a client may come back to while its call still runs.
 #[derive(Debug, Default)]
-pub(crate) struct StreamState {
-    pub(crate) grown: Notify,
+pub(crate) struct ResumableStream {
+    pub(crate) appended: Notify,
 }
 
 /// The streams of a session, and what they tell of.
@@ -21,66 +21,70 @@ impl LiveSession {
         StreamId(self.lock().next_number())
     }
 
-    pub(crate) fn open_stream(&self) -> (StreamId, Arc<StreamState>) {
+    pub(crate) fn open_stream(&self) -> (StreamId, Arc<ResumableStream>) {
         let stream = self.new_stream();
-        let state = Arc::new(StreamState::default());
+        let state = Arc::new(ResumableStream::default());
         self.lock().streams.insert(stream, state.clone());
         (stream, state)
     }
 
-    pub(crate) fn stream(&self, stream: StreamId) -> Option<Arc<StreamState>> {
+    pub(crate) fn stream(&self, stream: StreamId) -> Option<Arc<ResumableStream>> {
         self.lock().streams.get(&stream).cloned()
     }
 
     pub(crate) fn close_stream(&self, stream: StreamId) {
         let state = self.lock().streams.remove(&stream);
         if let Some(state) = state {
-            state.grown.notify_waiters();
+            state.appended.notify_waiters();
         }
     }
 
     /// Carries a standing stream from an event on; one that has a carrier already is taken over from it, wherever it is.
-    pub(crate) fn stand(
+    pub(crate) fn attach_standalone(
         self: &Arc<Self>,
         stream: StreamId,
         next: u64,
         most: usize,
         events: &Arc<dyn EventStore>,
-    ) -> Result<Carrier, Refusal> {
+    ) -> Result<StandaloneConnection, Refusal> {
         let mut desk = self.lock();
         if desk.ended {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
-        let (stand, number) = match desk.standing.get(&stream) {
+        let (stand, number) = match desk.standalone_streams.get(&stream) {
             Some(stand) => (stand.clone(), stand.take_over()),
-            None if desk.standing.len() >= most => return Err(Refusal::TOO_MANY),
+            None if desk.standalone_streams.len() >= most => return Err(Refusal::TOO_MANY),
             None => {
-                let stand = Arc::new(Stand::new(next));
-                desk.standing.insert(stream, stand.clone());
+                let stand = Arc::new(StandaloneStreamState::new(next));
+                desk.standalone_streams.insert(stream, stand.clone());
                 (stand, 0)
             }
         };
         drop(desk);
-        Ok(Carrier::new(self.clone(), events.clone(), stream, stand, number))
+        Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, stand, number))
     }
 
     /// Forgets a standing stream whose carrier ends, unless another has taken it over.
-    pub(in crate::edge::legacy) fn sit(&self, stream: StreamId, carrier: u64) {
+    pub(in crate::edge::legacy) fn detach_standalone(&self, stream: StreamId, carrier: u64) {
         let mut desk = self.lock();
-        if desk.standing.get(&stream).is_some_and(|stand| stand.is_carried_by(carrier)) {
-            desk.standing.remove(&stream);
+        if desk.standalone_streams.get(&stream).is_some_and(|stand| stand.is_current(carrier)) {
+            desk.standalone_streams.remove(&stream);
         }
     }
 
     /// Returns the session's subscription, which begins with its first use.
-    pub(crate) fn watch(&self, handler: &dyn Handler) -> Arc<Subscription> {
-        if let Some(watch) = &self.lock().watch {
+    pub(crate) fn subscription(&self, handler: &dyn Handler) -> Arc<ChangeSubscription> {
+        if let Some(watch) = &self.lock().subscription {
             return watch.clone();
         }
-        let (listener, shown) = (Some(self.listener()), Some(self.keep.shown.clone()));
-        let fresh = Arc::new(handler.watch(Filter { listener, shown, ..Filter::lists() }));
-        let watch = self.lock().watch.get_or_insert(fresh).clone();
-        self.keep.speak_through(&watch);
+        let (listener, shown) = (Some(self.subscriber()), Some(self.state.shown_lists.clone()));
+        let fresh = Arc::new(handler.subscribe(SubscriptionFilter {
+            subscriber: listener,
+            shown_lists: shown,
+            ..SubscriptionFilter::all_lists()
+        }));
+        let watch = self.lock().subscription.get_or_insert(fresh).clone();
+        self.state.set_notifier(&watch);
         watch
     }
 }

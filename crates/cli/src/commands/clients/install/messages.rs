@@ -1,0 +1,131 @@
+use std::path::Path;
+
+use serde_json::json;
+use trunkline_config::find::ClientApp;
+use trunkline_config::{ConfigEditor, ConfigFile, ConfigVariables, ServerConfig};
+
+use super::{InstallArgs, InstallChange};
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, print_stderr};
+
+/// Tells what was done to the file of a client.
+///
+/// # Errors
+/// Standard output cannot be written to.
+pub(super) fn print_change(
+    args: &InstallArgs,
+    client_file: &ConfigFile,
+    wanted: Option<&ServerConfig>,
+    done: InstallChange,
+    backup: Option<&Path>,
+) -> Result<(), CliFailure> {
+    let path = client_file.path();
+    if args.file.json {
+        let word = match done {
+            InstallChange::Added => "added",
+            InstallChange::Replaced => "replaced",
+            InstallChange::Removed => "removed",
+            InstallChange::Unchanged => "nothing",
+        };
+        let told = json!({
+            "client": args.client.as_str(), "file": path, "name": args.name, "done": word, "backup": backup,
+            "written": !args.dry_run && done != InstallChange::Unchanged,
+        });
+        return print_stdout(&format!("{told}\n"));
+    }
+    let (name, file, client) = (&args.name, path.display(), args.client);
+    if done == InstallChange::Unchanged {
+        let as_wanted = if args.uninstall { "is not in" } else { "is already in" };
+        print_stderr(&format!("`{name}` {as_wanted} {file}; nothing is to be done\n"));
+        return Ok(());
+    }
+    print_stdout(&diff_lines(args, path, wanted, done)?)?;
+    if args.dry_run {
+        print_stderr("nothing was written\n");
+        return Ok(());
+    }
+    let copy =
+        backup.map(|copy| format!("; a copy of what it was is {}", copy.display())).unwrap_or_default();
+    if done == InstallChange::Removed {
+        print_stderr(&format!(
+            "`{name}` was taken out of {file}{copy}\n{client} is without it when it is started again\n"
+        ));
+        return Ok(());
+    }
+    print_stderr(&format!("`{name}` was put into {file}{copy}\n{}\n", restart_hint(client)));
+    if args.http.is_none() {
+        print_config_notes(args, client_file)?;
+    }
+    Ok(())
+}
+
+/// Tells what of the hub's own configuration is to be known now.
+fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<(), CliFailure> {
+    let (file, client) = (args.file.read()?, args.client);
+    let servers = file.servers_and_problems().0;
+    // A program with windows does not have the variables of a shell.
+    let bare = ConfigFile::parse(file.path(), file.text(), ConfigVariables::fixed(standard_variables()));
+    let lacks =
+        |server: &&ServerConfig| bare.as_ref().is_ok_and(|bare| bare.server(server.name.as_str()).is_err());
+    let lacking: Vec<&str> = servers.iter().filter(lacks).map(|server| server.name.as_str()).collect();
+    if !lacking.is_empty() && client != ClientApp::ClaudeCode {
+        let (config, lacking) = (file.path().display(), lacking.join(", "));
+        print_stderr(&format!(
+            "{config} uses variables for {lacking}; {client} must have them too, or the hub does not start\n"
+        ));
+    }
+    let is_there = |server: &&ServerConfig| {
+        client_file.server(server.name.as_str()).is_ok_and(|known| known.same_definition(server))
+    };
+    let twice: Vec<&str> = servers.iter().filter(is_there).map(|server| server.name.as_str()).collect();
+    if !twice.is_empty() {
+        print_stderr(&format!(
+            "{client} still has {} itself, and has what they offer twice now\n",
+            twice.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// The variables that every program has.
+fn standard_variables() -> Vec<(String, String)> {
+    let names = ["HOME", "PATH", "USER", "USERPROFILE", "APPDATA"];
+    names.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect()
+}
+
+/// Writes what changes, a line for each: what goes with `-`, and what comes with `+`.
+fn diff_lines(
+    args: &InstallArgs,
+    path: &Path,
+    wanted: Option<&ServerConfig>,
+    done: InstallChange,
+) -> Result<String, CliFailure> {
+    let mut text = format!("{}\n  \"{}\"\n", path.display(), args.client.container());
+    if done != InstallChange::Added {
+        text.push_str(&format!("-   {:?}\n", args.name));
+    }
+    if let Some(hub) = wanted {
+        // It is written as into a file of its own, since what stands around it is nobody's business here.
+        let mut alone = ConfigEditor::parse(path, "{}")?.container(args.client.container());
+        alone.add(hub)?;
+        let lines: Vec<&str> = alone.file().text().lines().collect();
+        let inside = lines.get(2..lines.len().saturating_sub(2)).unwrap_or_default();
+        inside.iter().for_each(|line| text.push_str(&format!("+{}\n", line.get(1..).unwrap_or_default())));
+    }
+    // The query of an address may well be a secret.
+    Ok(match &args.http {
+        Some(url) => text.replace(&*url.to_full_string(), &url.to_string()),
+        None => text,
+    })
+}
+
+/// Says what makes a client read its file again.
+fn restart_hint(client: ClientApp) -> &'static str {
+    match client {
+        ClientApp::ClaudeCode => "start `claude` anew to use it; `/mcp` shows it",
+        ClientApp::ClaudeDesktop => "quit Claude Desktop and start it again to use it",
+        ClientApp::Cursor => "Cursor asks whether to use it; its settings show it under MCP",
+        ClientApp::VsCode => "`MCP: List Servers` in VS Code starts it",
+        _ => "start the client again to use it",
+    }
+}

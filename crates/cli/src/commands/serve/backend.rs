@@ -1,0 +1,123 @@
+use std::convert::Infallible;
+use std::task::Poll;
+
+use trunkline_config::ServerConfig;
+use trunkline_server::{Host, HostOptions};
+
+use super::ServeArgs;
+use super::gateway::{Gateway, poll_once};
+use super::plan::PlanSource;
+use crate::audit::{ArgumentLogging, AuditLog};
+use crate::builtin::{self, BuiltinServer};
+use crate::exit::{CliFailure, ExitReason};
+
+/// What is served: built-in servers as they are, or what a file says.
+#[derive(Debug)]
+pub(super) enum ServeBackend {
+    /// Without a file: no hub is in the way.
+    Builtin(Vec<BuiltinServer>),
+    /// The hub of a file, and the servers that it begins with.
+    Hub(Gateway, Vec<ServerConfig>),
+}
+
+impl ServeBackend {
+    /// Reads the file, if there is one. It has to be called within a runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub(super) fn from_args(args: &ServeArgs) -> Result<Self, CliFailure> {
+        let source = if args.no_config { None } else { PlanSource::find(args.config.as_deref()) };
+        match source {
+            Some(source) => {
+                let plan = source.read()?;
+                for note in plan.file.warnings() {
+                    tracing::info!("{note}");
+                }
+                let gateway = Gateway::new(args, plan)?;
+                let servers = gateway.prepare(&gateway.plan())?;
+                Ok(Self::Hub(gateway, servers))
+            }
+            None if args.builtin.is_empty() => Ok(Self::Builtin(BuiltinServer::ALL.to_vec())),
+            None => Ok(Self::Builtin(args.builtin.clone())),
+        }
+    }
+
+    /// Opens the file to which a line for each call is appended, if somebody wants that.
+    ///
+    /// # Errors
+    /// It cannot be opened, or there is none that arguments could be written into.
+    pub(super) fn audit(&self, args: &ServeArgs) -> Result<Option<AuditLog>, CliFailure> {
+        let said = self.gateway().map(|gateway| gateway.plan().audit.clone()).unwrap_or_default();
+        let Some(file) = args.audit.clone().or(said.file) else {
+            return match args.audit_arguments {
+                true => Err(CliFailure::configuration("there is no audit log to write arguments into")
+                    .hint("name one with `--audit FILE`, or in the table [audit] of the file")),
+                false => Ok(None),
+            };
+        };
+        let written = args.audit_arguments || said.arguments;
+        let arguments = if written { ArgumentLogging::Full } else { ArgumentLogging::SizeOnly };
+        let audit = AuditLog::open(&file, arguments).map_err(|error| {
+            CliFailure::configuration(format!("audit log {} cannot be opened: {error}", file.display()))
+                .hint("give a file in a folder that exists and that you may write to")
+        })?;
+        Ok(Some(match self.gateway() {
+            Some(gateway) => {
+                // What the hub keeps must not keep the hub.
+                gateway.set_audit(audit.clone());
+                audit.with_owner_lookup(gateway.clone())
+            }
+            None => audit,
+        }))
+    }
+
+    /// Makes it ready to be served.
+    ///
+    /// # Errors
+    /// There is no key for state.
+    pub(super) fn host(&self, options: HostOptions) -> Result<Host, CliFailure> {
+        match self {
+            Self::Builtin(builtin) => builtin::server(builtin).host(options),
+            Self::Hub(gateway, _) => Host::new(gateway.hub().clone(), options).map_err(Into::into),
+        }
+        .map_err(|error| CliFailure::new(ExitReason::Failed, error))
+    }
+
+    pub(super) fn gateway(&self) -> Option<&Gateway> {
+        match self {
+            Self::Builtin(_) => None,
+            Self::Hub(gateway, _) => Some(gateway),
+        }
+    }
+
+    /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
+    /// returns connects to them, follows the file, and never ends.
+    pub(super) async fn start(&self) -> Option<impl Future<Output = Infallible> + use<>> {
+        let Self::Hub(gateway, servers) = self else { return None };
+        gateway.print_all_servers();
+        let (gateway, servers) = (gateway.clone(), servers.clone());
+        let mut keeping = Box::pin(async move { gateway.run(servers).await });
+        // The servers are made known before the first of them is waited for.
+        match poll_once(&mut keeping).await {
+            Poll::Ready(never) => match never {},
+            Poll::Pending => Some(keeping),
+        }
+    }
+
+    /// Ends every program that was started. Who is in a hurry does not wait for them: without us they are ended.
+    pub(super) async fn shutdown(&self, in_a_hurry: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        gateway.close_admin_socket();
+        if !in_a_hurry {
+            gateway.shutdown().await;
+        }
+    }
+
+    /// Lists what is served for a person to read.
+    pub(super) fn description(&self) -> String {
+        match self {
+            Self::Builtin(builtin) => builtin::names(builtin),
+            Self::Hub(gateway, _) => gateway.summary(),
+        }
+    }
+}

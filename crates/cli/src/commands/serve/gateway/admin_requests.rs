@@ -1,0 +1,131 @@
+//! What can be done to a hub while it runs.
+
+use std::time::Duration;
+
+use trunkline_config::ServerName;
+use trunkline_hub::{ApplyReport, ManageError, NameCollision, ServerSwitch, ToggleOutcome, UpstreamStatus};
+
+use super::{Gateway, OWN_SERVER_NAME};
+use crate::admin::{
+    self, AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ServerState,
+};
+
+impl Gateway {
+    /// Does what somebody who runs the hub asks for.
+    pub(super) async fn handle_request(&self, request: AdminRequest) -> AdminResponse {
+        let hub = self.hub();
+        let done = |outcome: Result<(), ManageError>| {
+            outcome.map_or_else(failure_response, |()| AdminResponse::Done)
+        };
+        if let Some(server) = server_name(&request).filter(|server| *server == OWN_SERVER_NAME) {
+            return failure_response(ManageError::NoSuchServer(server.to_owned()));
+        }
+        match request {
+            AdminRequest::Status => AdminResponse::Status(self.report()),
+            AdminRequest::Enable { server } => toggle_response(hub.toggle(&server, ServerSwitch::On)),
+            AdminRequest::Disable { server } => toggle_response(hub.toggle(&server, ServerSwitch::Off)),
+            AdminRequest::Connect { server } => done(hub.connect(&server).await),
+            AdminRequest::Disconnect { server } => done(hub.disconnect(&server).await),
+            AdminRequest::Reconnect { server } => done(hub.reconnect(&server).await),
+            AdminRequest::Ping { server } => hub
+                .ping(&server)
+                .await
+                .map_or_else(failure_response, |took| AdminResponse::Pinged(took.as_secs_f64())),
+            AdminRequest::Reload => match self.reload().await {
+                Ok(applied) => AdminResponse::Applied(reload_summary(applied)),
+                Err(failure) => {
+                    let what = failure.to_string();
+                    AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what })
+                }
+            },
+        }
+    }
+
+    fn report(&self) -> HubReport {
+        let plan = self.plan();
+        let servers = self.server_statuses().into_iter().map(|status| {
+            let config = plan.servers.iter().find(|server| server.name == status.name);
+            server_state(status, config.map(|config| config.location.to_string()).unwrap_or_default())
+        });
+        let path = plan.file.path();
+        HubReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            url: self.inner.url.get().cloned(),
+            config: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
+            servers: servers.collect(),
+            collisions: describe_collisions(&self.hub().collisions()),
+        }
+    }
+}
+
+/// The most collisions that are described.
+const MAX_COLLISIONS: usize = 50;
+
+/// Describes collisions, and says how many more there are.
+fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
+    let more = collisions.len().saturating_sub(MAX_COLLISIONS);
+    let more = (more > 0).then(|| format!("and {more} more names and addresses that several servers claim"));
+    collisions.iter().take(MAX_COLLISIONS).map(ToString::to_string).chain(more).collect()
+}
+
+fn server_name(request: &AdminRequest) -> Option<&str> {
+    match request {
+        AdminRequest::Status | AdminRequest::Reload => None,
+        AdminRequest::Enable { server }
+        | AdminRequest::Disable { server }
+        | AdminRequest::Connect { server }
+        | AdminRequest::Disconnect { server }
+        | AdminRequest::Reconnect { server }
+        | AdminRequest::Ping { server } => Some(server),
+    }
+}
+
+fn toggle_response(outcome: Result<ToggleOutcome, ManageError>) -> AdminResponse {
+    outcome
+        .map_or_else(failure_response, |toggled| AdminResponse::Switched(toggled == ToggleOutcome::Changed))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what a failed outcome is mapped by")]
+fn failure_response(error: ManageError) -> AdminResponse {
+    let kind = match error {
+        ManageError::NoSuchServer(_) => AdminFailureKind::NoSuchServer,
+        _ => AdminFailureKind::Unavailable,
+    };
+    AdminResponse::Failed(AdminFailure { kind, what: error.to_string() })
+}
+
+fn server_state(status: UpstreamStatus, reach: String) -> ServerState {
+    let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    ServerState {
+        name: status.name.to_string(),
+        state: status.state.to_string(),
+        reason: status.reason,
+        retry_in_ms: status.retry_in.map(millis),
+        required: status.required,
+        reach,
+        revision: status.revision.map(|revision| revision.to_string()),
+        identity: status.identity.map(|identity| format!("{} {}", identity.name, identity.version)),
+        transport: status.transport.map(str::to_owned),
+        tools: status.tools,
+        prompts: status.prompts,
+        resources: status.resources,
+        left_out: status.skipped,
+        repaired: status.repaired,
+        connections: status.connections,
+        calls: status.calls,
+        starts: status.starts,
+    }
+}
+
+fn reload_summary(applied: ApplyReport) -> admin::ReloadSummary {
+    let names = |names: Vec<ServerName>| names.iter().map(ToString::to_string).collect();
+    let failed = applied.failed.into_iter().map(|(server, reason)| (server.to_string(), reason));
+    admin::ReloadSummary {
+        added: names(applied.added),
+        removed: names(applied.removed),
+        updated: names(applied.updated),
+        unchanged: names(applied.unchanged),
+        failed: failed.collect(),
+    }
+}

@@ -1,0 +1,26 @@
+//! What is wrong with a configuration, as a failure of a command.
+
+use trunkline_config::{ConfigProblem, EditError};
+
+use crate::exit::{CliFailure, ExitReason};
+
+/// Tells what is wrong with a configuration, with the first advice that there is.
+pub(crate) fn config_failure<'a>(problems: impl IntoIterator<Item = &'a ConfigProblem>) -> CliFailure {
+    let (mut told, mut advice) = (Vec::new(), None);
+    for problem in problems {
+        told.push(problem.to_string());
+        advice = advice.or_else(|| problem.hint_text());
+    }
+    let failure = CliFailure::configuration(told.join("\n"));
+    advice.into_iter().fold(failure, CliFailure::hint)
+}
+
+impl From<EditError> for CliFailure {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::Config(error) => config_failure(error.problems()),
+            EditError::Changed { .. } => Self::new(ExitReason::Failed, error),
+            error => Self::configuration(error),
+        }
+    }
+}

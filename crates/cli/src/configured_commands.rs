@@ -1,0 +1,164 @@
+//! What a configuration file describes beside servers: commands, the policy that they are under, and manifests.
+
+use std::path::{Path, PathBuf};
+
+use trunkline_commands::{
+    CommandConfig, DescribedCommand, DescribedSet, Manifests, ManifestsConfig, Policy, PolicyConfig,
+};
+use trunkline_config::{ConfigFile, ConfigProblem, ConfigSection, ConfigVariables};
+use trunkline_server::Server;
+
+use crate::config_failure::config_failure;
+use crate::exit::CliFailure;
+use crate::schema::did_you_mean;
+
+/// What one file describes.
+#[derive(Debug, Default)]
+pub(crate) struct ConfiguredCommands {
+    /// The file, if there is one.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) commands: DescribedSet,
+    manifests: Option<Manifests>,
+}
+
+impl ConfiguredCommands {
+    /// Reads the file that was named, or the one of this folder if it has one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its place.
+    pub(crate) fn read(file: Option<&Path>) -> Result<Self, CliFailure> {
+        Self::read_with(file, ConfigVariables::from_environment())
+    }
+
+    /// Reads the file in order to show it: variables stay as they are written, since what they stand for may be a secret.
+    ///
+    /// # Errors
+    /// It makes no sense without its variables.
+    pub(crate) fn read_unexpanded(file: Option<&Path>) -> Result<Self, CliFailure> {
+        Self::read_with(file, ConfigVariables::unexpanded())
+    }
+
+    fn read_with(file: Option<&Path>, variables: ConfigVariables) -> Result<Self, CliFailure> {
+        let found = match file {
+            Some(path) => Some(ConfigFile::open(path, variables)).transpose(),
+            None => ConfigFile::find(Path::new("."), variables),
+        };
+        let Some(file) = found.map_err(|error| config_failure(error.problems()))? else {
+            return Ok(Self::default());
+        };
+        let mut problems = Vec::new();
+        let described = Self::from_config(&file, &mut problems);
+        if problems.is_empty() { Ok(described) } else { Err(config_failure(&problems)) }
+    }
+
+    /// Reads what a file describes, and adds what is wrong with it to `problems`.
+    pub(crate) fn from_config(file: &ConfigFile, problems: &mut Vec<ConfigProblem>) -> Self {
+        let folder = match file.path().parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        // Whole, so that it can be shown, and stays what it is wherever the process goes.
+        let folder = &std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let commands = file
+            .section("commands")
+            .map_or_else(Vec::new, |section| parse_commands(&section, folder, problems));
+        let policy =
+            file.section("policy").map_or_else(Policy::new, |section| parse_policy(&section, problems));
+        let manifests = file.section("manifests").map(|section| section.read::<ManifestsConfig>());
+        let manifests = manifests.transpose().map_err(|problem| problems.push(problem)).ok().flatten();
+        Self {
+            path: Some(file.path().to_owned()),
+            commands: DescribedSet::new(commands, policy),
+            manifests: manifests.map(|manifests| manifests.manifests(folder)),
+        }
+    }
+
+    /// Reports whether the file has anything to serve.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands.commands().is_empty() && self.manifests.is_none()
+    }
+
+    /// Adds what the file describes to a server.
+    pub(crate) fn add_to(&self, server: Server) -> Server {
+        let server = self.commands.add_to(server);
+        match &self.manifests {
+            Some(manifests) => manifests.add_to(server),
+            None => server,
+        }
+    }
+
+    /// Lists what the file has to serve, for a person to read.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let policy = self.commands.policy();
+        let commands = self.commands.commands().iter().map(DescribedCommand::name);
+        let commands = commands.filter(|name| policy.decide(&[name]).is_allowed());
+        commands.chain(self.manifests.as_ref().map(|_| "manifests")).collect()
+    }
+
+    /// Returns the rule by which a command is not offered.
+    pub(crate) fn denying_rule(&self, name: &str) -> Option<String> {
+        let command = self.commands.commands().iter().find(|command| command.name() == name)?;
+        let decision = self.commands.policy().decide(&[command.name()]);
+        (!decision.is_allowed()).then(|| decision.to_string())
+    }
+
+    /// Finds a command by its name.
+    ///
+    /// # Errors
+    /// There is none, with the one that was probably meant.
+    pub(crate) fn command(&self, name: &str) -> Result<&DescribedCommand, CliFailure> {
+        let all = self.commands.commands();
+        all.iter().find(|command| command.name() == name).ok_or_else(|| self.unknown_command(name))
+    }
+
+    fn unknown_command(&self, name: &str) -> CliFailure {
+        let names: Vec<&str> = self.commands.commands().iter().map(DescribedCommand::name).collect();
+        let failure = CliFailure::configuration(format!("no command is described by the name `{name}`"));
+        let hint = match (&self.path, did_you_mean(name, names.iter().copied())) {
+            (None, _) => "there is no trunkline.toml here; `--config FILE` names one".to_owned(),
+            (Some(_), Some(suggestion)) => suggestion,
+            (Some(path), None) if names.is_empty() => format!("{} has no [commands.{name}]", path.display()),
+            (Some(path), None) => format!("{} has {}", path.display(), names.join(", ")),
+        };
+        failure.hint(hint)
+    }
+}
+
+fn parse_commands(
+    section: &ConfigSection,
+    folder: &Path,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<DescribedCommand> {
+    let tables = match section.tables() {
+        Ok(tables) => tables,
+        Err(problem) => {
+            problems.push(problem);
+            return Vec::new();
+        }
+    };
+    let mut commands = Vec::new();
+    for table in tables {
+        match table.read::<CommandConfig>() {
+            Err(problem) => problems.push(problem),
+            Ok(config) => match DescribedCommand::new(table.name(), config, folder) {
+                Ok(command) => commands.push(command),
+                Err(faults) => problems.extend(faults.into_iter().map(|fault| {
+                    let keys: Vec<&str> =
+                        fault.path.iter().map(String::as_str).filter(|key| !key.is_empty()).collect();
+                    table.problem(&keys, fault.message)
+                })),
+            },
+        }
+    }
+    commands
+}
+
+fn parse_policy(section: &ConfigSection, problems: &mut Vec<ConfigProblem>) -> Policy {
+    let read = section.read::<PolicyConfig>().and_then(|config| {
+        config.policy().map_err(|error| {
+            let at = error.number.saturating_sub(1).to_string();
+            section.problem(&["commands", &at], error.to_string())
+        })
+    });
+    read.map_err(|problem| problems.push(problem)).unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+use std::ffi::OsString;
+
+use clap::Args;
+use trunkline_client::transport::{Command, Target, TargetError};
+
+use crate::exit::{CliFailure, ExitReason};
+
+/// What is typed after the name of a command; its usage says what that is.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TargetArgs {
+    #[arg(hide = true, value_name = "TARGET")]
+    pub(crate) words: Vec<String>,
+    #[arg(hide = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl TargetArgs {
+    /// Tells the target from the rest.
+    ///
+    /// # Errors
+    /// There is no target, or it cannot be read.
+    pub(crate) fn parse(&self) -> Result<CommandWords, CliFailure> {
+        CommandWords::new(&self.words, &self.command)
+    }
+}
+
+/// What was typed after the name of a command: a target, and what belongs to the command itself.
+#[derive(Debug)]
+pub(crate) struct CommandWords {
+    pub(crate) target: Target,
+    pub(crate) rest: Vec<String>,
+}
+
+impl CommandWords {
+    /// The target is the command after `--`, or else the first word.
+    fn new(words: &[String], command: &[OsString]) -> Result<Self, CliFailure> {
+        if let [program, arguments @ ..] = command {
+            let target = Command::new(program).args(arguments.iter().cloned()).into();
+            return Ok(Self { target, rest: words.to_vec() });
+        }
+        let [target, rest @ ..] = words else {
+            return Err(CliFailure::new(ExitReason::Usage, "there is no target").hint(TARGET_FORMS));
+        };
+        let target = target.parse::<Target>().map_err(|error| target_failure(target, &error))?;
+        Ok(Self { target, rest: rest.to_vec() })
+    }
+
+    /// Takes the next word of the command itself.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn next_word(&mut self, what: &str) -> Result<String, CliFailure> {
+        if self.rest.is_empty() {
+            return Err(CliFailure::new(ExitReason::Usage, format!("there is no {what}"))
+                .hint(format!("it follows the target, {TARGET_FORMS}")));
+        }
+        Ok(self.rest.remove(0))
+    }
+
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// A word has no meaning.
+    pub(crate) fn expect_end(&self) -> Result<(), CliFailure> {
+        match self.rest.first() {
+            None => Ok(()),
+            Some(word) => Err(CliFailure::new(ExitReason::Usage, format!("nothing is expected at `{word}`"))),
+        }
+    }
+}
+
+/// Says why something cannot be a target.
+pub(super) fn target_failure(target: &str, error: &TargetError) -> CliFailure {
+    CliFailure::new(ExitReason::Usage, format!("`{target}`: {error}")).hint(TARGET_FORMS)
+}
+
+/// What a target can be, for hints.
+pub(crate) const TARGET_FORMS: &str =
+    "a URL, a configured name, a command line in quotes, or a command after --";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str], command: &[&str]) -> Result<(String, Vec<String>), String> {
+        let words: Vec<_> = words.iter().map(ToString::to_string).collect();
+        let command: Vec<_> = command.iter().map(OsString::from).collect();
+        let read = CommandWords::new(&words, &command).map_err(|failure| failure.to_string())?;
+        Ok((read.target.to_string(), read.rest))
+    }
+
+    #[test]
+    fn the_target_is_the_first_word_or_the_command_behind_the_dashes() {
+        for (given, command, target, rest) in [
+            (&["http://h/mcp", "add", "a=1"][..], &[][..], "http://h/mcp", &["add", "a=1"][..]),
+            (&["add", "a=1"], &["npx", "-y", "it's"], r"npx -y 'it'\''s'", &["add", "a=1"]),
+            (&["npx -y server", "add"], &[], "npx -y server", &["add"]),
+            (&["github"], &[], "github", &[]),
+        ] {
+            let expected: Vec<_> = rest.iter().map(ToString::to_string).collect();
+            assert_eq!(words(given, command), Ok((target.to_owned(), expected)), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_is_told_with_what_would_be_one() {
+        for (given, part) in
+            [(&[][..], "there is no target"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")]
+        {
+            let error = words(given, &[]).unwrap_err();
+            assert!(error.contains(part) && error.contains("a configured name"), "{error}");
+        }
+    }
+}

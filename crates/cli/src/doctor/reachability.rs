@@ -1,0 +1,102 @@
+use std::net::IpAddr;
+use std::time::Duration;
+
+use trunkline_client::transport::dial::{ConnectionInfo, DialError, DialOptions, DialStage, Dialer};
+use trunkline_client::transport::{Target, Url};
+
+use super::report::DoctorReport;
+use crate::connect::ResolvedTarget;
+use crate::exit::{CliFailure, ExitReason};
+
+/// Looks at the way to a server before anything is said to it, as far as there is one.
+///
+/// # Errors
+/// The way ends early; the report says where.
+pub(crate) async fn check_reachability(
+    resolved: &ResolvedTarget,
+    within: Option<Duration>,
+    report: &mut DoctorReport,
+) -> Result<(), CliFailure> {
+    match &resolved.target {
+        Target::Url(url) => {
+            report.passed("address", &resolved.label);
+            check_address(url, within, report).await
+        }
+        _ => {
+            report.passed("program", &resolved.label);
+            Ok(())
+        }
+    }
+}
+
+async fn check_address(
+    url: &Url,
+    within: Option<Duration>,
+    report: &mut DoctorReport,
+) -> Result<(), CliFailure> {
+    let mut options = DialOptions::default();
+    if let Some(within) = within {
+        options.connect_timeout = within;
+    }
+    match Dialer::new(options).dial(url).await {
+        Ok((_, route)) => {
+            report_route(url, &route, report);
+            Ok(())
+        }
+        Err(error) => {
+            report_dial_failure(url, &error, report);
+            Err(CliFailure::new(ExitReason::Unreachable, format!("{url} cannot be reached")))
+        }
+    }
+}
+
+fn report_route(url: &Url, route: &ConnectionInfo, report: &mut DoctorReport) {
+    let address = route.address.ip();
+    match &route.proxy {
+        Some(proxy) => {
+            report.passed_in("dns", &format!("the proxy is at {address}"), route.resolve_time);
+            report.passed_in("tcp", &format!("through the proxy {proxy}"), route.connect_time);
+        }
+        None => {
+            if is_address(url) {
+                report.not_applicable("dns", "it is an address already");
+            } else {
+                report.passed_in("dns", &format!("{} is at {address}", url.host()), route.resolve_time);
+            }
+            report.passed_in("tcp", &format!("connected to {}", route.address), route.connect_time);
+        }
+    }
+    match route.tls {
+        Some((took, version)) => {
+            report.passed_in("tls", &format!("{version}, and the certificate is trusted"), took);
+        }
+        None if url.is_loopback() => report.not_applicable("tls", "not used, and not needed on this machine"),
+        None => report.not_applicable("tls", "not used: others on the way can read everything"),
+    }
+}
+
+/// Says what went well before what did not.
+fn report_dial_failure(url: &Url, error: &DialError, report: &mut DoctorReport) {
+    let failed_at = match error {
+        DialError::Resolve { .. } | DialError::TimedOut { stage: DialStage::Resolve, .. } => "dns",
+        DialError::Connect { .. } | DialError::TimedOut { stage: DialStage::Connect, .. } => "tcp",
+        DialError::Tls { .. } | DialError::Roots(_) | DialError::TimedOut { stage: DialStage::Tls, .. } => {
+            "tls"
+        }
+        _ => "proxy",
+    };
+    if failed_at != "dns" {
+        match is_address(url) {
+            true => report.not_applicable("dns", "it is an address already"),
+            false => report.passed("dns", &format!("{} has an address", url.host())),
+        }
+    }
+    if failed_at == "tls" {
+        report.passed("tcp", &format!("connected to {}", url.authority()));
+    }
+    report.problem(failed_at, &error.to_string());
+}
+
+fn is_address(url: &Url) -> bool {
+    url.host().trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+}

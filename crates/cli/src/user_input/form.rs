@@ -1,0 +1,305 @@
+use trunkline_protocol::model::{ElicitAction, FormElicitRequest};
+use trunkline_protocol::{JsonObject, RawJson};
+
+use super::field::{FieldInput, FormFieldPrompt};
+use super::interactive_terminal::InteractiveTerminal;
+use super::preset_answers::PresetAnswers;
+use crate::exit::{CliFailure, ExitReason};
+use crate::schema::ValueShape;
+use crate::terminal::{escape_line, escape_text};
+
+/// What came of a question to the user.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ElicitationReply {
+    /// The form as it was filled in; nothing for a page.
+    Accept(Option<RawJson>),
+    Decline,
+    Cancel,
+}
+
+const FORM_HELP: &str = "(Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n";
+
+/// Has a form filled in: by what was given in advance, then by the person, if there is one.
+///
+/// Without a person a form is never accepted by its defaults alone, unless `--answer accept` says so.
+///
+/// # Errors
+/// There is nobody to ask, and what was given does not answer the form.
+pub(crate) fn fill_form(
+    form: &FormElicitRequest,
+    asker: &str,
+    given: &PresetAnswers,
+    person: Option<&mut dyn InteractiveTerminal>,
+) -> Result<ElicitationReply, CliFailure> {
+    match given.action() {
+        Some(ElicitAction::Decline) => return Ok(ElicitationReply::Decline),
+        Some(ElicitAction::Cancel) => return Ok(ElicitationReply::Cancel),
+        Some(ElicitAction::Accept) | None => {}
+    }
+    let shape = ValueShape::from_schema(&form.schema);
+    let schemas = form.schema.members().ok().and_then(|members| members.get("properties")?.members().ok());
+    let schemas = schemas.unwrap_or_default();
+    let fields: Vec<_> = shape
+        .properties
+        .iter()
+        .map(|property| FormFieldPrompt::new(property, schemas.get(&property.name)))
+        .collect();
+    let mut filled = JsonObject::new();
+    let mut open = Vec::new();
+    for field in &fields {
+        match given.field(field.name()) {
+            Some(value) => {
+                let value = field.parse_preset(value).map_err(|problem| {
+                    CliFailure::new(ExitReason::Usage, format!("`--answer {}=…` {problem}", field.name()))
+                        .hint(format!("the server asks: {}", escape_line(&form.message)))
+                })?;
+                filled.set(field.name(), value);
+            }
+            None => open.push(field),
+        }
+    }
+    let reply = match person {
+        Some(person) if given.action().is_none() && (!open.is_empty() || fields.is_empty()) => {
+            prompt_for_fields(form, asker, &open, &mut filled, person)?
+        }
+        None if given.action().is_none() && filled.is_empty() => {
+            return Err(no_terminal_failure(form, asker, &fields));
+        }
+        _ => fill_defaults(form, asker, &open, &mut filled)?,
+    };
+    // The fields stand in the order of the form, whoever filled them in.
+    let ordered =
+        || fields.iter().filter_map(|field| Some((field.name().into(), filled.get(field.name())?.clone())));
+    Ok(reply.unwrap_or_else(|| ElicitationReply::Accept(Some(ordered().collect::<JsonObject>().to_raw()))))
+}
+
+/// Asks for the fields that are open; returns what else the person decided.
+fn prompt_for_fields(
+    form: &FormElicitRequest,
+    asker: &str,
+    open: &[&FormFieldPrompt<'_>],
+    filled: &mut JsonObject,
+    person: &mut dyn InteractiveTerminal,
+) -> Result<Option<ElicitationReply>, CliFailure> {
+    let gone = |error| CliFailure::new(ExitReason::Failed, format!("the terminal cannot be read: {error}"));
+    person.print(&format!("{asker} asks: {}\n", escape_text(&form.message)));
+    if open.is_empty() {
+        return confirm("Accept?", person)
+            .map(|reply| (reply != ElicitationReply::Accept(None)).then_some(reply))
+            .map_err(gone);
+    }
+    person.print(FORM_HELP);
+    for field in open {
+        match field.prompt_user(person).map_err(gone)? {
+            FieldInput::Value(value) => filled.set(field.name(), value),
+            FieldInput::Skipped => {}
+            FieldInput::Declined => return Ok(Some(ElicitationReply::Decline)),
+            FieldInput::Cancelled => return Ok(Some(ElicitationReply::Cancel)),
+        }
+    }
+    Ok(None)
+}
+
+/// Fills in defaults, and refuses where something that is needed has none.
+fn fill_defaults(
+    form: &FormElicitRequest,
+    asker: &str,
+    open: &[&FormFieldPrompt<'_>],
+    filled: &mut JsonObject,
+) -> Result<Option<ElicitationReply>, CliFailure> {
+    for field in open {
+        match field.default_input() {
+            Some(FieldInput::Value(value)) => filled.set(field.name(), value),
+            Some(_) => {}
+            None => {
+                let what = format!("{asker} asks for `{}`: {}", field.name(), escape_line(&form.message));
+                let hint = format!("`--answer {}=VALUE` answers it", field.name());
+                return Err(CliFailure::new(ExitReason::Usage, what).hint(hint));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn no_terminal_failure(form: &FormElicitRequest, asker: &str, fields: &[FormFieldPrompt<'_>]) -> CliFailure {
+    let what = format!("{asker} asks, and there is nobody to answer: {}", escape_line(&form.message));
+    let answers: Vec<_> = fields.iter().map(|field| format!("`--answer {}=VALUE`", field.name())).collect();
+    let answers = if answers.is_empty() { "`--answer accept`".to_owned() } else { answers.join(" and ") };
+    CliFailure::new(ExitReason::Usage, what).hint(format!("{answers} answers it, `--answer decline` says no"))
+}
+
+/// Asks for a yes, a no, or neither.
+pub(super) fn confirm(
+    question: &str,
+    person: &mut dyn InteractiveTerminal,
+) -> std::io::Result<ElicitationReply> {
+    loop {
+        let line = person.read_line(&format!("{question} (y: yes, n: no, c: cancel) "))?;
+        match line.as_deref().map(str::trim).map(str::to_ascii_lowercase).as_deref() {
+            Some("y" | "yes") => return Ok(ElicitationReply::Accept(None)),
+            Some("n" | "no" | ":decline") => return Ok(ElicitationReply::Decline),
+            None | Some("c" | "cancel" | ":cancel") => return Ok(ElicitationReply::Cancel),
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interactive_terminal::ScriptedTerminal;
+    use super::*;
+
+    const BOOKING: &str = r#"{
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "title": "Your name", "minLength": 2 },
+            "guests": { "type": "integer", "minimum": 1, "maximum": 8, "default": 2 },
+            "seat": { "type": "string", "oneOf": [{ "const": "w", "title": "Window" }, { "const": "a", "title": "Aisle" }] },
+            "extras": { "type": "array", "items": { "enum": ["cake", "wine", "music"] }, "maxItems": 2 },
+            "vip": { "type": "boolean", "default": false },
+            "email": { "type": "string", "format": "email" }
+        },
+        "required": ["name", "seat"]
+    }"#;
+
+    fn form(schema: &str) -> FormElicitRequest {
+        let schema = RawJson::parse(schema.to_owned()).unwrap();
+        FormElicitRequest { message: "A table?".to_owned(), schema, rest: JsonObject::new() }
+    }
+
+    fn given(answers: &[&str]) -> PresetAnswers {
+        PresetAnswers::new(&answers.iter().map(|text| text.parse().unwrap()).collect::<Vec<_>>())
+    }
+
+    fn with_person(schema: &str, answers: &[&str], lines: &[&str]) -> (ElicitationReply, String) {
+        let mut person = ScriptedTerminal::new(lines);
+        let reply = fill_form(&form(schema), "demo", &given(answers), Some(&mut person)).unwrap();
+        (reply, person.seen)
+    }
+
+    fn unattended(schema: &str, answers: &[&str]) -> Result<ElicitationReply, String> {
+        fill_form(&form(schema), "demo", &given(answers), None).map_err(|failure| failure.to_string())
+    }
+
+    fn accepted(json: &str) -> ElicitationReply {
+        ElicitationReply::Accept(Some(RawJson::parse(json.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn a_form_is_asked_field_by_field_with_defaults_and_menus() {
+        let lines = ["Ann", "", "2", "1, music", "yes", "ann@example.com"];
+        let (reply, seen) = with_person(BOOKING, &[], &lines);
+        let expected = r#"{"name":"Ann","guests":2,"seat":"a","extras":["cake","music"],"vip":true,"email":"ann@example.com"}"#;
+        assert_eq!(reply, accepted(expected));
+        assert_eq!(
+            seen,
+            "demo asks: A table?\n\
+             (Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n\
+             Your name\nname: Ann\n\
+             guests (int) [2]: \n\
+             \x20 1) w  Window\n  2) a  Aisle\nseat (1-2): 2\n\
+             \x20 1) cake\n  2) wine\n  3) music\nextras (some of them, with commas) [leave out]: 1, music\n\
+             vip (yes or no) [false]: yes\n\
+             email (email) [leave out]: ann@example.com\n"
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_is_asked_again() {
+        let lines =
+            ["", "A", "Ann", "9", "x", ":skip", "3", "w", "1,2,3", "cake", "maybe", "", "nowhere", ""];
+        let (reply, seen) = with_person(BOOKING, &[], &lines);
+        assert_eq!(reply, accepted(r#"{"name":"Ann","seat":"w","extras":["cake"],"vip":false}"#));
+        for part in [
+            "that is needed",
+            "that does not fit: \"A\" is shorter than 2 characters",
+            "that does not fit: 9 is greater than the maximum of 8",
+            "that must be a whole number",
+            "that must be one of w, a",
+            "more than 2 items",
+            "that must be true or false",
+            "is not a \"email\"",
+        ] {
+            assert!(seen.contains(part), "no `{part}` in\n{seen}");
+        }
+    }
+
+    #[test]
+    fn a_person_may_say_no_or_break_off_at_any_field() {
+        for (lines, expected) in [
+            (&[":decline"][..], ElicitationReply::Decline),
+            (&[":cancel"], ElicitationReply::Cancel),
+            (&["Ann", "4", ":decline"], ElicitationReply::Decline),
+            (&["Ann"], ElicitationReply::Cancel),
+            (&[], ElicitationReply::Cancel),
+        ] {
+            assert_eq!(with_person(BOOKING, &[], lines).0, expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_given_in_advance_is_not_asked() {
+        let (reply, seen) =
+            with_person(BOOKING, &["name=Ann", "seat=aisle", "extras=cake,wine"], &["", "", ":skip"]);
+        assert_eq!(
+            reply,
+            accepted(r#"{"name":"Ann","guests":2,"seat":"a","extras":["cake","wine"],"vip":false}"#)
+        );
+        assert!(!seen.contains("name:") && !seen.contains("Window"), "{seen}");
+        let (declined, seen) = with_person(BOOKING, &["decline"], &[]);
+        assert_eq!((declined, seen.as_str()), (ElicitationReply::Decline, ""));
+    }
+
+    #[test]
+    fn without_a_person_answers_have_to_be_given() {
+        for (answers, expected) in [
+            (&[][..], Err("demo asks, and there is nobody to answer: A table?; `--answer name=VALUE` and")),
+            (&["name=Ann"], Err("demo asks for `seat`: A table?; `--answer seat=VALUE` answers it")),
+            (&["accept"], Err("demo asks for `name`")),
+            (&["seat=x", "name=Ann"], Err("`--answer seat=…` must be one of w, a")),
+            (&["seat=w", "name=A"], Err("`--answer name=…` does not fit")),
+            (&["other=1"], Err("nobody to answer")),
+            (&["decline"], Ok(ElicitationReply::Decline)),
+            (&["cancel"], Ok(ElicitationReply::Cancel)),
+            (&["name=Ann", "seat=w"], Ok(accepted(r#"{"name":"Ann","guests":2,"seat":"w","vip":false}"#))),
+            (
+                &["name=Ann", "seat=w", "guests=3", r#"extras:=["wine"]"#],
+                Ok(accepted(r#"{"name":"Ann","guests":3,"seat":"w","extras":["wine"],"vip":false}"#)),
+            ),
+        ] {
+            match (unattended(BOOKING, answers), expected) {
+                (Ok(reply), Ok(expected)) => assert_eq!(reply, expected, "{answers:?}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{answers:?}: {error}"),
+                (found, _) => panic!("{answers:?}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_alone_are_accepted_only_when_somebody_says_so() {
+        let schema = r#"{"type":"object","properties":{"confirm":{"type":"boolean","default":true}}}"#;
+        assert!(unattended(schema, &[]).unwrap_err().contains("`--answer confirm=VALUE`"));
+        assert!(unattended(schema, &["other=x"]).is_err());
+        assert_eq!(unattended(schema, &["accept"]), Ok(accepted(r#"{"confirm":true}"#)));
+    }
+
+    #[test]
+    fn a_form_without_fields_is_a_yes_or_a_no() {
+        let schema = r#"{"type":"object","properties":{}}"#;
+        assert_eq!(with_person(schema, &[], &["what?", "y"]).0, accepted("{}"));
+        assert_eq!(with_person(schema, &[], &["n"]).0, ElicitationReply::Decline);
+        assert_eq!(with_person(schema, &[], &[]).0, ElicitationReply::Cancel);
+        assert_eq!(unattended(schema, &["accept"]), Ok(accepted("{}")));
+    }
+
+    #[test]
+    fn a_hostile_form_only_shows() {
+        let schema = r#"{"type":"object","properties":{"a\u001b[2J":{"title":"\u001b]0;x\u0007","enum":["\u202e"],"description":"\r"}}}"#;
+        let mut question = form(schema);
+        question.message = "\x1b[31mred".to_owned();
+        let mut person = ScriptedTerminal::new(&["1"]);
+        fill_form(&question, "demo", &PresetAnswers::default(), Some(&mut person)).unwrap();
+        let shows = |c: char| c == '\n' || !crate::terminal::is_unsafe_char(c);
+        assert!(person.seen.chars().all(shows), "{:?}", person.seen);
+    }
+}

@@ -1,0 +1,123 @@
+use trunkline_protocol::model::{ElicitAction, UrlElicitRequest};
+
+use super::form::{ElicitationReply, confirm};
+use super::interactive_terminal::InteractiveTerminal;
+use super::preset_answers::PresetAnswers;
+use crate::exit::{CliFailure, ExitReason};
+use crate::terminal::{escape_line, escape_text};
+
+/// Asks the person to visit a page, which is never opened for them.
+///
+/// # Errors
+/// There is nobody to ask, and nothing was given in advance.
+pub(crate) fn confirm_url(
+    question: &UrlElicitRequest,
+    asker: &str,
+    given: &PresetAnswers,
+    person: Option<&mut dyn InteractiveTerminal>,
+) -> Result<ElicitationReply, CliFailure> {
+    let url = escape_line(&question.url);
+    match (given.action(), person) {
+        (Some(ElicitAction::Accept), _) => Ok(ElicitationReply::Accept(None)),
+        (Some(ElicitAction::Decline), _) => Ok(ElicitationReply::Decline),
+        (Some(ElicitAction::Cancel), _) => Ok(ElicitationReply::Cancel),
+        (None, Some(person)) => {
+            person.print(&format!("{asker} asks you to visit a page: {}\n", escape_text(&question.message)));
+            person.print(&format!("  {url}\n{}", url_warning(&question.url)));
+            let agreed = confirm("It is not opened for you. Will you visit it yourself?", person);
+            agreed.map_err(|error| {
+                CliFailure::new(ExitReason::Failed, format!("the terminal cannot be read: {error}"))
+            })
+        }
+        (None, None) => {
+            let message = escape_line(&question.message);
+            Err(CliFailure::new(ExitReason::Usage, format!("{asker} asks you to visit {url}: {message}"))
+                .hint("`--answer accept` agrees, `--answer decline` says no"))
+        }
+    }
+}
+
+/// Says what a person may not see in an address.
+fn url_warning(url: &str) -> String {
+    let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
+        return "  this is not the address of a web page\n".to_owned();
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let mut words = format!("  it is on {}\n", escape_line(host));
+    if host != authority {
+        words.push_str("  what stands before the @ is not where it is\n");
+    }
+    if !host.is_ascii() || host.split('.').any(|label| label.starts_with("xn--")) {
+        words.push_str("  its name has letters that may look like others\n");
+    }
+    if url.starts_with("http://") {
+        words.push_str("  others on the way can read what you write there\n");
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::JsonObject;
+
+    use super::super::interactive_terminal::ScriptedTerminal;
+    use super::*;
+
+    fn question(url: &str) -> UrlElicitRequest {
+        UrlElicitRequest { message: "Log in".to_owned(), url: url.to_owned(), rest: JsonObject::new() }
+    }
+
+    #[test]
+    fn a_page_is_shown_with_its_host_and_agreed_to_by_hand() {
+        for (line, expected) in [
+            ("y", ElicitationReply::Accept(None)),
+            ("n", ElicitationReply::Decline),
+            ("c", ElicitationReply::Cancel),
+        ] {
+            let mut person = ScriptedTerminal::new(&["huh", line]);
+            let reply = confirm_url(
+                &question("https://example.com/x"),
+                "demo",
+                &PresetAnswers::default(),
+                Some(&mut person),
+            );
+            assert_eq!(reply.unwrap(), expected);
+            assert!(
+                person.seen.contains("  https://example.com/x\n  it is on example.com\nIt is not opened"),
+                "{}",
+                person.seen
+            );
+        }
+    }
+
+    #[test]
+    fn what_misleads_in_an_address_is_said() {
+        for (url, part) in [
+            ("https://bank.com@evil.example/", "it is on evil.example\n  what stands before the @"),
+            ("https://аpple.com", "letters that may look like others"),
+            ("https://xn--pple-43d.com/", "letters that may look like others"),
+            ("http://example.com", "others on the way"),
+            ("javascript:alert(1)", "not the address of a web page"),
+        ] {
+            assert!(url_warning(url).contains(part), "{url}: {}", url_warning(url));
+        }
+        assert_eq!(url_warning("https://example.com/a@b"), "  it is on example.com\n");
+    }
+
+    #[test]
+    fn without_a_person_agreement_has_to_be_given() {
+        let given = |text: &str| PresetAnswers::new(&[text.parse().unwrap()]);
+        let failure = confirm_url(&question("https://example.com"), "demo", &PresetAnswers::default(), None)
+            .unwrap_err();
+        assert!(failure.to_string().contains("--answer accept"), "{failure}");
+        assert_eq!(
+            confirm_url(&question("https://x"), "demo", &given("accept"), None).unwrap(),
+            ElicitationReply::Accept(None)
+        );
+        assert_eq!(
+            confirm_url(&question("https://x"), "demo", &given("decline"), None).unwrap(),
+            ElicitationReply::Decline
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! Files that are not served.
+
+use super::*;
+use crate::process::run_in;
+
+#[test]
+fn a_file_that_is_wrong_or_that_others_can_write_ends_the_start_with_3() {
+    let good = mcp_json(&[("a", builtin("echo"))]);
+    for (text, mode, parts) in [
+        (&*good, 0o620, &["can be written by others", "chmod go-w"][..]),
+        (&*good, 0o602, &["can be written by others"]),
+        ("{", 0o600, &["mcp.json:1:"]),
+        (
+            r#"{"mcpServers":{"a":{"command":"x","comand":"y"},"b":{"url":"ftp://x"}}}"#,
+            0o600,
+            &["server `b`"],
+        ),
+        (r#"{"mcpServers":{"a":{"command":"${UNSET_VARIABLE}"}}}"#, 0o600, &["server `a`", "UNSET_VARIABLE"]),
+        (r#"{"mcpServers":{"this hub":{"command":"x"}}}"#, 0o600, &["server `this hub`"]),
+    ] {
+        let folder = folder("hub_wrong");
+        file(&folder, "mcp.json", text, mode);
+        for how in [&["serve", "--http", ":0"][..], &["serve", "--stdio"]] {
+            let finished = run_in(how, &folder);
+            assert_eq!(finished.code, Some(3), "{finished:?}");
+            for part in parts {
+                assert!(finished.stderr.contains(part), "no `{part}` in {}", finished.stderr);
+            }
+        }
+        let without = run_in(&["serve", "--stdio", "--no-config"], &folder);
+        assert_eq!(without.code, Some(0), "{without:?}");
+    }
+}
+
+#[test]
+fn a_hub_whose_file_names_itself_does_not_start_itself_without_end() {
+    let ourselves = json!({ "command": OWN_BINARY, "args": ["serve", "--stdio"] });
+    let place =
+        HubFolder::new("hub_itself", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("me", ourselves)]));
+    let (_running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    let (_, ready) = readiness(address);
+    let reason = ready["servers"]["me"]["reason"].as_str().unwrap();
+    assert!(reason.contains("was started by itself"), "{reason}");
+}
+
+#[test]
+fn a_hub_that_is_reached_through_a_proxy_is_not_offered_by_itself() {
+    let own = ("a", builtin("echo"));
+    let place = HubFolder::new("hub_circle", "mcp.json", &mcp_json(std::slice::from_ref(&own)));
+    let (mut running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+    let mirror = json!({ "command": OWN_BINARY, "args": ["bridge", format!("http://{address}/mcp")] });
+    place.write(&mcp_json(&[own, ("mirror", mirror)]));
+    running.wait_for("lead back to this hub");
+    running.wait_for("was read again");
+    let offered = tools(address);
+    assert!(!offered.iter().any(|name| name.starts_with("mirror")), "{offered:?}");
+    assert_eq!(echoed(address, "a__echo", "still"), "still");
+}
+
+#[test]
+fn a_server_that_is_switched_off_may_lack_a_variable() {
+    let off = json!({ "command": "${UNSET_VARIABLE}", "disabled": true });
+    let place = HubFolder::new("hub_lacking", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("off", off)]));
+    let (_running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["a__echo"]);
+}

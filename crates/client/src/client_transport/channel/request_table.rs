@@ -1,0 +1,286 @@
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use trunkline_protocol::RequestId;
+
+use super::response_slot::ResponseSlot;
+use crate::client_transport::{ExchangeEvent, InputRecipient, TransportFailure};
+
+/// Requests that were given up and are remembered until the server answers them; one beyond it is never known to be over.
+const MAX_ABANDONED: usize = 1024;
+
+/// The requests that are in flight on one channel, and to which of them something belongs.
+#[derive(Debug, Default)]
+pub(super) struct RequestTable {
+    entries: HashMap<u64, RequestEntry, BuildHasherDefault<RequestIdHasher>>,
+    /// How many of them only stand.
+    subscription_count: usize,
+    /// Those that were given up, within which the server may ask something until it answers them.
+    abandoned: HashMap<u64, InputRecipient, BuildHasherDefault<RequestIdHasher>>,
+}
+
+/// Spreads the bits of an id. We count the ids ourselves, so that no peer can choose them to meet in one place.
+#[derive(Default)]
+struct RequestIdHasher(u64);
+
+impl Hasher for RequestIdHasher {
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// One request in flight.
+#[derive(Debug)]
+pub(super) struct RequestEntry {
+    pub(super) slot: Arc<ResponseSlot>,
+    pub(super) recipient: InputRecipient,
+    pub(super) is_cancellable: bool,
+    /// Whether it only stands to tell of changes, so that nothing else belongs to it.
+    pub(super) is_subscription: bool,
+    /// The server's questions within it that are not answered.
+    pub(super) open_requests: Vec<RequestId>,
+}
+
+impl RequestTable {
+    pub(super) fn insert(&mut self, id: u64, entry: RequestEntry) {
+        self.subscription_count += usize::from(entry.is_subscription);
+        // Ids are never used twice, so that nothing is replaced.
+        self.entries.insert(id, entry);
+    }
+
+    /// Takes a request out, since it is over.
+    pub(super) fn remove(&mut self, id: u64) -> Option<RequestEntry> {
+        let entry = self.entries.remove(&id)?;
+        self.subscription_count -= usize::from(entry.is_subscription);
+        Some(entry)
+    }
+
+    /// Takes a request out whose caller gave it up.
+    pub(super) fn abandon(&mut self, id: u64) -> Option<RequestEntry> {
+        let entry = self.remove(id)?;
+        if entry.recipient.can_answer() && self.abandoned.len() < MAX_ABANDONED {
+            self.abandoned.insert(id, entry.recipient);
+        }
+        Some(entry)
+    }
+
+    /// Takes out a request that was given up, since the server has answered it after all.
+    pub(super) fn take_abandoned(&mut self, id: &RequestId) -> Option<InputRecipient> {
+        self.abandoned.remove(&id.number()?)
+    }
+
+    /// Takes out the request that a response names.
+    pub(super) fn take(&mut self, id: &RequestId) -> Option<RequestEntry> {
+        self.remove(id.number()?)
+    }
+
+    /// Returns the request that an id names, or a token, which is the same here.
+    pub(super) fn get(&self, id: &RequestId) -> Option<&RequestEntry> {
+        self.entries.get(&id.number()?)
+    }
+
+    /// Reports whether an id names a request.
+    pub(super) fn contains(&self, id: &RequestId) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Returns the only request in flight, if there is exactly one.
+    pub(super) fn only_request(&self) -> Option<(u64, &RequestEntry)> {
+        let mut entries = self.entries.iter();
+        entries.next().filter(|_| entries.next().is_none()).map(|(id, entry)| (*id, entry))
+    }
+
+    /// Returns the only request in flight that does something, if there is exactly one.
+    pub(super) fn only_call(&self) -> Option<&RequestEntry> {
+        let mut calls = self.entries.values().filter(|entry| !entry.is_subscription);
+        calls.next().filter(|_| calls.next().is_none())
+    }
+
+    /// Reports whether more than one request in flight does something.
+    pub(super) fn has_several_calls(&self) -> bool {
+        self.entries.len() - self.subscription_count > 1
+    }
+
+    /// Returns the request within which a question was asked, and whether that is certain; nothing if it cannot be known.
+    ///
+    /// Nothing on a channel says so. The only request that can be asked is certainly the one. Of several that are answered by
+    /// the same caller, or by the client's handler, the oldest is taken that waits for no answer yet (ids grow): whichever it
+    /// is, the same party is asked. Where several could be asked nothing is guessed, since a question must not reach another
+    /// caller than the one whose request caused it. A request that declared nothing gets the question only if it is alone,
+    /// and refuses it, so that its caller learns what was missing.
+    pub(super) fn attribute_request(&mut self) -> Option<(&mut RequestEntry, bool)> {
+        let answering = || self.entries.values().map(|entry| entry.recipient).filter(|it| it.can_answer());
+        let asked = match answering().next() {
+            Some(first) => answering().all(|other| other == first).then_some(first)?,
+            None => InputRecipient::Undeclared,
+        };
+        let count = self.entries.values().filter(|entry| entry.recipient == asked).count();
+        if asked == InputRecipient::Undeclared && count > 1 {
+            return None;
+        }
+        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.recipient == asked);
+        let oldest = eligible.min_by_key(|(id, entry)| (!entry.open_requests.is_empty(), **id));
+        oldest.map(|(_, entry)| (entry, count == 1))
+    }
+
+    /// Returns the request within which a question was asked, and forgets that it was.
+    pub(super) fn resolve_request(&mut self, question: &RequestId) -> Option<&RequestEntry> {
+        let entry = self.entries.values_mut().find(|entry| entry.open_requests.contains(question))?;
+        entry.open_requests.retain(|open| open != question);
+        Some(entry)
+    }
+
+    /// Ends everything, and returns how much there was.
+    pub(super) fn fail_all(&mut self, loss: &TransportFailure) -> usize {
+        let Self { entries, .. } = std::mem::take(self);
+        let count = entries.len();
+        for entry in entries.into_values() {
+            entry.slot.finish(ExchangeEvent::Failed(loss.clone()));
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::RawJson;
+
+    use super::*;
+
+    use InputRecipient::{Handler, None as Nothing, Undeclared};
+
+    const FIRST_CALLER: InputRecipient = InputRecipient::Caller(1);
+    const SECOND_CALLER: InputRecipient = InputRecipient::Caller(2);
+
+    type EntrySpec<'a> = (u64, InputRecipient, &'a [&'a str]);
+    type AttributionCase<'a> = (&'a [EntrySpec<'a>], Option<(u64, bool)>);
+
+    fn table(entries: &[EntrySpec<'_>]) -> RequestTable {
+        let mut table = RequestTable::default();
+        for (id, answerer, open) in entries {
+            let open = open.iter().map(|text| RequestId::from_text(text)).collect();
+            let (slot, answerer) = (Arc::default(), *answerer);
+            table.insert(
+                *id,
+                RequestEntry {
+                    slot,
+                    recipient: answerer,
+                    is_cancellable: true,
+                    is_subscription: false,
+                    open_requests: open,
+                },
+            );
+        }
+        table
+    }
+
+    /// Finds the request that a question is given to, and whether that is certain.
+    fn attributed_to(entries: &[EntrySpec<'_>]) -> Option<(u64, bool)> {
+        let mut table = table(entries);
+        let (found, is_certain) =
+            table.attribute_request().map(|(entry, is_only)| (Arc::as_ptr(&entry.slot), is_only))?;
+        let id = table.entries.iter().find(|(_, entry)| Arc::as_ptr(&entry.slot) == found)?.0;
+        Some((*id, is_certain))
+    }
+
+    #[test]
+    fn a_question_for_the_handler_goes_to_the_oldest_call_that_waits_for_no_answer() {
+        let cases: &[AttributionCase<'_>] = &[
+            (&[], None),
+            (&[(1, Nothing, &[])], None),
+            (&[(1, Handler, &[])], Some((1, true))),
+            (&[(1, Nothing, &[]), (2, Handler, &[])], Some((2, true))),
+            (&[(1, Undeclared, &[]), (2, Handler, &[])], Some((2, true))),
+            (&[(3, Handler, &[]), (2, Handler, &[])], Some((2, false))),
+            (&[(2, Handler, &["q"]), (3, Handler, &[])], Some((3, false))),
+            (&[(2, Handler, &["q"]), (3, Handler, &["r"])], Some((2, false))),
+        ];
+        for (entries, expected) in cases {
+            assert_eq!(attributed_to(entries), *expected, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_given_to_a_caller_only_if_no_other_can_have_caused_it() {
+        let cases: &[AttributionCase<'_>] = &[
+            (&[(1, FIRST_CALLER, &[])], Some((1, true))),
+            (&[(1, Undeclared, &[]), (2, FIRST_CALLER, &[]), (3, Nothing, &[])], Some((2, true))),
+            (&[(1, FIRST_CALLER, &["q"])], Some((1, true))),
+            (&[(2, FIRST_CALLER, &[]), (1, FIRST_CALLER, &[])], Some((1, false))),
+            (&[(1, FIRST_CALLER, &["q"]), (2, FIRST_CALLER, &[])], Some((2, false))),
+            (&[(1, FIRST_CALLER, &[]), (2, SECOND_CALLER, &[])], None),
+            (&[(1, FIRST_CALLER, &["q"]), (2, SECOND_CALLER, &[])], None),
+            (&[(1, FIRST_CALLER, &[]), (2, FIRST_CALLER, &[]), (3, SECOND_CALLER, &[])], None),
+            (&[(1, Handler, &[]), (2, FIRST_CALLER, &[])], None),
+            (&[(1, Undeclared, &[]), (2, Nothing, &[])], Some((1, true))),
+            (&[(1, Undeclared, &[]), (2, Undeclared, &[])], None),
+        ];
+        for (entries, expected) in cases {
+            assert_eq!(attributed_to(entries), *expected, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn an_abandoned_request_is_remembered_until_it_is_answered_if_it_could_be_asked() {
+        let mut table =
+            table(&[(1, FIRST_CALLER, &[]), (2, Handler, &[]), (3, Undeclared, &[]), (4, Nothing, &[])]);
+        for id in 1..=4 {
+            assert!(table.abandon(id).is_some() && table.abandon(id).is_none(), "{id}");
+        }
+        let mut answered = |id: u64| table.take_abandoned(&RequestId::from_number(id));
+        assert_eq!([1, 2, 3, 4, 1].map(&mut answered), [Some(FIRST_CALLER), Some(Handler), None, None, None]);
+    }
+
+    #[test]
+    fn what_only_stands_is_no_call() {
+        let entry = |stands| RequestEntry {
+            slot: Arc::default(),
+            recipient: Nothing,
+            is_cancellable: true,
+            is_subscription: stands,
+            open_requests: Vec::new(),
+        };
+        let mut table = RequestTable::default();
+        for (id, stands, expected) in
+            [(1, true, false), (2, true, false), (3, false, false), (4, false, true), (5, true, true)]
+        {
+            table.insert(id, entry(stands));
+            assert_eq!(table.has_several_calls(), expected, "with {id}");
+        }
+        for (id, expected) in [(1, true), (1, true), (5, true), (3, false), (2, false), (4, false)] {
+            table.remove(id);
+            assert_eq!(table.has_several_calls(), expected, "without {id}");
+        }
+        table.insert(6, entry(true));
+        assert_eq!(table.fail_all(&TransportFailure::maybe_delivered("gone")), 1);
+        assert!(!table.has_several_calls());
+    }
+
+    #[test]
+    fn a_response_is_matched_by_the_exact_text_of_its_id() {
+        let table = table(&[(1, FIRST_CALLER, &[]), (0, FIRST_CALLER, &[])]);
+        for (token, known) in [
+            ("1", true),
+            ("0", true),
+            ("\"1\"", false),
+            ("1.0", false),
+            ("01", false),
+            ("-1", false),
+            ("1e0", false),
+            ("99999999999999999999999", false),
+            ("2", false),
+        ] {
+            let id = RawJson::parse(token).ok().and_then(RequestId::from_raw);
+            assert_eq!(id.is_some_and(|id| table.contains(&id)), known, "{token}");
+        }
+    }
+}

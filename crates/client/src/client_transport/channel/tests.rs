@@ -1,0 +1,195 @@
+//! When what callers ask is written, turn by turn of the driver.
+
+use std::io;
+use std::pin::Pin;
+use std::task::Waker;
+
+use bytes::Bytes;
+use trunkline_protocol::Method;
+use trunkline_transport::{MemoryChannel, ReceiveError, memory};
+
+use super::*;
+use crate::client_transport::{HeaderMirror, InputRecipient, unsolicited_channel};
+use crate::wake_counter::WakeCounter;
+
+/// A channel that counts the writes of whoever drives it.
+struct CountingChannel {
+    inner: MemoryChannel,
+    /// The messages of each write.
+    writes: Arc<Mutex<Vec<usize>>>,
+    /// The messages that wait.
+    queued: usize,
+    /// Whether the server reads nothing.
+    is_stuck: Arc<AtomicBool>,
+}
+
+impl Channel for CountingChannel {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        self.inner.poll_receive(cx)
+    }
+
+    fn send(&mut self, message: &str) {
+        self.queued += 1;
+        self.inner.send(message);
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_stuck.load(Ordering::SeqCst) {
+            return Poll::Pending;
+        }
+        if self.queued > 0 {
+            self.writes.lock().push(std::mem::take(&mut self.queued));
+        }
+        self.inner.poll_flush(cx)
+    }
+
+    fn queued(&self) -> usize {
+        self.inner.queued()
+    }
+}
+
+/// A driver that has a turn only when the test gives it one.
+struct DriverHarness {
+    driver: ChannelDriver<CountingChannel>,
+    shared: Arc<ChannelShared>,
+    server: MemoryChannel,
+    writes: Arc<Mutex<Vec<usize>>>,
+    is_stuck: Arc<AtomicBool>,
+    waker: Waker,
+    wakes: Arc<WakeCounter>,
+    last: u64,
+}
+
+impl DriverHarness {
+    fn new() -> Self {
+        Self::with_queue_bytes(1 << 20)
+    }
+
+    fn with_queue_bytes(queued_bytes: usize) -> Self {
+        let limits = ChannelLimits {
+            bounds: MessageLimits::default(),
+            in_flight: 64,
+            queued_bytes,
+            malformed_messages: 0,
+        };
+        let (server, inner) = memory(64);
+        let (writes, is_stuck) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::<AtomicBool>::default());
+        let channel =
+            CountingChannel { inner, writes: writes.clone(), queued: 0, is_stuck: is_stuck.clone() };
+        let shared = Arc::new(ChannelShared::new(&limits));
+        let driver = ChannelDriver::new(channel, shared.clone(), unsolicited_channel().0, limits);
+        let (waker, wakes) = WakeCounter::waker();
+        let mut bench = Self { driver, shared, server, writes, is_stuck, waker, wakes, last: 0 };
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0), "nobody calls");
+        bench
+    }
+
+    /// Asks for something, which is then in flight.
+    fn send_request(&mut self, method: Method) -> ChannelExchange {
+        self.last += 1;
+        let (id, method) = (self.last, method.as_str());
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
+        let outgoing = OutgoingRequest {
+            id,
+            method: method.into(),
+            body,
+            mirror: HeaderMirror::Nothing,
+            recipient: InputRecipient::None,
+        };
+        let mut waiting = ChannelExchange::new(self.shared.clone(), outgoing);
+        assert!(poll(&mut waiting).is_pending());
+        waiting
+    }
+
+    fn call(&mut self) -> ChannelExchange {
+        self.send_request(Method::ToolsCall)
+    }
+
+    fn answer(&mut self, call: &ChannelExchange) {
+        self.server.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, call.id));
+        assert!(self.server.poll_flush(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    /// Gives the driver one turn; tells what became of it, how many messages each write of it had, and how often it wanted
+    /// another turn at once.
+    fn poll_driver(&mut self) -> (Poll<()>, Vec<usize>, usize) {
+        let before = self.wakes.count();
+        let turn = Pin::new(&mut self.driver).poll(&mut Context::from_waker(&self.waker));
+        (turn, std::mem::take(&mut *self.writes.lock()), self.wakes.count() - before)
+    }
+}
+
+fn poll(waiting: &mut ChannelExchange) -> Poll<Option<ExchangeEvent>> {
+    waiting.poll_next(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn a_call_that_is_alone_is_written_in_the_same_turn() {
+    let mut bench = DriverHarness::new();
+    for _ in 0..3 {
+        let mut call = bench.call();
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1], 0));
+        bench.answer(&call);
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
+        assert!(matches!(poll(&mut call), Poll::Ready(Some(ExchangeEvent::Response(Ok(_))))));
+    }
+    let _standing = bench.send_request(Method::Listen);
+    assert_eq!(bench.poll_driver().1, [1]);
+    let _call = bench.call();
+    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1], 0), "beside what only stands");
+}
+
+#[test]
+fn where_several_call_the_others_have_a_turn_before_the_one_write() {
+    let mut bench = DriverHarness::new();
+    let mut calls = vec![bench.call(), bench.call()];
+    for _ in 0..3 {
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 1), "it gathers, and wants another turn");
+        calls.push(bench.call());
+        calls.push(bench.call());
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![calls.len()], 0));
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0), "nothing is left to be said");
+        calls.iter().for_each(|call| bench.answer(call));
+        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
+        assert!(calls.iter_mut().all(|call| poll(call).is_ready()));
+        calls = vec![bench.call(), bench.call()];
+    }
+}
+
+#[test]
+fn nothing_waits_for_longer_than_one_turn_however_often_somebody_calls() {
+    let mut bench = DriverHarness::new();
+    let mut calls = vec![bench.call()];
+    for turn in 0..20 {
+        calls.push(bench.call());
+        let written = bench.poll_driver().1.len();
+        assert_eq!(written, turn % 2, "turn {turn}");
+    }
+}
+
+#[test]
+fn what_the_server_has_no_room_for_waits_for_the_server_alone() {
+    let mut bench = DriverHarness::new();
+    let _calls = [bench.call(), bench.call()];
+    bench.is_stuck.store(true, Ordering::SeqCst);
+    assert_eq!(bench.poll_driver().2, 1);
+    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
+    bench.is_stuck.store(false, Ordering::SeqCst);
+    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![2], 0), "it has waited already");
+}
+
+#[test]
+fn what_was_left_behind_for_want_of_room_follows_in_the_turn_that_makes_room() {
+    let mut bench = DriverHarness::with_queue_bytes(1);
+    let _calls = [bench.call(), bench.call(), bench.call()];
+    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1, 1, 1], 0));
+}
+
+#[test]
+fn what_was_asked_before_the_end_is_written_before_it() {
+    let mut bench = DriverHarness::new();
+    let _calls = [bench.call(), bench.call()];
+    bench.shared.close();
+    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 1));
+    assert_eq!(bench.poll_driver(), (Poll::Ready(()), vec![2], 0));
+}

@@ -1,0 +1,357 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
+use trunkline_protocol::codec::RawResult;
+use trunkline_protocol::envelope::{self, MessageOrBatch};
+use trunkline_protocol::{Message, Method, RawJson, RequestId, Response, emit};
+use trunkline_transport::http::HttpResponseBody;
+
+use super::CLOSED_MESSAGE;
+use super::close_signal::CloseWaiter;
+use super::custom_headers::{BodyMedia, body_media};
+use super::response_head::{InSession, ResponseKind, malformed, with_excerpt};
+use super::resumption::StreamResumption;
+use super::shared::{HttpShared, StreamUnavailable, http_failure};
+use super::sse_messages::{SseItem, SseMessages};
+use crate::client_transport::{
+    DeliveryStatus, ExchangeEvent, HeaderMirror, OutgoingRequest, TransportFailure, TransportFailureKind,
+};
+
+/// How often in a row taking up a broken stream may fail.
+const MAX_RESUME_FAILURES: u32 = 5;
+
+/// How often in a row a stream that was taken up again may end without a word. A server that lets its clients poll does so
+/// for as long as a call runs, so that this is not few; the deadlines of the call are what ends the waiting.
+const MAX_EMPTY_STREAMS: u32 = 1000;
+
+/// How much of a body that is no JSON is read, for people.
+const EXCERPT_BYTES: usize = 2048;
+
+/// Everything that the server says within one request. Nothing is sent before it is polled.
+pub(in crate::client_transport) struct HttpExchange {
+    stage: HttpExchangeStage,
+    shared: Arc<HttpShared>,
+    is_started: bool,
+    /// Where the end of the connection is waited for.
+    close_waiter: CloseWaiter,
+}
+
+impl HttpExchange {
+    pub(super) fn new(shared: Arc<HttpShared>, outgoing: OutgoingRequest) -> Self {
+        let stage = HttpExchangeStage::Waiting(Box::pin(send_request(shared.clone(), outgoing)));
+        Self { stage, shared, is_started: false, close_waiter: CloseWaiter::default() }
+    }
+
+    /// Polls for what the server says next; `None` if it says nothing any more.
+    pub(in crate::client_transport) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<ExchangeEvent>> {
+        if self.shared.is_closed() {
+            return Poll::Ready(Some(self.closed()));
+        }
+        self.is_started = true;
+        if let Poll::Ready(arrived) = self.poll_stage(cx) {
+            return Poll::Ready(arrived);
+        }
+        if self.shared.close_signal.register(&mut self.close_waiter, cx.waker()) {
+            return Poll::Ready(Some(self.closed()));
+        }
+        Poll::Pending
+    }
+
+    fn poll_stage(&mut self, cx: &mut Context<'_>) -> Poll<Option<ExchangeEvent>> {
+        loop {
+            if let HttpExchangeStage::Waiting(next) = &mut self.stage {
+                let (arrived, stage) = ready!(next.as_mut().poll(cx));
+                self.stage = stage;
+                return Poll::Ready(Some(arrived));
+            }
+            self.stage = match std::mem::replace(&mut self.stage, HttpExchangeStage::Finished) {
+                HttpExchangeStage::Streaming(reply) => HttpExchangeStage::Waiting(Box::pin(reply.next())),
+                HttpExchangeStage::Waiting(_) | HttpExchangeStage::Finished => return Poll::Ready(None),
+            };
+        }
+    }
+
+    fn closed(&self) -> ExchangeEvent {
+        let loss =
+            if self.is_started { TransportFailure::maybe_delivered } else { TransportFailure::not_delivered };
+        ExchangeEvent::Failed(loss(CLOSED_MESSAGE))
+    }
+}
+
+impl Drop for HttpExchange {
+    fn drop(&mut self) {
+        self.shared.close_signal.unregister(&mut self.close_waiter);
+    }
+}
+
+/// How far a request is.
+enum HttpExchangeStage {
+    /// To be sent, or listened to: what comes next, and how far it is then.
+    Waiting(Pin<Box<dyn Future<Output = (ExchangeEvent, HttpExchangeStage)> + Send>>),
+    Streaming(Box<StreamedResponse>),
+    Finished,
+}
+
+/// Sends a request, and waits for the first thing that is said. The arguments of an `async fn` would be kept twice, by every
+/// call.
+fn send_request(
+    shared: Arc<HttpShared>,
+    mut outgoing: OutgoingRequest,
+) -> impl Future<Output = (ExchangeEvent, HttpExchangeStage)> + Send {
+    let id = outgoing.id;
+    async move {
+        let permit = match shared.request_permits.clone().try_acquire_owned() {
+            Ok(permit) => Some(permit),
+            // Nobody closes the semaphore.
+            Err(_) => Box::pin(shared.request_permits.clone().acquire_owned()).await.ok(),
+        };
+        if outgoing.needs_standalone_stream()
+            && let Some(listening) = shared.standalone_opened()
+        {
+            Box::pin(listening).await;
+        }
+        let mut guard = CancelGuard::new(&shared, &outgoing);
+        let session = shared.session_number();
+        let (answer, mut response) = match shared.send(&mut outgoing).await {
+            Ok(answered) => answered,
+            Err(loss) => return guard.finish(ExchangeEvent::Failed(loss)),
+        };
+        match answer {
+            ResponseKind::Json => match response.body.read_all(shared.limits.message_bytes).await {
+                Ok(body) => guard.finish(read_response(body, id, &shared)),
+                Err(error) => guard.finish(ExchangeEvent::Failed(http_failure(&error))),
+            },
+            ResponseKind::Events => {
+                let events = SseMessages::new(response.body, &shared.limits);
+                let resumption = StreamResumption::default();
+                let reply = StreamedResponse {
+                    shared,
+                    id,
+                    session,
+                    guard,
+                    events,
+                    resumption,
+                    malformed_count: 0,
+                    _permit: permit,
+                };
+                Box::new(reply).next().await
+            }
+            // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
+            ResponseKind::ErrorStatus(loss, session)
+                if outgoing.is_probe() && response.status.is_server_error() =>
+            {
+                let beginning = Box::pin(response.body.read_prefix(EXCERPT_BYTES)).await;
+                guard.finish(ExchangeEvent::Failed(with_excerpt(loss, &beginning, session)))
+            }
+            ResponseKind::ErrorStatus(loss, session) => {
+                let kind = body_media(&response.headers);
+                let reading = read_error_body(kind, &mut response.body, (loss, session), id, &shared);
+                let last = Box::pin(reading).await;
+                guard.finish(last)
+            }
+            ResponseKind::Failed(loss) => guard.finish(ExchangeEvent::Failed(loss)),
+        }
+    }
+}
+
+/// Reads a body that is the response.
+fn read_response(body: Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
+    let problem = match envelope::read_from_server(body, shared.limits.bounds) {
+        Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Accept) {
+            Some(outcome) => return ExchangeEvent::Response(outcome),
+            None => "it does not answer the request".to_owned(),
+        },
+        Ok(MessageOrBatch::Batch(messages)) => {
+            let mut messages = messages.into_iter().flatten();
+            match messages.find_map(|message| response_to(message, id, MissingIdPolicy::Reject)) {
+                Some(outcome) => return ExchangeEvent::Response(outcome),
+                None => "it does not answer the request".to_owned(),
+            }
+        }
+        Err(unreadable) => unreadable.refusal.to_string(),
+    };
+    ExchangeEvent::Failed(malformed(format!("the response cannot be read: {problem}")))
+}
+
+/// Reads the body of a refusal: an error that echoes the request's id answers it.
+async fn read_error_body(
+    media: BodyMedia,
+    body: &mut HttpResponseBody,
+    (loss, session): (TransportFailure, InSession),
+    id: u64,
+    shared: &HttpShared,
+) -> ExchangeEvent {
+    if media != BodyMedia::Json {
+        return ExchangeEvent::Failed(with_excerpt(loss, &body.read_prefix(EXCERPT_BYTES).await, session));
+    }
+    let Ok(body) = body.read_all(shared.limits.message_bytes).await else {
+        return ExchangeEvent::Failed(loss);
+    };
+    match envelope::read(body.clone(), shared.limits.bounds) {
+        Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Reject) {
+            Some(Err(error)) => ExchangeEvent::Response(Err(error)),
+            _ => ExchangeEvent::Failed(with_excerpt(loss, &body, session)),
+        },
+        _ => ExchangeEvent::Failed(with_excerpt(loss, &body, session)),
+    }
+}
+
+/// Tells whether an error that names no request may be taken for the answer, since there is only one it can be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MissingIdPolicy {
+    Accept,
+    Reject,
+}
+
+type RpcOutcome = Result<RawResult, RawJson>;
+
+fn response_to(message: Message, id: u64, lenient: MissingIdPolicy) -> Option<RpcOutcome> {
+    let Message::Response(Response { id: named, outcome }) = message else { return None };
+    match named {
+        Some(named) => (named == RequestId::from_number(id)).then_some(outcome),
+        None => (lenient == MissingIdPolicy::Accept && outcome.is_err()).then_some(outcome),
+    }
+}
+
+/// A request whose response comes in a stream.
+struct StreamedResponse {
+    shared: Arc<HttpShared>,
+    id: u64,
+    /// Which session it belongs to.
+    session: u64,
+    guard: CancelGuard,
+    events: SseMessages,
+    resumption: StreamResumption,
+    malformed_count: usize,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl StreamedResponse {
+    async fn next(mut self: Box<Self>) -> (ExchangeEvent, HttpExchangeStage) {
+        loop {
+            match self.events.next(&mut self.resumption).await {
+                SseItem::Message(Message::Notification(notice)) => {
+                    return (ExchangeEvent::Notification(notice), HttpExchangeStage::Streaming(self));
+                }
+                SseItem::Message(Message::Request(request)) => {
+                    if self.guard.is_stateless {
+                        // It is not interrupted by questions; they would be its result.
+                        tracing::debug!(method = %request.method, "dropped a request of the server");
+                    } else if request.method == Method::Ping.as_str() {
+                        self.shared.answer_ping(&request.id);
+                    } else {
+                        return (ExchangeEvent::Request(request.into()), HttpExchangeStage::Streaming(self));
+                    }
+                }
+                SseItem::Message(Message::Response(Response { id: Some(id), outcome }))
+                    if id == RequestId::from_number(self.id) =>
+                {
+                    let Self { mut guard, events, .. } = *self;
+                    events.finish();
+                    return guard.finish(ExchangeEvent::Response(outcome));
+                }
+                SseItem::Message(Message::Response(response)) => {
+                    tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+                }
+                SseItem::Malformed(unreadable) if unreadable.id == Some(RequestId::from_number(self.id)) => {
+                    let problem = format!("the response cannot be read: {}", unreadable.refusal);
+                    return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
+                }
+                SseItem::Malformed(unreadable) => {
+                    self.malformed_count += 1;
+                    tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
+                    if self.malformed_count > self.shared.limits.malformed_messages {
+                        let problem = "the server sent too many things that are no messages".to_owned();
+                        return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
+                    }
+                }
+                SseItem::TooLong(limit) => {
+                    let kind = TransportFailureKind::TooLong { limit };
+                    return self.guard.finish(ExchangeEvent::Failed(TransportFailure {
+                        delivery: DeliveryStatus::MaybeDelivered,
+                        kind,
+                    }));
+                }
+                SseItem::End(how) => {
+                    if let Err(loss) = Box::pin(self.resume(how)).await {
+                        return self.guard.finish(ExchangeEvent::Failed(loss));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the stream up again where it broke; the request may have been seen, so that nothing else is left to do.
+    async fn resume(&mut self, how: String) -> Result<(), TransportFailure> {
+        let mut how = how;
+        if self.resumption.record_end() > MAX_EMPTY_STREAMS {
+            return Err(TransportFailure::maybe_delivered(how));
+        }
+        loop {
+            let Some(last) = self.resumption.last_event_id().filter(|_| !self.guard.is_stateless) else {
+                return Err(TransportFailure::maybe_delivered(how));
+            };
+            let last = last.clone();
+            tokio::time::sleep(self.resumption.retry_delay()).await;
+            match self.shared.open_stream(self.session, Some(&last)).await {
+                Ok(events) => {
+                    self.events = events;
+                    return Ok(());
+                }
+                Err(StreamUnavailable::Never(loss)) => {
+                    return Err(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, ..loss });
+                }
+                Err(StreamUnavailable::Retry(why)) => how = why,
+            }
+            if self.resumption.record_failure() >= MAX_RESUME_FAILURES {
+                return Err(TransportFailure::maybe_delivered(how));
+            }
+        }
+    }
+}
+
+/// Cancels a request of a session that is dropped before its last word.
+///
+/// One that stands alone needs nothing: its connection is closed, which is the cancellation.
+struct CancelGuard {
+    shared: Arc<HttpShared>,
+    id: u64,
+    /// The request belongs to no session.
+    is_stateless: bool,
+    is_armed: bool,
+}
+
+impl CancelGuard {
+    fn new(shared: &Arc<HttpShared>, outgoing: &OutgoingRequest) -> Self {
+        let stands_alone = matches!(outgoing.mirror, HeaderMirror::Full { .. });
+        let is_armed = !stands_alone && outgoing.is_cancellable();
+        Self { shared: shared.clone(), id: outgoing.id, is_stateless: stands_alone, is_armed }
+    }
+
+    /// Ends the request with its last word.
+    fn finish(&mut self, last: ExchangeEvent) -> (ExchangeEvent, HttpExchangeStage) {
+        self.is_armed = false;
+        (last, HttpExchangeStage::Finished)
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        if !self.is_armed {
+            return;
+        }
+        let cancelled = emit::notification("notifications/cancelled", |params| {
+            params.open_object();
+            params.plain_key("requestId");
+            params.unsigned(self.id);
+            params.close_object();
+        });
+        self.shared.post_in_background(cancelled);
+    }
+}

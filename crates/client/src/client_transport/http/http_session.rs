@@ -1,0 +1,101 @@
+use http::header::{HeaderName, HeaderValue};
+use trunkline_protocol::Revision;
+use trunkline_transport::http::{HeaderLines, ResponseHeaders};
+
+use super::custom_headers;
+use super::response_head::InSession;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// The longest id of a session that is taken.
+const MAX_SESSION_ID_BYTES: usize = 1024;
+
+/// What a handshake has left: the session, if the server keeps one, and the revision.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HttpSession {
+    id: Option<HeaderValue>,
+    revision: Option<Revision>,
+}
+
+impl HttpSession {
+    /// Reads the session that the response to a handshake opens.
+    pub(super) fn from_headers(headers: &ResponseHeaders) -> Result<Self, String> {
+        let name = SESSION_ID;
+        let mut ids = headers.get_all(&name);
+        let (id, other) = (ids.next(), ids.next());
+        let is_legal =
+            |id: &[u8]| (1..=MAX_SESSION_ID_BYTES).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+        if other.is_some() || id.is_some_and(|id| !is_legal(id)) {
+            return Err(
+                "the server gave an id of a session that is not one piece of printable ASCII".to_owned()
+            );
+        }
+        let mut id = id.and_then(|id| HeaderValue::from_bytes(id).ok());
+        if let Some(id) = &mut id {
+            // Whoever has the id may speak in the session.
+            id.set_sensitive(true);
+        }
+        Ok(Self { id, revision: None })
+    }
+
+    /// Remembers the revision that requests of the session name.
+    pub(super) fn set_revision(&mut self, revision: Revision) {
+        self.revision = Some(revision);
+    }
+
+    /// Adds the id to the headers of a request, if the server keeps a session.
+    pub(super) fn add_session_id(&self, headers: &mut HeaderLines) -> InSession {
+        let Some(id) = &self.id else { return InSession::No };
+        headers.add(&SESSION_ID, id);
+        InSession::Yes
+    }
+
+    /// Adds the revision too, to the headers of a request that mirrors no body.
+    pub(super) fn add_session_headers(&self, headers: &mut HeaderLines) -> InSession {
+        if let Some(revision) = self.revision {
+            custom_headers::add_version_header(headers, revision);
+        }
+        self.add_session_id(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    #[test]
+    fn only_one_printable_id_of_reasonable_length_opens_a_session() {
+        let long = "x".repeat(MAX_SESSION_ID_BYTES + 1);
+        let table: &[(&[&str], Option<InSession>)] = &[
+            (&[], Some(InSession::No)),
+            (&["abc-123~!"], Some(InSession::Yes)),
+            (&[""], None),
+            (&["a b"], None),
+            (&["a\tb"], None),
+            (&["a", "a"], None),
+            (&[&long], None),
+        ];
+        for (ids, expected) in table {
+            let mut headers = HeaderMap::new();
+            for id in *ids {
+                headers.append(SESSION_ID, HeaderValue::from_str(id).unwrap());
+            }
+            let session = HttpSession::from_headers(&(&headers).into())
+                .ok()
+                .map(|session| session.add_session_id(&mut HeaderLines::default()));
+            assert_eq!(session, *expected, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_never_printed() {
+        let headers = HeaderMap::from_iter([(SESSION_ID, HeaderValue::from_static("sentinel"))]);
+        let session = HttpSession::from_headers(&(&headers).into()).unwrap();
+        let mut sent = HeaderLines::default();
+        session.add_session_id(&mut sent);
+        assert_eq!(sent.as_bytes(), b"mcp-session-id: sentinel\r\n");
+        assert!(!format!("{session:?} {sent:?}").contains("sentinel"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Requests over Streamable HTTP, in both eras: each is a `POST` of its own, answered by JSON or by a stream of events.
+//!
+//! What differs between the eras is in the request: one that mirrors its whole body stands alone, and closing its stream
+//! cancels it. Any other belongs to a session: its stream may be taken up again where it broke, and it is cancelled by a
+//! notification.
+
+mod close_signal;
+mod custom_headers;
+mod endpoint;
+mod http_exchange;
+mod http_session;
+mod http_sse;
+mod response_head;
+mod resumption;
+mod shared;
+mod sse_messages;
+mod standalone_stream;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use trunkline_protocol::envelope::MessageLimits;
+use trunkline_transport::Url;
+use trunkline_transport::dial::Dialer;
+use trunkline_transport::http::OriginMismatch;
+
+pub(crate) use self::custom_headers::CustomHeaders;
+pub(super) use self::http_exchange::HttpExchange;
+pub(crate) use self::http_sse::HttpSseChannel;
+pub(crate) use self::response_head::status_failure;
+use self::shared::HttpShared;
+use super::{
+    ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure, UnsolicitedSender,
+};
+
+/// Why nothing is sent any more.
+const CLOSED_MESSAGE: &str = "the connection was closed";
+
+/// The bounds of what comes over HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpLimits {
+    /// How messages may be nested and batched.
+    pub(crate) bounds: MessageLimits,
+    /// The bytes of one message.
+    pub(crate) message_bytes: usize,
+    /// Requests at one time; beyond it they wait.
+    pub(crate) in_flight: usize,
+    /// Messages of one stream that make no sense before it is given up.
+    pub(crate) malformed_messages: usize,
+}
+
+/// Carries requests over Streamable HTTP.
+pub(crate) struct StreamableHttpTransport {
+    shared: Arc<HttpShared>,
+}
+
+impl StreamableHttpTransport {
+    /// Makes a carrier; nothing is opened before the first request.
+    ///
+    /// # Errors
+    /// Never for an address that was read; the type cannot say so.
+    pub(crate) fn new(
+        dialer: Dialer,
+        url: &Url,
+        headers: &CustomHeaders,
+        limits: HttpLimits,
+        aside: UnsolicitedSender,
+    ) -> Result<Self, OriginMismatch> {
+        Ok(Self { shared: Arc::new(HttpShared::new(dialer, url, headers, limits, aside)?) })
+    }
+}
+
+impl ClientTransport for StreamableHttpTransport {
+    fn request(&self, outgoing: OutgoingRequest) -> RequestExchange {
+        RequestExchange::over_http(HttpExchange::new(self.shared.clone(), outgoing))
+    }
+
+    fn post(&self, posted: OutgoingMessage) -> BoxFuture<'static, Result<(), TransportFailure>> {
+        let shared = self.shared.clone();
+        async move {
+            if shared.is_closed() {
+                return Err(TransportFailure::not_delivered(CLOSED_MESSAGE));
+            }
+            if posted.is_for_channels {
+                return Ok(());
+            }
+            shared.post(posted).await?;
+            standalone_stream::start_stream(&shared);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'static, ()> {
+        let shared = self.shared.clone();
+        async move { shared.close().await }.boxed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+}
+
+impl Drop for StreamableHttpTransport {
+    fn drop(&mut self) {
+        self.shared.abandon();
+    }
+}
+
+impl fmt::Debug for StreamableHttpTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamableHttpTransport").field("shared", &self.shared).finish()
+    }
+}

@@ -1,0 +1,293 @@
+//! What a response is by its head alone, before its body is read.
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use trunkline_protocol::shorten;
+use trunkline_transport::http::ResponseHeaders;
+
+use super::custom_headers::{BodyMedia, body_media};
+use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
+
+/// The most characters of a challenge that are kept.
+const MAX_CHALLENGE_CHARS: usize = 512;
+
+/// What the head of a response to a request says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum ResponseKind {
+    /// The body is the response.
+    Json,
+    /// The body is a stream, and the response comes in it.
+    Events,
+    /// The body may be an error that answers the request; if it is none, this is what happened, together with whether the
+    /// request named a session.
+    ErrorStatus(TransportFailure, InSession),
+    /// There is no response, whatever the body is.
+    Failed(TransportFailure),
+}
+
+/// Tells whether a request named a session, which then may be gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InSession {
+    Yes,
+    No,
+}
+
+/// Judges the head of the response to a request.
+pub(super) fn classify_response(
+    status: StatusCode,
+    headers: &ResponseHeaders,
+    session: InSession,
+) -> ResponseKind {
+    if let Some(loss) = classify_status(status, headers, session) {
+        return match loss.kind {
+            TransportFailureKind::Status { .. } if !status.is_redirection() => {
+                ResponseKind::ErrorStatus(loss, session)
+            }
+            _ => ResponseKind::Failed(loss),
+        };
+    }
+    if headers.get(&CONTENT_ENCODING).is_some_and(|encoding| encoding != b"identity") {
+        return ResponseKind::Failed(malformed(
+            "the server compressed its response, which nobody asked for".to_owned(),
+        ));
+    }
+    match body_media(headers) {
+        BodyMedia::Json => ResponseKind::Json,
+        BodyMedia::Events => ResponseKind::Events,
+        BodyMedia::Other if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT => {
+            ResponseKind::Failed(malformed(format!(
+                "the server took the request and did not answer it (status {})",
+                status.as_u16()
+            )))
+        }
+        BodyMedia::Other => ResponseKind::Failed(malformed(format!(
+            "the server answered with {}, neither JSON nor a stream of events",
+            content_type(headers)
+        ))),
+    }
+}
+
+/// Judges the status of any response; `None` means that it went well.
+pub(super) fn classify_status(
+    status: StatusCode,
+    headers: &ResponseHeaders,
+    session: InSession,
+) -> Option<TransportFailure> {
+    if status.is_success() {
+        return None;
+    }
+    let number = status.as_u16();
+    let kind = match status {
+        StatusCode::NOT_FOUND if session == InSession::Yes => TransportFailureKind::SessionGone,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            TransportFailureKind::Unauthorized { status: number, challenge: challenge(headers) }
+        }
+        _ if status.is_redirection() => {
+            TransportFailureKind::Status { status: number, excerpt: redirect_message(headers) }
+        }
+        _ => TransportFailureKind::Status { status: number, excerpt: String::new() },
+    };
+    Some(TransportFailure { delivery: delivery_status(status), kind })
+}
+
+/// Says what any response means that is not the one which was wanted.
+pub(crate) fn status_failure(status: StatusCode, headers: &ResponseHeaders, body: &[u8]) -> TransportFailure {
+    let unwanted = || TransportFailure {
+        delivery: DeliveryStatus::NotDelivered,
+        kind: TransportFailureKind::Status { status: status.as_u16(), excerpt: String::new() },
+    };
+    with_excerpt(
+        classify_status(status, headers, InSession::No).unwrap_or_else(unwanted),
+        body,
+        InSession::No,
+    )
+}
+
+/// Adds the beginning of a body to what a status says, for people.
+pub(super) fn with_excerpt(mut loss: TransportFailure, body: &[u8], session: InSession) -> TransportFailure {
+    if let TransportFailureKind::Status { status, excerpt } = &mut loss.kind {
+        if *status == 400 && session == InSession::Yes && is_about_session(body) {
+            loss.kind = TransportFailureKind::SessionGone;
+        } else if excerpt.is_empty() {
+            *excerpt = self::excerpt(body);
+        }
+    }
+    loss
+}
+
+/// Tells whether a refusal is about the session. Many servers that were started anew say by a 400 that they do not know one,
+/// since the samples that they were made from do so.
+fn is_about_session(body: &[u8]) -> bool {
+    let words = String::from_utf8_lossy(body).to_ascii_lowercase();
+    words.contains("session") || words.contains("not initialized")
+}
+
+/// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
+fn delivery_status(status: StatusCode) -> DeliveryStatus {
+    match status.as_u16() {
+        301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
+            DeliveryStatus::NotDelivered
+        }
+        _ => DeliveryStatus::MaybeDelivered,
+    }
+}
+
+fn redirect_message(headers: &ResponseHeaders) -> String {
+    match headers.get(&LOCATION).map(printable_text) {
+        Some(place) => {
+            format!("the server redirects to `{}`; if that is right, connect to it", shorten(&place))
+        }
+        None => "the server redirects, and does not say where to".to_owned(),
+    }
+}
+
+fn challenge(headers: &ResponseHeaders) -> Option<String> {
+    let challenge = printable_text(headers.get(&WWW_AUTHENTICATE)?);
+    Some(match challenge.char_indices().nth(MAX_CHALLENGE_CHARS).and_then(|(end, _)| challenge.get(..end)) {
+        Some(beginning) => format!("{beginning}…"),
+        None => challenge,
+    })
+}
+
+fn content_type(headers: &ResponseHeaders) -> String {
+    match headers.get(&CONTENT_TYPE).map(printable_text) {
+        Some(kind) => format!("`{}`", shorten(&kind)),
+        None => "no content type".to_owned(),
+    }
+}
+
+fn printable_text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).replace(char::is_control, " ")
+}
+
+/// Makes the beginning of a body readable, for people.
+pub(super) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> =
+        text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect();
+    shorten(&words.join(" "))
+}
+
+pub(super) fn malformed(problem: String) -> TransportFailure {
+    TransportFailure {
+        delivery: DeliveryStatus::MaybeDelivered,
+        kind: TransportFailureKind::Malformed(problem),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> ResponseHeaders {
+        let pairs =
+            pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)));
+        (&pairs.collect::<HeaderMap>()).into()
+    }
+
+    const JSON: (&str, &str) = ("content-type", "application/json");
+    const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
+    const HTML: (&str, &str) = ("content-type", "text/html");
+
+    #[test]
+    fn the_head_of_a_response_says_what_it_is() {
+        type HeaderPair = (&'static str, &'static str);
+        type ResponseHeadCase = (u16, &'static [HeaderPair], InSession, &'static str);
+        let table: &[ResponseHeadCase] = &[
+            (200, &[JSON], InSession::Yes, "Json"),
+            (200, &[EVENTS], InSession::No, "Events"),
+            (200, &[HTML], InSession::No, "answered with `text/html`, neither"),
+            (200, &[], InSession::No, "answered with no content type, neither"),
+            (200, &[JSON, ("content-encoding", "gzip")], InSession::No, "compressed"),
+            (200, &[JSON, ("content-encoding", "identity")], InSession::No, "Json"),
+            (202, &[], InSession::Yes, "did not answer it (status 202)"),
+            (204, &[], InSession::Yes, "did not answer it (status 204)"),
+            (
+                400,
+                &[JSON],
+                InSession::No,
+                "ErrorStatus(TransportFailure { delivery: NotDelivered, kind: Status { status: 400",
+            ),
+            (
+                401,
+                &[("www-authenticate", "Bearer x=\"y\"")],
+                InSession::Yes,
+                "challenge: Some(\"Bearer x=\\\"y\\\"\")",
+            ),
+            (
+                403,
+                &[],
+                InSession::No,
+                "Failed(TransportFailure { delivery: NotDelivered, kind: Unauthorized { status: 403, challenge: None",
+            ),
+            (
+                404,
+                &[JSON],
+                InSession::Yes,
+                "Failed(TransportFailure { delivery: NotDelivered, kind: SessionGone })",
+            ),
+            (
+                404,
+                &[JSON],
+                InSession::No,
+                "ErrorStatus(TransportFailure { delivery: NotDelivered, kind: Status { status: 404",
+            ),
+            (
+                307,
+                &[("location", "https://elsewhere.example/")],
+                InSession::Yes,
+                "redirects to `https://elsewhere.example/`",
+            ),
+            (308, &[], InSession::No, "does not say where to"),
+            (301, &[], InSession::No, "delivery: NotDelivered"),
+            (303, &[], InSession::No, "delivery: MaybeDelivered"),
+            (408, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: MaybeDelivered"),
+            (429, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: NotDelivered"),
+            (
+                500,
+                &[JSON],
+                InSession::No,
+                "ErrorStatus(TransportFailure { delivery: MaybeDelivered, kind: Status { status: 500",
+            ),
+            (503, &[], InSession::Yes, "ErrorStatus(TransportFailure { delivery: MaybeDelivered"),
+        ];
+        for (status, pairs, session, expected) in table {
+            let answer = classify_response(StatusCode::from_u16(*status).unwrap(), &headers(pairs), *session);
+            assert!(format!("{answer:?}").contains(expected), "{status} {pairs:?}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_request_that_is_about_the_session_means_that_it_is_gone() {
+        let bad = || TransportFailure {
+            delivery: DeliveryStatus::NotDelivered,
+            kind: TransportFailureKind::Status { status: 400, excerpt: String::new() },
+        };
+        for (body, session, is_gone) in [
+            (r#"{"error":{"message":"Bad Request: No valid session ID provided"}}"#, InSession::Yes, true),
+            ("Invalid or missing session ID", InSession::Yes, true),
+            (r#"{"error":{"message":"Bad Request: Server not initialized"}}"#, InSession::Yes, true),
+            ("Bad Request", InSession::Yes, false),
+            ("No valid session ID provided", InSession::No, false),
+        ] {
+            let loss = with_excerpt(bad(), body.as_bytes(), session);
+            assert_eq!(loss.kind == TransportFailureKind::SessionGone, is_gone, "{body}");
+        }
+        let failed = TransportFailure {
+            kind: TransportFailureKind::Status { status: 500, excerpt: String::new() },
+            ..bad()
+        };
+        assert_ne!(with_excerpt(failed, b"session", InSession::Yes).kind, TransportFailureKind::SessionGone);
+    }
+
+    #[test]
+    fn texts_of_the_server_are_cut_and_have_no_control_characters() {
+        let long = HeaderValue::from_str(&"x".repeat(100_000)).unwrap();
+        let map = HeaderMap::from_iter([(WWW_AUTHENTICATE, long)]);
+        assert_eq!(challenge(&(&map).into()).unwrap().chars().count(), MAX_CHALLENGE_CHARS + 1);
+        assert_eq!(excerpt(b"<html>\r\n\x1b[31m  hi\xff</html>"), "<html> [31m hi\u{fffd}</html>");
+        assert!(excerpt("é".repeat(100_000).as_bytes()).chars().count() < 200);
+    }
+}

@@ -1,0 +1,100 @@
+use trunkline_protocol::Era;
+
+/// Which eras a server speaks, as far as that is known.
+///
+/// A server that speaks both need not say so: many list only the revisions of the modern era when they describe themselves, and
+/// answer `initialize` nevertheless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SupportedEras {
+    legacy: Option<bool>,
+    modern: Option<bool>,
+}
+
+impl SupportedEras {
+    /// One era and no other.
+    pub fn only(era: Era) -> Self {
+        Era::ALL.into_iter().fold(Self::default(), |eras, each| eras.with(each, each == era))
+    }
+
+    /// Adds whether an era is spoken.
+    #[must_use]
+    pub fn with(mut self, era: Era, is_spoken: bool) -> Self {
+        *self.slot_mut(era) = Some(is_spoken);
+        self
+    }
+
+    /// Adds what is known otherwise, which counts where both say something.
+    #[must_use]
+    pub fn merge(self, other: Self) -> Self {
+        Self { legacy: other.legacy.or(self.legacy), modern: other.modern.or(self.modern) }
+    }
+
+    /// Reports whether an era is spoken, if that is known.
+    pub fn supports(self, era: Era) -> Option<bool> {
+        match era {
+            Era::Legacy => self.legacy,
+            Era::Modern => self.modern,
+        }
+    }
+
+    fn slot_mut(&mut self, era: Era) -> &mut Option<bool> {
+        match era {
+            Era::Legacy => &mut self.legacy,
+            Era::Modern => &mut self.modern,
+        }
+    }
+}
+
+/// What was wanted when a server was connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EraPreference {
+    /// This era, and no other was tried.
+    Pinned,
+    /// This era first, and then the other.
+    Preferred(Era),
+}
+
+/// Says what a connection tells about the eras of a server: the era that came of it, and whether the server listed revisions of
+/// the other when it described itself.
+pub(crate) fn infer_supported_eras(wanted: EraPreference, spoken: Era, lists_other: bool) -> SupportedEras {
+    let eras = SupportedEras::default().with(spoken, true);
+    let other = Era::ALL.into_iter().find(|era| *era != spoken);
+    match (wanted, other) {
+        (EraPreference::Pinned, _) => SupportedEras::only(spoken),
+        // It was tried first, in vain.
+        (EraPreference::Preferred(first), Some(other)) if first == other => eras.with(other, false),
+        (EraPreference::Preferred(_), Some(other)) if lists_other => eras.with(other, true),
+        (EraPreference::Preferred(_), _) => eras,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_tells_which_eras_a_server_speaks() {
+        use Era::{Legacy, Modern};
+        let (yes, no, unknown) = (Some(true), Some(false), None);
+        for (wanted, spoken, lists_other, legacy, modern) in [
+            (EraPreference::Pinned, Legacy, false, yes, no),
+            (EraPreference::Pinned, Modern, true, no, yes),
+            (EraPreference::Preferred(Modern), Modern, false, unknown, yes),
+            (EraPreference::Preferred(Modern), Modern, true, yes, yes),
+            (EraPreference::Preferred(Modern), Legacy, false, yes, no),
+            (EraPreference::Preferred(Legacy), Legacy, false, yes, unknown),
+            (EraPreference::Preferred(Legacy), Modern, false, no, yes),
+            // That it lists what it did not answer counts for nothing.
+            (EraPreference::Preferred(Legacy), Modern, true, no, yes),
+        ] {
+            let eras = infer_supported_eras(wanted, spoken, lists_other);
+            assert_eq!(
+                (eras.supports(Legacy), eras.supports(Modern)),
+                (legacy, modern),
+                "{wanted:?} {spoken:?}"
+            );
+        }
+        let both = SupportedEras::only(Legacy).merge(SupportedEras::default().with(Modern, true));
+        assert_eq!((both.supports(Legacy), both.supports(Modern)), (yes, yes));
+    }
+}

@@ -1,0 +1,127 @@
+//! Holding what a tool says against the schema that it promises.
+
+mod schema_cost;
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use serde_json::Value;
+use trunkline_protocol::{RawJson, shorten};
+
+/// The most faults that one complaint names.
+const MAX_REPORTED_ERRORS: usize = 5;
+
+/// The largest schema that is compiled; what a tool with a larger one says is not checked.
+const MAX_SCHEMA_BYTES: usize = 256 << 10;
+
+/// How many schemas may be looked at in order to check one value; what would take more is not checked.
+const MAX_SCHEMA_VISITS: u64 = 1_000_000;
+
+/// The deepest value for which the cost is counted once and for all.
+const MAX_PRECOUNTED_DEPTH: usize = 64;
+
+/// The schema of a tool's structured content, compiled.
+///
+/// It comes from a peer, so nothing that it refers to is ever fetched, no pattern in it can take more than linear time, and
+/// what it costs to check a value is counted before it is done.
+#[derive(Debug)]
+pub(crate) struct OutputCheck {
+    schema: Value,
+    /// What it costs for one path into the deepest value; most schemas are so cheap that nobody has to look closer.
+    max_cost_per_path: Option<u64>,
+    validator: Validator,
+}
+
+impl OutputCheck {
+    /// Compiles a schema; one that cannot be compiled checks nothing.
+    pub(crate) fn compile(schema: &RawJson) -> Option<Self> {
+        if schema.as_str().len() > MAX_SCHEMA_BYTES {
+            return None;
+        }
+        let schema: Value = schema.decode().ok()?;
+        // A schema that takes for ever to check may take for ever to compile.
+        if schema_cost::cost_per_path(&schema, 1).is_none_or(|cost| cost > MAX_SCHEMA_VISITS) {
+            tracing::debug!("an output schema is too much work and checks nothing");
+            return None;
+        }
+        let mut options = jsonschema::options().offline().with_pattern_options(PatternOptions::regex());
+        if schema.get("$schema").is_none() {
+            options = options.with_draft(Draft::Draft202012);
+        }
+        match options.build(&schema) {
+            Ok(validator) => Some(Self {
+                max_cost_per_path: schema_cost::cost_per_path(&schema, MAX_PRECOUNTED_DEPTH),
+                schema,
+                validator,
+            }),
+            Err(error) => {
+                tracing::debug!(problem = shorten(&error.to_string()), "an output schema checks nothing");
+                None
+            }
+        }
+    }
+
+    fn is_affordable(&self, value: &Value) -> bool {
+        let (parts, levels) = schema_cost::value_size(value);
+        let fits =
+            |cost: Option<u64>| cost.is_some_and(|cost| cost.saturating_mul(parts) <= MAX_SCHEMA_VISITS);
+        (levels <= MAX_PRECOUNTED_DEPTH && fits(self.max_cost_per_path))
+            || fits(schema_cost::cost_per_path(&self.schema, levels))
+    }
+
+    /// Returns what is wrong with a value, each fault with the way to it, or nothing.
+    pub(crate) fn validation_error(&self, value: &RawJson) -> Option<String> {
+        let Ok(value) = value.decode::<Value>() else { return Some("it is not JSON".to_owned()) };
+        if !self.is_affordable(&value) || self.validator.is_valid(&value) {
+            return None;
+        }
+        let faults: Vec<String> = self
+            .validator
+            .iter_errors(&value)
+            .take(MAX_REPORTED_ERRORS)
+            .map(|fault| match fault.instance_path().to_string() {
+                path if path.is_empty() => shorten(&fault.to_string()),
+                path => format!("{}: {}", shorten(&path), shorten(&fault.to_string())),
+            })
+            .collect();
+        Some(faults.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(schema: &str, value: &str) -> Option<String> {
+        let schema = RawJson::parse(schema.to_owned()).unwrap();
+        OutputCheck::compile(&schema)?.validation_error(&RawJson::parse(value.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_value_is_held_to_its_schema_and_the_faults_are_named() {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"x-own":1}"#;
+        assert_eq!(complaint(schema, r#"{"n":1}"#), None);
+        assert!(complaint(schema, r#"{"n":"x"}"#).unwrap().starts_with("/n: "));
+        assert!(complaint(schema, "[]").is_some());
+    }
+
+    #[test]
+    fn a_schema_that_refers_elsewhere_is_not_fetched_and_checks_nothing() {
+        let elsewhere = r#"{"$ref":"http://127.0.0.1:1/schema.json"}"#;
+        assert!(OutputCheck::compile(&RawJson::parse(elsewhere).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_schema_that_takes_for_ever_checks_nothing() {
+        let node = r##"{"properties":{"x":{"$ref":"#"}},"required":["y"]}"##;
+        let schema = format!(r#"{{"anyOf":[{node},{node}]}}"#);
+        let nested = |levels: usize| format!("{}1{}", r#"{"x":"#.repeat(levels), "}".repeat(levels));
+        assert!(complaint(&schema, &nested(4)).is_some());
+        assert_eq!(complaint(&schema, &nested(60)), None);
+    }
+
+    #[test]
+    fn a_pattern_cannot_take_for_ever() {
+        let schema = r#"{"type":"string","pattern":"^(a+)+$"}"#;
+        let value = format!("\"{}b\"", "a".repeat(50_000));
+        assert!(complaint(schema, &value).is_some());
+    }
+}

@@ -1,0 +1,75 @@
+use std::path::PathBuf;
+
+/// A kind of operating system, as far as it decides where programs keep their settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPlatform {
+    /// Linux, and everything that is like it.
+    Linux,
+    /// macOS.
+    MacOs,
+    /// Windows.
+    Windows,
+}
+
+impl HostPlatform {
+    /// Returns the one that this program was made for.
+    pub fn current() -> Self {
+        match std::env::consts::OS {
+            "macos" => Self::MacOs,
+            "windows" => Self::Windows,
+            _ => Self::Linux,
+        }
+    }
+}
+
+/// Where a person's files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UserDirectories {
+    /// The operating system.
+    pub platform: HostPlatform,
+    /// The home folder.
+    pub home: PathBuf,
+    /// The folder for settings if the environment names one: `XDG_CONFIG_HOME` on Linux, `APPDATA` on Windows.
+    pub settings: Option<PathBuf>,
+    /// The folder of Claude Code if the environment names one: `CLAUDE_CONFIG_DIR`.
+    pub claude: Option<PathBuf>,
+    /// The folder of what stays on this machine, on Windows: `LOCALAPPDATA`.
+    pub local: Option<PathBuf>,
+}
+
+impl UserDirectories {
+    /// Makes the places of a home folder, with everything at its usual place.
+    pub fn for_home(platform: HostPlatform, home: impl Into<PathBuf>) -> Self {
+        Self { platform, home: home.into(), settings: None, claude: None, local: None }
+    }
+
+    /// Asks the environment of this process; `None` if there is no home folder.
+    pub fn from_environment() -> Option<Self> {
+        let platform = HostPlatform::current();
+        let named = match platform {
+            HostPlatform::Linux => std::env::var_os("XDG_CONFIG_HOME"),
+            HostPlatform::Windows => std::env::var_os("APPDATA"),
+            HostPlatform::MacOs => None,
+        };
+        let absolute =
+            |named: Option<std::ffi::OsString>| named.map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty())?;
+        Some(Self {
+            settings: absolute(named),
+            claude: absolute(std::env::var_os("CLAUDE_CONFIG_DIR")),
+            local: absolute(std::env::var_os("LOCALAPPDATA")),
+            ..Self::for_home(platform, home)
+        })
+    }
+
+    /// Returns the folder in which programs have their settings.
+    pub fn settings(&self) -> PathBuf {
+        let usual = || match self.platform {
+            HostPlatform::Linux => self.home.join(".config"),
+            HostPlatform::MacOs => self.home.join("Library").join("Application Support"),
+            HostPlatform::Windows => self.home.join("AppData").join("Roaming"),
+        };
+        self.settings.clone().unwrap_or_else(usual)
+    }
+}

@@ -1,0 +1,179 @@
+//! Questions of a call that stays open, asked in place.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use trunkline_client::{ClientInputRound, InputResponses, InputRoundEvent};
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::{ElicitAction, InputRequest, InputResponse, UrlElicitRequest};
+use trunkline_server::{AskError, BoxFuture, Context, TypedInputRequest};
+
+use super::incompatibility::RevisionPair;
+use crate::upstream::{ConnectionLease, InputTurn};
+
+/// How long it may take to tell a server that its questions will not be answered.
+const ABANDON_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Puts the questions of a round to the caller, and returns the round with the answers.
+///
+/// The server is listened to meanwhile: it may take a question back, or be over before it is answered.
+///
+/// # Errors
+/// The caller cannot be asked, or is gone; the server has been told.
+pub(super) async fn ask_caller(
+    context: &Context,
+    lease: &ConnectionLease,
+    ends: &RevisionPair,
+    round: ClientInputRound,
+) -> Result<(ClientInputRound, InputResponses), Refusal> {
+    let mut held = OpenInputRound { round: Some(round), turn: lease.input_turn() };
+    let mut open: Vec<_> =
+        held.requests().into_iter().map(|question| PendingAnswer::start(context, lease, question)).collect();
+    let mut answers = InputResponses::new();
+    while !open.is_empty() {
+        let answered = std::future::poll_fn(|cx| {
+            let mut ready = None;
+            // Each is polled in each turn, so that all are put before the round closes.
+            for (at, question) in open.iter_mut().enumerate() {
+                if let Poll::Ready(answer) = question.answer.as_mut().poll(cx) {
+                    ready = Some((at, answer));
+                    break;
+                }
+            }
+            ready.map_or(Poll::Pending, Poll::Ready)
+        });
+        tokio::select! {
+            biased;
+            meanwhile = held.next_event() => match meanwhile {
+                InputRoundEvent::Withdrawn(key) => open.retain(|question| question.key != key),
+                // The answers that there are do no harm, and what the server says instead comes next.
+                _ => open.clear(),
+            },
+            (at, answer) = answered => {
+                let question = open.swap_remove(at);
+                let answer = match (answer, held.request(&question.key)) {
+                    (Err(AskError::Unsupported { .. }), Some(question)) => return Err(ends.cannot_ask_refusal(question)),
+                    (answer, _) => response_for_server(answer)?,
+                };
+                answers.push((question.key, answer));
+            }
+        }
+    }
+    held.release().map(|round| (round, answers)).ok_or(Refusal::INTERNAL)
+}
+
+/// Asks the caller for its roots, and tells the server of them.
+pub(super) async fn fetch_caller_roots(context: &Context, lease: &ConnectionLease) {
+    // Who does not say which roots it has, has none for the server.
+    let roots = context.roots().await.unwrap_or_default();
+    lease.connection().roots.provide(roots);
+}
+
+/// A question that waits for its answer.
+struct PendingAnswer<'a> {
+    key: String,
+    answer: BoxFuture<'a, Result<InputResponse, AskError>>,
+}
+
+impl<'a> PendingAnswer<'a> {
+    fn start(
+        context: &'a Context,
+        lease: &'a ConnectionLease,
+        (key, question): (String, InputRequest),
+    ) -> Self {
+        let answer: BoxFuture<'a, _> = match question {
+            InputRequest::Roots if lease.roots_request_is_own() => Box::pin(async move {
+                let roots = context.roots().await?;
+                lease.note_caller_roots_sent(context.known_roots().await.as_deref());
+                Ok(InputResponse::Roots(roots))
+            }),
+            InputRequest::Roots => Box::pin(async move {
+                if let Some(roots) = lease.connection().roots.answer_in_call() {
+                    return Ok(InputResponse::Roots(roots));
+                }
+                fetch_caller_roots(context, lease).await;
+                Ok(InputResponse::Roots(lease.connection().roots.answer_in_call().unwrap_or_default()))
+            }),
+            InputRequest::Url(page) => Box::pin(ask_url_elicitation(context, lease, key.clone(), page)),
+            question => Box::pin(context.ask(TypedInputRequest::relayed(key.clone(), question))),
+        };
+        Self { key, answer }
+    }
+}
+
+/// Asks the caller to open a page. If it does, it is told when the server says that the user is done there.
+async fn ask_url_elicitation(
+    context: &Context,
+    lease: &ConnectionLease,
+    key: String,
+    page: UrlElicitRequest,
+) -> Result<InputResponse, AskError> {
+    let id = page.rest.text("elicitationId").map(|id| id.to_string());
+    let answer = context.ask(TypedInputRequest::relayed(key.clone(), InputRequest::Url(page))).await?;
+    let is_agreed =
+        matches!(&answer, InputResponse::Elicit(elicited) if elicited.action == ElicitAction::Accept);
+    if let (true, Some(id), Some(done)) = (is_agreed, id, context.elicitation_completer(&key)) {
+        lease.connection().url_elicitations.register(&id, done);
+    }
+    Ok(answer)
+}
+
+/// Turns what the caller said into what the server hears.
+///
+/// # Errors
+/// The caller cannot be asked at all, which ends the call.
+fn response_for_server(
+    answer: Result<InputResponse, AskError>,
+) -> Result<Result<InputResponse, Refusal>, Refusal> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(AskError::Refused(refusal)) => Ok(Err(refusal)),
+        Err(AskError::Malformed(problem)) => {
+            Ok(Err(Refusal::INTERNAL.with_message(format!("the client's answer does not fit: {problem}"))))
+        }
+        Err(error) => Err(error.to_refusal()),
+    }
+}
+
+/// A round whose questions are open. If nobody will answer them any more, the server is told.
+struct OpenInputRound {
+    round: Option<ClientInputRound>,
+    /// No other call may be asked anything over the connection before the server has these words.
+    turn: Option<Arc<InputTurn>>,
+}
+
+impl OpenInputRound {
+    fn requests(&self) -> Vec<(String, InputRequest)> {
+        self.round.as_ref().map(|round| round.requests.clone()).unwrap_or_default()
+    }
+
+    fn request(&self, key: &str) -> Option<&InputRequest> {
+        self.round.iter().flat_map(|round| &round.requests).find(|(known, _)| known == key).map(|(_, it)| it)
+    }
+
+    async fn next_event(&mut self) -> InputRoundEvent {
+        match &mut self.round {
+            Some(round) => round.next_event().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn release(mut self) -> Option<ClientInputRound> {
+        self.round.take()
+    }
+}
+
+impl Drop for OpenInputRound {
+    fn drop(&mut self) {
+        let (Some(round), Ok(runtime)) = (self.round.take(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        let turn = self.turn.take();
+        runtime.spawn(async move {
+            // The call is cancelled with or without these words.
+            let _ = tokio::time::timeout(ABANDON_TIMEOUT, Box::pin(round.abandon())).await;
+            drop(turn);
+        });
+    }
+}

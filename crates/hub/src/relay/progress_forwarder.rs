@@ -1,0 +1,41 @@
+use parking_lot::Mutex;
+
+use trunkline_client::{CallObserver, LogMessage, ProgressUpdate};
+use trunkline_protocol::model::InputRequest;
+use trunkline_server::Context;
+
+/// Hears what a server says while it works on a call, and tells the caller of what is meant for it.
+#[derive(Debug)]
+pub(super) struct ProgressForwarder {
+    context: Context,
+    /// The first thing that the server asked although nobody had declared it.
+    undeclared: Mutex<Option<InputRequest>>,
+}
+
+impl ProgressForwarder {
+    pub(super) fn new(context: &Context) -> Self {
+        Self { context: context.clone(), undeclared: Mutex::default() }
+    }
+
+    pub(super) fn take_undeclared(&self) -> Option<InputRequest> {
+        self.undeclared.lock().take()
+    }
+}
+
+impl CallObserver for ProgressForwarder {
+    fn progress(&self, report: &ProgressUpdate) {
+        self.context.forward_progress(report.progress, report.total, report.message.clone());
+    }
+
+    fn log(&self, message: &LogMessage) {
+        // A client that cannot read one message may end the whole connection.
+        if let Some(data) = message.data.without_lone_surrogates() {
+            self.context.forward_log(message.level, message.logger.clone(), data);
+        }
+    }
+
+    fn undeclared(&self, question: &InputRequest) {
+        let mut first = self.undeclared.lock();
+        first.get_or_insert_with(|| question.clone());
+    }
+}

@@ -1,0 +1,214 @@
+//! What a server offers, taken over list by list.
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+use trunkline_client::{CapabilityLists, Error, ItemList};
+use trunkline_config::ServerName;
+use trunkline_protocol::Refusal;
+use trunkline_protocol::model::ServerCapabilities;
+
+use super::items::{self, CatalogueItem, ListReport};
+use crate::limits::HubLimits;
+use crate::loop_detection::{HubId, loop_message};
+use crate::registry::UpstreamCatalogue;
+
+/// Which lists are to be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ListSet {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+}
+
+impl ListSet {
+    pub(super) const ALL: Self = Self { tools: true, prompts: true, resources: true };
+    pub(crate) const NONE: Self = Self { tools: false, prompts: false, resources: false };
+
+    pub(super) fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Reports whether a list is one of these, by what it is called in reasons.
+    fn includes(self, what: &str) -> bool {
+        match what {
+            "tools" => self.tools,
+            "prompts" => self.prompts,
+            _ => self.resources,
+        }
+    }
+
+    /// Returns these and others.
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
+}
+
+/// What came of listing what a server offers.
+pub(super) struct FetchedLists {
+    pub(super) catalogue: UpstreamCatalogue,
+    /// Which lists are to be asked for again.
+    pub(super) failed: ListSet,
+    /// That the server is this hub itself, in words.
+    pub(super) loop_message: Option<String>,
+}
+
+/// Whose lists are fetched, and within which bounds.
+pub(super) struct ListFetchContext<'s> {
+    pub(super) server: &'s ServerName,
+    pub(super) limits: &'s HubLimits,
+    pub(super) hub: &'s HubId,
+}
+
+/// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
+pub(super) async fn fetch_lists(
+    client: &CapabilityLists,
+    offered: &ServerCapabilities,
+    lists: ListSet,
+    before: &UpstreamCatalogue,
+    source: ListFetchContext<'_>,
+) -> FetchedLists {
+    let limits = source.limits;
+    // What was left out of lists that are not looked at now still is.
+    let is_kept = |reason: &&String| !lists.includes(reason.split(':').next().unwrap_or_default());
+    let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
+    let (left_out, repaired) = (kept(&before.skipped), kept(&before.repaired));
+    let mut taken = ListCollector {
+        catalogue: before.clone(),
+        skipped: left_out,
+        repaired,
+        before,
+        source,
+        loop_message: None,
+    };
+    taken.catalogue.has_resources = offered.resources.is_some();
+    let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
+    let has_resources = offered.resources.is_some();
+    // What is not offered at all is not what was known before.
+    if !has_tools {
+        taken.catalogue.tools = Arc::default();
+    }
+    if !has_prompts {
+        taken.catalogue.prompts = Arc::default();
+    }
+    if !has_resources {
+        (taken.catalogue.resources, taken.catalogue.templates) = Default::default();
+    }
+    let (tools, prompts, resources, templates) = tokio::join!(
+        list_with_timeout(limits, lists.tools && has_tools, client.tools()),
+        list_with_timeout(limits, lists.prompts && has_prompts, client.prompts()),
+        list_with_timeout(limits, lists.resources && has_resources, client.resources()),
+        list_with_timeout(limits, lists.resources && has_resources, client.templates()),
+    );
+    let failed = ListSet {
+        tools: is_retryable(&tools),
+        prompts: is_retryable(&prompts),
+        resources: is_retryable(&resources) || is_retryable(&templates),
+    };
+    if let Some(tools) = tools.and_then(|listed| taken.accept_list(listed)) {
+        taken.catalogue.tools = tools;
+    }
+    if let Some(prompts) = prompts.and_then(|listed| taken.accept_list(listed)) {
+        taken.catalogue.prompts = prompts;
+    }
+    if let Some(resources) = resources.and_then(|listed| taken.accept_list(listed)) {
+        taken.catalogue.resources = resources;
+    }
+    // Many servers that have resources know nothing of templates.
+    if templates.as_ref().is_some_and(is_unknown_method) {
+        taken.catalogue.templates = Arc::default();
+    }
+    let templates = templates.filter(|listed| !is_unknown_method(listed));
+    if let Some(templates) = templates.and_then(|listed| taken.accept_list(listed)) {
+        taken.catalogue.templates = templates;
+    }
+    (taken.catalogue.skipped, taken.catalogue.repaired) = (Arc::new(taken.skipped), Arc::new(taken.repaired));
+    FetchedLists { catalogue: taken.catalogue, failed, loop_message: taken.loop_message }
+}
+
+struct ListCollector<'l> {
+    catalogue: UpstreamCatalogue,
+    skipped: Vec<String>,
+    repaired: Vec<String>,
+    before: &'l UpstreamCatalogue,
+    source: ListFetchContext<'l>,
+    loop_message: Option<String>,
+}
+
+impl ListCollector<'_> {
+    /// Takes a list over, or notes why not.
+    fn accept_list<T: CatalogueItem>(
+        &mut self,
+        listed: Result<Arc<ItemList<T>>, Error>,
+    ) -> Option<Arc<Vec<T>>> {
+        match listed {
+            Ok(list) => {
+                let taken = items::accept_items(&list, self.source.limits, self.source.hub);
+                self.report(T::LIST, &taken.report);
+                Some(Arc::new(taken.items))
+            }
+            Err(error) => {
+                if let Error::ErrorResponse(refused) = &error {
+                    self.loop_message = loop_message(refused).map(str::to_owned).or(self.loop_message.take());
+                }
+                let line = format!("{}: {error}", T::LIST);
+                if !self.before.skipped.contains(&line) {
+                    tracing::warn!(server = %self.source.server, list = T::LIST, %error, "listing failed");
+                }
+                self.skipped.push(line);
+                None
+            }
+        }
+    }
+
+    /// Notes what of a list was not taken over as it is, and logs it in one line unless the same was logged before.
+    fn report(&mut self, list: &str, report: &ListReport) {
+        let (left_out, repaired) = (report.skipped.lines(list), report.repaired.lines(list));
+        let lines = || left_out.iter().chain(&repaired);
+        let is_new =
+            lines().any(|line| !self.before.skipped.contains(line) && !self.before.repaired.contains(line));
+        if is_new {
+            let examples: Vec<_> = lines().take(MAX_LOGGED_ITEMS).map(String::as_str).collect();
+            tracing::warn!(
+                server = %self.source.server,
+                list,
+                left_out = report.skipped.count(),
+                repaired = report.repaired.count(),
+                examples = examples.join("; "),
+                "items of a list were left out or repaired"
+            );
+        }
+        self.skipped.extend(left_out);
+        self.repaired.extend(repaired);
+    }
+}
+
+/// The most items of one list that are described in the log.
+const MAX_LOGGED_ITEMS: usize = 3;
+
+/// Lists within the time that a server has for it, if it is to be listed at all.
+async fn list_with_timeout<T>(
+    limits: &HubLimits,
+    is_wanted: bool,
+    listing: impl Future<Output = Result<Arc<ItemList<T>>, Error>>,
+) -> Option<Result<Arc<ItemList<T>>, Error>> {
+    if !is_wanted {
+        return None;
+    }
+    let after = limits.listing_timeout;
+    Some(timeout(after, listing).await.unwrap_or(Err(Error::TimedOut { after })))
+}
+
+/// Reports whether a list that could not be had may be had later.
+fn is_retryable<T>(listed: &Option<Result<Arc<ItemList<T>>, Error>>) -> bool {
+    listed.as_ref().is_some_and(|listed| listed.is_err() && !is_unknown_method(listed))
+}
+
+fn is_unknown_method<T>(listed: &Result<Arc<ItemList<T>>, Error>) -> bool {
+    let unknown = Refusal::METHOD_NOT_FOUND.code(trunkline_protocol::Era::Legacy);
+    matches!(listed, Err(Error::ErrorResponse(refused)) if refused.code == unknown)
+}

@@ -1,0 +1,355 @@
+//! What one upstream lists, by the era that it was spoken to in and the capabilities that it was shown: many servers list more to
+//! clients that can do more, and some list other things in each era.
+
+use std::sync::Arc;
+
+use trunkline_protocol::Era;
+
+use super::listing_key::ListingKey;
+use crate::registry::UpstreamCatalogue;
+
+/// What was listed, and in which era with which capabilities.
+pub(crate) type CapabilityListing = (ListingKey, Arc<UpstreamCatalogue>);
+
+/// Listings that are kept of one upstream; beyond it the oldest goes.
+pub(crate) const MAX_LISTINGS: usize = 16;
+
+/// The listings of one upstream.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UpstreamListings {
+    /// What the upstream itself has listed, oldest first.
+    current: Vec<CapabilityListing>,
+    /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself in the
+    /// same era, or could not be connected to.
+    provisional: Vec<CapabilityListing>,
+    /// The callers for which an upstream without sessions is asked for its lists, oldest first.
+    requested: Vec<ListingKey>,
+    /// The callers for which a listing is being fetched.
+    learning: Vec<ListingKey>,
+    /// The callers for which lists were answered without this upstream, so that they do not wait for it again.
+    late: Vec<ListingKey>,
+    /// The same for all callers.
+    is_late: bool,
+}
+
+/// How far it is known what an upstream lists for a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListingState {
+    /// The upstream has listed exactly what the caller is to see.
+    Current,
+    /// A list can be answered with what is there, and is completed in the background.
+    Provisional,
+    /// A list waits for it.
+    Missing,
+}
+
+impl UpstreamListings {
+    /// Makes the listings of a predecessor count until there are others.
+    pub(super) fn inherit(&mut self, before: &Self) {
+        self.provisional = before.all().cloned().collect();
+    }
+
+    /// Makes the listings of the previous run count until there are others.
+    pub(super) fn restore(&mut self, stored: Vec<CapabilityListing>) {
+        self.provisional = stored;
+    }
+
+    /// Takes over a listing; reports whether anything is different from before.
+    pub(super) fn store(&mut self, shown: ListingKey, listed: UpstreamCatalogue) -> bool {
+        let before = self.visible_to(shown).cloned();
+        let provisional = self.provisional.len();
+        self.provisional.retain(|(known, _)| known.era != shown.era);
+        let is_different = before.as_deref() != Some(&listed) || self.provisional.len() < provisional;
+        self.forget_late();
+        // Equal listings are held once, so that views of equal listings can share one registry.
+        let known = self.current.iter().map(|(_, known)| known).find(|known| ***known == listed).cloned();
+        self.current.retain(|(known, _)| *known != shown);
+        if self.current.len() >= MAX_LISTINGS {
+            self.current.remove(0);
+        }
+        self.current.push((shown, known.unwrap_or_else(|| Arc::new(listed))));
+        is_different
+    }
+
+    /// Returns everything that counts, oldest first. In one era it is either provisional or current.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &CapabilityListing> {
+        self.provisional.iter().chain(&self.current)
+    }
+
+    /// Forgets what was listed in an era that the upstream does not speak any more; reports whether there was anything.
+    pub(super) fn drop_era(&mut self, era: Era) -> bool {
+        let before = self.all().count();
+        self.provisional.retain(|(known, _)| known.era != era);
+        self.current.retain(|(known, _)| known.era != era);
+        self.all().count() < before
+    }
+
+    /// Forgets listings that nothing keeps up to date.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(ListingKey) -> bool) {
+        self.current.retain(|(shown, _)| is_kept(*shown));
+    }
+
+    /// Returns what callers of a listing see: exactly that listing, or else the nearest one.
+    pub(super) fn visible_to(&self, shown: ListingKey) -> Option<&Arc<UpstreamCatalogue>> {
+        nearest(self.all(), shown)
+    }
+
+    /// Returns everything that the upstream lists to anyone, for whatever does not depend on a caller.
+    pub(super) fn union(&self) -> Option<Arc<UpstreamCatalogue>> {
+        let mut newest_first = self.all().rev().map(|(_, catalogue)| catalogue);
+        let newest = newest_first.next()?.clone();
+        Some(newest_first.fold(newest, |union, older| match Arc::ptr_eq(&union, older) {
+            true => union,
+            false => Arc::new(union.merge(older)),
+        }))
+    }
+
+    /// Returns what still counts where a list fails.
+    pub(super) fn fallback_for(&self, shown: ListingKey) -> Option<Arc<UpstreamCatalogue>> {
+        let exact = self.current.iter().find(|(known, _)| *known == shown).map(|(_, catalogue)| catalogue);
+        let in_era = self.provisional.iter().filter(|(known, _)| known.era == shown.era);
+        exact.or_else(|| nearest(in_era, shown)).cloned()
+    }
+
+    /// Reports whether the upstream has listed exactly this.
+    pub(super) fn contains(&self, shown: ListingKey) -> bool {
+        self.current.iter().any(|(known, _)| *known == shown)
+    }
+
+    /// Reports whether the upstream has listed anything itself.
+    pub(super) fn is_empty(&self) -> bool {
+        self.current.is_empty()
+    }
+
+    /// Reports whether what counts was listed by the predecessor or in the previous run.
+    pub(super) fn is_provisional(&self) -> bool {
+        !self.provisional.is_empty()
+    }
+
+    /// Returns how far it is known what there is for a caller. `shown` is the listing that it sees.
+    pub(super) fn state(&self, caller: ListingKey, shown: ListingKey) -> ListingState {
+        if self.contains(shown) {
+            return ListingState::Current;
+        }
+        let is_provisional = self.provisional.iter().any(|(known, _)| *known == shown);
+        match is_provisional || self.is_late || self.late.contains(&caller) {
+            true => ListingState::Provisional,
+            false => ListingState::Missing,
+        }
+    }
+
+    /// Has an upstream without sessions asked for its lists for a caller too, from now on.
+    pub(super) fn request(&mut self, caller: ListingKey) {
+        if !self.requested.contains(&caller) {
+            if self.requested.len() >= MAX_LISTINGS {
+                self.requested.remove(0);
+            }
+            self.requested.push(caller);
+        }
+    }
+
+    /// Returns the callers for which an upstream without sessions is asked for its lists.
+    pub(super) fn requested(&self) -> &[ListingKey] {
+        &self.requested
+    }
+
+    /// Begins to learn what there is for a caller; reports whether nothing else does already.
+    pub(super) fn begin_learning(&mut self, caller: ListingKey) -> bool {
+        let is_first = !self.learning.contains(&caller);
+        if is_first {
+            self.learning.push(caller);
+        }
+        is_first
+    }
+
+    pub(super) fn end_learning(&mut self, caller: ListingKey) {
+        self.learning.retain(|known| *known != caller);
+    }
+
+    pub(super) fn is_learning(&self, caller: ListingKey) -> bool {
+        self.learning.contains(&caller)
+    }
+
+    /// Notes that a list for a caller went out without what may be there for it.
+    pub(super) fn set_late(&mut self, caller: ListingKey) {
+        if !self.late.contains(&caller) {
+            self.late.push(caller);
+        }
+    }
+
+    /// Has no list wait until the upstream has listed something.
+    pub(super) fn set_late_for_all(&mut self) {
+        self.is_late = true;
+    }
+
+    /// Has the next list for every caller wait again.
+    pub(super) fn forget_late(&mut self) {
+        self.late.clear();
+        self.is_late = false;
+    }
+
+    /// Drops what the upstream has not listed itself, since it does not come up; reports whether there was anything.
+    pub(super) fn drop_provisional(&mut self) -> bool {
+        !std::mem::take(&mut self.provisional).is_empty()
+    }
+
+    /// Returns what is worth keeping for the next run.
+    pub(super) fn current(&self) -> &[CapabilityListing] {
+        &self.current
+    }
+}
+
+/// Returns the nearest listing: one of the same era rather than one of another, then that for exactly these capabilities, else for
+/// the most of them, else any.
+fn nearest<'l>(
+    listings: impl Iterator<Item = &'l CapabilityListing>,
+    shown: ListingKey,
+) -> Option<&'l Arc<UpstreamCatalogue>> {
+    let closeness = |ListingKey { era, input }: ListingKey| {
+        (era == shown.era, input == shown.input, shown.input.covers(input), input.shared_with(shown.input))
+    };
+    listings.max_by_key(|(known, _)| closeness(*known)).map(|(_, catalogue)| catalogue)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use trunkline_protocol::model::{ClientCapabilities, Tool};
+    use trunkline_protocol::{RawJson, Revision};
+
+    use super::super::input::InputSet;
+    use super::*;
+
+    fn catalogue(tools: &[&str]) -> UpstreamCatalogue {
+        let tool = |name: &&str| {
+            Tool::read(&RawJson::from(&json!({ "name": name, "inputSchema": { "type": "object" } }))).unwrap()
+        };
+        UpstreamCatalogue {
+            tools: Arc::new(tools.iter().map(tool).collect()),
+            ..UpstreamCatalogue::default()
+        }
+    }
+
+    fn names(catalogue: Option<&Arc<UpstreamCatalogue>>) -> Vec<&str> {
+        catalogue
+            .map(|catalogue| catalogue.tools.iter().map(|tool| &*tool.name).collect())
+            .unwrap_or_default()
+    }
+
+    fn sets() -> [ListingKey; 3] {
+        let none = ClientCapabilities::default();
+        [none.clone(), none.with_form(), none.with_form().with_roots()]
+            .map(|declared| ListingKey::of_caller(Revision::NEWEST, &declared))
+    }
+
+    fn in_legacy(key: ListingKey) -> ListingKey {
+        ListingKey { era: Era::Legacy, ..key }
+    }
+
+    #[test]
+    fn each_set_of_capabilities_sees_its_own_listing_in_any_order() {
+        let [none, form, both] = sets();
+        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+            let mut listings = UpstreamListings::default();
+            let all =
+                [(none, catalogue(&["a"])), (form, catalogue(&["a", "ask"])), (both, catalogue(&["r"]))];
+            for at in order {
+                let (shown, listed) = all[at].clone();
+                assert!(listings.store(shown, listed.clone()));
+                assert!(!listings.store(shown, listed), "the same again is no change");
+            }
+            assert_eq!(names(listings.visible_to(none)), ["a"]);
+            assert_eq!(names(listings.visible_to(form)), ["a", "ask"]);
+            assert_eq!(names(listings.visible_to(both)), ["r"]);
+            assert_eq!(names(listings.union().as_ref()).len(), 3);
+        }
+    }
+
+    #[test]
+    fn until_a_listing_is_there_the_nearest_smaller_one_is_visible() {
+        let [none, form, both] = sets();
+        let mut listings = UpstreamListings::default();
+        assert!(listings.visible_to(none).is_none());
+        listings.store(both, catalogue(&["all"]));
+        assert_eq!(names(listings.visible_to(none)), ["all"], "better than nothing");
+        listings.store(none, catalogue(&["few"]));
+        assert_eq!(names(listings.visible_to(form)), ["few"], "a client never sees what it cannot use");
+        assert_eq!(listings.state(form, form), ListingState::Missing);
+        listings.set_late(form);
+        assert_eq!(listings.state(form, form), ListingState::Provisional);
+        listings.store(form, catalogue(&["form"]));
+        assert_eq!(listings.state(form, form), ListingState::Current);
+    }
+
+    #[test]
+    fn each_era_sees_its_own_listing_and_that_of_the_other_until_there_is_one() {
+        let [none, form, _] = sets();
+        let mut listings = UpstreamListings::default();
+        listings.store(form, catalogue(&["modern"]));
+        assert_eq!(names(listings.visible_to(in_legacy(form))), ["modern"], "better than nothing");
+        assert_eq!(listings.state(in_legacy(form), in_legacy(form)), ListingState::Missing);
+        assert!(listings.fallback_for(in_legacy(form)).is_none());
+        assert!(listings.store(in_legacy(none), catalogue(&["legacy"])));
+        assert_eq!(names(listings.visible_to(in_legacy(form))), ["legacy"]);
+        assert_eq!(names(listings.visible_to(none)), ["modern"]);
+        assert!(listings.drop_era(Era::Legacy) && !listings.drop_era(Era::Legacy));
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["modern"]);
+    }
+
+    #[test]
+    fn inherited_listings_of_an_era_count_until_the_first_own_one_in_that_era() {
+        let [none, form, _] = sets();
+        let mut before = UpstreamListings::default();
+        before.store(none, catalogue(&["modern"]));
+        before.store(in_legacy(none), catalogue(&["legacy"]));
+        let mut listings = UpstreamListings::default();
+        listings.inherit(&before);
+        assert!(listings.store(none, catalogue(&["new"])));
+        assert_eq!(names(listings.visible_to(form)), ["new"]);
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["legacy"]);
+        assert_eq!(listings.state(in_legacy(none), in_legacy(none)), ListingState::Provisional);
+        assert!(!listings.store(none, catalogue(&["new"])), "what counts in the other era is no change");
+        assert!(listings.drop_provisional());
+        assert_eq!(names(listings.visible_to(in_legacy(none))), ["new"]);
+    }
+
+    #[test]
+    fn equal_listings_share_one_catalogue() {
+        let [none, form, _] = sets();
+        let mut listings = UpstreamListings::default();
+        listings.store(none, catalogue(&["a"]));
+        listings.store(form, catalogue(&["a"]));
+        assert!(Arc::ptr_eq(listings.visible_to(none).unwrap(), listings.visible_to(form).unwrap()));
+        assert!(Arc::ptr_eq(listings.visible_to(none).unwrap(), &listings.union().unwrap()));
+    }
+
+    #[test]
+    fn inherited_listings_count_until_the_first_own_one_or_a_failure() {
+        let [none, form, _] = sets();
+        let mut before = UpstreamListings::default();
+        before.store(none, catalogue(&["old"]));
+        let mut listings = UpstreamListings::default();
+        listings.inherit(&before);
+        assert_eq!(listings.state(none, none), ListingState::Provisional);
+        assert_eq!(listings.state(form, form), ListingState::Missing);
+        assert_eq!(names(listings.visible_to(form)), ["old"]);
+        assert!(listings.store(form, catalogue(&["new"])));
+        assert_eq!(names(listings.visible_to(none)), ["new"]);
+        let mut failed = UpstreamListings::default();
+        failed.inherit(&before);
+        assert!(failed.drop_provisional() && !failed.drop_provisional());
+        assert!(failed.visible_to(none).is_none());
+    }
+
+    #[test]
+    fn at_most_sixteen_listings_are_kept() {
+        let mut listings = UpstreamListings::default();
+        let all = InputSet::from_capabilities(
+            &ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots(),
+        );
+        for (number, input) in all.subsets().into_iter().enumerate() {
+            listings.store(ListingKey { era: Era::Legacy, input }, catalogue(&[&number.to_string()]));
+        }
+        assert_eq!(listings.current.len(), MAX_LISTINGS);
+    }
+}

@@ -1,0 +1,360 @@
+//! The task that looks after one connection.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use trunkline_client::{ChangeEvent, ChangeFilter, ChangeStream, Error};
+use trunkline_config::{ServerLocation, StartMode};
+
+use super::backoff::Backoff;
+use super::connection::{CLAIM_TIMEOUT, ConnectionScope, UpstreamConnection};
+use super::list_fetch::{self, ListFetchContext, ListSet};
+use super::listing_key::ListingKey;
+use super::status::UpstreamFailure;
+use super::{Upstream, UpstreamEvent};
+
+/// How long a server may take to answer a call that was given up, before a connection is ended that can serve no other
+/// meanwhile.
+const ABANDONED_CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<UpstreamConnection>) {
+    let minding = supervise(Arc::downgrade(upstream), connection.clone());
+    connection.set_supervisor(tokio::spawn(minding).abort_handle());
+}
+
+async fn supervise(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>) {
+    let (mut changes, mut again) = (None, ListRetry::default());
+    unless_closing(&connection, async {
+        changes = again.subscribe_lists(&upstream, &connection).await;
+        let is_needed = |upstream: &Upstream| upstream.needs_listing(&connection);
+        if upstream.upgrade().is_some_and(|upstream| is_needed(&upstream)) {
+            again.refresh_lists(&upstream, &connection, ListSet::ALL, ListSet::NONE).await;
+        }
+    })
+    .await;
+    loop {
+        // Made before anything is looked at, so that nothing that happens in between is missed.
+        let stirred = connection.woken();
+        unless_closing(&connection, again.refresh_requested(&upstream, &connection)).await;
+        let Some(idle_at) = upstream.upgrade().map(|upstream| upstream.check_idle(&connection)) else {
+            return;
+        };
+        if connection.is_closing() && !connection.client.is_closed() {
+            return close_connection(&upstream, &connection).await;
+        }
+        tokio::select! {
+            biased;
+            how = connection.client.closed() => {
+                if let Some(upstream) = upstream.upgrade() {
+                    upstream.connection_lost(&connection, how);
+                }
+                return;
+            }
+            changed = next_change(&mut changes) => {
+                let pause = upstream.upgrade().map(|upstream| upstream.options.limits.refresh_interval);
+                unless_closing(&connection, async {
+                    // A server that tells of changes all the time is still looked at only now and then.
+                    sleep(pause.unwrap_or_default()).await;
+                    let lists = drain_changes(&changed, &mut changes);
+                    again.refresh_lists(&upstream, &connection, lists, lists).await;
+                })
+                .await;
+            }
+            () = sleep_until_due(again.retry_at) => {
+                unless_closing(&connection, async {
+                    if again.needs_subscription {
+                        changes = again.subscribe_lists(&upstream, &connection).await;
+                    }
+                    let lists = again.lists;
+                    again.refresh_lists(&upstream, &connection, lists, ListSet::NONE).await;
+                })
+                .await;
+            }
+            () = stirred => {}
+            () = sleep_until_due(idle_at) => {}
+        }
+    }
+}
+
+/// What a server was asked for in vain, and when it is asked again.
+#[derive(Debug, Default)]
+struct ListRetry {
+    lists: ListSet,
+    /// Whether it does not tell of changes although it may.
+    needs_subscription: bool,
+    retry_at: Option<Instant>,
+    backoff: Backoff,
+}
+
+impl ListRetry {
+    /// Begins to be told of changes before anything is listed, so that no change is missed.
+    async fn subscribe_lists(
+        &mut self,
+        upstream: &Weak<Upstream>,
+        connection: &UpstreamConnection,
+    ) -> Option<ChangeStream> {
+        let within = upstream.upgrade()?.options.limits.subscribe_timeout;
+        let outcome = timeout(within, connection.client.subscribe(ChangeFilter::all_lists())).await;
+        let was_unwatched = std::mem::take(&mut self.needs_subscription);
+        match outcome.unwrap_or(Err(Error::TimedOut { after: within })) {
+            Ok(changes) => {
+                if was_unwatched {
+                    // Nobody told of what changed up to now.
+                    self.lists = ListSet::ALL;
+                }
+                Some(changes)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a server tells of no changes");
+                self.needs_subscription = !matches!(error, Error::ErrorResponse(_) | Error::Unsupported(_));
+                self.schedule_retry(upstream);
+                None
+            }
+        }
+    }
+
+    /// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
+    async fn refresh_lists(
+        &mut self,
+        upstream: &Weak<Upstream>,
+        connection: &Arc<UpstreamConnection>,
+        lists: ListSet,
+        announced: ListSet,
+    ) {
+        let lists = lists.union(self.lists);
+        if !lists.is_empty() {
+            let keys = upstream.upgrade().map(|upstream| upstream.listed_over(connection));
+            self.lists = ListSet::NONE;
+            for shown in keys.unwrap_or_default() {
+                let failed = refresh_for(upstream, connection, shown, lists, announced).await;
+                self.lists = self.lists.union(failed);
+            }
+        }
+        self.schedule_retry(upstream);
+    }
+
+    /// Lists for callers whose capabilities the connection has not listed for yet.
+    async fn refresh_requested(&mut self, upstream: &Weak<Upstream>, connection: &Arc<UpstreamConnection>) {
+        let missing = upstream.upgrade().map(|upstream| {
+            let mut keys = upstream.listed_over(connection);
+            let desk = upstream.lock();
+            keys.retain(|shown| !desk.listings.contains(*shown));
+            keys
+        });
+        for shown in missing.unwrap_or_default() {
+            let failed = refresh_for(upstream, connection, shown, ListSet::ALL, ListSet::NONE).await;
+            self.lists = self.lists.union(failed);
+            self.schedule_retry(upstream);
+        }
+    }
+
+    /// Decides when to ask again, if there is anything to ask for.
+    fn schedule_retry(&mut self, upstream: &Weak<Upstream>) {
+        let Some(upstream) = upstream.upgrade() else { return };
+        let now = Instant::now();
+        if self.lists.is_empty() && !self.needs_subscription {
+            (self.retry_at, self.backoff) = (None, Backoff::default());
+        } else if self.retry_at.is_none_or(|at| at <= now) {
+            self.backoff.record_failure(now, &upstream.options.limits);
+            self.retry_at = Some(now + self.backoff.remaining(now));
+        }
+    }
+}
+
+/// Takes over what a server lists in an era for some capabilities; returns the lists that failed.
+async fn refresh_for(
+    upstream: &Weak<Upstream>,
+    connection: &Arc<UpstreamConnection>,
+    shown: ListingKey,
+    lists: ListSet,
+    announced: ListSet,
+) -> ListSet {
+    let Some((before, options, hub, server)) = upstream.upgrade().map(|upstream| {
+        let before = upstream.lock().listings.fallback_for(shown);
+        (before, upstream.options.clone(), upstream.hub.clone(), upstream.name.clone())
+    }) else {
+        return ListSet::NONE;
+    };
+    // Of a listing that was never taken over, every list is missing.
+    let lists = if before.is_some() { lists } else { ListSet::ALL };
+    let client = connection.client.lists_for(shown.input.capabilities());
+    let offered = connection.client.server().capabilities.clone();
+    let before = before.unwrap_or_default();
+    let source = ListFetchContext { server: &server, limits: &options.limits, hub: &hub };
+    let listed = Box::pin(list_fetch::fetch_lists(&client, &offered, lists, &before, source)).await;
+    match (upstream.upgrade(), listed.loop_message) {
+        (Some(upstream), Some(circle)) => {
+            upstream.discard_connection(connection, circle);
+            ListSet::NONE
+        }
+        (Some(upstream), None) => {
+            upstream.store_catalogue(shown, listed.catalogue, announced);
+            listed.failed
+        }
+        (None, _) => ListSet::NONE,
+    }
+}
+
+/// Does something that takes as long as the server likes, unless the connection is to be ended meanwhile.
+async fn unless_closing(connection: &UpstreamConnection, doing: impl Future<Output = ()>) {
+    let doing = Box::pin(doing);
+    tokio::select! {
+        biased;
+        () = connection.close_requested() => {}
+        () = doing => {}
+    }
+}
+
+async fn next_change(changes: &mut Option<ChangeStream>) -> ChangeEvent {
+    if let Some(stream) = changes {
+        if let Some(change) = stream.next().await {
+            return change;
+        }
+        *changes = None;
+    }
+    std::future::pending().await
+}
+
+/// Puts together what has changed up to now.
+fn drain_changes(first: &ChangeEvent, changes: &mut Option<ChangeStream>) -> ListSet {
+    let mut lists = ListSet::NONE;
+    let mut note = |change: &ChangeEvent| match change {
+        ChangeEvent::Tools => lists.tools = true,
+        ChangeEvent::Prompts => lists.prompts = true,
+        ChangeEvent::Resources => lists.resources = true,
+        ChangeEvent::Missed => lists = ListSet::ALL,
+        _ => {}
+    };
+    note(first);
+    while let Some(change) = changes.as_mut().and_then(|stream| stream.next().now_or_never()).flatten() {
+        note(&change);
+    }
+    lists
+}
+
+async fn sleep_until_due(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ends a connection in an orderly way, after the calls that run.
+async fn close_connection(upstream: &Weak<Upstream>, connection: &Arc<UpstreamConnection>) {
+    let Some((is_counted, within)) = upstream.upgrade().map(|upstream| {
+        let is_counted = upstream.update_state(|desk| desk.begin_close(connection));
+        (is_counted, upstream.options.limits.drain_timeout)
+    }) else {
+        return;
+    };
+    connection.drained(within).await;
+    connection.client.clone().close().await;
+    connection.set_closed();
+    if let Some(upstream) = upstream.upgrade() {
+        upstream.update_state(|desk| {
+            desk.closing -= usize::from(is_counted);
+            desk.backoff.record_closed(connection.started_at, Instant::now(), &upstream.options.limits);
+        });
+    }
+}
+
+impl Upstream {
+    /// Returns what a connection lists.
+    fn listed_over(&self, connection: &UpstreamConnection) -> Vec<ListingKey> {
+        let config = self.config.load();
+        self.lock().listing_capabilities(connection, &config)
+    }
+
+    /// Reports whether what the server offers is to be learnt from this connection: not if another one of the same era was
+    /// shown the same capabilities and keeps their listing up to date.
+    fn needs_listing(&self, connection: &Arc<UpstreamConnection>) -> bool {
+        let keys = self.listed_over(connection);
+        let desk = self.lock();
+        let mut others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
+        let is_kept = others.any(|other| other.listing_key() == connection.listing_key());
+        !is_kept || keys.iter().any(|shown| !desk.listings.contains(*shown))
+    }
+
+    /// Decides whether the connection is of any use, ends it if not, and returns when to look again.
+    fn check_idle(&self, connection: &Arc<UpstreamConnection>) -> Option<Instant> {
+        let now = Instant::now();
+        // Leases are given under the same lock, so that nobody begins to use what is about to end.
+        let mut desk = self.lock();
+        // What is in use now may be ended at the earliest when it has been unused for that long.
+        let Some(since) = connection.unused_since() else {
+            return self.idle_timeout(&connection.scope()).map(|idle| now + idle);
+        };
+        let is_superseded = connection.scope() == ConnectionScope::Unassigned
+            && desk
+                .usable()
+                .any(|other| !Arc::ptr_eq(other, connection) && other.scope() != ConnectionScope::Call);
+        let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
+        let due = match connection.scope() {
+            _ if is_superseded || connection.roots.is_tainted() => Some(now),
+            _ if connection.is_blocked_by_abandoned() => Some(since + ABANDONED_CALL_TIMEOUT),
+            ConnectionScope::Call if connection.was_used() => Some(now),
+            ConnectionScope::Call => Some(since + CLAIM_TIMEOUT),
+            who => {
+                let due = self.idle_timeout(&who).map(|idle| since + idle);
+                // One that is to be there from the start is, also when the last who used it is gone.
+                let may_rest = self.idle_timeout(&ConnectionScope::Shared).is_some();
+                desk.is_idle_stopped |= may_rest && is_last && due.is_some_and(|due| due <= now);
+                due
+            }
+        };
+        if due.is_some_and(|due| due <= now) {
+            connection.request_close();
+        }
+        due
+    }
+
+    /// Returns how long somebody's connection may be unused.
+    fn idle_timeout(&self, who: &ConnectionScope) -> Option<Duration> {
+        let config = self.config.load();
+        match (config.idle, &config.location, config.start) {
+            (Some(idle), ..) => Some(idle),
+            (None, ServerLocation::Program(_), StartMode::Lazy) => Some(self.options.limits.idle_timeout),
+            // There is one for each who ever came, and most of them do not come back.
+            _ if matches!(who, ConnectionScope::Session(_) | ConnectionScope::Principal(_)) => {
+                Some(self.options.limits.idle_timeout)
+            }
+            // What is there before anybody needs it stays; and an address costs next to nothing.
+            (None, ServerLocation::Program(_), StartMode::Eager) | (None, ServerLocation::Endpoint(_), _) => {
+                None
+            }
+        }
+    }
+
+    /// Notes that a connection is gone although nobody ended it, as soon as anybody sees it.
+    pub(crate) fn check_lost(&self, connection: &Arc<UpstreamConnection>) {
+        match connection.client.closed().now_or_never() {
+            Some(how) => self.connection_lost(connection, how),
+            // Its minder learns how; nobody else is to use it.
+            None => connection.request_close(),
+        }
+    }
+
+    /// Lets go of a connection that is of no use any more although it stands; whoever uses it may finish.
+    pub(crate) fn discard_connection(&self, connection: &Arc<UpstreamConnection>, why: String) {
+        self.connection_lost(connection, why);
+        connection.request_close();
+    }
+
+    fn connection_lost(&self, connection: &Arc<UpstreamConnection>, how: String) {
+        connection.set_closed();
+        let lost_offers = self.update_state(|desk| {
+            if !desk.begin_close(connection) {
+                return false;
+            }
+            tracing::warn!(server = %self.name, how, "lost");
+            desk.closing -= 1;
+            desk.backoff.record_lost(connection.started_at, Instant::now(), &self.options.limits);
+            desk.record_failure(UpstreamFailure::lost(how))
+        });
+        if lost_offers {
+            (self.on_event)(UpstreamEvent::ListsChanged(ListSet::NONE));
+        }
+    }
+}

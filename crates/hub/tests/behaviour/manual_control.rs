@@ -1,0 +1,109 @@
+//! What can be done to one server by hand: connect, disconnect, reconnect, ping, look at it.
+
+use trunkline_hub::{ManageError, UpstreamHealth};
+
+use crate::support::{
+    NEW, OLD, TestServers, eager, echo_server, lazy, plain_client, say, tools, until, within,
+};
+
+#[tokio::test]
+async fn a_server_can_be_disconnected_connected_and_pinged_by_hand() {
+    for revision in [OLD, NEW] {
+        let town = TestServers::default();
+        town.add_server("a", &echo_server(&["t"]), revision);
+        let hub = town.hub();
+        within(hub.set_servers(vec![eager("a")])).await;
+        let client = plain_client(&hub, OLD).await;
+        assert!(within(hub.ping("a")).await.is_ok(), "{revision}");
+        within(hub.disconnect("a")).await.unwrap();
+        let status = hub.status_of("a").unwrap();
+        assert_eq!((status.state, status.connections), (UpstreamHealth::Disconnected, 0));
+        assert!(tools(&client).await.is_empty());
+        assert!(say(&client, "a__t").await.contains("Unknown tool"));
+        let Err(ManageError::Unavailable { reason, .. }) = within(hub.ping("a")).await else { panic!() };
+        assert_eq!(reason, "it was disconnected by hand");
+        assert_eq!(town.connection_count("a"), 1, "it stays so");
+        within(hub.connect("a")).await.unwrap();
+        assert_eq!(tools(&client).await, ["a__t"]);
+        within(hub.reconnect("a")).await.unwrap();
+        assert_eq!(town.connection_count("a"), 3);
+        let status = hub.status_of("a").unwrap();
+        assert_eq!(
+            (status.state, status.connections, status.revision),
+            (UpstreamHealth::Ready, 1, Some(revision))
+        );
+        assert_eq!(status.identity.unwrap().name, "parrots");
+        assert_eq!(say(&client, "a__t").await, "t");
+    }
+}
+
+#[tokio::test]
+async fn every_word_about_a_server_that_does_not_exist_names_it() {
+    let hub = TestServers::default().hub();
+    let nobody = ManageError::NoSuchServer("nobody".to_owned());
+    assert_eq!(nobody.to_string(), "there is no server `nobody`");
+    assert_eq!(within(hub.connect("nobody")).await, Err(nobody.clone()));
+    assert_eq!(within(hub.disconnect("nobody")).await, Err(nobody.clone()));
+    assert_eq!(within(hub.reconnect("nobody")).await, Err(nobody.clone()));
+    assert_eq!(within(hub.ping("nobody")).await, Err(nobody.clone()));
+    assert_eq!(hub.status_of("nobody").map(|_| ()), Err(nobody));
+}
+
+#[tokio::test]
+async fn a_server_that_failed_is_connected_to_by_hand_without_waiting() {
+    let town = TestServers::default();
+    town.set_unreachable("a", "out to lunch");
+    let limits = trunkline_hub::HubLimits {
+        restart_delay: std::time::Duration::from_secs(3600),
+        max_restart_delay: std::time::Duration::from_secs(3600),
+        ..crate::support::quick()
+    };
+    let hub = town.hub_within(limits);
+    within(hub.set_servers(vec![eager("a")])).await;
+    let status = hub.status_of("a").unwrap();
+    assert_eq!(status.state, UpstreamHealth::Failed);
+    assert!(status.reason.unwrap().contains("out to lunch") && status.retry_in.is_some());
+    let Err(ManageError::Unavailable { reason, .. }) = within(hub.connect("a")).await else { panic!() };
+    assert!(reason.contains("out to lunch"), "{reason}");
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    within(hub.connect("a")).await.unwrap();
+    let status = hub.status_of("a").unwrap();
+    assert_eq!((status.state, status.reason, status.retry_in), (UpstreamHealth::Ready, None, None));
+}
+
+#[tokio::test]
+async fn states_are_told_as_they_follow_each_other() {
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    town.block_connections("a");
+    let hub = town.hub();
+    within(hub.set_servers(vec![lazy("a")])).await;
+    assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Pending);
+    let connecting = {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.connect("a").await })
+    };
+    until(|| hub.status_of("a").unwrap().state == UpstreamHealth::Connecting).await;
+    town.allow_connections("a");
+    within(connecting).await.unwrap().unwrap();
+    let status = hub.status_of("a").unwrap();
+    assert_eq!((status.state, status.tools, status.starts), (UpstreamHealth::Ready, 1, 1));
+}
+
+#[tokio::test]
+async fn a_disconnect_while_a_server_is_connected_to_is_not_waited_for_and_wins() {
+    let town = TestServers::default();
+    town.add_server("a", &echo_server(&["t"]), OLD);
+    town.block_connections("a");
+    let hub = town.hub();
+    within(hub.set_servers(vec![lazy("a")])).await;
+    let connecting = {
+        let hub = hub.clone();
+        tokio::spawn(async move { hub.connect("a").await })
+    };
+    until(|| town.connection_count("a") == 1).await;
+    within(hub.disconnect("a")).await.unwrap();
+    assert!(within(connecting).await.unwrap().is_err());
+    town.allow_connections("a");
+    assert_eq!(hub.status_of("a").unwrap().state, UpstreamHealth::Disconnected);
+}

@@ -1,0 +1,340 @@
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{Notify, OnceCell};
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::{InputRequest, Root};
+use trunkline_protocol::{LoggingLevel, Method, Params, RawJson, Revision};
+
+use super::ask::AskError;
+use super::caller::Caller;
+use super::locked_state::LockedCallState;
+use super::notification::{CallNotification, PendingAction};
+use super::received_input::ReceivedInput;
+use super::scope::CallScope;
+use crate::env::Secret;
+use crate::request_memory::RequestMemoryPermit;
+
+/// Why most questions that cannot be put cannot be put.
+pub(super) const UNDECLARED: &str = "the client did not declare the capability";
+
+/// What a call's future and the exchange that carries it share.
+///
+/// The lock is held for a few instructions at a time, never while a handler runs.
+#[derive(Debug)]
+pub(crate) struct CallState {
+    method: Method,
+    params: Params,
+    scope: CallScope,
+    /// The roots of a caller without a session, once somebody wants to know them.
+    roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
+    state: Mutex<LockedCallState>,
+    cancel: Notify,
+}
+
+impl CallState {
+    pub(crate) fn new(
+        method: Method,
+        params: Params,
+        caller: Caller,
+        answers: Vec<(String, RawJson)>,
+        surroundings: CallScope,
+    ) -> Arc<Self> {
+        // One expression, so that it need not be moved: it is large, and every call makes one.
+        Arc::new(Self {
+            method,
+            params,
+            scope: surroundings,
+            roots: OnceLock::new(),
+            state: Mutex::new(LockedCallState::new(caller, answers)),
+            cancel: Notify::const_new(),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, LockedCallState> {
+        self.state.lock()
+    }
+
+    pub(crate) fn method(&self) -> Method {
+        self.method
+    }
+
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// Returns the arguments of a tool or prompt; absent ones are an empty object.
+    pub(crate) fn arguments(&self) -> &RawJson {
+        static NONE: RawJson = RawJson::EMPTY_OBJECT;
+        self.params.get("arguments").filter(|raw| !raw.is_null()).unwrap_or(&NONE)
+    }
+
+    pub(crate) fn scope(&self) -> &CallScope {
+        &self.scope
+    }
+
+    /// Returns the roots of a caller without a session, as far as they were asked for.
+    pub(crate) fn roots(&self) -> &OnceCell<Vec<Root>> {
+        self.roots.get_or_init(Box::default)
+    }
+
+    /// Returns the secrets that nothing which the call says may hold.
+    pub(crate) fn secrets(&self) -> Vec<Secret> {
+        self.lock().secrets.clone()
+    }
+
+    /// Keeps the room of a large request for as long as the call may hold any of it.
+    pub(crate) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+        let mut state = self.lock();
+        match &mut state.memory_permit {
+            Some(kept) => kept.merge(reserved),
+            none => *none = Some(reserved),
+        }
+    }
+
+    /// Reports whether the call holds a large request.
+    pub(crate) fn is_large(&self) -> bool {
+        self.lock().memory_permit.is_some()
+    }
+
+    pub(crate) fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
+        read(&self.lock().caller)
+    }
+
+    // What the handler says.
+
+    pub(crate) fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let mut state = self.lock();
+        let wanted = state.suspended || state.caller.progress_token.is_some();
+        // Progress that does not advance would break the caller's expectation that it only rises; and JSON has no word for
+        // what is not finite.
+        if !wanted || !progress.is_finite() || progress <= state.progress {
+            return;
+        }
+        let total = total.filter(|total| total.is_finite());
+        state.progress = progress;
+        let merge = state.suspended;
+        state.notifications.push_progress(CallNotification::Progress { progress, total, message }, merge);
+        wake(state.exchange_waker.take(), state);
+    }
+
+    pub(crate) fn report_log(
+        &self,
+        level: LoggingLevel,
+        logger: Option<String>,
+        data: impl FnOnce() -> RawJson,
+    ) {
+        let wanted = {
+            let state = self.lock();
+            state.suspended || state.caller.log_level.is_some_and(|wanted| level >= wanted)
+        };
+        if !wanted {
+            return;
+        }
+        // The author's code makes the data, so that no lock is held meanwhile.
+        let data = data();
+        let mut state = self.lock();
+        state.notifications.push_log(CallNotification::Log { level, logger, data });
+        wake(state.exchange_waker.take(), state);
+    }
+
+    pub(crate) fn release_stream(&self, retry: Duration) {
+        let mut state = self.lock();
+        state.release_stream = Some(retry);
+        wake(state.exchange_waker.take(), state);
+    }
+
+    // What the exchange does.
+
+    /// Looks at what the exchange must act on before the future is polled.
+    pub(crate) fn urgent_action(&self) -> PendingAction {
+        self.lock().urgent_action()
+    }
+
+    /// Looks at all that the exchange must act on while the future waits.
+    ///
+    /// The exchange's task is remembered first, so that nothing is missed that is said from another task afterwards.
+    pub(crate) fn next_action(&self, waker: &Waker) -> PendingAction {
+        let mut state = self.lock();
+        match &mut state.exchange_waker {
+            Some(known) if known.will_wake(waker) => {}
+            slot => *slot = Some(waker.clone()),
+        }
+        match state.urgent_action() {
+            PendingAction::Nothing => {}
+            urgent => return urgent,
+        }
+        if state.release_stream.is_some() {
+            return state.release_stream.take().map_or(PendingAction::Nothing, PendingAction::ReleaseStream);
+        }
+        let has_unsent = state.requests.iter().any(|asked| !asked.sent && asked.response.is_none());
+        if has_unsent { PendingAction::InputRequests } else { PendingAction::Nothing }
+    }
+
+    /// Reports whether there is nothing that the exchange must act on before anything else.
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.lock();
+        !state.cancelled && state.notifications.is_empty()
+    }
+
+    /// Takes the questions that have not been put to the caller yet.
+    pub(crate) fn take_unsent_requests(&self) -> Vec<(String, InputRequest)> {
+        let mut state = self.lock();
+        let unsent = state.requests.iter_mut().filter(|asked| !asked.sent && asked.response.is_none());
+        unsent
+            .map(|asked| {
+                asked.sent = true;
+                (asked.key.clone(), asked.request.clone())
+            })
+            .collect()
+    }
+
+    /// Hands an answer to whoever asked under the key; returns false if nobody did.
+    pub(crate) fn deliver_response(&self, key: &str, outcome: Result<RawJson, AskError>) -> bool {
+        let mut state = self.lock();
+        let dialect = Dialect::of(state.caller.revision);
+        let open = state.requests.iter_mut().find(|asked| asked.key == key && asked.response.is_none());
+        let Some(asked) = open else { return false };
+        let given = outcome.and_then(|raw| match asked.request.read_relayed_response(dialect, raw) {
+            Ok((answer, raw)) => Ok(ReceivedInput { response: answer, raw }),
+            Err(bad) => Err(AskError::Malformed(bad.to_string())),
+        });
+        let keep = given.as_ref().ok().map(|given| given.raw.clone());
+        asked.response = Some(given);
+        let asker = asked.waker.take();
+        if let (Some(used), Some(raw)) = (&mut state.used_responses, keep) {
+            used.push((key.to_owned(), raw));
+        }
+        wake(asker, state);
+        true
+    }
+
+    /// Notes that no exchange carries the call now.
+    pub(crate) fn suspend(&self) {
+        let mut state = self.lock();
+        state.suspended = true;
+        state.exchange_waker = None;
+    }
+
+    /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
+    pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, RawJson)>) {
+        let mut state = self.lock();
+        state.suspended = false;
+        state.add_secrets(&caller.env);
+        state.caller = caller;
+        let (for_open, early): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|(key, _)| state.requests.iter().any(|asked| asked.key == *key));
+        // An answer counts for the request that it came with, so what an earlier one left over is gone.
+        state.unused_responses = early;
+        // A question that stays unanswered is put again in the next round.
+        for asked in &mut state.requests {
+            asked.sent = false;
+        }
+        drop(state);
+        for (key, raw) in for_open {
+            if self.is_well_formed(&key, &raw) {
+                self.deliver_response(&key, Ok(raw));
+            }
+        }
+        self.fail_unsupported();
+    }
+
+    fn is_well_formed(&self, key: &str, raw: &RawJson) -> bool {
+        let state = self.lock();
+        state.requests.iter().any(|asked| asked.key == key && asked.request.read_response(raw).is_ok())
+    }
+
+    /// Fails the open questions that the caller of the latest request cannot be asked.
+    fn fail_unsupported(&self) {
+        let mut state = self.lock();
+        let client = state.caller.capabilities();
+        let mut askers = Vec::new();
+        for asked in state.requests.iter_mut().filter(|asked| asked.response.is_none()) {
+            if !asked.request.is_supported_by(&client) {
+                asked.response = Some(Err(AskError::unsupported(&asked.request, UNDECLARED)));
+                askers.extend(asked.waker.take());
+            }
+        }
+        drop(state);
+        askers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.lock().caller.revision
+    }
+
+    /// Returns the answers that came with the request and that no question has taken.
+    pub(crate) fn unused_responses(&self) -> Vec<(String, RawJson)> {
+        self.lock().unused_responses.clone()
+    }
+
+    /// Starts to keep the answers that are used, so that the call can be replayed from its start.
+    pub(crate) fn record_responses(&self) {
+        self.lock().used_responses.get_or_insert_default();
+    }
+
+    /// Returns the answers used so far, if they are being kept.
+    pub(crate) fn recorded_responses(&self) -> Option<Vec<(String, RawJson)>> {
+        self.lock().used_responses.clone()
+    }
+
+    /// Offers the answers of earlier rounds, before those that came with the request: what was answered once stays so.
+    pub(crate) fn replay_responses(&self, kept: Vec<(String, RawJson)>) {
+        let mut state = self.lock();
+        state.unused_responses.splice(0..0, kept);
+    }
+
+    /// Leaves out of questions what the caller did not say that it takes.
+    pub(crate) fn adapt_requests(
+        &self,
+        questions: Vec<(String, InputRequest)>,
+    ) -> Vec<(String, InputRequest)> {
+        let (client, revision) = self.with_caller(|caller| (caller.capabilities(), caller.revision));
+        let suited = |question: InputRequest| question.adapted_to(&client, Dialect::of(revision));
+        questions.into_iter().map(|(key, question)| (key, suited(question))).collect()
+    }
+
+    /// Finds the first question that the caller cannot be asked.
+    pub(crate) fn first_unsupported(&self, questions: &[(String, InputRequest)]) -> Option<AskError> {
+        let client = self.with_caller(Caller::capabilities);
+        let question = questions.iter().find(|(_, question)| !question.is_supported_by(&client));
+        question.map(|(_, question)| AskError::unsupported(question, UNDECLARED))
+    }
+
+    pub(crate) fn cancel(&self) {
+        let mut state = self.lock();
+        if std::mem::replace(&mut state.cancelled, true) {
+            return;
+        }
+        wake(state.exchange_waker.take(), state);
+        self.cancel.notify_waiters();
+    }
+
+    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    pub(crate) fn abort(&self) {
+        self.lock().aborted = true;
+        self.cancel.notify_waiters();
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let state = self.lock();
+        state.cancelled || state.aborted
+    }
+
+    pub(crate) async fn cancelled(&self) {
+        let notified = self.cancel.notified();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+}
+
+/// Wakes a task after the lock is gone, so that the task does not run into it.
+pub(super) fn wake(waker: Option<Waker>, state: MutexGuard<'_, LockedCallState>) {
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}

@@ -1,0 +1,170 @@
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use trunkline_protocol::Refusal;
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::InputRequest;
+
+use super::call_state::CallState;
+use super::notification::{CallNotification, PendingAction};
+use super::outcome::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
+use crate::metrics::process;
+
+/// A call in progress: the handler's future and what it shares with its exchange.
+///
+/// Dropping it cancels the call.
+pub(crate) struct ExecutingCall {
+    shared: Arc<CallState>,
+    future: Option<BoxFuture<'static, Result<HandlerOutcome, Refusal>>>,
+    /// How it ended, while something has to be said before that. Boxed, since that is rare and every call is moved.
+    finished: Option<Box<Result<HandlerOutcome, Refusal>>>,
+    started: bool,
+    /// The future was pending with open questions, and has not been polled since.
+    settling: bool,
+}
+
+/// What a call does next.
+pub(crate) enum HandlerStep {
+    /// It says something.
+    Notification(CallNotification),
+    /// It has put these questions and waits.
+    InputRequired(Vec<(String, InputRequest)>),
+    /// It asks to be detached from its stream for a while.
+    ReleaseStream(Duration),
+    /// It is over.
+    Done(Result<HandlerOutcome, Refusal>),
+    /// It was cancelled by its caller, who wants no answer.
+    Cancelled,
+}
+
+impl ExecutingCall {
+    /// Starts a call; nothing runs before the first poll.
+    pub(crate) fn start(handler: &dyn Handler, call: IncomingCall) -> Self {
+        let shared = call.context.shared().clone();
+        // Making the future may already run the author's code, and that may panic.
+        let future = catch_unwind(AssertUnwindSafe(|| handler.call(call)));
+        Self::from_future(shared, future.unwrap_or_else(|_| Box::pin(std::future::ready(Err(panicked())))))
+    }
+
+    pub(crate) fn from_future(
+        shared: Arc<CallState>,
+        future: BoxFuture<'static, Result<HandlerOutcome, Refusal>>,
+    ) -> Self {
+        Self { shared, future: Some(future), finished: None, started: false, settling: false }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<CallState> {
+        &self.shared
+    }
+
+    /// Writes a note as the caller reads it; `None` if it does not want to.
+    pub(crate) fn render(&self, note: &CallNotification) -> Option<String> {
+        self.shared.with_caller(|caller| {
+            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+        })
+    }
+
+    /// Polls for the next step.
+    ///
+    /// Cancel safe: a step that was not returned is returned by the next poll.
+    pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<HandlerStep> {
+        loop {
+            // Before its first poll a call has said nothing yet.
+            if std::mem::replace(&mut self.started, true) {
+                match self.shared.urgent_action() {
+                    PendingAction::Cancelled => {
+                        self.drop_future();
+                        return Poll::Ready(HandlerStep::Cancelled);
+                    }
+                    PendingAction::Notification(note) => return Poll::Ready(HandlerStep::Notification(note)),
+                    _ => {}
+                }
+            }
+            if let Some(done) = self.finished.take() {
+                return Poll::Ready(HandlerStep::Done(*done));
+            }
+            if let Poll::Ready(done) = self.poll_future(cx) {
+                if self.shared.is_idle() {
+                    return Poll::Ready(HandlerStep::Done(done));
+                }
+                self.finished = Some(Box::new(done));
+                continue;
+            }
+            return match self.shared.next_action(cx.waker()) {
+                PendingAction::Cancelled => continue,
+                PendingAction::Notification(note) => Poll::Ready(HandlerStep::Notification(note)),
+                PendingAction::ReleaseStream(retry) => Poll::Ready(HandlerStep::ReleaseStream(retry)),
+                // A round is closed once the future has stayed pending for one more turn after it put a question.
+                PendingAction::InputRequests if !std::mem::replace(&mut self.settling, true) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+                PendingAction::InputRequests => {
+                    self.settling = false;
+                    Poll::Ready(HandlerStep::InputRequired(self.shared.take_unsent_requests()))
+                }
+                PendingAction::Nothing => {
+                    self.settling = false;
+                    Poll::Pending
+                }
+            };
+        }
+    }
+
+    /// Polls the future while no exchange carries the call; ready when it has ended.
+    pub(crate) fn poll_suspended(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if self.finished.is_none() {
+            self.finished = Some(Box::new(ready!(self.poll_future(cx))));
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_future(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<HandlerOutcome, Refusal>> {
+        let slot = &mut self.future;
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let Some(future) = slot.as_mut() else { return Poll::Pending };
+            let polled = future.as_mut().poll(cx);
+            if polled.is_ready() {
+                drop(slot.take());
+            }
+            polled
+        }));
+        polled.unwrap_or_else(|_| {
+            self.drop_future();
+            Poll::Ready(Err(panicked()))
+        })
+    }
+
+    /// Drops the future: what it holds is the author's, and may panic when it goes.
+    fn drop_future(&mut self) {
+        if let Some(future) = self.future.take()
+            && catch_unwind(AssertUnwindSafe(|| drop(future))).is_err()
+        {
+            panicked();
+        }
+    }
+}
+
+fn panicked() -> Refusal {
+    process::count_panic();
+    tracing::error!("a handler panicked; its caller, if it still waits, gets an internal error");
+    Refusal::PANICKED
+}
+
+impl Drop for ExecutingCall {
+    fn drop(&mut self) {
+        if self.future.is_some() {
+            self.shared.cancel();
+            self.drop_future();
+        }
+    }
+}
+
+impl fmt::Debug for ExecutingCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("method", &self.shared.method()).finish_non_exhaustive()
+    }
+}

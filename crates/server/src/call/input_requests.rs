@@ -1,0 +1,200 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::model::InputRequest;
+
+use super::ask::{AskError, EarlyAnswer, InputFuture, TypedInputRequest};
+use super::call_state::{CallState, UNDECLARED, wake};
+use super::locked_state::{LockedCallState, PendingInput};
+use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
+
+/// What a handler asks.
+impl CallState {
+    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
+    pub(crate) fn request_input(
+        &self,
+        key: Option<String>,
+        question: InputRequest,
+        early: EarlyAnswer,
+    ) -> Result<InputRequestStatus, AskError> {
+        let mut state = self.lock();
+        if !self.method().may_require_input() {
+            return Err(AskError::unsupported(&question, "this method cannot put questions"));
+        }
+        let key = key.unwrap_or_else(|| {
+            state.unnamed_requests += 1;
+            unnamed_key(state.unnamed_requests)
+        });
+        state.check_unused(&key)?;
+        let given = state.unused_responses.iter().position(|(given, _)| *given == key);
+        if let Some(at) = given.filter(|_| early == EarlyAnswer::Accept) {
+            let (key, raw) = state.unused_responses.remove(at);
+            // A malformed answer is not an error: the question is simply put again.
+            if let Ok(answer) = question.read_response(&raw) {
+                if let Some(used) = &mut state.used_responses {
+                    used.push((key.clone(), raw.clone()));
+                }
+                return Ok(InputRequestStatus::Answered(AnsweredInput {
+                    key,
+                    request: question,
+                    response: Ok(ReceivedInput { response: answer, raw }),
+                }));
+            }
+        }
+        state.open_request(key.clone(), question)?;
+        // A handler may ask from a task of its own, whose polls the exchange does not see.
+        wake(state.exchange_waker.take(), state);
+        Ok(InputRequestStatus::Pending(key))
+    }
+
+    /// Puts a question once more whose answer was no use.
+    pub(crate) fn request_again(&self, key: String, question: InputRequest) -> Result<(), AskError> {
+        let mut state = self.lock();
+        if let Some(used) = &mut state.used_responses {
+            // Or the call would be given it again when it is replayed.
+            used.retain(|(used, _)| *used != key);
+        }
+        state.open_request(key, question)?;
+        wake(state.exchange_waker.take(), state);
+        Ok(())
+    }
+
+    /// Checks, before any of them is put, that questions which belong together can all be put.
+    ///
+    /// # Errors
+    /// What [`CallState::request_input`] would say to the first that cannot.
+    pub(crate) fn check_all(&self, questions: &[(Option<&str>, &InputRequest)]) -> Result<(), AskError> {
+        let state = self.lock();
+        let (mut unnamed, mut keys) = (state.unnamed_requests, Vec::with_capacity(questions.len()));
+        for (key, question) in questions {
+            let key = match key {
+                Some(key) => (*key).to_owned(),
+                None => {
+                    unnamed += 1;
+                    unnamed_key(unnamed)
+                }
+            };
+            if keys.contains(&key) || state.requests.iter().any(|asked| asked.key == key) {
+                return Err(AskError::KeyInUse(key));
+            }
+            let given = state.unused_responses.iter().find(|(given, _)| *given == key);
+            if given.is_none_or(|(_, raw)| question.read_response(raw).is_err()) {
+                state.check_supported(question)?;
+            }
+            keys.push(key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn poll_response(
+        &self,
+        key: &str,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Result<AnsweredInput, AskError>> {
+        let mut state = self.lock();
+        let Some(at) = state.requests.iter().position(|asked| asked.key == key) else {
+            return Poll::Ready(Err(AskError::Ended));
+        };
+        let Some(asked) = state.requests.get_mut(at) else { return Poll::Pending };
+        if asked.response.is_none() {
+            asked.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let PendingInput { key, request: question, response: answer, .. } = state.requests.remove(at);
+        Poll::Ready(Ok(AnsweredInput {
+            key,
+            request: question,
+            response: answer.unwrap_or(Err(AskError::Ended)),
+        }))
+    }
+
+    /// Puts questions whose answers are kept for the next time that the handler is called.
+    ///
+    /// # Errors
+    /// The first that has no answer, by what it asks for.
+    pub(crate) async fn collect_responses(
+        self: &Arc<Self>,
+        questions: Vec<(String, InputRequest)>,
+    ) -> Result<(), (Option<&'static str>, AskError)> {
+        let each: Vec<_> = questions.iter().map(|(key, question)| (Some(key.as_str()), question)).collect();
+        self.check_all(&each).map_err(|error| (None, error))?;
+        let mut asked: Vec<_> = questions
+            .into_iter()
+            .map(|(key, question)| {
+                (
+                    key.clone(),
+                    question.method(),
+                    InputFuture::new(self.clone(), TypedInputRequest::raw(key, question)),
+                )
+            })
+            .collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        // Every question is polled in every turn, so that all of them are put before the round closes.
+        std::future::poll_fn(|cx| {
+            let mut failed = None;
+            asked.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(raw)) => {
+                    answers.push((std::mem::take(key), raw));
+                    false
+                }
+                Poll::Ready(Err(error)) => {
+                    failed.get_or_insert((Some(*method), error));
+                    false
+                }
+            });
+            match failed {
+                Some(error) => Poll::Ready(Err(error)),
+                None if asked.is_empty() => Poll::Ready(Ok(())),
+                None => Poll::Pending,
+            }
+        })
+        .await?;
+        // As in the other era, a round's answers are all that the next call of the handler is given.
+        self.lock().unused_responses = answers;
+        Ok(())
+    }
+
+    pub(crate) fn has_open_requests(&self) -> bool {
+        self.lock().requests.iter().any(|asked| asked.response.is_none())
+    }
+
+    pub(crate) fn withdraw(&self, key: &str) {
+        self.lock().requests.retain(|asked| asked.key != key);
+    }
+}
+
+impl LockedCallState {
+    fn check_unused(&self, key: &str) -> Result<(), AskError> {
+        match self.requests.iter().any(|asked| asked.key == key) {
+            true => Err(AskError::KeyInUse(key.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a question for the exchange to put.
+    fn open_request(&mut self, key: String, question: InputRequest) -> Result<(), AskError> {
+        self.check_unused(&key)?;
+        self.check_supported(&question)?;
+        let question = question.adapted_to(&self.caller.capabilities(), Dialect::of(self.caller.revision));
+        self.requests.push(PendingInput { key, request: question, sent: false, response: None, waker: None });
+        Ok(())
+    }
+
+    /// Checks that the caller can be asked a question, and that its revision has words for it.
+    fn check_supported(&self, question: &InputRequest) -> Result<(), AskError> {
+        if !question.is_supported_by(&self.caller.capabilities()) {
+            return Err(AskError::unsupported(question, UNDECLARED));
+        }
+        question
+            .check_supported(Dialect::of(self.caller.revision))
+            .map_err(|inexpressible| AskError::unsupported(question, inexpressible.to_string()))
+    }
+}
+
+/// Names a question that is put without a name, by how many of those there were.
+fn unnamed_key(number: usize) -> String {
+    format!("q{number}")
+}

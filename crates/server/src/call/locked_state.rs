@@ -1,0 +1,122 @@
+use std::ops::{Deref, DerefMut};
+use std::task::Waker;
+use std::time::Duration;
+
+use trunkline_protocol::RawJson;
+use trunkline_protocol::model::InputRequest;
+
+use super::ask::AskError;
+use super::caller::Caller;
+use super::notification::PendingAction;
+use super::notification_queue::NotificationQueue;
+use super::received_input::ReceivedInput;
+use crate::env::{Env, Secret};
+use crate::request_memory::RequestMemoryPermit;
+
+/// The secrets that one call is watched for.
+const MAX_SECRETS: usize = 128;
+
+/// What a call's future and the exchange that carries it both change.
+#[derive(Debug)]
+pub(super) struct LockedCallState {
+    pub(super) caller: Caller,
+    pub(super) suspended: bool,
+    pub(super) cancelled: bool,
+    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    pub(super) aborted: bool,
+    pub(super) exchange_waker: Option<Waker>,
+    lazy: Option<Box<LazyCallState>>,
+}
+
+/// What a call says and asks, and what came with its requests beside the caller.
+///
+/// Most calls do nothing but answer. So it is made when it is first written to, and reads as empty before.
+#[derive(Debug)]
+pub(super) struct LazyCallState {
+    /// The secrets of every request that the call has lived through.
+    pub(super) secrets: Vec<Secret>,
+    /// Answers that came with a request, by key, not yet used.
+    pub(super) unused_responses: Vec<(String, RawJson)>,
+    /// Answers that were used, kept while the call may have to be replayed from its start.
+    pub(super) used_responses: Option<Vec<(String, RawJson)>>,
+    pub(super) requests: Vec<PendingInput>,
+    /// What the client knows the pages by that it was asked to open, by key.
+    pub(super) elicitations: Vec<(String, String)>,
+    pub(super) unnamed_requests: usize,
+    pub(super) notifications: NotificationQueue,
+    pub(super) progress: f64,
+    /// Room for the requests that the call has lived through, where these are large.
+    pub(super) memory_permit: Option<RequestMemoryPermit>,
+    pub(super) release_stream: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub(super) struct PendingInput {
+    pub(super) key: String,
+    pub(super) request: InputRequest,
+    pub(super) sent: bool,
+    pub(super) response: Option<Result<ReceivedInput, AskError>>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl LockedCallState {
+    pub(super) fn new(caller: Caller, answers: Vec<(String, RawJson)>) -> Self {
+        let has_more = !answers.is_empty() || caller.env.secrets().next().is_some();
+        let talk = has_more.then(|| {
+            let secrets = caller.env.secrets().cloned().collect();
+            Box::new(LazyCallState { secrets, unused_responses: answers, ..LazyCallState::EMPTY })
+        });
+        Self { caller, suspended: false, cancelled: false, aborted: false, exchange_waker: None, lazy: talk }
+    }
+
+    /// Looks at what cannot wait for the future to be polled.
+    pub(super) fn urgent_action(&mut self) -> PendingAction {
+        if self.cancelled {
+            return PendingAction::Cancelled;
+        }
+        // Looked at first, since what is written to is made.
+        if self.notifications.is_empty() {
+            return PendingAction::Nothing;
+        }
+        self.notifications.pop().map_or(PendingAction::Nothing, PendingAction::Notification)
+    }
+
+    /// Adds the secrets of one more request, as far as there is room.
+    pub(super) fn add_secrets(&mut self, env: &Env) {
+        for secret in env.secrets() {
+            if self.secrets.len() < MAX_SECRETS && !self.secrets.contains(secret) {
+                self.secrets.push(secret.clone());
+            }
+        }
+    }
+}
+
+impl Deref for LockedCallState {
+    type Target = LazyCallState;
+
+    fn deref(&self) -> &LazyCallState {
+        static NONE: LazyCallState = LazyCallState::EMPTY;
+        self.lazy.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for LockedCallState {
+    fn deref_mut(&mut self) -> &mut LazyCallState {
+        self.lazy.get_or_insert_with(|| Box::new(LazyCallState::EMPTY))
+    }
+}
+
+impl LazyCallState {
+    const EMPTY: Self = Self {
+        secrets: Vec::new(),
+        unused_responses: Vec::new(),
+        used_responses: None,
+        requests: Vec::new(),
+        elicitations: Vec::new(),
+        unnamed_requests: 0,
+        notifications: NotificationQueue::EMPTY,
+        progress: f64::NEG_INFINITY,
+        memory_permit: None,
+        release_stream: None,
+    };
+}

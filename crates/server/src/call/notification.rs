@@ -1,0 +1,77 @@
+use std::time::Duration;
+
+use trunkline_protocol::codec::Dialect;
+use trunkline_protocol::{LoggingLevel, RawJson, emit};
+
+/// Something that a handler says while it runs.
+#[derive(Clone, Debug)]
+pub(crate) enum CallNotification {
+    Progress { progress: f64, total: Option<f64>, message: Option<String> },
+    Log { level: LoggingLevel, logger: Option<String>, data: RawJson },
+}
+
+/// What a call has left for its exchange to act on, the most urgent of it.
+pub(crate) enum PendingAction {
+    Cancelled,
+    Notification(CallNotification),
+    /// To be detached from its stream for a while.
+    ReleaseStream(Duration),
+    /// Questions that have not been put to the caller yet.
+    InputRequests,
+    Nothing,
+}
+
+impl CallNotification {
+    /// Returns how many bytes it holds.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Progress { message, .. } => message.as_deref().map_or(0, str::len),
+            Self::Log { logger, data, .. } => logger.as_deref().map_or(0, str::len) + data.as_str().len(),
+        }
+    }
+
+    /// Writes the notification for a caller, if the caller wants it.
+    pub(crate) fn render(
+        &self,
+        dialect: &Dialect,
+        token: Option<&RawJson>,
+        level: Option<LoggingLevel>,
+    ) -> Option<String> {
+        match self {
+            Self::Progress { progress, total, message } => {
+                let token = token?;
+                Some(emit::notification("notifications/progress", |w| {
+                    w.open_object();
+                    w.plain_key("progressToken");
+                    w.raw(token);
+                    w.plain_key("progress");
+                    w.number(*progress);
+                    if let Some(total) = total {
+                        w.plain_key("total");
+                        w.number(*total);
+                    }
+                    if let Some(message) = message.as_deref().filter(|_| dialect.progress_message) {
+                        w.plain_key("message");
+                        w.string(message);
+                    }
+                    w.close_object();
+                }))
+            }
+            Self::Log { level: severity, logger, data } => {
+                level.filter(|wanted| severity >= wanted)?;
+                Some(emit::notification("notifications/message", |w| {
+                    w.open_object();
+                    w.plain_key("level");
+                    w.string(severity.as_str());
+                    if let Some(logger) = logger {
+                        w.plain_key("logger");
+                        w.string(logger);
+                    }
+                    w.plain_key("data");
+                    w.raw(data);
+                    w.close_object();
+                }))
+            }
+        }
+    }
+}

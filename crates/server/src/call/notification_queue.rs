@@ -1,0 +1,134 @@
+use std::collections::VecDeque;
+
+use super::notification::CallNotification;
+use crate::metrics::process::{self, NotificationKind};
+
+/// The notices of one call that wait to be sent to its client.
+const MAX_NOTIFICATIONS: usize = 64;
+
+/// The bytes of those that wait, as far as there is more than one.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// What a call has said and its client was not sent yet, within two bounds. It never waits: beyond a bound progress is merged,
+/// and the oldest log messages are dropped and counted.
+#[derive(Debug)]
+pub(super) struct NotificationQueue {
+    notifications: VecDeque<CallNotification>,
+    bytes: usize,
+}
+
+impl NotificationQueue {
+    pub(super) const EMPTY: Self = Self { notifications: VecDeque::new(), bytes: 0 };
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.notifications.is_empty()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<CallNotification> {
+        self.remove(0)
+    }
+
+    /// Adds progress. Where there is no room, or `merge` says so, it replaces the latest that waits.
+    pub(super) fn push_progress(&mut self, note: CallNotification, merge: bool) {
+        let full = self.is_full(&note);
+        let latest =
+            self.notifications.iter().rposition(|note| matches!(note, CallNotification::Progress { .. }));
+        match latest.filter(|_| full || merge).and_then(|at| self.notifications.get_mut(at)) {
+            Some(latest) => {
+                self.bytes = self.bytes - latest.bytes() + note.bytes();
+                *latest = note;
+            }
+            None if full => process::count_dropped_notification(NotificationKind::Progress),
+            None => self.push(note),
+        }
+    }
+
+    /// Adds a log message. Where there is no room, the oldest that wait are dropped; if there are none, the new one is.
+    pub(super) fn push_log(&mut self, note: CallNotification) {
+        while self.is_full(&note) {
+            process::count_dropped_notification(NotificationKind::Log);
+            let oldest =
+                self.notifications.iter().position(|note| matches!(note, CallNotification::Log { .. }));
+            if oldest.and_then(|at| self.remove(at)).is_none() {
+                return;
+            }
+        }
+        self.push(note);
+    }
+
+    /// Reports whether a further notice is beyond a bound. However large it is, it has room alone.
+    fn is_full(&self, note: &CallNotification) -> bool {
+        let too_large = !self.notifications.is_empty() && self.bytes + note.bytes() > MAX_BYTES;
+        self.notifications.len() >= MAX_NOTIFICATIONS || too_large
+    }
+
+    fn push(&mut self, note: CallNotification) {
+        self.bytes += note.bytes();
+        self.notifications.push_back(note);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<CallNotification> {
+        let note = self.notifications.remove(at)?;
+        self.bytes -= note.bytes();
+        Some(note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::{LoggingLevel, RawJson};
+
+    use super::*;
+
+    fn log(number: usize, bytes: usize) -> CallNotification {
+        let data = RawJson::from_text(&format!("{number}{}", "x".repeat(bytes)));
+        CallNotification::Log { level: LoggingLevel::Info, logger: None, data }
+    }
+
+    fn progress(number: u32, bytes: usize) -> CallNotification {
+        CallNotification::Progress { progress: number.into(), total: None, message: Some("p".repeat(bytes)) }
+    }
+
+    #[test]
+    fn small_log_messages_are_bounded_by_number_and_the_newest_stay() {
+        let mut queue = NotificationQueue::EMPTY;
+        for number in 0..10 * MAX_NOTIFICATIONS {
+            queue.push_log(log(number, 1));
+        }
+        assert_eq!(queue.notifications.len(), MAX_NOTIFICATIONS);
+        let Some(CallNotification::Log { data, .. }) = queue.notifications.back() else {
+            panic!("a log message is the last")
+        };
+        assert!(data.as_str().contains(&(10 * MAX_NOTIFICATIONS - 1).to_string()));
+    }
+
+    #[test]
+    fn large_log_messages_are_bounded_by_bytes_and_one_of_any_size_is_kept_alone() {
+        let mut queue = NotificationQueue::EMPTY;
+        for number in 0..100 {
+            queue.push_log(log(number, MAX_BYTES / 10));
+            assert!(queue.bytes <= MAX_BYTES, "{}", queue.bytes);
+        }
+        assert!(queue.notifications.len() >= 9, "{}", queue.notifications.len());
+        queue.push_log(log(100, 10 * MAX_BYTES));
+        assert_eq!(queue.notifications.len(), 1);
+        while queue.pop().is_some() {}
+        assert_eq!(queue.bytes, 0);
+    }
+
+    #[test]
+    fn progress_beyond_a_bound_replaces_the_latest_and_never_grows_the_queue() {
+        let mut queue = NotificationQueue::EMPTY;
+        for number in 0..100 {
+            queue.push_progress(progress(number, MAX_BYTES / 10), false);
+            assert!(queue.bytes <= MAX_BYTES, "{}", queue.bytes);
+        }
+        let Some(CallNotification::Progress { progress: last, .. }) = queue.notifications.back() else {
+            panic!("progress")
+        };
+        assert!((*last - 99.0).abs() < f64::EPSILON);
+        let before = queue.notifications.len();
+        queue.push_progress(progress(100, 1), true);
+        assert_eq!(queue.notifications.len(), before, "it is merged where that is asked for");
+    }
+}

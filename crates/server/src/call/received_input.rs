@@ -1,0 +1,25 @@
+use trunkline_protocol::RawJson;
+use trunkline_protocol::model::{InputRequest, InputResponse};
+
+use super::ask::AskError;
+
+/// How a question stands when it has just been put.
+#[allow(clippy::large_enum_variant, reason = "it is matched at once, and kept nowhere")]
+pub(crate) enum InputRequestStatus {
+    Answered(AnsweredInput),
+    Pending(String),
+}
+
+/// A question that is no longer open, with what came for it.
+pub(crate) struct AnsweredInput {
+    pub(crate) key: String,
+    pub(crate) request: InputRequest,
+    pub(crate) response: Result<ReceivedInput, AskError>,
+}
+
+/// An answer, as it was understood and as it came.
+#[derive(Debug)]
+pub(crate) struct ReceivedInput {
+    pub(crate) response: InputResponse,
+    pub(crate) raw: RawJson,
+}

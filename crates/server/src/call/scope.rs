@@ -1,0 +1,89 @@
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use trunkline_protocol::model::ClientCapabilities;
+use trunkline_session::{SessionId, SessionRecord};
+
+use crate::change::{ChangeSubscription, ServerChange};
+use crate::env::Env;
+use crate::roots::{ClientRoots, client_info_roots};
+use crate::server_core::ServerCore;
+use crate::shown_lists::ShownLists;
+use crate::state::{SessionStates, StateStores};
+
+/// What a call can reach beyond its own request.
+#[derive(Clone, Debug)]
+pub(crate) enum CallScope {
+    /// What the caller's legacy session keeps.
+    Session(Arc<SessionState>),
+    /// The states that callers without a session have handles of.
+    Sessionless(Arc<StateStores>),
+}
+
+impl CallScope {
+    pub(crate) fn states(&self) -> &Arc<StateStores> {
+        match self {
+            Self::Session(session) => session.states.states(),
+            Self::Sessionless(states) => states,
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<&Arc<SessionState>> {
+        match self {
+            Self::Session(session) => Some(session),
+            Self::Sessionless(_) => None,
+        }
+    }
+}
+
+/// What a legacy session keeps for its calls.
+#[derive(Debug)]
+pub(crate) struct SessionState {
+    pub(crate) states: SessionStates,
+    pub(crate) roots: ClientRoots,
+    pub(crate) env: Env,
+    /// What the client was shown of the handler's lists.
+    pub(crate) shown_lists: ShownLists,
+    /// What tells the client of changes, once something does.
+    notifier: Mutex<Weak<ChangeSubscription>>,
+}
+
+impl SessionState {
+    /// `bag` is another name than the session's own for what is kept between its calls, which outlives the session.
+    pub(crate) fn new(core: &ServerCore, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
+        let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
+        let introduced =
+            if core.client_info_roots { client_info_roots(record.client.as_ref()) } else { Vec::new() };
+        if !introduced.is_empty() {
+            tracing::info!(session = %record.id.short(), "took roots from clientInfo, which no revision has");
+        }
+        Self {
+            states: SessionStates::new(record.id, bag, core.states.clone()),
+            roots: ClientRoots::new(client.roots(), core.roots_on_demand, introduced),
+            env,
+            shown_lists: ShownLists::default(),
+            notifier: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn set_notifier(&self, voice: &Arc<ChangeSubscription>) {
+        *self.notifier.lock() = Arc::downgrade(voice);
+    }
+
+    /// Notes that the client is shown a list, of which it needs no notification any more.
+    pub(crate) fn record_listed(&self, list: &ServerChange, version: u64) {
+        let voice = self.notifier.lock().upgrade();
+        if let Some(voice) = voice {
+            voice.discard(list);
+        }
+        self.shown_lists.set(list, version);
+    }
+
+    /// Says something to the client outside of any call. One that listens to nothing does not hear it.
+    pub(crate) fn notify(&self, message: String) {
+        let voice = self.notifier.lock().upgrade();
+        if let Some(voice) = voice {
+            voice.send_direct(message);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+use dashmap::{DashMap, Entry};
+use trunkline_session::Principal;
+
+/// How many calls each caller that is known by name has running.
+///
+/// The anonymous principal and the process are many callers in one, and are not counted: for them only the total holds.
+#[derive(Debug)]
+pub(crate) struct CallQuota {
+    max: usize,
+    /// Only those who have calls running.
+    running: DashMap<Principal, usize>,
+}
+
+/// A caller has as many calls running as it may.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct CallQuotaExceeded;
+
+impl CallQuota {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { max: most, running: DashMap::new() }
+    }
+
+    /// Counts one more call; returns whom it counts for, who is to leave when it is over.
+    ///
+    /// # Errors
+    /// [`CallQuotaExceeded`].
+    pub(crate) fn acquire(&self, principal: &Principal) -> Result<Option<Principal>, CallQuotaExceeded> {
+        if !matches!(principal, Principal::Named(_)) {
+            return Ok(None);
+        }
+        match self.running.entry(principal.clone()) {
+            Entry::Occupied(mut running) if *running.get() < self.max => *running.get_mut() += 1,
+            Entry::Vacant(none) if self.max > 0 => drop(none.insert(1)),
+            Entry::Occupied(_) | Entry::Vacant(_) => return Err(CallQuotaExceeded),
+        }
+        Ok(Some(principal.clone()))
+    }
+
+    /// Counts one call less.
+    pub(crate) fn release(&self, principal: &Principal) {
+        self.running.remove_if_mut(principal, |_, running| {
+            *running = running.saturating_sub(1);
+            *running == 0
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_named_caller_is_held_to_its_own_number_and_leaves_nothing() {
+        let callers = CallQuota::new(2);
+        let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
+        for _ in 0..2 {
+            assert_eq!(callers.acquire(&ann), Ok(Some(ann.clone())));
+        }
+        assert_eq!(callers.acquire(&ann), Err(CallQuotaExceeded));
+        assert_eq!(callers.acquire(&bob), Ok(Some(bob.clone())));
+        for anybody in [Principal::Anonymous, Principal::Process] {
+            for _ in 0..10 {
+                assert_eq!(callers.acquire(&anybody), Ok(None));
+            }
+        }
+        callers.release(&ann);
+        assert_eq!(callers.acquire(&ann), Ok(Some(ann.clone())));
+        for leaving in [&ann, &ann, &bob] {
+            callers.release(leaving);
+        }
+        assert!(callers.running.is_empty());
+    }
+
+    #[test]
+    fn a_caller_that_may_run_nothing_leaves_nothing_either() {
+        let callers = CallQuota::new(0);
+        assert_eq!(callers.acquire(&Principal::Named("ann".into())), Err(CallQuotaExceeded));
+        assert!(callers.running.is_empty());
+    }
+}

@@ -1,0 +1,56 @@
+use trunkline_protocol::Revision;
+use trunkline_session::SessionId;
+use trunkline_transport::Channel;
+
+use super::ChannelServer;
+use super::backpressure::QueuedCalls;
+use crate::env::Env;
+
+/// What those need who drive a channel themselves, because it is a part of something else.
+impl<C: Channel> ChannelServer<C> {
+    /// Sets the variables that the client brought when it opened the channel.
+    pub(crate) fn with_env(mut self, env: Env) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Sets the name under which things are kept between the client's calls.
+    pub(crate) fn with_state_id(mut self, bag: Option<SessionId>) -> Self {
+        self.state_id = bag;
+        self
+    }
+
+    /// Leaves it to whoever owns this to end it when the server stops.
+    pub(crate) fn ended_by_owner(mut self) -> Self {
+        self.is_owned = true;
+        self
+    }
+
+    /// Leaves it to whatever carries the channel to count what its peer has not read.
+    pub(crate) fn without_backlog_limit(mut self) -> Self {
+        self.backlog = None;
+        self
+    }
+
+    /// Returns the revision of the session, once there is one.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.session.as_ref().map(|session| session.revision())
+    }
+
+    /// Returns the channel.
+    pub(crate) fn channel_mut(&mut self) -> &mut C {
+        &mut self.channel
+    }
+
+    /// Ends the session and cancels what still runs; the channel stays for last words.
+    pub(crate) fn abandon(&mut self) {
+        self.calls.clear();
+        self.modern_calls.clear();
+        self.subscriptions.clear();
+        self.subscription = None;
+        self.queued_calls = QueuedCalls::default();
+        if let Some(session) = self.session.take() {
+            session.end();
+        }
+    }
+}

@@ -1,0 +1,91 @@
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use trunkline_protocol::model::{ElicitAction, InputRequest, InputResponse};
+use trunkline_protocol::{JsonWriter, RawJson};
+use trunkline_session::SessionId;
+
+use crate::call::elicitation_complete;
+
+/// The pages that the user of one call was sent to.
+///
+/// A handler that is called again with the answers may ask for the same page until the user is done there. The user agreed
+/// once, so that the page is not opened again; and the client hears when nobody asks for it any more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ElicitedUrls(Arc<Mutex<Vec<ElicitedUrl>>>);
+
+#[derive(Debug)]
+struct ElicitedUrl {
+    url: String,
+    /// What the client knows it by.
+    id: String,
+    is_accepted: bool,
+}
+
+impl ElicitedUrls {
+    /// Notes that a page is put to the client, and returns what the client knows it by.
+    pub(super) fn record(&self, question: &InputRequest) -> String {
+        let id = SessionId::random().to_string();
+        if let Some(url) = url_of(question) {
+            let mut pages = self.lock();
+            pages.retain(|page| page.url != url);
+            pages.push(ElicitedUrl { url: url.to_owned(), id: id.clone(), is_accepted: false });
+        }
+        id
+    }
+
+    /// Takes out the questions for pages to which the user has agreed, each with that answer.
+    pub(super) fn take_accepted(
+        &self,
+        questions: &mut Vec<(String, InputRequest)>,
+    ) -> Vec<(String, RawJson)> {
+        let pages = self.lock();
+        let is_agreed = |url: &str| pages.iter().any(|page| page.is_accepted && page.url == url);
+        let agreed = questions.extract_if(.., |(_, question)| url_of(question).is_some_and(is_agreed));
+        agreed.map(|(key, _)| (key, accept_response())).collect()
+    }
+
+    /// Notes which of these pages the user has agreed to.
+    pub(super) fn record_responses(&self, asked: &[(String, InputRequest)], answers: &[(String, RawJson)]) {
+        let mut pages = self.lock();
+        for (key, question) in asked {
+            let (Some(url), Some((_, raw))) =
+                (url_of(question), answers.iter().find(|(known, _)| known == key))
+            else {
+                continue;
+            };
+            let is_agreed = matches!(question.read_response(raw), Ok(InputResponse::Elicit(it)) if it.action == ElicitAction::Accept);
+            pages.iter_mut().filter(|page| page.url == url).for_each(|page| page.is_accepted = is_agreed);
+        }
+    }
+
+    /// Forgets the pages that nobody asks for any more, and returns what the client is told about those that it opened.
+    pub(super) fn complete(&self, still_asked: &[(String, InputRequest)]) -> Vec<String> {
+        let is_asked = |url: &str| still_asked.iter().any(|(_, question)| url_of(question) == Some(url));
+        let mut pages = self.lock();
+        let done: Vec<ElicitedUrl> = pages.extract_if(.., |page| !is_asked(&page.url)).collect();
+        drop(pages);
+        done.iter().filter(|page| page.is_accepted).map(|page| elicitation_complete(&page.id)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ElicitedUrl>> {
+        self.0.lock()
+    }
+}
+
+fn url_of(question: &InputRequest) -> Option<&str> {
+    match question {
+        InputRequest::Url(url) => Some(&url.url),
+        _ => None,
+    }
+}
+
+/// The answer of somebody who agrees to visit a page.
+fn accept_response() -> RawJson {
+    let mut writer = JsonWriter::with_capacity(24);
+    writer.open_object();
+    writer.plain_key("action");
+    writer.string(ElicitAction::Accept.as_str());
+    writer.close_object();
+    writer.into_raw()
+}

@@ -1,0 +1,161 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, ready};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use trunkline_session::{EventId, EventStore, StreamEvent, StreamId};
+
+use super::live::LiveSession;
+use crate::server_core::now;
+
+/// A standing stream: which of its carriers counts, and the number of its next event.
+///
+/// A client that comes back to a stream may do so long before anybody notices that the connection before is dead. From then
+/// on only the new carrier gives events of the stream.
+#[derive(Debug)]
+pub(super) struct StandaloneStreamState {
+    connection: AtomicU64,
+    /// Held while an event is made and kept, so that whoever takes over finds either both done or neither.
+    next: Mutex<u64>,
+    taken_over: Notify,
+}
+
+impl StandaloneStreamState {
+    pub(super) fn new(next: u64) -> Self {
+        Self { connection: AtomicU64::new(0), next: Mutex::new(next), taken_over: Notify::new() }
+    }
+
+    /// Makes a new carrier the one that counts.
+    pub(super) fn take_over(&self) -> u64 {
+        let number = self.connection.fetch_add(1, Ordering::SeqCst) + 1;
+        self.taken_over.notify_waiters();
+        number
+    }
+
+    pub(super) fn is_current(&self, number: u64) -> bool {
+        self.connection.load(Ordering::SeqCst) == number
+    }
+}
+
+/// What carries a standing stream of a session, until it is dropped or another one takes the stream over.
+pub(crate) struct StandaloneConnection {
+    session: Arc<LiveSession>,
+    events: Arc<dyn EventStore>,
+    stream: StreamId,
+    state: Arc<StandaloneStreamState>,
+    number: u64,
+}
+
+impl StandaloneConnection {
+    pub(super) fn new(
+        session: Arc<LiveSession>,
+        events: Arc<dyn EventStore>,
+        stream: StreamId,
+        stand: Arc<StandaloneStreamState>,
+        number: u64,
+    ) -> Self {
+        if number > 0 {
+            // The carrier before may be about to keep an event; after this it is kept.
+            drop(stand.next.lock());
+        }
+        Self { session, events, stream, state: stand, number }
+    }
+
+    pub(crate) fn session(&self) -> &Arc<LiveSession> {
+        &self.session
+    }
+
+    /// Reports whether the stream had another carrier, which this one took it over from.
+    pub(crate) fn took_over(&self) -> bool {
+        self.number > 0
+    }
+
+    /// Takes what there is to say, keeps it as the stream's next event and returns it; `None` if another carrier has taken
+    /// over, in which case nothing was taken.
+    pub(crate) fn poll_event(&self, take: impl FnOnce() -> Poll<String>) -> Poll<Option<(EventId, String)>> {
+        let mut next = self.state.next.lock();
+        if !self.state.is_current(self.number) {
+            return Poll::Ready(None);
+        }
+        let message = ready!(take());
+        let id = EventId { stream: self.stream, seq: *next };
+        *next += 1;
+        let data = bytes::Bytes::copy_from_slice(message.as_bytes());
+        self.events.append(self.session.id(), StreamEvent { id, data }, now());
+        Poll::Ready(Some((id, message)))
+    }
+
+    /// Waits until another carrier has taken over.
+    pub(crate) async fn taken_over(&self) {
+        let taken_over = self.state.taken_over.notified();
+        if self.state.is_current(self.number) {
+            taken_over.await;
+        }
+    }
+}
+
+impl Drop for StandaloneConnection {
+    fn drop(&mut self) {
+        self.session.detach_standalone(self.stream, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trunkline_protocol::Revision;
+    use trunkline_session::{EventLimits, EventReplay, MemoryEvents};
+
+    use super::*;
+    use crate::server::Server;
+    use crate::testing;
+
+    /// Says numbers, as long as the carrier counts, and tells of the first.
+    fn say_on(carrier: &StandaloneConnection, numbers: &AtomicU64, begun: &Notify) {
+        for said in 0.. {
+            // Not more than the store keeps, however slow the others are.
+            let take = || match said {
+                0..200 => Poll::Ready(numbers.fetch_add(1, Ordering::SeqCst).to_string()),
+                _ => Poll::Pending,
+            };
+            match carrier.poll_event(take) {
+                Poll::Ready(Some((id, number))) => assert_eq!(id.seq.to_string(), number),
+                Poll::Ready(None) => return,
+                Poll::Pending => std::thread::yield_now(),
+            }
+            begun.notify_one();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn whoever_takes_a_stream_over_finds_every_event_once() {
+        let core = testing::core(&Server::new("s"));
+        let session = testing::session(&core, Revision::NEWEST_LEGACY);
+        let limits = EventLimits { events: 10_000, ..EventLimits::default() };
+        let events: Arc<dyn EventStore> = Arc::new(MemoryEvents::new(limits));
+        let stream = StreamId(1);
+        // Each number stands for a change: whoever takes one must have it kept.
+        let numbers = Arc::new(AtomicU64::new(0));
+        let mut carriers = Vec::new();
+        for _ in 0..16 {
+            let carrier = session.attach_standalone(stream, 0, 1, &events).unwrap();
+            if carrier.took_over() {
+                let first = EventId { stream, seq: 0 };
+                let Ok(EventReplay::Events(kept)) = events.replay(session.id(), first, now()).await else {
+                    panic!("everything is kept");
+                };
+                let found = kept.last().map_or(0, |event| event.id.seq);
+                assert_eq!(found + 1, numbers.load(Ordering::SeqCst), "nothing is under way any more");
+            }
+            let (numbers, begun) = (numbers.clone(), Arc::new(Notify::new()));
+            let first = begun.clone();
+            carriers.push(tokio::task::spawn_blocking(move || say_on(&carrier, &numbers, &first)));
+            begun.notified().await;
+        }
+        drop(session.attach_standalone(stream, 0, 1, &events).unwrap());
+        for carrier in carriers {
+            carrier.await.unwrap();
+        }
+        assert!(!session.is_busy(), "no carrier is left");
+    }
+}

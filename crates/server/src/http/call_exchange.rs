@@ -1,0 +1,239 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use trunkline_protocol::{RawJson, Refusal, RequestId};
+use trunkline_session::{EventId, EventStore, StreamEvent as StoredEvent, StreamId};
+
+use crate::edge::legacy::{self, LegacyExchange, LiveSession, ResumableStream};
+use crate::edge::modern::{self, ModernCall};
+use crate::edge::{CallEvent, RenderedResponse};
+use crate::server_core::now;
+
+/// A call that an HTTP response carries, of either era.
+pub(super) enum CallExchange {
+    Modern(Box<ModernCall>),
+    Legacy(DetachableCall),
+}
+
+impl CallExchange {
+    /// Polls for what the response must do next.
+    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
+        match self {
+            Self::Modern(call) => call.poll_event(cx),
+            Self::Legacy(call) => call.poll_event(cx),
+        }
+    }
+
+    /// Begins an event stream; returns the id of an opening event, where the revision has one.
+    pub(super) fn open_stream(&mut self) -> Option<EventId> {
+        match self {
+            Self::Modern(_) => None,
+            Self::Legacy(call) => call.open_stream(),
+        }
+    }
+
+    /// Notes an event that is about to be written; returns its id, where the stream has ids.
+    pub(super) fn record(&mut self, message: &str) -> Option<EventId> {
+        match self {
+            Self::Modern(_) => None,
+            Self::Legacy(call) => call.log.append(message),
+        }
+    }
+
+    /// Returns what a client that takes no stream is told of a call that was cancelled.
+    pub(super) fn cancelled_response(&self) -> RenderedResponse {
+        match self {
+            Self::Modern(call) => modern::refuse(Some(call.id()), &Refusal::CANCELLED),
+            Self::Legacy(call) => {
+                legacy::refuse(call.id.as_ref(), &Refusal::CANCELLED, call.log.session.revision())
+            }
+        }
+    }
+}
+
+/// A legacy exchange and the response that carries it.
+///
+/// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange goes on by itself, and
+/// what it says is kept for the client to come back for.
+pub(super) struct DetachableCall {
+    exchange: Option<LegacyExchange>,
+    /// The id of the request; a batch has none.
+    id: Option<RequestId>,
+    log: StreamLog,
+    /// How long a question may stay open once nobody is connected to the call.
+    input_timeout: Duration,
+}
+
+impl DetachableCall {
+    pub(super) fn new(
+        exchange: LegacyExchange,
+        id: Option<RequestId>,
+        session: Arc<LiveSession>,
+        events: Arc<dyn EventStore>,
+        ask_for: Duration,
+    ) -> Self {
+        Self { exchange: Some(exchange), id, log: StreamLog::new(session, events), input_timeout: ask_for }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
+        let Some(exchange) = &mut self.exchange else { return Poll::Ready(CallEvent::NoResponse) };
+        let event = std::task::ready!(exchange.poll_event(cx));
+        if matches!(event, CallEvent::Response(_) | CallEvent::NoResponse) {
+            self.exchange = None;
+        }
+        Poll::Ready(event)
+    }
+
+    fn open_stream(&mut self) -> Option<EventId> {
+        self.log.open();
+        self.log.session.revision().primes_streams().then(|| self.log.append("")).flatten()
+    }
+}
+
+impl Drop for DetachableCall {
+    fn drop(&mut self) {
+        let Some(exchange) = self.exchange.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let stand_in = StreamLog::new(self.log.session.clone(), self.log.events.clone());
+        let log = std::mem::replace(&mut self.log, stand_in);
+        runtime.spawn(run_detached(exchange, log, self.input_timeout));
+    }
+}
+
+/// Runs an exchange to its end without a response to carry it.
+///
+/// A question that stays open is given up in the end, or a client that never comes back would keep its session for ever.
+async fn run_detached(mut exchange: LegacyExchange, mut log: StreamLog, ask_for: Duration) {
+    let mut give_up = None;
+    loop {
+        // A time that no clock will ever show is never over.
+        give_up = exchange
+            .is_waiting_for_input()
+            .then(|| give_up.unwrap_or_else(|| Instant::now().checked_add(ask_for)));
+        let next = std::future::poll_fn(|cx| exchange.poll_event(cx));
+        let event = match give_up.flatten() {
+            None => next.await,
+            Some(at) => match tokio::time::timeout_at(at, next).await {
+                Ok(event) => event,
+                Err(_) => {
+                    exchange.fail_open_requests();
+                    give_up = None;
+                    continue;
+                }
+            },
+        };
+        match event {
+            CallEvent::Message(message) => drop(log.append(&message)),
+            CallEvent::ReleaseStream(_) => {}
+            CallEvent::Response(answer) => {
+                log.append(&answer.message);
+                return;
+            }
+            CallEvent::NoResponse => return,
+        }
+        tokio::task::consume_budget().await;
+    }
+}
+
+/// The events of one stream, kept so that a client can come back for them.
+pub(super) struct StreamLog {
+    session: Arc<LiveSession>,
+    events: Arc<dyn EventStore>,
+    stream: Option<(StreamId, Arc<ResumableStream>)>,
+    next: u64,
+}
+
+impl StreamLog {
+    fn new(session: Arc<LiveSession>, events: Arc<dyn EventStore>) -> Self {
+        Self { session, events, stream: None, next: 0 }
+    }
+
+    fn open(&mut self) {
+        if self.stream.is_none() {
+            self.stream = Some(self.session.open_stream());
+        }
+    }
+
+    /// Keeps an event and wakes whoever waits for it; does nothing for a stream that was never opened.
+    fn append(&mut self, message: &str) -> Option<EventId> {
+        let (stream, state) = self.stream.as_ref()?;
+        let id = EventId { stream: *stream, seq: self.next };
+        self.next += 1;
+        let data = Bytes::copy_from_slice(message.as_bytes());
+        self.events.append(self.session.id(), StoredEvent { id, data }, now());
+        state.appended.notify_waiters();
+        Some(id)
+    }
+}
+
+impl Drop for StreamLog {
+    fn drop(&mut self) {
+        if let Some((stream, _)) = &self.stream {
+            self.session.close_stream(*stream);
+        }
+    }
+}
+
+/// How many messages of a call are dropped in one turn.
+const MAX_DROPPED: usize = 64;
+
+/// Who sees to it that a call is polled when its response must begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimerOwner {
+    /// The connection that it came over, which has one timer for all of its calls.
+    Connection,
+    /// Nobody, so that the call needs a timer of its own.
+    Call,
+}
+
+/// Waits for the first thing that a call does, up to a time after which the response must begin.
+///
+/// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
+pub(super) async fn first_event(
+    call: &mut CallExchange,
+    may_stream: bool,
+    wait: Duration,
+    wakes: TimerOwner,
+) -> Option<CallEvent> {
+    let mut deadline = None;
+    let mut timer: Option<Pin<Box<tokio::time::Sleep>>> = None;
+    std::future::poll_fn(|cx| {
+        let mut dropped = 0;
+        loop {
+            match call.poll_event(cx) {
+                // A call that never runs out of words must leave the others their turn.
+                Poll::Ready(CallEvent::Message(_) | CallEvent::ReleaseStream(_))
+                    if !may_stream && dropped == MAX_DROPPED =>
+                {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Poll::Ready(CallEvent::Message(_) | CallEvent::ReleaseStream(_)) if !may_stream => {
+                    dropped += 1;
+                }
+                Poll::Ready(event) => return Poll::Ready(Some(event)),
+                Poll::Pending if !may_stream => return Poll::Pending,
+                Poll::Pending if wakes == TimerOwner::Call => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
+                    return timer.as_mut().poll(cx).map(|()| None);
+                }
+                Poll::Pending => {
+                    let now = Instant::now();
+                    // A time that no clock will ever show is never over.
+                    let is_over = deadline.get_or_insert(now.checked_add(wait)).is_some_and(|at| now >= at);
+                    return if is_over { Poll::Ready(None) } else { Poll::Pending };
+                }
+            }
+        }
+    })
+    .await
+}
+
+/// Reads the arguments of a tool call for the headers that mirror them.
+pub(super) fn argument_value(arguments: Option<&RawJson>) -> Option<serde_json::Value> {
+    arguments.and_then(|raw| raw.decode().ok())
+}

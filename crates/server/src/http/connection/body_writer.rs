@@ -1,0 +1,63 @@
+use bytes::{Buf, Bytes};
+
+use super::connection_io::ConnectionIo;
+use super::response_head::ResponseLength;
+
+/// How far the body of a response is written.
+#[derive(Debug)]
+pub(super) struct ResponseBodyWriter {
+    length: ResponseLength,
+    /// Whether nothing more of the body is wanted.
+    pub(super) is_done: bool,
+    /// Whether the body ended before its length.
+    is_short: bool,
+}
+
+impl ResponseBodyWriter {
+    /// Begins the body behind its head. That of a response to `HEAD` is told of, and not written.
+    pub(super) fn new(length: ResponseLength, is_head: bool) -> Self {
+        let is_over = is_head || matches!(length, ResponseLength::NoBody | ResponseLength::Known(0));
+        Self { length, is_done: is_over, is_short: false }
+    }
+
+    /// Writes a piece; nothing is the end.
+    pub(super) fn write<D: Buf>(&mut self, wire: &mut ConnectionIo, piece: Option<D>) {
+        match (piece, &mut self.length) {
+            (Some(mut piece), ResponseLength::Known(left)) => {
+                let most = usize::try_from(*left).unwrap_or(usize::MAX);
+                let bytes = piece.copy_to_bytes(piece.remaining().min(most));
+                *left -= bytes.len() as u64;
+                self.is_done = *left == 0;
+                wire.write_chunk(bytes, &[]);
+            }
+            (Some(mut piece), length) => {
+                let bytes = piece.copy_to_bytes(piece.remaining());
+                // One without bytes would be taken for the last.
+                if !bytes.is_empty() {
+                    write_chunk(wire, bytes, *length);
+                }
+            }
+            (None, ResponseLength::Known(_)) => (self.is_done, self.is_short) = (true, true),
+            (None, length) => {
+                self.is_done = true;
+                if *length == ResponseLength::Chunked {
+                    wire.write_text(format_args!("0\r\n\r\n"));
+                }
+            }
+        }
+    }
+
+    /// Reports whether the peer can tell where the response ends.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_done && !self.is_short
+    }
+}
+
+fn write_chunk(wire: &mut ConnectionIo, bytes: Bytes, length: ResponseLength) {
+    if length == ResponseLength::Chunked {
+        wire.write_text(format_args!("{:x}\r\n", bytes.len()));
+        wire.write_chunk(bytes, b"\r\n");
+    } else {
+        wire.write_chunk(bytes, &[]);
+    }
+}

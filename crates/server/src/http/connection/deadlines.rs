@@ -1,0 +1,238 @@
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::task::unconstrained;
+use tokio::time::{Instant, Sleep};
+
+use crate::limits::ServerLimits;
+
+/// How long one connection is waited for: a head must be whole in its time, and a connection may be idle for longer.
+///
+/// It is asked whenever the connection is polled, and sets its timer once for many requests: a deadline is taken back as soon
+/// as the next request is there, and the runtime would have to be told of each. So the timer is left as it is. It goes off
+/// too early at worst, and is then set to the deadline that counts by now.
+#[derive(Debug)]
+pub(super) struct ConnectionDeadlines {
+    head_timeout: Duration,
+    idle_timeout: Duration,
+    poll_interval: Duration,
+    /// What is waited for since it was last asked.
+    wait: Option<ConnectionWait>,
+    /// Whether no request came yet.
+    is_first: bool,
+    /// Nothing for a time that no clock will ever show.
+    deadline: Option<Instant>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// However soon a response has to begin, whoever makes it is not polled more often.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionWait {
+    /// The rest of a head.
+    Head,
+    /// The beginning of one.
+    Request,
+    /// Our own response, which takes as long as it takes. Whoever makes it is polled now and then.
+    Response,
+}
+
+impl ConnectionDeadlines {
+    /// Begins to wait for the first head, which has no more time than any other.
+    pub(super) fn new(limits: &ServerLimits) -> Self {
+        let ServerLimits { head_timeout: head_within, idle_timeout: idle_within, stream_after, .. } = *limits;
+        let (look_every, deadline) = (stream_after.max(MIN_POLL_INTERVAL), after(head_within));
+        Self {
+            head_timeout: head_within,
+            idle_timeout: idle_within,
+            poll_interval: look_every,
+            wait: None,
+            is_first: true,
+            deadline,
+            timer: None,
+        }
+    }
+
+    /// Notes that a request is here. Whatever is waited for next is waited for anew.
+    pub(super) fn request_received(&mut self) {
+        (self.wait, self.is_first) = (None, false);
+    }
+
+    /// Polls for the end of the patience, after the connection was polled and had nothing to do.
+    pub(super) fn poll_expired(&mut self, cx: &mut Context<'_>, wait: ConnectionWait) -> Poll<()> {
+        if !self.is_first && self.wait != Some(wait) {
+            self.wait = Some(wait);
+            self.deadline = after(match wait {
+                ConnectionWait::Head => self.head_timeout,
+                ConnectionWait::Request => self.idle_timeout,
+                ConnectionWait::Response => self.poll_interval,
+            });
+        }
+        while let Some(deadline) = self.deadline {
+            let sleep = match &mut self.timer {
+                // A connection has one task, so that the one which the timer wakes is this one.
+                Some(sleep) if sleep.deadline() <= deadline && !sleep.is_elapsed() => break,
+                Some(sleep) => {
+                    if sleep.deadline() != deadline {
+                        sleep.as_mut().reset(deadline);
+                    }
+                    sleep
+                }
+                none => none.insert(Box::pin(tokio::time::sleep_until(deadline))),
+            };
+            // A task that has used up its turn is told to wait by everything it polls, and such a timer would wake nobody.
+            if pin!(unconstrained(sleep.as_mut())).poll(cx).is_pending() {
+                break;
+            }
+            if wait != ConnectionWait::Response {
+                return Poll::Ready(());
+            }
+            // Whoever makes the response was polled just before.
+            self.deadline = after(self.poll_interval);
+        }
+        Poll::Pending
+    }
+}
+
+fn after(time: Duration) -> Option<Instant> {
+    Instant::now().checked_add(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::testing::CountingWaker;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const NEVER: u32 = 1000;
+
+    fn patience(head_within: Duration, idle_within: Duration) -> ConnectionDeadlines {
+        ConnectionDeadlines::new(&ServerLimits {
+            head_timeout: head_within,
+            idle_timeout: idle_within,
+            ..ServerLimits::default()
+        })
+    }
+
+    /// Returns after how many seconds the patience ends, if a head begins after so many.
+    async fn lasts(patience: &mut ConnectionDeadlines, begins_after: u32) -> u32 {
+        let mut cx = Context::from_waker(Waker::noop());
+        for passed in 0..100 {
+            let wait = if passed < begins_after { ConnectionWait::Request } else { ConnectionWait::Head };
+            if patience.poll_expired(&mut cx, wait).is_ready() {
+                return passed;
+            }
+            tokio::time::advance(SECOND).await;
+        }
+        panic!("never over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_its_time_from_when_it_begins_and_a_connection_is_kept_for_longer() {
+        for (begins_after, expected) in [(NEVER, 10), (0, 10), (5, 10)] {
+            let mut patience = patience(10 * SECOND, 60 * SECOND);
+            assert_eq!(lasts(&mut patience, begins_after).await, expected, "the first, {begins_after}");
+        }
+        for (begins_after, expected) in [(NEVER, 60), (0, 10), (5, 15), (59, 69)] {
+            let mut patience = patience(10 * SECOND, 60 * SECOND);
+            patience.request_received();
+            assert_eq!(lasts(&mut patience, begins_after).await, expected, "the next, {begins_after}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_has_all_the_time_that_it_takes() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut patience = patience(10 * SECOND, 60 * SECOND);
+        patience.request_received();
+        for _ in 0..5 {
+            assert!(patience.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
+            tokio::time::advance(100 * SECOND).await;
+        }
+        assert_eq!(lasts(&mut patience, NEVER).await, 60, "from here on it is idle");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_makes_a_response_is_polled_now_and_then() {
+        let mut patience = patience(10 * SECOND, 60 * SECOND);
+        patience.poll_interval = 2 * SECOND;
+        let (waker, wakes) = CountingWaker::pair();
+        let mut cx = Context::from_waker(&waker);
+        patience.request_received();
+        for looks in 0..3 {
+            assert_eq!(wakes.count(), looks);
+            assert!(patience.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
+            tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
+        }
+        // Once it has begun nobody asks any more.
+        tokio::time::advance(100 * SECOND).await;
+        assert_eq!(wakes.count(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deadlines_one_after_the_other_share_a_timer_and_each_is_kept() {
+        let mut patience = patience(10 * SECOND, 10 * SECOND);
+        let (waker, wakes) = CountingWaker::pair();
+        let mut cx = Context::from_waker(&waker);
+        // Nine deadlines are taken back in time, as those of requests that come.
+        for _ in 0..9 {
+            assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+            tokio::time::advance(SECOND).await;
+            patience.request_received();
+        }
+        assert_eq!(wakes.count(), 0, "the runtime was told once");
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(wakes.count(), 1, "the first deadline, which counts no more");
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        tokio::time::advance(9 * SECOND).await;
+        assert_eq!(wakes.count(), 2);
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_has_used_up_its_turn_is_woken_nevertheless() {
+        let mut patience = patience(SECOND, SECOND);
+        let (waker, wakes) = CountingWaker::pair();
+        while tokio::task::coop::has_budget_remaining() {
+            tokio::task::coop::consume_budget().await;
+        }
+        let mut cx = Context::from_waker(&waker);
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        // In its next turn it is asked again, and by then its timer has to be set.
+        tokio::task::yield_now().await;
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        let before = wakes.count();
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(wakes.count(), before + 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_without_end_is_waited_for_without_end() {
+        let mut patience = patience(Duration::MAX, Duration::MAX);
+        patience.poll_interval = Duration::MAX;
+        let mut cx = Context::from_waker(Waker::noop());
+        for wait in [ConnectionWait::Head, ConnectionWait::Response, ConnectionWait::Request] {
+            assert!(patience.poll_expired(&mut cx, wait).is_pending());
+            tokio::time::advance(1_000_000 * SECOND).await;
+            assert!(patience.poll_expired(&mut cx, wait).is_pending());
+            patience.request_received();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_is_sooner_than_the_timer_is_kept() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut patience = patience(SECOND, 60 * SECOND);
+        patience.request_received();
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        tokio::time::advance(2 * SECOND).await;
+        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_ready());
+    }
+}

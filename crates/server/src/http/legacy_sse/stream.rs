@@ -1,0 +1,73 @@
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use trunkline_protocol::sse;
+
+use super::SseStreamGuard;
+use super::inbox::SseChannel;
+use crate::channel::ChannelServer;
+use crate::http::stream::{PolledFrame, SseKeepAlive, frame};
+use crate::principal_quota::QuotaPermit;
+
+/// The body of a stream: it owns the channel's driver and polls it.
+///
+/// A client that does not read is not polled for either: its calls stand still, its inbox fills, and what it posts is
+/// refused.
+pub(super) struct SseSessionBody {
+    server: Option<ChannelServer<SseChannel>>,
+    /// The event that says where to post; always the first.
+    endpoint: Vec<u8>,
+    keep_alive: SseKeepAlive,
+    guard: SseStreamGuard,
+    _permit: QuotaPermit,
+}
+
+impl SseSessionBody {
+    pub(super) fn new(
+        server: ChannelServer<SseChannel>,
+        endpoint: &str,
+        keep_alive: Duration,
+        (listed, share): (SseStreamGuard, QuotaPermit),
+    ) -> Self {
+        let mut first = Vec::new();
+        sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
+        Self {
+            server: Some(server),
+            endpoint: first,
+            keep_alive: SseKeepAlive::new(keep_alive),
+            guard: listed,
+            _permit: share,
+        }
+    }
+}
+
+impl Body for SseSessionBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
+        let this = self.get_mut();
+        if !this.endpoint.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.endpoint).into()))));
+        }
+        let Some(server) = &mut this.server else { return Poll::Ready(None) };
+        let over = Pin::new(&mut *server).poll(cx).is_ready();
+        if let Some(revision) = server.revision() {
+            this.guard.revision.set(revision);
+        }
+        let mut out = server.channel_mut().take_events();
+        if over {
+            this.server = None;
+        } else if out.is_empty() {
+            std::task::ready!(this.keep_alive.poll(cx));
+            sse::write_comment(&mut out, "");
+        } else {
+            this.keep_alive.reset();
+        }
+        frame(out)
+    }
+}

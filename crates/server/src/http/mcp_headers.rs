@@ -1,0 +1,141 @@
+use http::HeaderMap;
+use trunkline_protocol::Refusal;
+use trunkline_protocol::era::HeaderOccurrence;
+
+use super::accept::AcceptedFormats;
+
+/// The headers that decide what becomes of a request, gathered in one pass.
+///
+/// Looking each of them up by name would hash a dozen names a request, of which most are not there.
+pub(super) struct McpHeaders<'a> {
+    pub(super) host: HeaderOccurrence<'a>,
+    pub(super) origin: HeaderOccurrence<'a>,
+    pub(super) content_type: HeaderOccurrence<'a>,
+    pub(super) version: HeaderOccurrence<'a>,
+    pub(super) method: HeaderOccurrence<'a>,
+    pub(super) name: HeaderOccurrence<'a>,
+    pub(super) session: HeaderOccurrence<'a>,
+    pub(super) last_event_id: HeaderOccurrence<'a>,
+    accepts: Option<AcceptedFormats>,
+    /// Whether the body is encoded in any way, such as compressed.
+    pub(super) encoded: bool,
+}
+
+impl<'a> McpHeaders<'a> {
+    pub(super) fn from_map(headers: &'a HeaderMap) -> Self {
+        Self::read(headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())))
+    }
+
+    pub(super) fn read(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
+        let mut heads = Self {
+            host: HeaderOccurrence::Absent,
+            origin: HeaderOccurrence::Absent,
+            content_type: HeaderOccurrence::Absent,
+            version: HeaderOccurrence::Absent,
+            method: HeaderOccurrence::Absent,
+            name: HeaderOccurrence::Absent,
+            session: HeaderOccurrence::Absent,
+            last_event_id: HeaderOccurrence::Absent,
+            accepts: None,
+            encoded: false,
+        };
+        for (name, value) in headers {
+            let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+            // A length tells apart nearly all names.
+            let slot = match name.len() {
+                4 if is(b"host") => &mut heads.host,
+                6 if is(b"origin") => &mut heads.origin,
+                8 if is(b"mcp-name") => &mut heads.name,
+                10 if is(b"mcp-method") => &mut heads.method,
+                12 if is(b"content-type") => &mut heads.content_type,
+                13 if is(b"last-event-id") => &mut heads.last_event_id,
+                14 if is(b"mcp-session-id") => &mut heads.session,
+                20 if is(b"mcp-protocol-version") => &mut heads.version,
+                6 if is(b"accept") => {
+                    heads.accepts.get_or_insert(AcceptedFormats::NOTHING).add(value);
+                    continue;
+                }
+                16 if is(b"content-encoding") => {
+                    heads.encoded |= !value.eq_ignore_ascii_case(b"identity");
+                    continue;
+                }
+                _ => continue,
+            };
+            *slot = match slot {
+                HeaderOccurrence::Absent => HeaderOccurrence::Once(value),
+                _ => HeaderOccurrence::Repeated,
+            };
+        }
+        heads
+    }
+
+    /// Returns the forms of answer that the client takes; one that names none takes any.
+    pub(super) fn accepts(&self) -> AcceptedFormats {
+        self.accepts.unwrap_or(AcceptedFormats::ANYTHING)
+    }
+
+    /// Checks that the body is plain JSON by what the headers say.
+    ///
+    /// # Errors
+    /// [`Refusal::UNSUPPORTED_MEDIA`].
+    pub(super) fn check_body(&self) -> Result<(), Refusal> {
+        if !self.is_json() {
+            return Err(Refusal::UNSUPPORTED_MEDIA);
+        }
+        if self.encoded {
+            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
+            return Err(Refusal::UNSUPPORTED_MEDIA.with_message("request bodies must not be compressed"));
+        }
+        Ok(())
+    }
+
+    /// Reports whether the body is JSON by its content type.
+    pub(super) fn is_json(&self) -> bool {
+        let HeaderOccurrence::Once(value) = self.content_type else { return false };
+        if value == b"application/json" {
+            // What nearly every client sends.
+            return true;
+        }
+        let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();
+        kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{ACCEPT, CONTENT_TYPE};
+
+    use super::*;
+
+    #[test]
+    fn content_type_table() {
+        for (value, json) in [
+            ("application/json", true),
+            ("application/json; charset=utf-8", true),
+            ("APPLICATION/JSON", true),
+            ("text/plain", false),
+            ("application/jsonp", false),
+            ("application/x-www-form-urlencoded", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(CONTENT_TYPE, value.parse().unwrap());
+            assert_eq!(McpHeaders::from_map(&headers).is_json(), json, "{value}");
+        }
+        assert!(!McpHeaders::from_map(&HeaderMap::new()).is_json());
+    }
+
+    #[test]
+    fn repeated_headers_are_seen_as_such_and_accept_is_a_list() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("mcp-name", "a"), ("Mcp-Name", "b"), ("mcp-method", "m")] {
+            headers.append(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        headers.append(ACCEPT, "application/json".parse().unwrap());
+        headers.append(ACCEPT, "text/event-stream".parse().unwrap());
+        let heads = McpHeaders::from_map(&headers);
+        assert!(matches!(heads.name, HeaderOccurrence::Repeated));
+        assert!(matches!(heads.method, HeaderOccurrence::Once(b"m")));
+        assert_eq!(heads.accepts(), AcceptedFormats::ANYTHING);
+        assert_eq!(McpHeaders::from_map(&HeaderMap::new()).accepts(), AcceptedFormats::ANYTHING);
+    }
+}

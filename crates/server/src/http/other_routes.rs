@@ -1,0 +1,101 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, header};
+use http_body::Body;
+use trunkline_protocol::{Era, Refusal};
+
+use super::body::McpResponseBody;
+use super::cors;
+use super::endpoint::HttpServiceInner;
+use super::incoming_request::RequestHead;
+use super::mcp_headers::McpHeaders;
+use super::options::{HttpServerOptions, SsePaths};
+use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
+
+/// What a path is for.
+#[derive(Clone, Copy)]
+enum HttpRoute<'a> {
+    Endpoint,
+    LegacySse(&'a SsePaths),
+    WebSocket,
+}
+
+impl HttpServiceInner {
+    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
+    pub(super) async fn serve_other_route<B>(
+        self: &Arc<Self>,
+        head: &RequestHead,
+        heads: &McpHeaders<'_>,
+        body: B,
+    ) -> Response<McpResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        let keeps_sessions = self.core.revisions.newest_of(Era::Legacy).is_some();
+        let Some(place) = find_route(&self.options, keeps_sessions, head.path()) else {
+            return refusal_response(&Refusal::NO_SUCH_PATH, None, header_revision(heads));
+        };
+        let mut response = self.serve_route(place, head, heads, body).await;
+        if matches!(place, HttpRoute::LegacySse(_)) && self.options.cookie_sessions.is_some() {
+            cors::allow_credentials(head.parts(), &self.options.origins, &mut response);
+        }
+        response
+    }
+
+    async fn serve_route<B>(
+        self: &Arc<Self>,
+        place: HttpRoute<'_>,
+        head: &RequestHead,
+        heads: &McpHeaders<'_>,
+        body: B,
+    ) -> Response<McpResponseBody>
+    where
+        B: Body<Data = Bytes> + Send,
+    {
+        if *head.method() == Method::OPTIONS {
+            return cors::preflight(head.parts(), &self.core.env);
+        }
+        let principal = match self.principal(|| head.parts()) {
+            Ok(principal) => principal,
+            Err(challenge) => return unauthorized_response(&challenge, header_revision(heads)),
+        };
+        let mut response = match place {
+            HttpRoute::Endpoint => {
+                let answered = match *head.method() {
+                    Method::GET => self.handle_get(heads, &principal).await,
+                    Method::DELETE => self.handle_delete(heads, &principal).await,
+                    _ => Err((Refusal::NOT_ALLOWED, None)),
+                };
+                return answered.unwrap_or_else(|(refusal, id)| {
+                    refusal_response(&refusal, id.as_ref(), self.refusal_revision(heads, &principal))
+                });
+            }
+            HttpRoute::LegacySse(paths) => self.handle_sse(paths, head, heads, body, principal).await,
+            HttpRoute::WebSocket => match self.upgrade(head, principal) {
+                Ok(response) => response,
+                Err(refusal) => refusal_response(&refusal, None, header_revision(heads)),
+            },
+        };
+        if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
+            *allow = match place {
+                HttpRoute::LegacySse(paths) if paths.messages == head.path() => {
+                    HeaderValue::from_static("POST, OPTIONS")
+                }
+                _ => HeaderValue::from_static("GET, OPTIONS"),
+            };
+        }
+        response
+    }
+}
+
+/// Returns what is at a path; HTTP+SSE is of one era alone.
+fn find_route<'a>(options: &'a HttpServerOptions, keeps_sessions: bool, path: &str) -> Option<HttpRoute<'a>> {
+    if path == options.path {
+        return Some(HttpRoute::Endpoint);
+    }
+    let is_pair = |paths: &&SsePaths| keeps_sessions && (paths.stream == path || paths.messages == path);
+    let pair = options.legacy_sse.as_ref().filter(is_pair);
+    let socket = options.websocket.as_deref().filter(|socket| *socket == path);
+    pair.map(HttpRoute::LegacySse).or_else(|| socket.map(|_| HttpRoute::WebSocket))
+}

@@ -1,0 +1,107 @@
+//! Responses to requests that are refused, in the words of whoever sent them.
+
+use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response};
+use trunkline_protocol::era::HeaderOccurrence;
+use trunkline_protocol::{Era, Refusal, RequestId, Revision, emit};
+use trunkline_session::{Principal, SessionId};
+
+use super::auth::AuthChallenge;
+use super::body::McpResponseBody;
+use super::endpoint::{HttpServiceInner, respond};
+use super::mcp_headers::McpHeaders;
+use crate::edge::RenderedResponse;
+use crate::metrics::process;
+
+impl HttpServiceInner {
+    /// Returns the revision in which a request to the endpoint is refused.
+    pub(super) fn refusal_revision(&self, heads: &McpHeaders<'_>, principal: &Principal) -> Revision {
+        let session = match heads.session {
+            HeaderOccurrence::Once(id) => SessionId::parse(id),
+            _ => None,
+        };
+        choose_revision(named_revision(heads), session.and_then(|id| self.sessions.revision(id, principal)))
+    }
+}
+
+/// Returns the revision in which a request is refused of which nothing is known but its headers.
+pub(super) fn header_revision(heads: &McpHeaders<'_>) -> Revision {
+    choose_revision(named_revision(heads), None)
+}
+
+/// Chooses the revision of a refusal: that of the session, unless the request says that it belongs to none.
+fn choose_revision(named: Option<Revision>, session: Option<Revision>) -> Revision {
+    match (named, session) {
+        (Some(named), _) if named.era() == Era::Modern => named,
+        (_, Some(session)) => session,
+        (Some(named), None) => named,
+        (None, None) => Revision::NEWEST,
+    }
+}
+
+/// Returns the revision that a request names.
+pub(super) fn named_revision(heads: &McpHeaders<'_>) -> Option<Revision> {
+    let HeaderOccurrence::Once(name) = heads.version else { return None };
+    std::str::from_utf8(name).ok().and_then(Revision::parse)
+}
+
+/// Makes the response to a request that is refused.
+#[cold]
+pub(super) fn refusal_response(
+    refusal: &Refusal,
+    id: Option<&RequestId>,
+    revision: Revision,
+) -> Response<McpResponseBody> {
+    process::count_refusal(refusal);
+    let answer = RenderedResponse {
+        message: emit::error(id, refusal, revision),
+        status: refusal.status(revision.era()),
+    };
+    let mut response = respond(answer, false);
+    let headers = response.headers_mut();
+    if refusal.is_same_kind(&Refusal::NOT_ALLOWED) {
+        headers.insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    }
+    if refusal.is_same_kind(&Refusal::UNSUPPORTED_MEDIA) {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    if refusal.is_same_kind(&Refusal::UPGRADE_REQUIRED) {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    }
+    response
+}
+
+/// Makes the response to a request without an acceptable credential.
+#[cold]
+pub(super) fn unauthorized_response(
+    challenge: &AuthChallenge,
+    revision: Revision,
+) -> Response<McpResponseBody> {
+    let mut response = refusal_response(&Refusal::UNAUTHORIZED, None, revision);
+    if let Ok(value) = HeaderValue::from_str(&challenge.header) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_in_the_revision_of_the_session_unless_the_request_belongs_to_none() {
+        use Revision as R;
+        for (named, session, expected) in [
+            (None, None, R::NEWEST),
+            (Some(R::V2025_06_18), None, R::V2025_06_18),
+            (Some(R::V2026_07_28), None, R::V2026_07_28),
+            (None, Some(R::V2025_03_26), R::V2025_03_26),
+            (Some(R::V2025_11_25), Some(R::V2025_03_26), R::V2025_03_26),
+            (Some(R::V2026_07_28), Some(R::V2025_03_26), R::V2026_07_28),
+        ] {
+            assert_eq!(choose_revision(named, session), expected, "{named:?} in {session:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::stream::{self, Stream};
+use http::Response;
+use trunkline_protocol::{Refusal, sse};
+use trunkline_session::{EventId, StreamEvent as StoredEvent, StreamId};
+
+use super::body::McpResponseBody;
+use super::endpoint::{HttpServiceInner, event_stream_response};
+use super::legacy::render_events;
+use super::stream::{ChunkStreamBody, millis, write_message};
+use crate::edge::legacy::{LiveSession, StandaloneConnection};
+
+/// The time after which a client that lost a standing stream may come back, in milliseconds.
+const RETRY_MS: u64 = 1000;
+
+impl HttpServiceInner {
+    /// Opens a stream for what belongs to no call.
+    pub(super) fn open_standalone(
+        self: &Arc<Self>,
+        session: &Arc<LiveSession>,
+    ) -> Result<Response<McpResponseBody>, Refusal> {
+        let standing = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
+        let mut opening = Vec::new();
+        if session.revision().primes_streams() {
+            let primed = standing.connection.poll_event(|| Poll::Ready(String::new()));
+            if let Poll::Ready(Some((id, _))) = primed {
+                sse::write_priming(&mut opening, &id.to_string(), Some(RETRY_MS));
+                return Ok(event_stream_response(ChunkStreamBody(standing.chunks(opening))));
+            }
+        }
+        Ok(standing.into_response(opening))
+    }
+
+    /// Opens a stream again from an event on, with those that were kept since. Whatever carried it until now, and may not
+    /// know yet that nobody listens, carries it no more.
+    pub(super) async fn resume_standalone(
+        self: &Arc<Self>,
+        session: &Arc<LiveSession>,
+        last: EventId,
+        kept: Vec<StoredEvent>,
+    ) -> Result<Response<McpResponseBody>, Refusal> {
+        let next = kept.last().map_or(last.seq, |event| event.id.seq) + 1;
+        let standing = self.attach_standalone(session, last.stream, next)?;
+        // What the carrier before has kept since it was looked is found by looking again; from here on it keeps nothing.
+        let kept = if standing.connection.took_over() { self.replay(session, last).await? } else { kept };
+        Ok(standing.into_response(render_events(&kept)))
+    }
+
+    fn attach_standalone(
+        self: &Arc<Self>,
+        session: &Arc<LiveSession>,
+        stream: StreamId,
+        next: u64,
+    ) -> Result<StandaloneSseStream, Refusal> {
+        let (most, events) = (self.core.limits.streams_per_session, self.sessions.events());
+        let carrier = session.attach_standalone(stream, next, most, events)?;
+        // The watch begins before the client can know that it is connected, so that no change is lost in between.
+        session.subscription(&*self.core.handler);
+        Ok(StandaloneSseStream { inner: self.clone(), connection: carrier })
+    }
+}
+
+/// Marks the numbers of standing streams, so that a client's `Last-CallEvent-ID` tells which kind it was.
+fn standalone_id(stream: StreamId) -> StreamId {
+    StreamId(stream.0 | STANDALONE_BIT)
+}
+
+pub(super) fn is_standalone(stream: StreamId) -> bool {
+    stream.0 & STANDALONE_BIT != 0
+}
+
+const STANDALONE_BIT: u64 = 1 << 63;
+
+/// A standing stream of a session.
+struct StandaloneSseStream {
+    inner: Arc<HttpServiceInner>,
+    connection: StandaloneConnection,
+}
+
+/// What a standing stream does next.
+enum StandaloneEvent {
+    Message(EventId, String),
+    /// Look again.
+    Poll,
+    End,
+}
+
+impl StandaloneSseStream {
+    fn into_response(self, mut opening: Vec<u8>) -> Response<McpResponseBody> {
+        // A comment sends the head of the response at once, so that the client knows that it is connected.
+        sse::write_comment(&mut opening, "");
+        event_stream_response(ChunkStreamBody(self.chunks(opening)))
+    }
+
+    fn chunks(self, opening: Vec<u8>) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
+        Box::pin(stream::unfold((Some(self), Some(opening)), |(standing, opening)| async move {
+            let standing = standing?;
+            match opening {
+                Some(opening) => Some((opening, (Some(standing), None))),
+                None => standing.next_chunk().await.map(|(chunk, standing)| (chunk, (standing, None))),
+            }
+        }))
+    }
+
+    /// Waits for what there is to say next; `None` after the last word.
+    async fn next_chunk(self) -> Option<(Vec<u8>, Option<Self>)> {
+        // Ended while the last chunk was being written: whoever ended it has woken nobody here.
+        if self.connection.session().is_ended() {
+            return None;
+        }
+        let core = self.inner.core.clone();
+        let mut out = Vec::new();
+        let next = tokio::select! {
+            biased;
+            () = core.shutdown.draining() => {
+                // Told to come back in a while, clients do not all return at once.
+                sse::write_retry(&mut out, millis(core.limits.keep_alive));
+                return Some((out, None));
+            }
+            () = self.connection.taken_over() => StandaloneEvent::End,
+            () = self.connection.session().state().roots.wait_until_wanted() => self.request_roots(),
+            next = self.change_or_end() => next,
+            () = tokio::time::sleep(core.limits.keep_alive) => {
+                sse::write_comment(&mut out, "");
+                StandaloneEvent::Poll
+            }
+        };
+        match next {
+            StandaloneEvent::Message(id, message) => write_message(&mut out, Some(id), &message),
+            StandaloneEvent::Poll => {}
+            StandaloneEvent::End => return None,
+        }
+        Some((out, Some(self)))
+    }
+
+    fn request_roots(&self) -> StandaloneEvent {
+        let session = self.connection.session();
+        // Another stream of the session may have been quicker.
+        match self.connection.poll_event(|| session.request_roots().map_or(Poll::Pending, Poll::Ready)) {
+            Poll::Ready(Some((id, request))) => StandaloneEvent::Message(id, request),
+            Poll::Ready(None) => StandaloneEvent::End,
+            Poll::Pending => StandaloneEvent::Poll,
+        }
+    }
+
+    /// Waits for a change, or for the session to end, which wakes whoever waits here.
+    async fn change_or_end(&self) -> StandaloneEvent {
+        let session = self.connection.session();
+        let watch = session.subscription(&*self.inner.core.handler);
+        std::future::poll_fn(|cx| {
+            // Asked first, because that is what makes sure of being woken.
+            let said = self.connection.poll_event(|| watch.poll_message(cx));
+            if session.is_ended() {
+                return Poll::Ready(StandaloneEvent::End);
+            }
+            said.map(|said| {
+                said.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
+            })
+        })
+        .await
+    }
+}

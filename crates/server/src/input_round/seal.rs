@@ -1,0 +1,258 @@
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use chacha20poly1305::aead::{Aead as _, Payload};
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
+use sha2::{Digest as _, Sha256};
+use trunkline_protocol::Method;
+use trunkline_session::{Principal, Timestamp};
+
+use crate::secret_file;
+
+const NONCE_BYTES: usize = 24;
+const KEY_BYTES: usize = 32;
+
+/// The keys under which state travels through clients: the first seals, all open.
+///
+/// Replicas that share keys can each go on with a call that another began.
+#[derive(Clone)]
+pub struct StateKeys(Vec<[u8; KEY_BYTES]>);
+
+/// Why the keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateKeysError {
+    /// A key file cannot be read.
+    #[error("state key file {path} cannot be read: {cause}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// A key file can be read by others than its owner.
+    #[error("state key file {0} can be read by others; make it private with `chmod 600`")]
+    Exposed(PathBuf),
+    /// A key file is too short to hold a secret.
+    #[error("state key file {0} holds fewer than 32 bytes; make one with `head -c 32 /dev/urandom > FILE`")]
+    TooShort(PathBuf),
+    /// There is no key at all.
+    #[error("no state key is given")]
+    Empty,
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    NoRandomness(#[source] getrandom::Error),
+}
+
+impl StateKeys {
+    /// Makes one random key, which dies with the process.
+    ///
+    /// # Errors
+    /// The operating system gives no random bytes.
+    pub fn random() -> Result<Self, StateKeysError> {
+        let mut key = [0; KEY_BYTES];
+        getrandom::fill(&mut key).map_err(StateKeysError::NoRandomness)?;
+        Ok(Self(vec![key]))
+    }
+
+    /// Reads keys from files, each with at least 32 secret bytes of any kind.
+    ///
+    /// # Errors
+    /// A file is unreadable, readable by others or too short, or there is none.
+    pub fn from_files<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, StateKeysError> {
+        let read = |path: P| {
+            let path = path.as_ref();
+            let unreadable = |cause| StateKeysError::Unreadable { path: path.to_owned(), cause };
+            if secret_file::is_exposed(path).map_err(unreadable)? {
+                return Err(StateKeysError::Exposed(path.to_owned()));
+            }
+            let secret = std::fs::read(path).map_err(unreadable)?;
+            if secret.len() < KEY_BYTES {
+                return Err(StateKeysError::TooShort(path.to_owned()));
+            }
+            Ok(Sha256::new_with_prefix(b"trunkline state key").chain_update(&secret).finalize().into())
+        };
+        let keys = paths.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() { Err(StateKeysError::Empty) } else { Ok(Self(keys)) }
+    }
+}
+
+impl fmt::Debug for StateKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StateKeys({} keys)", self.0.len())
+    }
+}
+
+/// What a state may be used for: the same caller, method and arguments as the call that it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct StateBinding {
+    pub(crate) principal: Principal,
+    pub(crate) method: Method,
+    pub(crate) params_digest: [u8; 32],
+}
+
+impl StateBinding {
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(96);
+        let (tag, name) = match &self.principal {
+            Principal::Anonymous => (b'a', ""),
+            Principal::Process => (b'p', ""),
+            Principal::Named(name) => (b'n', &**name),
+        };
+        bytes.push(tag);
+        bytes.extend((name.len() as u64).to_le_bytes());
+        bytes.extend(name.as_bytes());
+        bytes.extend(self.params_digest);
+        bytes.extend(self.method.as_str().as_bytes());
+        bytes
+    }
+}
+
+/// How the call goes on when the state comes back.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum SealedContinuation {
+    /// It waits here under this number.
+    Suspended(u128),
+    /// It is made anew from these bytes.
+    Portable(Bytes),
+}
+
+/// Seals continuations into text that only we can make and open.
+pub(crate) struct StateSealer {
+    keys: Vec<XChaCha20Poly1305>,
+}
+
+impl fmt::Debug for StateSealer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sealer({} keys)", self.keys.len())
+    }
+}
+
+impl StateSealer {
+    pub(crate) fn new(keys: &StateKeys) -> Self {
+        Self { keys: keys.0.iter().map(|key| XChaCha20Poly1305::new(key.into())).collect() }
+    }
+
+    /// Seals a continuation; `None` only if the operating system gives no random bytes.
+    pub(crate) fn seal(
+        &self,
+        binding: &StateBinding,
+        round: u32,
+        expires: Timestamp,
+        then: &SealedContinuation,
+    ) -> Option<String> {
+        let mut plain = Vec::with_capacity(64);
+        plain.extend(expires.0.to_le_bytes());
+        plain.extend(round.to_le_bytes());
+        match then {
+            SealedContinuation::Suspended(number) => {
+                plain.push(0);
+                plain.extend(number.to_le_bytes());
+            }
+            SealedContinuation::Portable(bytes) => {
+                plain.push(1);
+                plain.extend(bytes);
+            }
+        }
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).ok()?;
+        let payload = Payload { msg: &plain, aad: &binding.bytes() };
+        let sealed = self.keys.first()?.encrypt(&XNonce::from(nonce), payload).ok()?;
+        let mut whole = nonce.to_vec();
+        whole.extend(sealed);
+        Some(URL_SAFE_NO_PAD.encode(whole))
+    }
+
+    /// Opens a state; `None` if it was not made by us for this binding, or has expired.
+    pub(crate) fn open(
+        &self,
+        state: &str,
+        binding: &StateBinding,
+        now: Timestamp,
+    ) -> Option<(u32, SealedContinuation)> {
+        let whole = URL_SAFE_NO_PAD.decode(state).ok()?;
+        let (nonce, sealed) = whole.split_first_chunk::<NONCE_BYTES>()?;
+        let aad = binding.bytes();
+        let nonce = XNonce::from(*nonce);
+        let plain =
+            self.keys.iter().find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
+        let (expires, rest) = plain.split_first_chunk::<8>()?;
+        let (round, rest) = rest.split_first_chunk::<4>()?;
+        let (kind, rest) = rest.split_first()?;
+        if Timestamp(u64::from_le_bytes(*expires)) <= now {
+            return None;
+        }
+        let then = match kind {
+            0 => SealedContinuation::Suspended(u128::from_le_bytes(rest.try_into().ok()?)),
+            _ => SealedContinuation::Portable(Bytes::copy_from_slice(rest)),
+        };
+        Some((u32::from_le_bytes(*round), then))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding() -> StateBinding {
+        StateBinding {
+            principal: Principal::Named("ann".into()),
+            method: Method::ToolsCall,
+            params_digest: [7; 32],
+        }
+    }
+
+    const NOW: Timestamp = Timestamp(1_000);
+    const LATER: Timestamp = Timestamp(2_000);
+
+    #[test]
+    fn a_state_opens_for_its_own_request_only() {
+        let sealer = StateSealer::new(&StateKeys::random().unwrap());
+        let then = SealedContinuation::Portable(Bytes::from_static(b"where we were"));
+        let state = sealer.seal(&binding(), 3, LATER, &then).unwrap();
+        assert_eq!(sealer.open(&state, &binding(), NOW), Some((3, then)));
+        for other in [
+            StateBinding { principal: Principal::Named("bob".into()), ..binding() },
+            StateBinding { principal: Principal::Anonymous, ..binding() },
+            StateBinding { method: Method::PromptsGet, ..binding() },
+            StateBinding { params_digest: [8; 32], ..binding() },
+        ] {
+            assert_eq!(sealer.open(&state, &other, NOW), None, "{other:?}");
+        }
+        assert_eq!(sealer.open(&state, &binding(), LATER), None, "expired");
+    }
+
+    #[test]
+    fn no_changed_bit_and_no_addition_opens() {
+        let sealer = StateSealer::new(&StateKeys::random().unwrap());
+        let state = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(42)).unwrap();
+        let whole = URL_SAFE_NO_PAD.decode(&state).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut changed = whole.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(sealer.open(&URL_SAFE_NO_PAD.encode(changed), &binding(), NOW), None, "bit {bit}");
+        }
+        for tail in ["-TAMPERED", "A", "=", " "] {
+            assert_eq!(sealer.open(&format!("{state}{tail}"), &binding(), NOW), None, "{tail}");
+        }
+        assert_eq!(sealer.open("", &binding(), NOW), None);
+    }
+
+    #[test]
+    fn old_keys_open_and_the_first_seals() {
+        let (old, new) = (StateKeys::random().unwrap(), StateKeys::random().unwrap());
+        let ring = StateKeys(vec![new.0[0], old.0[0]]);
+        let before =
+            StateSealer::new(&old).seal(&binding(), 1, LATER, &SealedContinuation::Suspended(1)).unwrap();
+        let after =
+            StateSealer::new(&ring).seal(&binding(), 1, LATER, &SealedContinuation::Suspended(2)).unwrap();
+        assert!(StateSealer::new(&ring).open(&before, &binding(), NOW).is_some());
+        assert!(StateSealer::new(&old).open(&after, &binding(), NOW).is_none());
+        assert!(StateSealer::new(&new).open(&after, &binding(), NOW).is_some());
+    }
+}

@@ -1,0 +1,219 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::oneshot;
+use trunkline_session::Principal;
+
+use crate::call::ExecutingCall;
+use crate::limits::ServerLimits;
+use crate::shutdown::Shutdown;
+
+/// Where calls wait for the request that brings the answers to their questions.
+///
+/// A parked call goes on being polled, by a task of its own that also ends it when its time is over or the server drains.
+/// Ending an entry is dropping it: the task then drops the call, which cancels it.
+#[derive(Clone, Debug)]
+pub(crate) struct SuspendedCalls {
+    entries: Arc<Mutex<SuspendedEntries>>,
+    timeout: Duration,
+    max: usize,
+    max_per_principal: usize,
+    shutdown: Shutdown,
+}
+
+#[derive(Debug, Default)]
+struct SuspendedEntries {
+    arrivals: u64,
+    by_number: HashMap<u128, SuspendedEntry>,
+}
+
+#[derive(Debug)]
+struct SuspendedEntry {
+    arrival: u64,
+    principal: Principal,
+    round: u32,
+    /// Whether it holds a large request.
+    is_large: bool,
+    content: SuspendedContent,
+}
+
+#[derive(Debug)]
+enum SuspendedContent {
+    /// A live call: its task hands it over to whoever sends a way back.
+    Call(oneshot::Sender<oneshot::Sender<ExecutingCall>>),
+    /// A continuation too large to travel through the client; its task only keeps the time.
+    Bytes(
+        Bytes,
+        #[expect(dead_code, reason = "dropping it ends the task that keeps the time")] oneshot::Sender<()>,
+    ),
+}
+
+/// What was parked.
+pub(crate) enum ResumedContent {
+    Call(ExecutingCall),
+    Bytes(Bytes),
+}
+
+impl SuspendedCalls {
+    pub(crate) fn new(limits: &ServerLimits, shutdown: Shutdown) -> Self {
+        Self {
+            entries: Arc::default(),
+            timeout: limits.suspended_for,
+            max: limits.suspended,
+            max_per_principal: limits.suspended_per_principal,
+            shutdown,
+        }
+    }
+
+    /// Parks a call and returns its number; `None` only if the operating system gives no random bytes.
+    pub(crate) fn suspend(
+        &self,
+        principal: &Principal,
+        round: u32,
+        mut running: ExecutingCall,
+    ) -> Option<u128> {
+        running.shared().suspend();
+        let is_large = running.shared().is_large();
+        let (reclaim, mut wanted) = oneshot::channel::<oneshot::Sender<ExecutingCall>>();
+        let number = self.insert(principal, round, is_large, SuspendedContent::Call(reclaim))?;
+        let (lot, parked_for) = (self.clone(), self.timeout);
+        tokio::spawn(async move {
+            let over = tokio::time::sleep(parked_for);
+            tokio::pin!(over);
+            let mut draining = std::pin::pin!(lot.shutdown.draining());
+            let mut ended = false;
+            loop {
+                tokio::select! {
+                    biased;
+                    way_back = &mut wanted => {
+                        if let Ok(way_back) = way_back {
+                            // Nobody waits any more if the request that came was itself given up.
+                            let _ = way_back.send(running);
+                        }
+                        break;
+                    }
+                    () = &mut over => break,
+                    () = &mut draining => break,
+                    () = std::future::poll_fn(|cx| running.poll_suspended(cx)), if !ended => ended = true,
+                }
+            }
+            lot.remove(number);
+        });
+        Some(number)
+    }
+
+    /// Parks a continuation that is too large to travel.
+    pub(crate) fn suspend_bytes(&self, principal: &Principal, round: u32, bytes: Bytes) -> Option<u128> {
+        let (alive, gone) = oneshot::channel::<()>();
+        let number = self.insert(principal, round, false, SuspendedContent::Bytes(bytes, alive))?;
+        let (lot, parked_for) = (self.clone(), self.timeout);
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = gone => return,
+                () = tokio::time::sleep(parked_for) => {}
+                () = lot.shutdown.draining() => {}
+            }
+            lot.remove(number);
+        });
+        Some(number)
+    }
+
+    /// Takes a call out, if it is that principal's and in that round. Each round can be taken once.
+    pub(crate) async fn resume(
+        &self,
+        number: u128,
+        principal: &Principal,
+        round: u32,
+    ) -> Option<ResumedContent> {
+        let held = {
+            let mut places = self.lock();
+            let place = places.by_number.get(&number)?;
+            if place.principal != *principal || place.round != round {
+                return None;
+            }
+            places.by_number.remove(&number)?.content
+        };
+        match held {
+            SuspendedContent::Bytes(bytes, _) => Some(ResumedContent::Bytes(bytes)),
+            SuspendedContent::Call(reclaim) => {
+                let (way_back, running) = oneshot::channel();
+                reclaim.send(way_back).ok()?;
+                running.await.ok().map(ResumedContent::Call)
+            }
+        }
+    }
+
+    /// Returns how many calls are parked.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().by_number.len()
+    }
+
+    /// Ends the oldest call that holds a large request, if there is one.
+    pub(crate) fn evict_oldest_large(&self) {
+        let place = remove_oldest(&mut self.lock(), |place| place.is_large);
+        drop(place);
+    }
+
+    fn insert(
+        &self,
+        principal: &Principal,
+        round: u32,
+        is_large: bool,
+        held: SuspendedContent,
+    ) -> Option<u128> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).ok()?;
+        let number = u128::from_le_bytes(bytes);
+        let mut places = self.lock();
+        places.arrivals += 1;
+        let place = SuspendedEntry {
+            arrival: places.arrivals,
+            principal: principal.clone(),
+            round,
+            is_large,
+            content: held,
+        };
+        places.by_number.insert(number, place);
+        let evicted = self.evict(&mut places, principal);
+        drop(places);
+        drop(evicted);
+        Some(number)
+    }
+
+    /// Removes the oldest places until the caps hold; the newest is never refused.
+    fn evict(&self, places: &mut SuspendedEntries, principal: &Principal) -> Vec<SuspendedEntry> {
+        let mut evicted = Vec::new();
+        if matches!(principal, Principal::Named(_)) {
+            let of_principal =
+                places.by_number.values().filter(|place| place.principal == *principal).count();
+            if of_principal > self.max_per_principal {
+                evicted.extend(remove_oldest(places, |place| place.principal == *principal));
+            }
+        }
+        if places.by_number.len() > self.max {
+            evicted.extend(remove_oldest(places, |_| true));
+        }
+        evicted
+    }
+
+    fn remove(&self, number: u128) {
+        let place = self.lock().by_number.remove(&number);
+        drop(place);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SuspendedEntries> {
+        self.entries.lock()
+    }
+}
+
+fn remove_oldest(
+    places: &mut SuspendedEntries,
+    eligible: impl Fn(&SuspendedEntry) -> bool,
+) -> Option<SuspendedEntry> {
+    let candidates = places.by_number.iter().filter(|(_, place)| eligible(place));
+    let number = *candidates.min_by_key(|(_, place)| place.arrival)?.0;
+    places.by_number.remove(&number)
+}

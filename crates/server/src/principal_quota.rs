@@ -1,0 +1,91 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use trunkline_session::Principal;
+
+/// Counts what each principal holds, so that nobody takes more than their share.
+///
+/// The anonymous principal and the process are many callers in one, so that only the total holds for them.
+#[derive(Clone, Debug)]
+pub(crate) struct PrincipalQuota {
+    counts: Arc<Mutex<QuotaCounts>>,
+    max: usize,
+    max_per_principal: usize,
+}
+
+#[derive(Debug, Default)]
+struct QuotaCounts {
+    total: usize,
+    by_principal: HashMap<Principal, usize>,
+}
+
+impl PrincipalQuota {
+    pub(crate) fn new(most: usize, most_per_principal: usize) -> Self {
+        Self { counts: Arc::default(), max: most, max_per_principal: most_per_principal }
+    }
+
+    /// Counts one more until the share is dropped; `None` if that would be too many.
+    pub(crate) fn acquire(&self, principal: &Principal) -> Option<QuotaPermit> {
+        let mut held = self.lock();
+        if held.total >= self.max {
+            return None;
+        }
+        let named = matches!(principal, Principal::Named(_)).then(|| principal.clone());
+        if let Some(name) = &named {
+            let count = held.by_principal.entry(name.clone()).or_default();
+            if *count >= self.max_per_principal {
+                return None;
+            }
+            *count += 1;
+        }
+        held.total += 1;
+        Some(QuotaPermit { quota: self.clone(), principal: named })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QuotaCounts> {
+        self.counts.lock()
+    }
+}
+
+/// One thing that is counted.
+#[derive(Debug)]
+pub(crate) struct QuotaPermit {
+    quota: PrincipalQuota,
+    principal: Option<Principal>,
+}
+
+impl Drop for QuotaPermit {
+    fn drop(&mut self) {
+        let mut held = self.quota.lock();
+        held.total -= 1;
+        if let Some(name) = &self.principal
+            && let Some(count) = held.by_principal.get_mut(name)
+        {
+            *count -= 1;
+            if *count == 0 {
+                held.by_principal.remove(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_is_held_to_its_share_and_everybody_to_the_total() {
+        let tally = PrincipalQuota::new(3, 2);
+        let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
+        let first = tally.acquire(&ann).unwrap();
+        let _second = tally.acquire(&ann).unwrap();
+        assert!(tally.acquire(&ann).is_none(), "ann has her share");
+        let _third = tally.acquire(&bob).unwrap();
+        assert!(tally.acquire(&Principal::Anonymous).is_none(), "the total is reached");
+        drop(first);
+        assert!(tally.acquire(&Principal::Anonymous).is_some());
+        assert!(tally.acquire(&ann).is_some());
+        assert_eq!(tally.lock().total, 2);
+    }
+}

@@ -1,0 +1,224 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use tokio::sync::Notify;
+use trunkline_protocol::codec::{self, Dialect, ServerResult};
+use trunkline_protocol::{
+    JsonObject, JsonWriter, Method, Params, RawJson, Refusal, RequestId, Revision, RevisionSet, emit,
+};
+use trunkline_session::{Principal, Timestamp};
+
+use crate::call::Handler;
+use crate::call_quota::{CallQuota, CallQuotaExceeded};
+use crate::env::EnvSources;
+use crate::host::HostOptions;
+use crate::input_round::{StateKeys, StateSealer, SuspendedCalls};
+use crate::limits::ServerLimits;
+use crate::metrics::{CallTimer, MetricOutcome, Metrics};
+use crate::principal_quota::PrincipalQuota;
+use crate::request_memory::{RequestMemory, RequestMemoryPermit};
+use crate::shutdown::Shutdown;
+use crate::state::StateStores;
+use crate::watched_uris::WatchedUriBudget;
+use crate::write_budget::WriteBudget;
+
+/// What every edge of one server shares.
+pub(crate) struct ServerCore {
+    pub(crate) handler: Arc<dyn Handler>,
+    /// The server's description of itself, rendered once for the modern edge, which repeats it in every result.
+    pub(crate) server_info: RawJson,
+    /// The revisions that are spoken here.
+    pub(crate) revisions: RevisionSet,
+    pub(crate) limits: ServerLimits,
+    pub(crate) suspended_calls: SuspendedCalls,
+    pub(crate) sealer: StateSealer,
+    pub(crate) shutdown: Shutdown,
+    pub(crate) subscription_quota: PrincipalQuota,
+    pub(crate) write_budget: Arc<WriteBudget>,
+    request_memory: Arc<RequestMemory>,
+    pub(crate) watched_uris: Arc<WatchedUriBudget>,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) states: Arc<StateStores>,
+    pub(crate) env: EnvSources,
+    /// Whether roots are taken from `clientInfo` too.
+    pub(crate) client_info_roots: bool,
+    /// Whether a legacy client has to say that it is initialized before it asks for anything.
+    pub(crate) require_initialized: bool,
+    /// Whether the answer to `initialize` tells the session's id.
+    pub(crate) session_in_meta: bool,
+    /// Whether sessions ask for roots only when somebody wants to know them.
+    pub(crate) roots_on_demand: bool,
+    calls: AtomicUsize,
+    call_quota: CallQuota,
+    idle: Notify,
+}
+
+impl ServerCore {
+    pub(crate) fn new(handler: Arc<dyn Handler>, keys: &StateKeys, options: HostOptions) -> Arc<Self> {
+        let HostOptions {
+            revisions,
+            limits,
+            shutdown,
+            metrics,
+            state_limits,
+            state_store,
+            env,
+            client_info_roots,
+            require_initialized: strict,
+            session_in_meta,
+            roots_on_demand,
+            ..
+        } = options;
+        let mut writer = JsonWriter::with_capacity(96);
+        handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
+        let core = Arc::new(Self {
+            handler,
+            revisions,
+            server_info: writer.into_raw(),
+            subscription_quota: PrincipalQuota::new(limits.subscriptions, limits.subscriptions_per_principal),
+            write_budget: WriteBudget::new(limits.unread_bytes),
+            request_memory: RequestMemory::new(limits.request_memory_bytes),
+            watched_uris: WatchedUriBudget::new(limits.watched_uri_bytes),
+            call_quota: CallQuota::new(limits.calls_per_principal),
+            suspended_calls: SuspendedCalls::new(&limits, shutdown.clone()),
+            limits,
+            sealer: StateSealer::new(keys),
+            shutdown,
+            metrics,
+            states: Arc::new(StateStores::new(&state_limits, state_store)),
+            env: EnvSources::new(&env),
+            client_info_roots,
+            require_initialized: strict,
+            session_in_meta,
+            roots_on_demand,
+            calls: AtomicUsize::new(0),
+            idle: Notify::new(),
+        });
+        if let Some(metrics) = &core.metrics {
+            metrics.attach(&core);
+        }
+        core
+    }
+
+    /// Renders a response.
+    pub(crate) fn result(&self, id: &RequestId, reply: &ServerResult, revision: Revision) -> String {
+        let dialect = Dialect::of(revision);
+        emit::result(id, reply.length_hint(), |writer| {
+            codec::write_result(reply, dialect, &self.server_info, writer);
+        })
+    }
+
+    /// Counts a call as running until the guard is dropped.
+    ///
+    /// # Errors
+    /// [`Refusal::TOO_MANY`] or [`Refusal::SHUTTING_DOWN`].
+    pub(crate) fn admit_call(self: &Arc<Self>, principal: &Principal) -> Result<AdmittedCall, Refusal> {
+        if self.shutdown.is_draining() {
+            return Err(Refusal::SHUTTING_DOWN);
+        }
+        let mut guard = AdmittedCall { core: self.clone(), timing: None, caller: None };
+        if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
+            return Err(Refusal::TOO_MANY);
+        }
+        match self.call_quota.acquire(principal) {
+            Ok(caller) => guard.caller = caller,
+            Err(CallQuotaExceeded) => {
+                let most = self.limits.calls_per_principal;
+                let message =
+                    format!("at most {most} calls of one caller may run at a time; try again later");
+                return Err(Refusal::TOO_MANY.with_message(message));
+            }
+        }
+        Ok(guard)
+    }
+
+    /// Sees to it that a request of which so many bytes are there has room for them.
+    ///
+    /// # Errors
+    /// [`Refusal::TOO_MANY`]; a large call that only waits ends then, so that whoever comes back finds room.
+    pub(crate) fn reserve_memory(
+        &self,
+        reserved: &mut Option<RequestMemoryPermit>,
+        bytes: usize,
+    ) -> Result<(), Refusal> {
+        self.request_memory
+            .reserve(reserved, bytes)
+            .inspect_err(|_| self.suspended_calls.evict_oldest_large())
+    }
+
+    /// Returns how many calls run.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no call runs, in a server that drains.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let notified = self.idle.notified();
+            if self.calls() == 0 {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Returns the members that describe the server to a new peer.
+    pub(crate) fn describe(&self, revision: Revision) -> JsonObject {
+        let mut members = JsonObject::new();
+        let mut writer = JsonWriter::with_capacity(128);
+        self.handler.capabilities().write(Dialect::of(revision), &mut writer);
+        members.set("capabilities", writer.into_raw());
+        if let Some(instructions) = self.handler.instructions() {
+            members.set("instructions", RawJson::from_text(&instructions));
+        }
+        members
+    }
+}
+
+/// A call that is counted as running.
+pub(crate) struct AdmittedCall {
+    core: Arc<ServerCore>,
+    timing: Option<CallTimer>,
+    /// The principal for whom it counts.
+    caller: Option<Principal>,
+}
+
+impl AdmittedCall {
+    /// Returns what counts the call.
+    pub(crate) fn core(&self) -> &Arc<ServerCore> {
+        &self.core
+    }
+
+    /// Begins to time the call, if there are metrics.
+    pub(crate) fn start_timer(&mut self, method: Method, params: &Params, revision: Revision) {
+        if let Some(metrics) = &self.core.metrics {
+            self.timing = Some(metrics.start_call(&*self.core.handler, method, params, revision));
+        }
+    }
+
+    /// Notes how the call ended; one of which nothing is noted was cancelled.
+    pub(crate) fn record_outcome(&mut self, ended: MetricOutcome) {
+        if let Some(timing) = &mut self.timing {
+            timing.end(ended);
+        }
+    }
+}
+
+impl Drop for AdmittedCall {
+    fn drop(&mut self) {
+        if let Some(caller) = &self.caller {
+            self.core.call_quota.release(caller);
+        }
+        // Whoever waits for the last call began to after the server did to drain, and looks at the count once more itself. So
+        // the many calls that are the only one need not take the lock of those who wait.
+        if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 && self.core.shutdown.is_draining() {
+            self.core.idle.notify_waiters();
+        }
+    }
+}
+
+/// Reads the clock. The rooms below take the time as an argument.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_system(SystemTime::now())
+}

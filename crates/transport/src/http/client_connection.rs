@@ -1,0 +1,300 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, StatusCode};
+use tokio::io::AsyncWrite as _;
+use tokio::task::unconstrained;
+
+use super::client::HttpRequest;
+use super::error::{HttpError, RequestDelivery};
+use super::head::{self, ResponseHead};
+use super::header_lines::HeaderLines;
+use crate::dial::{DialedStream, Dialer, RequestForm, TunnelPolicy};
+use crate::http1::{BodyFraming, MAX_COPIED_BODY, ReadBuffer};
+use crate::url::Url;
+
+/// Responses before the real one, such as `100 Continue`.
+const MAX_INTERIM_RESPONSES: usize = 16;
+
+/// One connection that requests go over, one after another.
+///
+/// It has no task of its own: whoever waits for the response reads it, so that nobody has to be woken in between.
+pub(crate) struct ClientConnection {
+    stream: DialedStream,
+    read_buffer: ReadBuffer,
+    /// The head of the request, and its body if that is small.
+    write_buffer: Vec<u8>,
+    /// What a request needs to go through a proxy that reads it.
+    proxied: Option<ProxiedRequestForm>,
+}
+
+/// How requests look that a proxy reads.
+struct ProxiedRequestForm {
+    /// How the address begins.
+    origin: String,
+    /// The line with the proxy's credentials, if it wants any.
+    credentials: Vec<u8>,
+}
+
+/// A request that failed.
+pub(super) struct SendFailure {
+    pub(super) error: HttpError,
+    /// Whether it may be sent over another connection.
+    pub(super) is_unsent: bool,
+}
+
+impl ClientConnection {
+    pub(crate) async fn open(
+        dialer: &Dialer,
+        origin: &Url,
+        tunnel: TunnelPolicy,
+    ) -> Result<Box<Self>, HttpError> {
+        let (stream, _, form) = dialer.open(origin, tunnel).await?;
+        let proxied = match form {
+            RequestForm::Origin => None,
+            RequestForm::Proxied(proxy) => {
+                let mut lines = HeaderLines::default();
+                if let Some(credentials) = proxy.authorization() {
+                    lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
+                }
+                Some(ProxiedRequestForm { origin: origin.origin(), credentials: lines.as_bytes().to_vec() })
+            }
+        };
+        Ok(Box::new(Self { stream, read_buffer: ReadBuffer::default(), write_buffer: Vec::new(), proxied }))
+    }
+
+    /// Sends a request and waits for the head of its response.
+    pub(super) async fn send(
+        &mut self,
+        request: &HttpRequest,
+        used: ConnectionUse,
+    ) -> Result<ResponseHead, SendFailure> {
+        self.read_buffer.begin_message();
+        self.write_head(request);
+        let is_copied = request.body.len() <= MAX_COPIED_BODY;
+        if is_copied {
+            self.write_buffer.extend_from_slice(&request.body);
+        }
+        let apart = if is_copied { &[] } else { &request.body[..] };
+        let mut exchange = ExchangeProgress { connection_use: used, ..ExchangeProgress::default() };
+        let mut outcome = poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
+        if let (Ok(head), &Method::HEAD) = (&mut outcome, &request.method) {
+            // It says how long a body would be, and there is none.
+            head.framing = BodyFraming::Length(0);
+        }
+        self.write_buffer.clear();
+        self.write_buffer.shrink_to(2 * MAX_COPIED_BODY);
+        outcome.map_err(|wrong| {
+            let reach =
+                if exchange.sent == 0 { RequestDelivery::NotSent } else { RequestDelivery::MaybeSent };
+            let is_unsent = reach == RequestDelivery::NotSent;
+            SendFailure { error: wrong.into_error(reach), is_unsent }
+        })
+    }
+
+    fn write_head(&mut self, request: &HttpRequest) {
+        let out = &mut self.write_buffer;
+        let (origin, credentials) = match &self.proxied {
+            Some(proxied) => (proxied.origin.as_bytes(), &proxied.credentials[..]),
+            None => (&[][..], &[][..]),
+        };
+        for piece in [
+            request.method.as_str().as_bytes(),
+            b" ",
+            origin,
+            request.target.path_and_query(),
+            b" HTTP/1.1\r\nhost: ",
+            request.target.host(),
+            b"\r\n",
+            credentials,
+            request.headers.as_bytes(),
+        ] {
+            out.extend_from_slice(piece);
+        }
+        if head::sends_content_length(&request.method, &request.body) {
+            out.extend_from_slice(b"content-length: ");
+            out.extend_from_slice(itoa::Buffer::new().format(request.body.len()).as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Writes what is left of the request, and reads meanwhile: a server may answer before it has seen everything.
+    fn poll_exchange(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut ExchangeProgress,
+        apart: &[u8],
+    ) -> Poll<Result<ResponseHead, ExchangeError>> {
+        // A server that left meanwhile, or says something unasked, is seen before anything is written.
+        if exchange.sent == 0 && exchange.connection_use == ConnectionUse::Reused {
+            let is_silent = self.poll_read_available(cx).is_pending() && self.read_buffer.is_empty();
+            if !is_silent {
+                return Poll::Ready(Err(ExchangeError::Broken(io::ErrorKind::UnexpectedEof.into())));
+            }
+            // By that it is known that there is nothing to read yet, and whoever waits is woken once there is.
+            if let Poll::Ready(Ok(())) = self.poll_write(cx, exchange, apart) {
+                return Poll::Pending;
+            }
+        }
+        let written = self.poll_write(cx, exchange, apart);
+        let answered = match exchange.early_head.take() {
+            Some(head) => Poll::Ready(Ok(head)),
+            None => self.poll_head(cx, exchange),
+        };
+        match (written, answered) {
+            (Poll::Ready(Ok(())), answered) => answered,
+            // A server that has begun a stream wants the rest of the request nevertheless; one that has answered does not.
+            (Poll::Pending, Poll::Ready(Ok(head)))
+                if head.status.is_success() && !matches!(head.framing, BodyFraming::Length(_)) =>
+            {
+                exchange.early_head = Some(head);
+                Poll::Pending
+            }
+            // What is left of the request would be taken for the next one.
+            (_, Poll::Ready(Ok(head))) => Poll::Ready(Ok(ResponseHead { keeps_alive: false, ..head })),
+            // Whoever takes no more may have said why, and that is read to its end first.
+            (Poll::Ready(Err(_)), Poll::Pending) => Poll::Pending,
+            (Poll::Ready(Err(error)), _) => Poll::Ready(Err(ExchangeError::Broken(error))),
+            (Poll::Pending, answered) => answered,
+        }
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        ExchangeProgress { sent, is_flushed, .. }: &mut ExchangeProgress,
+        apart: &[u8],
+    ) -> Poll<io::Result<()>> {
+        if *is_flushed {
+            return Poll::Ready(Ok(()));
+        }
+        let total = self.write_buffer.len() + apart.len();
+        while *sent < total {
+            let rest = self.write_buffer.get(*sent..).unwrap_or_default();
+            let behind = apart.get(sent.saturating_sub(self.write_buffer.len())..).unwrap_or_default();
+            let stream = Pin::new(&mut self.stream);
+            let count = match (rest, behind) {
+                (rest, []) => ready!(stream.poll_write(cx, rest))?,
+                ([], behind) => ready!(stream.poll_write(cx, behind))?,
+                (rest, behind) => {
+                    ready!(stream.poll_write_vectored(cx, &[IoSlice::new(rest), IoSlice::new(behind)]))?
+                }
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *sent += count;
+        }
+        // Nothing is held back but within TLS, where this is what lets it go.
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        *is_flushed = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut ExchangeProgress,
+    ) -> Poll<Result<ResponseHead, ExchangeError>> {
+        loop {
+            match head::take(self.read_buffer.buffer(), &mut exchange.scanned)
+                .map_err(ExchangeError::Malformed)?
+            {
+                Some(head) if is_interim(head.status) => {
+                    exchange.interim += 1;
+                    if exchange.interim > MAX_INTERIM_RESPONSES {
+                        let problem = "it only ever says that a response will come".to_owned();
+                        return Poll::Ready(Err(ExchangeError::Malformed(problem)));
+                    }
+                }
+                Some(head) => return Poll::Ready(Ok(head)),
+                None => {
+                    if ready!(self.poll_fill(cx, 0)).map_err(ExchangeError::Broken)? == 0 {
+                        return Poll::Ready(Err(ExchangeError::Broken(io::ErrorKind::UnexpectedEof.into())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what is here by now, as [`poll_fill`](Self::poll_fill) does; that tells whoever has used up its turn that there
+    /// is nothing, whatever there is.
+    pub(super) fn poll_read_available(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        pin!(unconstrained(poll_fn(|cx| self.poll_fill(cx, 0)))).poll(cx)
+    }
+
+    /// Reads more; zero means that nothing will come any more.
+    pub(super) fn poll_fill(&mut self, cx: &mut Context<'_>, expected: u64) -> Poll<io::Result<usize>> {
+        self.read_buffer.poll_fill(&mut self.stream, cx, expected)
+    }
+
+    /// Gives back the room that a large response needed, since a connection may rest for long.
+    pub(super) fn shrink(&mut self) {
+        self.read_buffer.shrink();
+    }
+
+    /// Returns what was read and belongs to nobody yet.
+    pub(super) fn buffered(&mut self) -> &mut BytesMut {
+        self.read_buffer.buffer()
+    }
+
+    /// Takes the connection out, with what was read ahead, after a response that has switched protocols.
+    pub(crate) fn into_stream(self) -> (DialedStream, Bytes) {
+        (self.stream, self.read_buffer.into_bytes())
+    }
+}
+
+/// Tells whether a connection has carried a request before, so that its server may have left meanwhile.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum ConnectionUse {
+    #[default]
+    Fresh,
+    Reused,
+}
+
+/// How far an exchange is.
+#[derive(Default)]
+struct ExchangeProgress {
+    connection_use: ConnectionUse,
+    /// The bytes that were written: only zero proves that nobody can have read anything.
+    sent: usize,
+    /// Whether nothing of the request is held back any more.
+    is_flushed: bool,
+    /// The bytes of the head that were looked at in vain.
+    scanned: usize,
+    /// The responses that were none.
+    interim: usize,
+    /// The head of a response that came before the request was written.
+    early_head: Option<ResponseHead>,
+}
+
+/// What is wrong with an exchange.
+enum ExchangeError {
+    Broken(io::Error),
+    Malformed(String),
+}
+
+impl ExchangeError {
+    fn into_error(self, reach: RequestDelivery) -> HttpError {
+        match self {
+            Self::Broken(error) => HttpError::broken(&error, reach),
+            Self::Malformed(problem) => HttpError::Malformed(problem),
+        }
+    }
+}
+
+/// Reports whether a response only says that another will come.
+fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
+impl fmt::Debug for ClientConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConnection").field("incoming", &self.read_buffer).finish_non_exhaustive()
+    }
+}

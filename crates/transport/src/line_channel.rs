@@ -1,0 +1,204 @@
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use trunkline_protocol::line::{LineFramer, encode_line};
+
+use crate::channel::{Channel, ReceiveError};
+
+/// A channel of newline-delimited messages over a reader and a writer.
+///
+/// Reads are large and give every complete line that they hold; writes are gathered until the driver flushes.
+#[derive(Debug)]
+pub struct LineChannel<R, W> {
+    reader: R,
+    writer: W,
+    framer: LineFramer,
+    limit: usize,
+    at_end: bool,
+    outgoing: Vec<u8>,
+    written: usize,
+}
+
+/// How much one read asks for: several small messages, or a good part of a large one.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A write buffer that grew beyond this is given back once it is empty.
+const MAX_RETAINED_BYTES: usize = 256 * 1024;
+
+impl<R, W> LineChannel<R, W> {
+    /// Makes a channel whose messages have at most `limit` bytes.
+    pub fn new(reader: R, writer: W, limit: usize) -> Self {
+        Self {
+            reader,
+            writer,
+            framer: LineFramer::new(limit),
+            limit,
+            at_end: false,
+            outgoing: Vec::new(),
+            written: 0,
+        }
+    }
+}
+
+impl<R, W> LineChannel<R, W> {
+    pub(crate) fn writer(&self) -> &W {
+        &self.writer
+    }
+
+    pub(crate) fn writer_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+
+    /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever, and
+    /// gives the room back. At least half is dropped at a time, so that no byte is moved more than once on average.
+    fn discard_written(&mut self) {
+        if self.written >= MAX_RETAINED_BYTES && self.written >= self.outgoing.len() / 2 {
+            self.outgoing.drain(..self.written);
+            self.outgoing.shrink_to(self.outgoing.len() + MAX_RETAINED_BYTES);
+            self.written = 0;
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin, W> LineChannel<R, W> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // A scratch on the stack keeps this free of `unsafe`; the copy is small beside the system call.
+        let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
+        let mut read = ReadBuf::uninit(&mut scratch);
+        ready!(Pin::new(&mut self.reader).poll_read(cx, &mut read))?;
+        self.framer.buffer().extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+}
+
+impl<R, W> Channel for LineChannel<R, W>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
+        loop {
+            let line = if self.at_end { self.framer.finish() } else { self.framer.next_line() };
+            match line {
+                Some(Ok(line)) => return Poll::Ready(Some(Ok(line))),
+                Some(Err(_)) => return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit }))),
+                None if self.at_end => return Poll::Ready(None),
+                None => {}
+            }
+            match ready!(self.poll_fill(cx)) {
+                Ok(0) => self.at_end = true,
+                Ok(_) => {}
+                // A peer that was killed leaves a reset socket: for a reader that is the end like any other.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.at_end = true,
+                Err(error) => return Poll::Ready(Some(Err(ReceiveError::Broken(error)))),
+            }
+        }
+    }
+
+    fn send(&mut self, message: &str) {
+        encode_line(&mut self.outgoing, message.as_bytes());
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.outgoing.get(self.written..).filter(|rest| !rest.is_empty()) {
+            let Poll::Ready(count) = Pin::new(&mut self.writer).poll_write(cx, rest)? else {
+                self.discard_written();
+                return Poll::Pending;
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+        }
+        self.written = 0;
+        self.outgoing.clear();
+        self.outgoing.shrink_to(MAX_RETAINED_BYTES);
+        Pin::new(&mut self.writer).poll_flush(cx)
+    }
+
+    fn queued(&self) -> usize {
+        self.outgoing.len() - self.written
+    }
+
+    fn queued_memory(&self) -> usize {
+        // What an idle channel keeps is not held for anything that waits.
+        if self.outgoing.is_empty() { 0 } else { self.outgoing.capacity() }
+    }
+
+    fn unread_bytes(&self) -> usize {
+        self.framer.buffered()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Takes a little at a time, and then wants to be asked again.
+    struct SlowWriter {
+        pause: bool,
+    }
+
+    impl AsyncWrite for SlowWriter {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.pause = !self.pause;
+            if self.pause { Poll::Pending } else { Poll::Ready(Ok(bytes.len().min(64 * 1024))) }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_reader_that_never_quite_catches_up_does_not_make_the_buffer_grow() {
+        let mut channel = LineChannel::new(tokio::io::empty(), SlowWriter { pause: false }, 1024);
+        let mut cx = Context::from_waker(Waker::noop());
+        let message = "7".repeat(32 * 1024);
+        channel.send(&message);
+        for _ in 0..1_000 {
+            // What was taken is replaced, so that the queue is never empty.
+            while channel.queued() < 64 * 1024 {
+                channel.send(&message);
+            }
+            assert!(channel.poll_flush(&mut cx).is_pending());
+        }
+        assert!(channel.outgoing.capacity() <= 4 * MAX_RETAINED_BYTES, "{}", channel.outgoing.capacity());
+    }
+
+    #[test]
+    fn held_is_the_whole_buffer_and_shrinks_as_a_long_message_is_taken() {
+        let mut channel = LineChannel::new(tokio::io::empty(), SlowWriter { pause: false }, 1024);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!((channel.queued(), channel.queued_memory()), (0, 0));
+        let message = "7".repeat(4 << 20);
+        channel.send(&message);
+        assert!(channel.poll_flush(&mut cx).is_pending());
+        assert!(channel.poll_flush(&mut cx).is_pending(), "64 KiB are taken");
+        assert!(
+            channel.queued() < message.len() && channel.queued_memory() > message.len(),
+            "{}",
+            channel.queued_memory()
+        );
+        while channel.queued() > 0 {
+            let _ = channel.poll_flush(&mut cx);
+            let most = 2 * channel.queued() + 2 * MAX_RETAINED_BYTES;
+            assert!(channel.queued_memory() <= most, "{} for {}", channel.queued_memory(), channel.queued());
+        }
+        assert_eq!(channel.queued_memory(), 0);
+    }
+}

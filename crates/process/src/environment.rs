@@ -32,7 +32,7 @@ const INHERITED_VARIABLES: &[&str] = &[
 
 /// The variables of ours that every child gets: without some of them not even sockets work on Windows.
 #[cfg(windows)]
-const BASE: &[&str] = &[
+const INHERITED_VARIABLES: &[&str] = &[
     "ALLUSERSPROFILE",
     "APPDATA",
     "COMSPEC",

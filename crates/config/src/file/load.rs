@@ -73,7 +73,7 @@ fn current_user() -> u32 {
 }
 
 #[cfg(not(unix))]
-fn ourselves() {}
+fn current_user() {}
 
 /// Refuses a link that others have put there: they would choose which of our own files counts.
 #[cfg(unix)]
@@ -92,7 +92,7 @@ fn check_link(path: &Path, ourselves: u32) -> Result<LinkPolicy, ConfigProblem> 
 
 /// Takes every link: here nothing tells whose it is.
 #[cfg(not(unix))]
-fn judge_link(_: &Path, (): ()) -> Result<LinkPolicy, ConfigProblem> {
+fn check_link(_: &Path, (): ()) -> Result<LinkPolicy, ConfigProblem> {
     Ok(LinkPolicy::Follow)
 }
 

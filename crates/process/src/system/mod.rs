@@ -14,9 +14,9 @@ pub(super) use self::unix::{ChildProcess, start};
 #[cfg(unix)]
 pub use self::unix::{PipeReader, PipeWriter};
 #[cfg(not(unix))]
-pub(super) use self::windows::{Child, start};
+pub(super) use self::windows::{ChildProcess, start};
 #[cfg(not(unix))]
-pub use self::windows::{Reader, Writer};
+pub use self::windows::{PipeReader, PipeWriter};
 
 /// What a child finds as its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

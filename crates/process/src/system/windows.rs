@@ -4,16 +4,16 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-use super::super::census::{Living, MOST_CHILDREN};
+use super::super::child_counter::{ChildPermit, MAX_CHILDREN};
 use super::super::command::Command;
 use super::super::error::{SpawnError, display_name};
-use super::super::exit::Exit;
+use super::super::exit::ProcessExit;
 use super::super::{environment, find};
-use super::{Input, Started};
+use super::{StartedChild, StdinMode};
 
 /// Our end of a pipe that a child writes to; which of its two outputs that is makes two types here.
 #[derive(Debug)]
-pub(in super::super) enum Reader {
+pub enum PipeReader {
     /// Of standard output.
     Stdout(tokio::process::ChildStdout),
     /// Of standard error.
@@ -21,26 +21,26 @@ pub(in super::super) enum Reader {
 }
 
 /// Our end of a pipe that a child reads from.
-pub type Writer = tokio::process::ChildStdin;
+pub type PipeWriter = tokio::process::ChildStdin;
 
 /// A child process. What it starts itself is not known here.
 #[derive(Debug)]
-pub(in super::super) struct Child {
+pub(in super::super) struct ChildProcess {
     process: tokio::process::Child,
     id: u32,
-    exit: Option<Exit>,
+    exit: Option<ProcessExit>,
     runtime: Handle,
-    _living: Living,
+    _permit: ChildPermit,
 }
 
 /// Starts a program.
-pub(in super::super) fn start(command: &Command, input: Input) -> Result<Started, SpawnError> {
+pub(in super::super) fn start(command: &Command, input: StdinMode) -> Result<StartedChild, SpawnError> {
     let program = || display_name(&command.program);
     let Ok(runtime) = Handle::try_current() else { return Err(SpawnError::NoRuntime { program: program() }) };
-    let Some(living) = Living::enter() else {
-        return Err(SpawnError::TooMany { program: program(), limit: MOST_CHILDREN });
+    let Some(permit) = ChildPermit::acquire() else {
+        return Err(SpawnError::TooMany { program: program(), limit: MAX_CHILDREN });
     };
-    let environment = environment::of(command);
+    let environment = environment::child_environment(command);
     let path = environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("PATH")).map(|(_, path)| path);
     let Some(file) = find::program(&command.program, path) else {
         return Err(SpawnError::NotFound { program: program() });
@@ -50,22 +50,22 @@ pub(in super::super) fn start(command: &Command, input: Input) -> Result<Started
     if let Some(directory) = &command.directory {
         process.current_dir(directory);
     }
-    process.stdin(if input == Input::Pipe { Stdio::piped() } else { Stdio::null() });
+    process.stdin(if input == StdinMode::Pipe { Stdio::piped() } else { Stdio::null() });
     let mut process = process
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|source| explain(command, source))?;
+        .map_err(|source| spawn_error(command, source))?;
     let stdin = process.stdin.take();
     let (Some(stdout), Some(stderr), Some(id)) = (process.stdout.take(), process.stderr.take(), process.id())
     else {
         return Err(SpawnError::Failed { program: program(), source: io::ErrorKind::InvalidData.into() });
     };
-    let child = Child { process, id, exit: None, runtime, _living: living };
-    Ok(Started { child, stdin, stdout: Reader::Stdout(stdout), stderr: Reader::Stderr(stderr) })
+    let child = ChildProcess { process, id, exit: None, runtime, _permit: permit };
+    Ok(StartedChild { child, stdin, stdout: PipeReader::Stdout(stdout), stderr: PipeReader::Stderr(stderr) })
 }
 
-fn explain(command: &Command, source: io::Error) -> SpawnError {
+fn spawn_error(command: &Command, source: io::Error) -> SpawnError {
     let program = display_name(&command.program);
     if let Some(directory) = command.directory.as_ref().filter(|directory| !directory.is_dir()) {
         return SpawnError::Directory { program, directory: directory.clone() };
@@ -77,7 +77,7 @@ fn explain(command: &Command, source: io::Error) -> SpawnError {
     }
 }
 
-impl Child {
+impl ChildProcess {
     /// Returns the process id.
     pub(in super::super) fn id(&self) -> u32 {
         self.id
@@ -94,7 +94,8 @@ impl Child {
             return Poll::Ready(());
         }
         let wait = std::pin::pin!(self.process.wait());
-        Future::poll(wait, cx).map(|status| self.exit = Some(status.map_or(Exit::Unknown, Exit::from)))
+        Future::poll(wait, cx)
+            .map(|status| self.exit = Some(status.map_or(ProcessExit::Unknown, ProcessExit::from)))
     }
 
     /// Ends the process: there is no way to ask one without a window.
@@ -109,15 +110,15 @@ impl Child {
 
     /// Does nothing: nobody tells who else has a pipe.
     #[allow(clippy::unused_self, reason = "other systems do tell")]
-    pub(in super::super) fn hunt(&self) {}
+    pub(in super::super) fn kill_pipe_holders(&self) {}
 
     /// Takes the exit of a process that has ended.
-    pub(in super::super) fn reap(&mut self) -> Exit {
-        self.exit.unwrap_or(Exit::Unknown)
+    pub(in super::super) fn reap(&mut self) -> ProcessExit {
+        self.exit.unwrap_or(ProcessExit::Unknown)
     }
 }
 
-impl tokio::io::AsyncRead for Reader {
+impl tokio::io::AsyncRead for PipeReader {
     fn poll_read(
         self: std::pin::Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -14,7 +14,7 @@ pub(super) struct GatewaySocket {
 
 /// There is no socket here that one user alone can reach.
 #[cfg(not(unix))]
-pub(super) enum Socket {}
+pub(super) enum GatewaySocket {}
 
 #[cfg(unix)]
 impl GatewaySocket {
@@ -72,7 +72,7 @@ impl GatewaySocket {
         }
     }
 
-    pub(super) fn take_away(&self) {
+    pub(super) fn unlink(&self) {
         match *self {}
     }
 

@@ -115,3 +115,45 @@ impl Signals {
         Signal::Interrupt
     }
 }
+
+/// SIGHUP, handled from the moment that this is made: its default action would end the process.
+#[derive(Debug)]
+pub(crate) struct HangupSignals {
+    #[cfg(unix)]
+    signal: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl HangupSignals {
+    /// Begins to handle the signal. It has to be called within a runtime.
+    ///
+    /// # Errors
+    /// The operating system does not allow it.
+    pub(crate) fn install() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { signal: signal(SignalKind::hangup())? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        if self.signal.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl HangupSignals {
+    /// There is no such signal here.
+    ///
+    /// # Errors
+    /// Never.
+    pub(crate) fn install() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        std::future::pending::<()>().await;
+    }
+}

@@ -20,9 +20,10 @@ use trunkline_server::{Host, HostOptions, Metrics};
 use self::backend::ServeBackend;
 use self::gateway::Gateway;
 pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
+use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
 use crate::logging::LogLevel;
-use crate::signals::{ProcessShutdown, Signal, Signals};
+use crate::signals::{HangupSignals, ProcessShutdown, Signal, Signals};
 use crate::values::ListenAddress;
 
 /// Serves until the peer is gone or a signal comes.
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     place.init_logging(&args.edge)?;
     let departure = ProcessShutdown::default();
     in_runtime(place, async |signals| {
+        let hangups = install_hangups()?;
         let offer = ServeBackend::from_args(args)?;
         let mut options = args.edge.host_options(&departure)?;
         let metrics = place.enable_metrics(&mut options);
@@ -47,7 +49,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
             backend: Some(&offer),
             ..PreparedService::new(&args.edge, offer.description(), host, metrics, departure)
         };
-        let served = serving.serve(place, signals).await;
+        let served = tokio::select! {
+            served = serving.serve(place, signals) => served,
+            // A hub does this itself, when it reads its file again.
+            never = reopen_on_hangup(hangups, audit.as_ref()), if offer.gateway().is_none() => match never {},
+        };
         offer.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
             audit.close();
@@ -170,6 +176,26 @@ where
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
     done
+}
+
+/// Reopens the audit log at each SIGHUP, for log rotation. It never returns.
+async fn reopen_on_hangup(mut hangups: HangupSignals, audit: Option<&AuditLog>) -> Infallible {
+    loop {
+        hangups.next().await;
+        match audit {
+            Some(audit) => {
+                audit.reopen();
+                tracing::info!("reopened the audit log on SIGHUP");
+            }
+            None => tracing::info!("ignored SIGHUP: there is no configuration file and no audit log"),
+        }
+    }
+}
+
+fn install_hangups() -> Result<HangupSignals, CliFailure> {
+    HangupSignals::install().map_err(|error| {
+        CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
+    })
 }
 
 fn install_signals() -> Result<Signals, CliFailure> {

@@ -104,3 +104,21 @@ fn a_log_that_cannot_be_opened_is_a_matter_of_configuration() {
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("audit log missing/log cannot be opened"), "{finished:?}");
 }
+
+#[test]
+fn sighup_reopens_the_audit_log_of_a_server_without_a_configuration_file() {
+    let place = HubFolder::new("no_config_hangup", "other.json", "{}");
+    let log = place.folder.join("calls.jsonl");
+    let (mut running, address) = place.serve(&["--no-config", "--audit", "calls.jsonl"]);
+    called(address, "echo", json!({ "text": "before" }));
+    wait_until("the call is written", || read(&log).contains("echo").then_some(()));
+    let old = place.folder.join("calls.1");
+    std::fs::rename(&log, &old).unwrap();
+    running.signal(Signal::HUP);
+    running.wait_for("reopened the audit log");
+    called(address, "echo", json!({ "text": "after" }));
+    wait_until("the new file has the line", || {
+        log.exists().then(|| read(&log)).filter(|text| text.contains("echo"))
+    });
+    assert_eq!(parse_lines(&read(&old)).len(), 1);
+}

@@ -1,7 +1,6 @@
 //! Noticing that the file has changed, or that somebody asks to read it again.
 
 use std::convert::Infallible;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Gateway;
+use crate::signals::HangupSignals;
 
 /// How long it has to be quiet after a change: what writes a file often does so in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(100);
@@ -114,45 +114,6 @@ fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
-    }
-}
-
-/// The signal that asks to read the file again, from the moment that this is made.
-pub(super) struct HangupSignals {
-    #[cfg(unix)]
-    signal: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl HangupSignals {
-    /// Begins to listen. It has to be called within a runtime.
-    ///
-    /// # Errors
-    /// The operating system does not allow it.
-    pub(super) fn install() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { signal: signal(SignalKind::hangup())? })
-    }
-
-    async fn next(&mut self) {
-        if self.signal.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-#[cfg(not(unix))]
-impl HangupSignals {
-    /// There is no such signal here.
-    ///
-    /// # Errors
-    /// Never.
-    pub(super) fn install() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    async fn next(&mut self) {
-        std::future::pending::<()>().await;
     }
 }
 

@@ -22,7 +22,6 @@ use trunkline_server::ServerLimits;
 use trunkline_server::protocol::Method;
 
 use self::admin::GatewaySocket;
-use self::config_watcher::HangupSignals;
 use self::connector::GatewayConnector;
 pub(super) use self::own_server::OWN_SERVER_NAME;
 use self::own_server::OwnServer;
@@ -31,7 +30,8 @@ use super::ServeArgs;
 use super::plan::ServePlan;
 use crate::audit::{AuditLog, ItemOwnerLookup};
 use crate::builtin::BuiltinServer;
-use crate::exit::{CliFailure, ExitReason};
+use crate::exit::CliFailure;
+use crate::signals::HangupSignals;
 use crate::state_folder::listings_of_config;
 use crate::terminal::escape_line;
 
@@ -85,9 +85,7 @@ impl Gateway {
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
             options.names = names;
         }
-        let hangups = HangupSignals::install().map_err(|error| {
-            CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
-        })?;
+        let hangups = super::install_hangups()?;
         let inner = GatewayInner {
             hub: Hub::new(options),
             connector: wiring,

@@ -7,8 +7,11 @@ use std::sync::Mutex;
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::exit::CliFailure;
+use crate::exit::{CliFailure, ExitReason};
+use crate::log_limit::LogLimit;
 
 /// What is logged, how and where.
 #[derive(Debug, Args)]
@@ -80,9 +83,12 @@ impl LogArgs {
         // A log line that cannot be written is lost; telling so would need the same standard error.
         let builder =
             tracing_subscriber::fmt().with_max_level(level).with_writer(writer).log_internal_errors(false);
+        let limit = LogLimit::start().map_err(|error| {
+            CliFailure::new(ExitReason::Failed, format!("the log cannot be started: {error}"))
+        })?;
         match self.log_format {
-            LogFormat::Text => builder.with_target(false).init(),
-            LogFormat::Json => builder.json().flatten_event(true).init(),
+            LogFormat::Text => builder.with_target(false).finish().with(limit).init(),
+            LogFormat::Json => builder.json().flatten_event(true).finish().with(limit).init(),
         }
         std::panic::set_hook(Box::new(log_panic));
         Ok(())

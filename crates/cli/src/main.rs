@@ -14,6 +14,7 @@ mod configured_commands;
 mod connect;
 mod doctor;
 mod exit;
+mod log_limit;
 mod logging;
 mod render;
 mod schema;

@@ -15,6 +15,8 @@ mod described;
 mod doctor;
 mod exit;
 mod logging;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
 mod misconfigured;
 mod render;
 mod schema;

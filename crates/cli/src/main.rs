@@ -16,6 +16,8 @@ mod doctor;
 mod exit;
 mod log_limit;
 mod logging;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
 mod render;
 mod schema;
 mod signals;

@@ -10,7 +10,7 @@ use crate::call::Context;
 
 /// An async function that a tool, a prompt or a resource runs.
 ///
-/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `ResultLayout` tells the four apart
+/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `Shape` tells the four apart
 /// and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",

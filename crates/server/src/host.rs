@@ -54,7 +54,7 @@ pub struct HostOptions {
     /// what it asks for before is answered, as other servers do. A request before `initialize` is refused in any case.
     pub require_initialized: bool,
     /// Whether the answer to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for clients that
-    /// cannot read headers. Default no: it is in the header `Mcp-Session-TestId`, and not told where there is none.
+    /// cannot read headers. Default no: it is in the header `Mcp-Session-Id`, and not told where there is none.
     pub session_in_meta: bool,
     /// Whether a legacy client is asked for its roots only when a handler wants to know them. Default no: a session is asked
     /// when it begins and when they change, so that they are there in time.

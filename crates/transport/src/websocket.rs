@@ -38,7 +38,7 @@ const MAX_PONG_BYTES: usize = 8 * 1024;
 /// What the write buffer may hold: what is gathered before it is written, one frame, pongs, and a few control frames of ours.
 const WRITE_BUFFER_BYTES: usize = 2 * BUFFER_BYTES + FRAGMENT_BYTES + MAX_PONG_BYTES;
 
-/// Returns what a server answers to the `Sec-WebSocket-ObjectKey` of a client.
+/// Returns what a server answers to the `Sec-WebSocket-Key` of a client.
 pub fn accept_key(key: &[u8]) -> String {
     tokio_tungstenite::tungstenite::handshake::derive_accept_key(key)
 }

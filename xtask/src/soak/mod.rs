@@ -21,7 +21,7 @@ type SoakCampaign = fn(usize) -> TaskResult;
 const CAMPAIGNS: &[(&str, usize, SoakCampaign)] = &[
     ("sessions", 10_000, sessions::campaign),
     ("streams", 1_000, streams::campaign),
-    ("slow-readers", 200, slow_readers::campaign),
+    ("slow-readers", 300, slow_readers::campaign),
     ("malformed", 20_000, malformed::campaign),
     ("cancel", 10_000, cancel::campaign),
 ];

@@ -30,10 +30,16 @@ impl HttpTarget {
         Self::start(&fixture::build_release("trunkline-conformance", "--bin", "everything-server")?, &[])
     }
 
-    fn start(binary: &PathBuf, options: &[&str]) -> TaskResult<Self> {
+    /// Builds the command `trunkline` and starts it with its built-in echo server.
+    pub(crate) fn command() -> TaskResult<Self> {
+        let binary = fixture::build_release("trunkline-cli", "--bin", "trunkline")?;
+        Self::start(&binary, &["serve", "--builtin", "echo"])
+    }
+
+    fn start(binary: &PathBuf, words: &[&str]) -> TaskResult<Self> {
         let address = fixture::free_address()?;
         let mut command = run::command(binary);
-        command.arg("--http").arg(address.to_string()).args(options).stderr(Stdio::null());
+        command.args(words).arg("--http").arg(address.to_string()).stderr(Stdio::null());
         let mut running = BackgroundProcess::start(&mut command)?;
         running.wait_until(START_TIMEOUT, || run::is_listening(address))?;
         Ok(Self { running, address })

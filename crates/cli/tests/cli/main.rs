@@ -23,6 +23,9 @@ mod hub;
 #[cfg(test)]
 mod manage;
 #[cfg(test)]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod memory;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod metrics;

@@ -168,6 +168,12 @@ impl Drop for ChildProcess {
     }
 }
 
+/// The stack of a thread that only waits.
+///
+/// The allocator runs on it too, and that is chosen by the program: the first allocation of a thread overflowed 64 KiB with
+/// jemalloc built without optimization.
+const REAPER_STACK: usize = 256 * 1024;
+
 /// Reaps a process that was killed, from a thread since there may be no runtime any more that could wait for it.
 fn reap_in_thread(leader: Pid, living: Option<ChildPermit>) {
     let wait = move || {
@@ -175,7 +181,7 @@ fn reap_in_thread(leader: Pid, living: Option<ChildPermit>) {
         drop(living);
     };
     // Without a thread the process stays a zombie until we end; it does nothing any more.
-    let _ = std::thread::Builder::new().name("reaper".to_owned()).stack_size(64 * 1024).spawn(wait);
+    let _ = std::thread::Builder::new().name("reaper".to_owned()).stack_size(REAPER_STACK).spawn(wait);
 }
 
 fn signal_group(leader: Pid, signal: Signal) {

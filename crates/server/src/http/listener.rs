@@ -114,7 +114,8 @@ fn set_listen_backlog(listener: &TcpListener) {
 ///
 /// That of glibc gives the end of its memory back to the system as soon as 128 KiB of it are free, and has it given again page
 /// by page: a quarter of what a call of 64 KiB costs. It learns from large blocks that are freed how much to keep, so it is
-/// shown one; a process that ever read a large message has learned the same.
+/// shown one; a process that ever read a large message has learned the same. A program that sets the thresholds itself, as the
+/// command does, is not affected.
 fn prime_allocator() {
     const LARGE: usize = 1 << 20;
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));

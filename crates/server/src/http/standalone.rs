@@ -63,7 +63,7 @@ impl HttpServiceInner {
     }
 }
 
-/// Marks the numbers of standing streams, so that a client's `Last-CallEvent-ID` tells which kind it was.
+/// Marks the numbers of standing streams, so that a client's `Last-Event-ID` tells which kind it was.
 fn standalone_id(stream: StreamId) -> StreamId {
     StreamId(stream.0 | STANDALONE_BIT)
 }

@@ -160,6 +160,8 @@ pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), Cl
 where
     W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
 {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    crate::memory::configure_allocator();
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
     let mut builder = match place {
         ServeTransport::Stdio => Builder::new_current_thread(),
@@ -172,6 +174,8 @@ where
         .enable_all()
         .build()
         .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    runtime.spawn(crate::memory::trim_periodically());
     let done = runtime.block_on(async { work(install_signals()?).await });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();

@@ -7,7 +7,7 @@ use trunkline_session::Principal;
 #[derive(Debug)]
 pub(crate) struct CallQuota {
     max: usize,
-    /// Only those who have calls running.
+    /// Only principals with running calls.
     running: DashMap<Principal, usize>,
 }
 
@@ -20,7 +20,7 @@ impl CallQuota {
         Self { max: most, running: DashMap::new() }
     }
 
-    /// Counts one more call; returns whom it counts for, who is to leave when it is over.
+    /// Counts one more call; returns the principal that it counts for, to be released when the call is over.
     ///
     /// # Errors
     /// [`CallQuotaExceeded`].

@@ -1,7 +1,7 @@
-//! Changes that clients are told of: one subscription for both eras.
+//! Change notifications: one subscription for both eras.
 //!
-//! A subscriber holds one bit per list and a bounded set of resource addresses, not a queue: a change that has not been
-//! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
+//! A subscriber holds one bit per list and a bounded set of resource URIs, not a queue: a change that is still
+//! pending is not added again, so a subscriber that never reads costs no more than one that does.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -18,13 +18,13 @@ use crate::watched_uris::{WatchedUriBudget, WatchedUriPermit};
 /// The tasks that may wait on one subscription.
 const MAX_POLLERS: usize = 16;
 
-/// What waits to be said to one subscriber alone; beyond it the oldest is not said.
+/// The most messages that wait for one subscriber alone; beyond it the oldest is dropped.
 const MAX_DIRECT_MESSAGES: usize = 64;
 
-/// Who is told of changes.
+/// A recipient of change notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChangeSubscriber {
-    /// Who it is.
+    /// Its principal.
     pub principal: Principal,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
@@ -33,18 +33,20 @@ pub struct ChangeSubscriber {
 }
 
 impl ChangeSubscriber {
-    /// Returns what tells it from others for as long as it listens: its session, or else its connection or stream.
+    /// Returns the id that distinguishes it from others for as long as it listens: its session, or else its
+    /// connection or stream.
     pub fn client_id(&self) -> Option<SessionId> {
         self.session.or(self.connection)
     }
 }
 
-/// What a subscriber wants to be told of.
+/// The changes that a subscriber wants to be notified of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
-    /// Who is to be told, if that is known.
+    /// The subscriber, if it is known.
     pub subscriber: Option<ChangeSubscriber>,
-    /// What the subscriber was shown of the lists, if that is tracked: a legacy session's is, and a handler may say it of others.
+    /// The lists that the subscriber was shown, if they are tracked: a legacy session's are, and a handler may
+    /// track others.
     pub shown_lists: Option<ShownLists>,
     /// Tools come, go or change.
     pub tools: bool,
@@ -68,7 +70,7 @@ impl SubscriptionFilter {
         Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
-    /// Reports whether a subscriber asks to be told of more than it may.
+    /// Reports whether a filter names more resources than a subscriber may watch.
     pub(crate) fn is_too_large(&self) -> bool {
         let bytes: usize = self.uris.iter().map(String::len).sum();
         self.uris.len() > Self::MAX_URIS || bytes > Self::MAX_URI_BYTES
@@ -104,12 +106,12 @@ pub enum ServerChange {
     Prompts,
     /// The list of resources or of resource templates.
     Resources,
-    /// The content of a resource. However many are told of it, its address is held once.
+    /// The content of a resource. All subscribers share one copy of its URI.
     ResourceUpdated(Arc<str>),
 }
 
 impl ServerChange {
-    /// Returns the notification that tells of the change.
+    /// Returns the method of the notification for the change.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -149,12 +151,12 @@ struct SubscriberTable {
 }
 
 impl ChangePublisher {
-    /// Tells every subscriber that wants to know.
+    /// Notifies every subscriber that wants the change.
     pub fn publish(&self, change: &ServerChange) {
         self.publish_to(change, |_| true);
     }
 
-    /// Tells those subscribers that want to know, of these.
+    /// Notifies the subscribers that want the change and that the predicate accepts.
     pub fn publish_to(&self, change: &ServerChange, is_told: impl Fn(Option<&ChangeSubscriber>) -> bool) {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for watcher in watchers {
@@ -162,8 +164,8 @@ impl ChangePublisher {
         }
     }
 
-    /// Notifies of a list that has changed. A subscriber whose lists are tracked is notified only if it was shown a version of
-    /// the list that is outdated now; every other subscriber that wants to know is notified.
+    /// Notifies of a list that has changed. A subscriber with tracked lists is notified only if it was shown a
+    /// version of the list that is outdated now; every other subscriber that wants the change is notified.
     pub fn publish_outdated(&self, list: &ServerChange, is_outdated: impl Fn(u64) -> bool) {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for watcher in watchers {
@@ -191,7 +193,7 @@ impl ChangePublisher {
         ChangeSubscription { queue: watcher, number, publisher: self.clone() }
     }
 
-    /// Returns the resources that are watched, by who watches them.
+    /// Returns the watched resources, by subscriber.
     pub fn watched_resources(&self) -> HashMap<Option<ChangeSubscriber>, BTreeSet<String>> {
         let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
@@ -216,7 +218,7 @@ impl ChangePublisher {
     }
 }
 
-/// A standing wish to be told of changes; dropping it ends it.
+/// A subscription to change notifications; dropping it ends it.
 #[derive(Debug)]
 pub struct ChangeSubscription {
     queue: Arc<SubscriptionQueue>,
@@ -244,12 +246,12 @@ impl ChangeSubscription {
         }
         match self.poll_change(cx) {
             Poll::Ready(change) => Poll::Ready(change.legacy_message()),
-            // Whatever came in between woke nobody yet.
+            // A message that was pushed before the waker was registered has woken no task.
             Poll::Pending => lock(&self.queue.state).direct.pop_front().map_or(Poll::Pending, Poll::Ready),
         }
     }
 
-    /// Says something to this subscriber alone.
+    /// Sends a message to this subscriber alone.
     pub(crate) fn send_direct(&self, message: String) {
         let mut state = lock(&self.queue.state);
         if state.direct.len() >= MAX_DIRECT_MESSAGES {
@@ -270,7 +272,7 @@ impl ChangeSubscription {
         std::future::poll_fn(|cx| self.poll_change(cx)).await
     }
 
-    /// Wakes whoever polls, so that it looks at what else it depends on.
+    /// Wakes the polling tasks, so that they check what else they depend on.
     pub(crate) fn wake(&self) {
         let wakers = std::mem::take(&mut lock(&self.queue.state).wakers);
         wakers.into_iter().for_each(Waker::wake);
@@ -330,17 +332,18 @@ struct SubscriptionQueue {
 #[derive(Debug, Default)]
 struct SubscriptionQueueState {
     filter: SubscriptionFilter,
-    /// Room for the resources that were added one by one.
+    /// The permit for the resources that were added one by one.
     uri_permit: Option<WatchedUriPermit>,
     pending: BTreeSet<ServerChange>,
     /// What is for this one alone.
     direct: VecDeque<String>,
-    /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
+    /// The polling tasks. Several may share a subscription, and any of them may have ended by the time it is woken.
     wakers: Vec<Waker>,
 }
 
 impl SubscriptionQueueState {
-    /// Remembers to wake a task; beyond the bound, returns the one that waits longest, which asks again if it is still there.
+    /// Registers a task to wake; beyond the bound, returns the oldest waker to be woken, and its task polls again
+    /// if it still runs.
     fn register_waker(&mut self, waker: &Waker) -> Option<Waker> {
         if self.wakers.iter().any(|known| known.will_wake(waker)) {
             return None;

@@ -1,7 +1,7 @@
 //! Serving over a channel: both eras on one pipe, driven by one task.
 //!
-//! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
-//! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
+//! Every turn takes the events of the calls, then every message that has already arrived, then writes once. A call
+//! is polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod backpressure;
 mod channel_call;
@@ -58,29 +58,29 @@ const CHANNEL_CAPABILITIES: TransportCapabilities =
 pub(crate) struct ChannelServer<C> {
     core: Arc<ServerCore>,
     principal: Principal,
-    /// What tells its client from others that are of no session.
+    /// Distinguishes its client from others without a session.
     id: SessionId,
     env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
-    /// What is kept between the client's calls goes by this name instead of the session's.
+    /// The id under which the client's state is kept between calls, if it is not the session's.
     state_id: Option<SessionId>,
     subscription: Option<Arc<ChangeSubscription>>,
     calls: SelectAll<ChannelCall>,
     /// Modern calls that can be cancelled, by their id.
     modern_calls: HashMap<RequestId, ModernCallStatus>,
     subscriptions: HashMap<RequestId, SubscriptionStream>,
-    /// Calls for which there was no room yet.
+    /// Calls that were read while the most allowed were running.
     queued_calls: QueuedCalls,
     partial_message: Option<PartialMessage>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
-    /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
+    /// Whether the owner of the channel ends it when the server stops, and counts what is lost with it.
     is_owned: bool,
-    /// What the peer has not read; `None` if whatever carries the channel counts that.
+    /// What the peer has not read; `None` if the owner of the channel counts that.
     backlog: Option<PeerBacklog>,
-    /// How long calls may take once the channel ends; without it, as long as the limits say.
+    /// How long calls may take once the channel ends; `None` is `ServerLimits::answer_grace`.
     grace: Option<Duration>,
     ended: bool,
     deadline: ChannelDeadline,
@@ -95,7 +95,7 @@ impl<C: Channel> ChannelServer<C> {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
         let unread = Some(core.write_budget.backlog());
-        // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
+        // The peer of our pipes has started this process, or was started by it, in the same environment.
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
@@ -123,11 +123,11 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Takes what calls have to say; reports whether there was anything.
+    /// Takes the events of the calls; reports whether there were any.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
-        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
-        // read what the peer has to say to that.
+        // A call may send notifications without end. Those of one turn fill at most half of the queue, so that the
+        // peer's reaction, such as a cancellation, is still read.
         while taken < MAX_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(said)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
             taken += 1;
@@ -226,7 +226,7 @@ impl<C: Channel> ChannelServer<C> {
                 Ok(reserved) if self.must_wait(&incoming) => self.enqueue(incoming, bytes, reserved),
                 Ok(reserved) => self.dispatch(incoming, reserved, cx),
                 Err(refusal) if is_call(&incoming) => self.refuse_calls(&incoming, &refusal),
-                // An answer or a cancellation makes room in the end.
+                // A response or a cancellation frees memory in the end.
                 Err(_) => self.dispatch(incoming, None, cx),
             },
             Err(MalformedMessage { refusal, id }) => self.send_error(id.as_ref(), &refusal),
@@ -319,7 +319,8 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn start_subscription(&mut self, listen: SubscriptionStream) {
-        // Whoever waits for answers that were read before the end is not told of changes any more.
+        // A client that only waits for the responses to requests read before the end gets no more change
+        // notifications.
         if self.is_ending() {
             return self.close_subscription(&listen);
         }

@@ -13,9 +13,9 @@ use trunkline_protocol::shorten;
 
 type DispatchFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// Answers a call from what the server offers at this moment.
+/// Answers a call from the server's current registry.
 ///
-/// The snapshot is let go before the returned future runs.
+/// The snapshot is released before the returned future runs.
 pub(crate) fn answer(server: &ServerHandle, call: IncomingCall) -> DispatchFuture {
     let registry = server.registry();
     if call.method == Method::ToolsCall && registry.features.tools {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use trunkline_session::Principal;
 
-/// Counts what each principal holds, so that nobody takes more than their share.
+/// Limits how many items each principal holds, so that no principal exceeds its quota.
 ///
 /// The anonymous principal and the process are many callers in one, so that only the total holds for them.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl PrincipalQuota {
         Self { counts: Arc::default(), max: most, max_per_principal: most_per_principal }
     }
 
-    /// Counts one more until the share is dropped; `None` if that would be too many.
+    /// Counts one more until the permit is dropped; `None` if that would exceed a limit.
     pub(crate) fn acquire(&self, principal: &Principal) -> Option<QuotaPermit> {
         let mut held = self.lock();
         if held.total >= self.max {
@@ -48,7 +48,7 @@ impl PrincipalQuota {
     }
 }
 
-/// One thing that is counted.
+/// One counted item.
 #[derive(Debug)]
 pub(crate) struct QuotaPermit {
     quota: PrincipalQuota,

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::change::ServerChange;
 
-/// The version of a list that was shown to a client before it is known which one it was.
+/// The version of a list that was shown to a client in an unknown version.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Which version of each list a client was shown last, so that it is notified only of changes to what it has seen.

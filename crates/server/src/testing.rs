@@ -36,7 +36,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
     }
 }
 
-/// Makes a call of a client that can be asked everything.
+/// Makes a call of a client that supports every input request.
 pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> IncomingCall {
     let capabilities = serde_json::json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
     call_from(caller(revision, &capabilities), method, params)
@@ -56,7 +56,7 @@ pub(crate) fn core(server: &Server) -> Arc<ServerCore> {
     ServerCore::new(handler, &StateKeys::random().unwrap(), HostOptions::default())
 }
 
-/// Makes a legacy session of a client that cannot be asked anything.
+/// Makes a legacy session of a client that supports no input requests.
 pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession> {
     let record = SessionRecord {
         id: SessionId::random(),
@@ -71,7 +71,8 @@ pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession>
     Arc::new(LiveSession::new(record, keep, now()))
 }
 
-/// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.
+/// Answers a call with a handler that never waits, and returns the result as it is written, without the common
+/// members.
 pub(crate) fn answer_in(
     server: &ServerHandle,
     revision: Revision,
@@ -102,7 +103,7 @@ pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> Strin
     format!("{mark}{}", result.content.first().and_then(|block| block.as_text()).unwrap_or_default())
 }
 
-/// Asserts that a refusal is of a row of the table, and says something.
+/// Asserts that a refusal is of a row of the table, and that its message contains a text.
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
     let refusal = outcome.unwrap_err();

@@ -45,10 +45,11 @@ pub(crate) enum EarlyAnswer {
 }
 
 impl TypedInputRequest<InputResponse> {
-    /// Asks a question that somebody else has put, under a key that was never used before, and gives the answer whole: a
-    /// user's no is an answer, and so is anything else that fits.
+    /// Relays an input request of another server under an unused key, and returns the response unchanged: a
+    /// declined elicitation is a response, and so is anything else that fits.
     ///
-    /// What came with the request under the key is not taken for an answer, since nobody can have known the question.
+    /// A response that came with the request under this key is ignored, since the client cannot have known the
+    /// input request.
     pub fn relayed(key: impl Into<String>, question: InputRequest) -> Self {
         let ask = Self::new(question, |given| Ok(given.response)).key(key);
         Self { early_answer: EarlyAnswer::Ignore, ..ask }
@@ -56,7 +57,7 @@ impl TypedInputRequest<InputResponse> {
 }
 
 impl TypedInputRequest<RawJson> {
-    /// Asks a question whose answer is only checked and carried.
+    /// Makes an input request with a response that is only checked and passed on.
     pub(crate) fn raw(key: String, question: InputRequest) -> Self {
         Self::new(question, |given| Ok(given.raw)).key(key)
     }
@@ -71,7 +72,7 @@ impl<T> fmt::Debug for TypedInputRequest<T> {
     }
 }
 
-/// Asks the user to fill in a form; the type of the answer makes the form.
+/// Elicits a form from the user; the type of the response defines the form.
 pub fn ask<T: Form>(message: impl Into<String>) -> TypedInputRequest<T> {
     let question =
         FormElicitRequest { message: message.into(), schema: T::schema(), rest: JsonObject::new() };
@@ -88,20 +89,21 @@ pub fn ask<T: Form>(message: impl Into<String>) -> TypedInputRequest<T> {
     })
 }
 
-/// Asks the user to fill in a form given as a schema, and returns the answer as it came.
+/// Elicits a form given as a schema, and returns the response unchanged.
 pub fn elicit(message: impl Into<String>, schema: impl Into<RawJson>) -> TypedInputRequest<ElicitResult> {
     let question =
         FormElicitRequest { message: message.into(), schema: schema.into(), rest: JsonObject::new() };
     TypedInputRequest::new(InputRequest::Form(question), elicited)
 }
 
-/// Asks the user to open a page; the answer tells whether they agreed, not whether they finished there.
+/// Requests that the user open a URL; the response states whether the user agreed, not whether the user has
+/// finished there.
 pub fn open_url(message: impl Into<String>, url: impl Into<String>) -> TypedInputRequest<ElicitResult> {
     let question = UrlElicitRequest { message: message.into(), url: url.into(), rest: JsonObject::new() };
     TypedInputRequest::new(InputRequest::Url(question), elicited)
 }
 
-/// Asks the caller's model.
+/// Requests sampling from the caller's model.
 pub fn sample(question: CreateMessageRequest) -> TypedInputRequest<CreateMessageResult> {
     TypedInputRequest::new(InputRequest::Sampling(question), |given| match given.response {
         InputResponse::Sampling(result) => Ok(result),
@@ -109,7 +111,7 @@ pub fn sample(question: CreateMessageRequest) -> TypedInputRequest<CreateMessage
     })
 }
 
-/// Asks the caller's host for its roots.
+/// Requests the roots of the caller's host.
 pub fn roots() -> TypedInputRequest<Vec<Root>> {
     TypedInputRequest::new(InputRequest::Roots, |given| match given.response {
         InputResponse::Roots(roots) => Ok(roots),
@@ -131,7 +133,8 @@ fn elicited(given: ReceivedInput) -> Result<ElicitResult, AskError> {
     note = "ask for `Confirm`, for a type that derives `Form`, or for `Fields<T>` of a type that has a JSON Schema"
 )]
 pub trait Form: Sized {
-    /// Returns the JSON Schema of the fields: an object whose properties are strings, numbers, booleans or choices.
+    /// Returns the JSON Schema of the fields: an object with properties that are strings, numbers, booleans or
+    /// choices.
     fn schema() -> RawJson;
 
     /// Reads what the user filled in.
@@ -180,13 +183,13 @@ impl<T: JsonSchema + DeserializeOwned> Form for SchemaForm<T> {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The user said no.
+    /// The user declined.
     #[error("the user declined")]
     Declined,
     /// The user closed the question without an answer.
     #[error("the user dismissed the question")]
     Dismissed,
-    /// The caller cannot be asked this.
+    /// The client does not support this input request.
     #[error("the client cannot be asked for {method}: {reason}")]
     Unsupported {
         /// The request that the question would have been.
@@ -247,7 +250,7 @@ enum InputFutureState<T> {
     Done,
 }
 
-/// How often a question is put again whose answer does not fit it.
+/// How often an input request is repeated after a response that does not fit it.
 const MAX_RETRIES: usize = 2;
 
 impl<T> InputFuture<T> {
@@ -335,7 +338,7 @@ macro_rules! ask_all {
 
             async fn request_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
-                // What cannot be asked is found out before the caller is troubled with the rest.
+                // Unsupported input requests are found before the caller is sent any of the others.
                 context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.request)),+])?;
                 $(let mut $ask = JoinedInput::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {

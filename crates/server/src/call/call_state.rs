@@ -28,7 +28,7 @@ pub(crate) struct CallState {
     method: Method,
     params: Params,
     scope: CallScope,
-    /// The roots of a caller without a session, once somebody wants to know them.
+    /// The roots of a caller without a session, once a handler has requested them.
     roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
     state: Mutex<LockedCallState>,
     cancel: Notify,
@@ -75,17 +75,17 @@ impl CallState {
         &self.scope
     }
 
-    /// Returns the roots of a caller without a session, as far as they were asked for.
+    /// Returns the roots of a caller without a session, as far as they were requested.
     pub(crate) fn roots(&self) -> &OnceCell<Vec<Root>> {
         self.roots.get_or_init(Box::default)
     }
 
-    /// Returns the secrets that nothing which the call says may hold.
+    /// Returns the secrets that are redacted from everything that the call sends.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         self.lock().secrets.clone()
     }
 
-    /// Keeps the room of a large request for as long as the call may hold any of it.
+    /// Holds the memory permit of a large request for as long as the call may hold any of it.
     pub(crate) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         let mut state = self.lock();
         match &mut state.memory_permit {
@@ -103,7 +103,7 @@ impl CallState {
         read(&self.lock().caller)
     }
 
-    // What the handler says.
+    // Notifications of the handler.
 
     pub(crate) fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.lock();
@@ -153,9 +153,9 @@ impl CallState {
         self.lock().urgent_action()
     }
 
-    /// Looks at all that the exchange must act on while the future waits.
+    /// Returns what the exchange must act on while the future waits.
     ///
-    /// The exchange's task is remembered first, so that nothing is missed that is said from another task afterwards.
+    /// The waker of the exchange is stored first, so that a later notification from another task is not missed.
     pub(crate) fn next_action(&self, waker: &Waker) -> PendingAction {
         let mut state = self.lock();
         match &mut state.exchange_waker {
@@ -191,7 +191,7 @@ impl CallState {
             .collect()
     }
 
-    /// Hands an answer to whoever asked under the key; returns false if nobody did.
+    /// Delivers the response to the open input request with this key; returns false if there is none.
     pub(crate) fn deliver_response(&self, key: &str, outcome: Result<RawJson, AskError>) -> bool {
         let mut state = self.lock();
         let dialect = Dialect::of(state.caller.revision);
@@ -246,7 +246,7 @@ impl CallState {
         state.requests.iter().any(|asked| asked.key == key && asked.request.read_response(raw).is_ok())
     }
 
-    /// Fails the open questions that the caller of the latest request cannot be asked.
+    /// Fails the open input requests that the caller of the latest request does not support.
     fn fail_unsupported(&self) {
         let mut state = self.lock();
         let client = state.caller.capabilities();
@@ -286,7 +286,7 @@ impl CallState {
         state.unused_responses.splice(0..0, kept);
     }
 
-    /// Leaves out of questions what the caller did not say that it takes.
+    /// Removes from input requests the parts that the caller did not declare support for.
     pub(crate) fn adapt_requests(
         &self,
         questions: Vec<(String, InputRequest)>,
@@ -296,7 +296,7 @@ impl CallState {
         questions.into_iter().map(|(key, question)| (key, suited(question))).collect()
     }
 
-    /// Finds the first question that the caller cannot be asked.
+    /// Returns the error of the first input request that the caller does not support.
     pub(crate) fn first_unsupported(&self, questions: &[(String, InputRequest)]) -> Option<AskError> {
         let client = self.with_caller(Caller::capabilities);
         let question = questions.iter().find(|(_, question)| !question.is_supported_by(&client));
@@ -312,7 +312,7 @@ impl CallState {
         self.cancel.notify_waiters();
     }
 
-    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    /// Signals tasks that the handler has spawned to end; the caller still gets a response.
     pub(crate) fn abort(&self) {
         self.lock().aborted = true;
         self.cancel.notify_waiters();

@@ -7,14 +7,15 @@ use trunkline_session::{Principal, SessionId};
 
 use crate::env::Env;
 
-/// Who sent the latest request of a call, and what that request said about itself.
+/// The sender of the latest request of a call, and the metadata of that request.
 ///
-/// What the client says about itself is for display and for choosing how to answer; only the principal was verified.
+/// What the client declares about itself is for display and for choosing the form of the response; only the
+/// principal is verified.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Who the request belongs to.
+    /// The principal that the request belongs to.
     pub principal: Principal,
-    /// The revision that the request speaks.
+    /// The protocol revision of the request.
     pub revision: Revision,
     /// The capabilities object, as declared.
     pub capabilities: RawJson,
@@ -27,8 +28,8 @@ pub struct Caller {
     /// The connection that the request came over, if that lasts for longer than a request: a pipe, a WebSocket, or a channel
     /// within this process. A request of Streamable HTTP has none.
     pub connection: Option<SessionId>,
-    /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
-    /// session. It says where to look, and nothing about who may.
+    /// The id under which state may be kept for this caller between calls: that of its cookie, or else of its
+    /// legacy session. It locates the state, and grants no access to it.
     pub state_id: Option<SessionId>,
     /// The mildest log message that the caller wants, if it wants any.
     pub log_level: Option<LoggingLevel>,
@@ -44,13 +45,14 @@ impl Caller {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
     }
 
-    /// Returns what tells the client from all others for as long as it stays: its session, or else its connection. Clients
-    /// that send each request by itself have nothing of the kind, and two requests of one cannot be told from those of two.
+    /// Returns the id that distinguishes the client from all others for as long as it is connected: its session, or
+    /// else its connection. Clients that send each request separately have neither, and two requests of one such
+    /// client look like those of two.
     pub fn client_id(&self) -> Option<SessionId> {
         self.session.or(self.connection)
     }
 
-    /// Returns what the client calls itself, if it says so legibly.
+    /// Returns the client's description of itself, if it declares a legible one.
     pub fn client(&self) -> Option<Implementation> {
         Implementation::read(self.client.as_ref()?).ok()
     }

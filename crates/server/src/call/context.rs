@@ -14,10 +14,10 @@ use super::caller::Caller;
 use crate::change::ServerChange;
 use crate::server::ServerHandle;
 
-/// What a handler knows of its caller, and its ways back to it.
+/// The caller of a handler, and the means to notify it and to request input from it.
 ///
-/// A call may live through several requests, each with its own token, log level and capabilities; the context always
-/// speaks of the latest one.
+/// A call may span several requests, each with its own progress token, log level and capabilities; the context
+/// always refers to the latest one.
 #[derive(Clone, Debug)]
 pub struct Context {
     shared: Arc<CallState>,
@@ -43,8 +43,8 @@ impl Context {
         self.shared.with_caller(Clone::clone)
     }
 
-    /// Reads something of what is known of the caller, without a copy of the rest. Nobody else can meanwhile: nothing long may be
-    /// done, and this context must not be used.
+    /// Reads a part of the caller without a copy of the rest. The lock of the call is held meanwhile: `read` must
+    /// be short, and must not use this context.
     pub fn with_caller<T>(&self, read: impl FnOnce(&Caller) -> T) -> T {
         self.shared.with_caller(read)
     }
@@ -57,12 +57,12 @@ impl Context {
         }
     }
 
-    /// Returns whom the request belongs to.
+    /// Returns the principal that the request belongs to.
     pub fn principal(&self) -> Principal {
         self.shared.with_caller(|caller| caller.principal.clone())
     }
 
-    /// Returns the revision that the request speaks.
+    /// Returns the protocol revision of the request.
     pub fn revision(&self) -> Revision {
         self.shared.revision()
     }
@@ -72,7 +72,7 @@ impl Context {
         self.shared.with_caller(Caller::capabilities)
     }
 
-    /// Returns what the client calls itself, if it says so.
+    /// Returns the client's description of itself, if it declares one.
     pub fn client(&self) -> Option<Implementation> {
         self.shared.with_caller(Caller::client)
     }
@@ -92,12 +92,12 @@ impl Context {
         self.server.as_ref()
     }
 
-    /// Reports whether the caller asked to be told of progress, so that who would have to gather it can leave it.
+    /// Reports whether the caller requested progress notifications, so that a handler can skip computing progress.
     pub fn wants_progress(&self) -> bool {
         self.shared.with_caller(|caller| caller.progress_token.is_some())
     }
 
-    /// Reports progress, if the caller asked for it.
+    /// Reports progress, if the caller requested it.
     ///
     /// A value that is not above the last one is dropped.
     pub fn progress(&self, done: impl Into<f64>, total: impl Into<f64>) {
@@ -109,12 +109,12 @@ impl Context {
         self.shared.report_progress(done.into(), total, Some(message.into()));
     }
 
-    /// Passes on progress that somebody else reports.
+    /// Forwards progress that an upstream reports.
     pub fn forward_progress(&self, done: f64, total: Option<f64>, message: Option<String>) {
         self.shared.report_progress(done, total, message);
     }
 
-    /// Passes on a log message that somebody else writes, if the caller wants messages of this severity.
+    /// Forwards a log message of an upstream, if the caller wants messages of this severity.
     pub fn forward_log(&self, level: LoggingLevel, logger: Option<String>, data: RawJson) {
         self.shared.report_log(level, logger, || data);
     }
@@ -126,10 +126,10 @@ impl Context {
         self.shared.report_log(level, None, || RawJson::from_value(&data).unwrap_or(RawJson::NULL));
     }
 
-    /// Puts a question to the caller and waits for its answer.
+    /// Sends an input request to the caller and waits for the response.
     ///
     /// # Errors
-    /// [`AskError`]: the user said no, the client cannot be asked, or it is gone.
+    /// [`AskError`]: the user declined, the client does not support the request, or it has disconnected.
     pub async fn ask<T>(&self, question: TypedInputRequest<T>) -> Result<T, AskError> {
         InputFuture::new(self.shared.clone(), question).await
     }
@@ -142,10 +142,10 @@ impl Context {
         questions.request_all(self).await
     }
 
-    /// Asks the user to fill in a form given as a schema, and returns the answer as it came.
+    /// Elicits a form given as a schema, and returns the response unchanged.
     ///
     /// # Errors
-    /// As [`Context::ask`], except that a user's no is an answer.
+    /// As [`Context::ask`], except that a declined form is a response.
     pub async fn elicit(
         &self,
         message: impl Into<String>,
@@ -154,7 +154,7 @@ impl Context {
         self.ask(ask::elicit(message, schema)).await
     }
 
-    /// Asks the caller's model.
+    /// Requests sampling from the caller's model.
     ///
     /// Revision 2026-07-28 still has sampling, and deprecates it: a server that can reach a model itself should.
     ///

@@ -19,7 +19,8 @@ use crate::metrics::process;
 pub(crate) struct ExecutingCall {
     shared: Arc<CallState>,
     future: Option<BoxFuture<'static, Result<HandlerOutcome, Refusal>>>,
-    /// How it ended, while something has to be said before that. Boxed, since that is rare and every call is moved.
+    /// The outcome, while notifications remain to be sent before it. Boxed, since that is rare and every call is
+    /// moved.
     finished: Option<Box<Result<HandlerOutcome, Refusal>>>,
     started: bool,
     /// The future was pending with open questions, and has not been polled since.
@@ -28,15 +29,15 @@ pub(crate) struct ExecutingCall {
 
 /// What a call does next.
 pub(crate) enum HandlerStep {
-    /// It says something.
+    /// The handler sends a notification.
     Notification(CallNotification),
-    /// It has put these questions and waits.
+    /// The handler waits for the responses to these input requests.
     InputRequired(Vec<(String, InputRequest)>),
-    /// It asks to be detached from its stream for a while.
+    /// The handler releases its response stream for a while.
     ReleaseStream(Duration),
     /// It is over.
     Done(Result<HandlerOutcome, Refusal>),
-    /// It was cancelled by its caller, who wants no answer.
+    /// The caller cancelled the call and wants no response.
     Cancelled,
 }
 
@@ -72,7 +73,7 @@ impl ExecutingCall {
     /// Cancel safe: a step that was not returned is returned by the next poll.
     pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<HandlerStep> {
         loop {
-            // Before its first poll a call has said nothing yet.
+            // A call has no pending action before its first poll.
             if std::mem::replace(&mut self.started, true) {
                 match self.shared.urgent_action() {
                     PendingAction::Cancelled => {

@@ -10,7 +10,7 @@ use super::call_state::{CallState, UNDECLARED, wake};
 use super::locked_state::{LockedCallState, PendingInput};
 use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
-/// What a handler asks.
+/// Input requests of the handler.
 impl CallState {
     /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
     pub(crate) fn request_input(
@@ -44,12 +44,12 @@ impl CallState {
             }
         }
         state.open_request(key.clone(), question)?;
-        // A handler may ask from a task of its own, whose polls the exchange does not see.
+        // A handler may request input from a task of its own, and the exchange does not see the polls of that task.
         wake(state.exchange_waker.take(), state);
         Ok(InputRequestStatus::Pending(key))
     }
 
-    /// Puts a question once more whose answer was no use.
+    /// Repeats an input request after an unusable response.
     pub(crate) fn request_again(&self, key: String, question: InputRequest) -> Result<(), AskError> {
         let mut state = self.lock();
         if let Some(used) = &mut state.used_responses {
@@ -61,10 +61,10 @@ impl CallState {
         Ok(())
     }
 
-    /// Checks, before any of them is put, that questions which belong together can all be put.
+    /// Checks, before any of them is sent, that all input requests of a group can be sent.
     ///
     /// # Errors
-    /// What [`CallState::request_input`] would say to the first that cannot.
+    /// The error of [`CallState::request_input`] for the first that cannot.
     pub(crate) fn check_all(&self, questions: &[(Option<&str>, &InputRequest)]) -> Result<(), AskError> {
         let state = self.lock();
         let (mut unnamed, mut keys) = (state.unnamed_requests, Vec::with_capacity(questions.len()));
@@ -110,10 +110,10 @@ impl CallState {
         }))
     }
 
-    /// Puts questions whose answers are kept for the next time that the handler is called.
+    /// Sends input requests and keeps their responses for the next run of the handler.
     ///
     /// # Errors
-    /// The first that has no answer, by what it asks for.
+    /// The method of the first input request without a response, and the reason.
     pub(crate) async fn collect_responses(
         self: &Arc<Self>,
         questions: Vec<(String, InputRequest)>,
@@ -183,7 +183,7 @@ impl LockedCallState {
         Ok(())
     }
 
-    /// Checks that the caller can be asked a question, and that its revision has words for it.
+    /// Checks that the caller supports an input request, and that its revision can express it.
     fn check_supported(&self, question: &InputRequest) -> Result<(), AskError> {
         if !question.is_supported_by(&self.caller.capabilities()) {
             return Err(AskError::unsupported(question, UNDECLARED));

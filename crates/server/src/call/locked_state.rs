@@ -22,15 +22,15 @@ pub(super) struct LockedCallState {
     pub(super) caller: Caller,
     pub(super) suspended: bool,
     pub(super) cancelled: bool,
-    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    /// The server has aborted the handler, while the caller still waits for the response that reports it.
     pub(super) aborted: bool,
     pub(super) exchange_waker: Option<Waker>,
     lazy: Option<Box<LazyCallState>>,
 }
 
-/// What a call says and asks, and what came with its requests beside the caller.
+/// The notifications and input requests of a call, and what came with its requests besides the caller.
 ///
-/// Most calls do nothing but answer. So it is made when it is first written to, and reads as empty before.
+/// Most calls only return a result. So this is allocated by the first write, and reads as empty before.
 #[derive(Debug)]
 pub(super) struct LazyCallState {
     /// The secrets of every request that the call has lived through.
@@ -40,12 +40,12 @@ pub(super) struct LazyCallState {
     /// Answers that were used, kept while the call may have to be replayed from its start.
     pub(super) used_responses: Option<Vec<(String, RawJson)>>,
     pub(super) requests: Vec<PendingInput>,
-    /// What the client knows the pages by that it was asked to open, by key.
+    /// The ids of the URL elicitations that the client was sent, by key.
     pub(super) elicitations: Vec<(String, String)>,
     pub(super) unnamed_requests: usize,
     pub(super) notifications: NotificationQueue,
     pub(super) progress: f64,
-    /// Room for the requests that the call has lived through, where these are large.
+    /// The memory permit of the call's requests, where these are large.
     pub(super) memory_permit: Option<RequestMemoryPermit>,
     pub(super) release_stream: Option<Duration>,
 }
@@ -81,7 +81,7 @@ impl LockedCallState {
         self.notifications.pop().map_or(PendingAction::Nothing, PendingAction::Notification)
     }
 
-    /// Adds the secrets of one more request, as far as there is room.
+    /// Adds the secrets of one more request, up to the limit.
     pub(super) fn add_secrets(&mut self, env: &Env) {
         for secret in env.secrets() {
             if self.secrets.len() < MAX_SECRETS && !self.secrets.contains(secret) {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{LoggingLevel, RawJson, emit};
 
-/// Something that a handler says while it runs.
+/// A notification that a handler sends while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum CallNotification {
     Progress { progress: f64, total: Option<f64>, message: Option<String> },

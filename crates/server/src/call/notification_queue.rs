@@ -9,8 +9,8 @@ const MAX_NOTIFICATIONS: usize = 64;
 /// The bytes of those that wait, as far as there is more than one.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// What a call has said and its client was not sent yet, within two bounds. It never waits: beyond a bound progress is merged,
-/// and the oldest log messages are dropped and counted.
+/// The notifications of a call that were not sent to its client yet, within two bounds. A push never waits: beyond
+/// a bound progress is merged, and the oldest log messages are dropped and counted.
 #[derive(Debug)]
 pub(super) struct NotificationQueue {
     notifications: VecDeque<CallNotification>,
@@ -28,7 +28,7 @@ impl NotificationQueue {
         self.remove(0)
     }
 
-    /// Adds progress. Where there is no room, or `merge` says so, it replaces the latest that waits.
+    /// Adds progress. If the queue is full, or with `merge`, it replaces the latest progress that waits.
     pub(super) fn push_progress(&mut self, note: CallNotification, merge: bool) {
         let full = self.is_full(&note);
         let latest =
@@ -43,7 +43,8 @@ impl NotificationQueue {
         }
     }
 
-    /// Adds a log message. Where there is no room, the oldest that wait are dropped; if there are none, the new one is.
+    /// Adds a log message. If the queue is full, the oldest log messages are dropped; if there are none, the new
+    /// one is.
     pub(super) fn push_log(&mut self, note: CallNotification) {
         while self.is_full(&note) {
             process::count_dropped_notification(NotificationKind::Log);
@@ -56,7 +57,7 @@ impl NotificationQueue {
         self.push(note);
     }
 
-    /// Reports whether a further notice is beyond a bound. However large it is, it has room alone.
+    /// Reports whether a further notification exceeds a bound. A single one always fits, however large it is.
     fn is_full(&self, note: &CallNotification) -> bool {
         let too_large = !self.notifications.is_empty() && self.bytes + note.bytes() > MAX_BYTES;
         self.notifications.len() >= MAX_NOTIFICATIONS || too_large

@@ -17,7 +17,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct IncomingCall {
     /// The method.
     pub method: Method,
-    /// What a portable continuation said when this call was suspended, if it was.
+    /// The bytes of the portable continuation that this call was suspended with, if it was.
     pub continuation: Option<Bytes>,
     /// The caller, and the ways back to it.
     pub context: Context,
@@ -29,20 +29,20 @@ pub struct IncomingCall {
 pub enum HandlerOutcome {
     /// The call is answered.
     Done(ServerResult),
-    /// The call needs answers before it can go on.
+    /// The call needs input before it can continue.
     InputRequired(InputRound),
 }
 
-/// Questions that are put together, and how the call goes on once they are answered.
+/// Input requests that are sent together, and how the call continues after the responses.
 #[derive(Debug)]
 pub struct InputRound {
     /// The questions, each under its key; none means "ask me again later".
     pub requests: Vec<(String, InputRequest)>,
-    /// How the call goes on.
+    /// How the call continues.
     pub continuation: HandlerContinuation,
 }
 
-/// How a suspended call goes on.
+/// How a suspended call continues.
 ///
 /// A handler that calls [`Context::ask`] suspends its own future and needs none of this.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ pub trait Handler: Send + Sync + 'static {
         tool: &str,
     ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
-    /// Reports whether there is a tool of this name, for metrics, which would otherwise let callers choose labels.
+    /// Reports whether there is a tool of this name, for metrics, where callers could otherwise choose labels.
     ///
-    /// The tools of a handler that does not say share one series.
+    /// Without an implementation, all tools of the handler share one series.
     fn has_tool(&self, _tool: &str) -> bool {
         false
     }
@@ -79,8 +79,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-    /// Prepares to tell somebody of changes of resources, and returns those that will be told of; all of them, unless the
-    /// handler has to ask somebody else first.
+    /// Prepares change notifications for resources, and returns the resources that the subscriber will be notified
+    /// of: all of them, unless the handler has to subscribe at an upstream first.
     fn prepare_subscription(
         &self,
         _listener: &ChangeSubscriber,
@@ -104,9 +104,9 @@ impl IncomingCall {
         self.params().get(self.method.name_header_param()?)?.as_text()
     }
 
-    /// Returns the answers that came with the request, by the keys of their questions, as far as no question has taken them.
+    /// Returns the responses that came with the request, by key, as far as no input request has consumed them.
     ///
-    /// A handler that asks by [`HandlerOutcome::InputRequired`] finds its answers here when it is called again.
+    /// A handler that returns [`HandlerOutcome::InputRequired`] finds its responses here when it is called again.
     pub fn input_responses(&self) -> Vec<(String, RawJson)> {
         self.context.shared().unused_responses()
     }

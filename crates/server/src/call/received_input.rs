@@ -3,7 +3,7 @@ use trunkline_protocol::model::{InputRequest, InputResponse};
 
 use super::ask::AskError;
 
-/// How a question stands when it has just been put.
+/// The status of an input request right after it was made.
 #[allow(clippy::large_enum_variant, reason = "it is matched at once, and kept nowhere")]
 pub(crate) enum InputRequestStatus {
     Answered(AnsweredInput),

@@ -44,12 +44,13 @@ pub(crate) struct SessionState {
     pub(crate) env: Env,
     /// What the client was shown of the handler's lists.
     pub(crate) shown_lists: ShownLists,
-    /// What tells the client of changes, once something does.
+    /// The client's change subscription, while there is one.
     notifier: Mutex<Weak<ChangeSubscription>>,
 }
 
 impl SessionState {
-    /// `bag` is another name than the session's own for what is kept between its calls, which outlives the session.
+    /// `state_id` replaces the session's id as the key of the state between its calls; that state outlives the
+    /// session.
     pub(crate) fn new(core: &ServerCore, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
         let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
         let introduced =
@@ -79,7 +80,7 @@ impl SessionState {
         self.shown_lists.set(list, version);
     }
 
-    /// Says something to the client outside of any call. One that listens to nothing does not hear it.
+    /// Sends a message to the client outside of any call; it is dropped if the client listens to no stream.
     pub(crate) fn notify(&self, message: String) {
         let voice = self.notifier.lock().upgrade();
         if let Some(voice) = voice {

@@ -1,4 +1,4 @@
-//! Whether a channel has room for more: for calls, and for what its peer has still to read.
+//! Backpressure of a channel: the limit of running calls, and the bytes that its peer has not read.
 
 use std::collections::VecDeque;
 use std::io;
@@ -80,10 +80,10 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
-    /// Counts what is held for the peer, which has not read it, with what is held for all the others.
+    /// Counts the bytes that wait for the peer to read them against the write budget of all peers.
     ///
     /// # Errors
-    /// The peer is cut.
+    /// The peer is evicted.
     pub(super) fn account_backlog(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let Some(unread) = &mut self.backlog else { return Ok(()) };
         let queued = self.channel.queued();
@@ -136,7 +136,7 @@ impl<C: Channel> ChannelServer<C> {
     }
 }
 
-/// Reports whether a message begins a call, and so needs room.
+/// Reports whether a message begins a call, and so counts against the limits of calls.
 pub(super) fn is_call(incoming: &MessageOrBatch) -> bool {
     match incoming {
         MessageOrBatch::One(Message::Request(request)) => request.method != Method::Ping.as_str(),

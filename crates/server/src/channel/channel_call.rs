@@ -13,9 +13,9 @@ use crate::edge::modern::{self, ModernCall, SubscriptionStream};
 /// A modern call, as far as its cancellation goes.
 pub(super) enum ModernCallStatus {
     Running(Arc<CallState>),
-    /// It is being handed over by those who kept it parked.
+    /// It is being resumed from the suspended calls.
     Resuming,
-    /// It was cancelled while it was being handed over.
+    /// It was cancelled while it was being resumed.
     Cancelled,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum ChannelCall {
     Done,
 }
 
-/// What a carried call has to say; the id is that of a modern call which is then over.
+/// An event of a channel's call; the id is that of a modern call which is then over.
 pub(super) enum ChannelCallEvent {
     Message(String),
     Resumed(RequestId, Arc<CallState>),

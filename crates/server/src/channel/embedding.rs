@@ -6,7 +6,7 @@ use super::ChannelServer;
 use super::backpressure::QueuedCalls;
 use crate::env::Env;
 
-/// What those need who drive a channel themselves, because it is a part of something else.
+/// Settings for an owner that drives the channel itself, as part of something larger.
 impl<C: Channel> ChannelServer<C> {
     /// Sets the variables that the client brought when it opened the channel.
     pub(crate) fn with_env(mut self, env: Env) -> Self {
@@ -20,7 +20,7 @@ impl<C: Channel> ChannelServer<C> {
         self
     }
 
-    /// Leaves it to whoever owns this to end it when the server stops.
+    /// Leaves it to the owner to end the channel when the server stops.
     pub(crate) fn ended_by_owner(mut self) -> Self {
         self.is_owned = true;
         self

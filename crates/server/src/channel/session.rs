@@ -49,7 +49,7 @@ impl<C: Channel> ChannelServer<C> {
         self.modern_calls.contains_key(id) || self.subscriptions.contains_key(id)
     }
 
-    /// Refuses the requests of a batch whose ids modern ones have.
+    /// Refuses the requests of a batch with ids that modern requests use.
     pub(super) fn refuse_duplicate_ids(&self, messages: &mut [Result<Message, MalformedMessage>]) {
         for message in messages {
             if let Ok(Message::Request(request)) = message
@@ -60,7 +60,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Asks for the client's roots, if what it said means that the session should.
+    /// Requests the client's roots, if the session should after the client's last message.
     pub(super) fn request_roots(&mut self) {
         if let Some(request) = self.session.as_ref().and_then(|session| session.request_roots()) {
             self.channel.send(&request);

@@ -1,9 +1,9 @@
 use super::Secret;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 const REPLACEMENT: &str = "[secret]";
 
-/// The shortest secret that is looked for. What is shorter is a word rather than a key, and would be found everywhere.
+/// The shortest secret that is redacted. A shorter value is a word rather than a key, and would match everywhere.
 const MIN_SECRET_LENGTH: usize = 8;
 
 /// Replaces secrets in the texts of a message, which must be JSON.

@@ -7,19 +7,19 @@ use trunkline_protocol::{Refusal, shorten};
 
 use super::{Env, EnvPolicy, EnvVariable, Secret};
 
-/// How the names of the headers begin that carry variables.
+/// The prefix of the headers that carry variables.
 const HEADER_PREFIX: &str = "x-env-";
 
 /// The largest value that a header may carry.
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
-/// The variables that one request may bring.
+/// The most variables that one request may carry.
 const MAX_VARIABLES: usize = 32;
 
-/// Headers that are warned of by name; after so many, further ones are ignored in silence.
+/// The most headers that are warned of by name; further ones are ignored silently.
 const MAX_WARNINGS: usize = 64;
 
-/// The variables that callers may have, and where from.
+/// The variables that callers may have, and their sources.
 #[derive(Debug)]
 pub(crate) struct EnvSources {
     process: Env,
@@ -54,26 +54,26 @@ impl EnvSources {
         self.process.clone()
     }
 
-    /// Reports whether any caller can have a variable, so that nothing need be looked at where none can.
+    /// Reports whether any caller can have a variable, so that the check is skipped where none can.
     pub(crate) fn has_any(&self) -> bool {
         !self.headers.is_empty() || !self.process.is_empty()
     }
 
-    /// Reports whether headers are looked at.
+    /// Reports whether headers are read.
     pub(crate) fn reads_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 
-    /// Reports whether a header brings a variable that is allowed.
+    /// Reports whether a header carries an allowed variable.
     pub(crate) fn allows_header(&self, header: &HeaderName) -> bool {
         let given = header.as_str().strip_prefix(HEADER_PREFIX);
         given.is_some_and(|given| self.headers.iter().any(|name| matches_name(given, name)))
     }
 
-    /// Reads the variables that a request brings.
+    /// Reads the variables that a request carries.
     ///
     /// # Errors
-    /// A variable that is allowed comes twice, is too large, or is not plain text; or there are too many.
+    /// An allowed variable is repeated, is too large, or is not plain text; or there are too many.
     pub(crate) fn read(&self, headers: &HeaderMap, is_private: bool) -> Result<Env, Refusal> {
         let mut values: Vec<EnvVariable> = Vec::new();
         for (header, value) in headers {
@@ -108,7 +108,7 @@ impl EnvSources {
     }
 }
 
-/// Keeps the names that headers can tell apart; of two that differ only in case, which no header can, the first.
+/// Removes names that differ from an earlier one only in case, since header names are case-insensitive.
 fn unique_names(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
     let mut kept: Vec<Arc<str>> = Vec::with_capacity(all.len());
     for name in all {
@@ -122,7 +122,8 @@ fn unique_names(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
     kept
 }
 
-/// Reports whether a header means a variable. Headers have no case, and some proxies drop those with a `_`.
+/// Reports whether a header names a variable. Header names are case-insensitive, and some proxies drop those with a
+/// `_`.
 fn matches_name(given: &str, name: &str) -> bool {
     given.len() == name.len()
         && given.bytes().zip(name.bytes()).all(|(given, name)| {

@@ -7,7 +7,7 @@ use trunkline_protocol::{JsonObject, RawJson};
 
 use super::field_type::{BoundedField, FormField, TextField};
 
-/// One field of a form: its name, what the user is told of it, and what may be filled in.
+/// One field of a form: its name, its description for the user, and its allowed values.
 pub struct FieldDefinition<T> {
     name: &'static str,
     operations: FieldOperations<T>,
@@ -19,7 +19,7 @@ pub struct FieldDefinition<T> {
     default: Option<fn() -> T>,
 }
 
-/// What the type of a field can do; taken once, so that a type that cannot is told of once.
+/// The operations of a field's type; resolved once, so that an unsupported type is one compiler error.
 struct FieldOperations<T> {
     describe: fn(&mut JsonObject),
     to_value: fn(&T) -> Value,
@@ -65,14 +65,14 @@ impl<T> FieldDefinition<T> {
         self
     }
 
-    /// Says what to fill in.
+    /// Sets the description of what to fill in.
     #[must_use]
     pub fn description(mut self, description: &'static str) -> Self {
         self.description = Some(description);
         self
     }
 
-    /// Sets what the field is when nobody fills it in.
+    /// Sets the value of the field if the user leaves it empty.
     #[must_use]
     pub fn default_with(mut self, default: fn() -> T) -> Self {
         self.default = Some(default);

@@ -15,16 +15,19 @@ use crate::server_core::now;
 /// The name of the cookie.
 const NAME: &str = "mcp_session_id";
 
-/// How clients of HTTP+SSE are given a cookie.
+/// The session cookie of HTTP+SSE clients.
 ///
-/// The cookie names what may be kept for a client between its calls, [`Caller::state_id`](crate::Caller::state_id), and nothing else:
-/// it is no credential, and it never revives a session. Its value is sealed under the server's state keys and bound to the
-/// principal, so that nothing is stored for it and a value that we did not make for this caller is replaced by a new one.
+/// The cookie names the state that may be kept for a client between its calls,
+/// [`Caller::state_id`](crate::Caller::state_id), and nothing else: it is no credential, and it never restores a
+/// session. Its value is encrypted under the server's state keys and bound to the principal, so that nothing is
+/// stored for it, and a value that this server did not make for this caller is replaced by a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct CookieSessions {
     /// How long a cookie lasts from its first use. Default 24 hours.
     pub max_age: Duration,
-    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpServerOptions::tls`] is set. Default no.
+    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpServerOptions::tls`] is
+    /// set.
+    /// Default no.
     ///
     /// [`HttpServerOptions::tls`]: super::HttpServerOptions::tls
     pub secure: bool,
@@ -53,7 +56,7 @@ impl HttpServiceInner {
     pub(super) fn cookie(&self, parts: &Parts, principal: &Principal) -> Option<SessionCookie> {
         let options = self.options.cookie_sessions?;
         let digest = Sha256::digest(b"trunkline cookie").into();
-        // No state is ever sealed for a ping, so that a cookie cannot be taken for one.
+        // No state is ever encrypted for a ping, so that a cookie cannot be mistaken for one.
         let binding =
             StateBinding { principal: principal.clone(), method: Method::Ping, params_digest: digest };
         let known = find_cookie(&parts.headers).and_then(|value| {

@@ -42,8 +42,8 @@ const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
 ///
-/// It is a [`Service`] for our own listener, and a [`tower_service::Service`] for those of others; with the feature `hyper` it
-/// is a service of hyper's too. Clones share everything.
+/// It is a [`Service`] for our own listener, and a [`tower_service::Service`] for other servers; with the feature
+/// `hyper` it is also a hyper service. Clones share everything.
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) inner: Arc<HttpServiceInner>,
@@ -67,7 +67,7 @@ impl fmt::Debug for HttpService {
 impl HttpService {
     pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
-        // A standing channel is a session, whichever revision is spoken on it.
+        // A long-lived channel counts as a session, whichever revision it uses.
         let tally = PrincipalQuota::new(limits.total, limits.per_principal);
         let sessions =
             LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
@@ -89,20 +89,20 @@ impl HttpService {
         self.inner.sessions.count()
     }
 
-    /// Returns how many channels stand: streams of HTTP+SSE, and WebSockets.
+    /// Returns how many channels are open: streams of HTTP+SSE, and WebSockets.
     pub fn channels(&self) -> usize {
         self.inner.sse_streams.count() + self.inner.web_sockets.count()
     }
 
-    /// Ends legacy sessions whose time is over. Whoever serves the endpoint by other means than ours calls this now and
-    /// then; sessions that are over are refused in any case.
+    /// Ends expired legacy sessions. A program that serves the endpoint with its own listener calls this from time to
+    /// time; requests of expired sessions are refused in any case.
     pub async fn sweep(&self) {
         self.inner.sessions.sweep().await;
     }
 
-    /// Returns the answer to a request whose `Host` or `Origin` is not allowed, and `None` for any other.
+    /// Returns the response to a request with a `Host` or `Origin` that is not allowed, and `None` for any other.
     ///
-    /// The endpoint checks its own requests; this is for a service that adds paths beside it.
+    /// The endpoint checks its own requests; this is for a service that adds other paths.
     pub fn refuse_disallowed_origin(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
         let HttpServerOptions { hosts, origins, .. } = &self.inner.options;
         let heads = McpHeaders::from_map(&parts.headers);
@@ -110,7 +110,7 @@ impl HttpService {
         Some(refusal_response(&self.inner.header_warnings.refuse(foreign), None, header_revision(&heads)))
     }
 
-    /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
+    /// Returns the response to a request with a disallowed origin, as above, or without an accepted credential.
     pub fn refuse_unauthorized(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
         self.refuse_disallowed_origin(parts).or_else(|| {
             let challenge = self.inner.principal(|| parts).err()?;
@@ -128,17 +128,17 @@ impl HttpService {
     }
 }
 
-/// Why a request is not taken for a message to the endpoint.
+/// Why a request is not a message to the endpoint.
 enum PostRejection {
-    /// It is something else, or for another path.
+    /// It has another method or path.
     Other,
     Disallowed(DisallowedHeader),
     Unauthorized(AuthChallenge),
 }
 
 impl HttpServiceInner {
-    /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
-    /// log pay for that.
+    /// Answers one request, within its span. The future is large, and instrumenting it moves it: that cost occurs
+    /// only where the span is enabled.
     fn serve<B>(
         self: &Arc<Self>,
         head: RequestHead,
@@ -205,7 +205,8 @@ impl HttpServiceInner {
                         }
                     }
                 }
-                // Boxed, or every call would have room for it in its own future, which is moved before it runs.
+                // Boxed, or the future of every call would reserve space for it, and that future is moved before it
+                // runs.
                 Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &heads, body)).await,
                 Err(PostRejection::Disallowed(foreign)) => {
                     refusal_response(&self.header_warnings.refuse(foreign), None, header_revision(&heads))
@@ -221,7 +222,7 @@ impl HttpServiceInner {
         }
     }
 
-    /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
+    /// Checks the `Host` and `Origin` of a request; of a message to the endpoint, returns the principal.
     fn authorize(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
         allow_list::check(heads, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
@@ -231,7 +232,7 @@ impl HttpServiceInner {
         self.principal(|| head.parts()).map_err(PostRejection::Unauthorized)
     }
 
-    /// Returns whom a request belongs to, and looks at it only if that makes a difference.
+    /// Returns the principal of a request, and reads the request only if that makes a difference.
     pub(super) fn principal<'a>(
         &self,
         request: impl FnOnce() -> &'a Parts,
@@ -240,7 +241,7 @@ impl HttpServiceInner {
         authenticator.fixed_principal().map_or_else(|| authenticator.authenticate(request()), Ok)
     }
 
-    /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
+    /// Checks the headers of a message about its body and the response, and returns the variables that it carries.
     fn check_post(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Env, Refusal> {
         heads.check_body()?;
         if heads.accepts().is_nothing() {
@@ -249,7 +250,7 @@ impl HttpServiceInner {
         self.env(head)
     }
 
-    /// Takes what was posted.
+    /// Handles a posted message.
     fn handle_post<'a>(
         self: &'a Arc<Self>,
         head: &'a RequestHead,
@@ -312,14 +313,14 @@ pub(super) fn id_of(message: &Message) -> Option<&RequestId> {
     }
 }
 
-/// Makes the response to a message that wants no answer.
+/// Makes the response to a message that gets no JSON-RPC response.
 pub(super) fn accepted() -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-/// Makes the response to a message that is answered elsewhere.
+/// Makes the response to a message with a JSON-RPC response on another stream.
 pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::whole(text));
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -327,7 +328,7 @@ pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
     response
 }
 
-/// Makes a response of one message, in the form that the client takes.
+/// Makes a response of one message, in a media type that the client accepts.
 pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<McpResponseBody> {
     let (kind, body) = if as_stream {
         let mut out = Vec::with_capacity(answer.message.len() + 32);
@@ -345,19 +346,19 @@ pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<Mcp
     response
 }
 
-/// Takes a message that is answered already.
+/// Wraps a response that is complete already.
 pub(super) fn response_outcome<'a>(answer: RenderedResponse, as_stream: bool) -> PostOutcome<'a> {
     PostOutcome::Responded(respond(answer, as_stream))
 }
 
-/// Makes a response that is a stream without an event.
+/// Makes a response that is an empty event stream.
 pub(super) fn respond_empty_stream() -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::empty());
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response
 }
 
-/// Makes a response that is a stream of events.
+/// Makes a response that is an event stream.
 pub(super) fn event_stream_response(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<McpResponseBody> {
@@ -393,10 +394,11 @@ where
 impl Service for HttpService {
     type Body = McpResponseBody;
 
-    /// Answers a request as [`handle`](Self::handle) does. A call that takes its time needs no timer here: the connection sees
-    /// to it that it is polled when its response has to begin. In a task of its own nobody would, and `handle` is for that.
+    /// Answers a request as [`handle`](Self::handle) does. A slow call needs no timer here: the connection task polls
+    /// it when its response has to begin. A call in a task of its own would not be polled then, and `handle` is for
+    /// that.
     fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<McpResponseBody>> + Send {
-        // Taken apart before there is a future, which would else have room for it twice.
+        // Destructured before there is a future, which would otherwise reserve space for it twice.
         let IncomingRequest { head, body } = request;
         self.inner.serve(head, body, TimerOwner::Connection)
     }

@@ -43,11 +43,11 @@ impl HttpServiceInner {
             }
             Err(refusal) => Err(refusal),
         };
-        // In this era a refusal that concerns only the parameters travels as an ordinary answer.
+        // In this era a refusal that concerns only the parameters is an ordinary JSON-RPC error response.
         let (id, message) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {
-                // A server without an era of sessions says so in the words of the other.
+                // A server without the legacy era refuses in a revision of the modern one.
                 let spoken = self.core.revisions.newest_of(Era::Legacy).unwrap_or(Revision::NEWEST);
                 let answer = legacy::refuse(Some(&request.id), &refusal, spoken);
                 return Ok(respond(answer, false));
@@ -60,7 +60,7 @@ impl HttpServiceInner {
         Ok(response)
     }
 
-    /// Takes the messages of a session: one, or those of a batch.
+    /// Handles the messages of a session: one, or those of a batch.
     pub(super) fn handle_legacy<'a>(
         self: &'a Arc<Self>,
         heads: &McpHeaders<'_>,
@@ -129,7 +129,7 @@ impl HttpServiceInner {
         }
     }
 
-    /// Opens a standing stream, or one that the client comes back to.
+    /// Opens a standalone stream, or resumes an earlier stream.
     pub(super) async fn handle_get(
         self: &Arc<Self>,
         heads: &McpHeaders<'_>,
@@ -192,7 +192,7 @@ impl HttpServiceInner {
         }
     }
 
-    /// Goes on with a stream whose call may still run, from the events that were kept.
+    /// Resumes a stream from its stored events; its call may still run.
     fn resume_stream(
         self: Arc<Self>,
         session: Arc<LiveSession>,
@@ -210,7 +210,7 @@ impl HttpServiceInner {
                         return Some((render_events(&events), (last, Vec::new())));
                     }
                     let Some(state) = session.stream(last.stream) else {
-                        // The call is over; what it said last may have come between the two looks.
+                        // The call is over; its last message may have been stored between the two replays.
                         events =
                             inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
                         continue;
@@ -246,13 +246,13 @@ impl HttpServiceInner {
         }
     }
 
-    /// Refuses what there is only where sessions are.
+    /// Refuses the request if no legacy revision, and so no session, is served.
     fn require_sessions(&self) -> Result<(), Refusal> {
         self.core.revisions.newest_of(Era::Legacy).map(drop).ok_or(Refusal::NOT_ALLOWED)
     }
 }
 
-/// Returns the id of what is one request.
+/// Returns the id of a message that is a single request.
 fn request_id(sent: &MessageOrBatch) -> Option<&RequestId> {
     match sent {
         MessageOrBatch::One(message) => id_of(message),
@@ -281,12 +281,12 @@ fn repeated_header(header: &str) -> Refusal {
     Refusal::INVALID_REQUEST.with_message(format!("the header {header} is repeated"))
 }
 
-/// Writes kept events as they were.
+/// Renders stored events as they were.
 pub(super) fn render_events(events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         let message = String::from_utf8_lossy(&event.data);
-        // The opening event has no message, and is not one to be shown again.
+        // The opening event has no message, and is not replayed.
         if !message.is_empty() {
             write_message(&mut out, Some(event.id), &message);
         }

@@ -4,9 +4,9 @@ use trunkline_protocol::era::HeaderOccurrence;
 
 use super::accept::AcceptedFormats;
 
-/// The headers that decide what becomes of a request, gathered in one pass.
+/// The headers that decide how a request is handled, collected in one pass.
 ///
-/// Looking each of them up by name would hash a dozen names a request, of which most are not there.
+/// Looking up each of them by name would hash a dozen names per request, of which most are absent.
 pub(super) struct McpHeaders<'a> {
     pub(super) host: HeaderOccurrence<'a>,
     pub(super) origin: HeaderOccurrence<'a>,
@@ -41,7 +41,7 @@ impl<'a> McpHeaders<'a> {
         };
         for (name, value) in headers {
             let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-            // A length tells apart nearly all names.
+            // The length distinguishes nearly all names.
             let slot = match name.len() {
                 4 if is(b"host") => &mut heads.host,
                 6 if is(b"origin") => &mut heads.origin,
@@ -69,12 +69,12 @@ impl<'a> McpHeaders<'a> {
         heads
     }
 
-    /// Returns the forms of answer that the client takes; one that names none takes any.
+    /// Returns the media types that the client accepts; without an `Accept` header, any.
     pub(super) fn accepts(&self) -> AcceptedFormats {
         self.accepts.unwrap_or(AcceptedFormats::ANYTHING)
     }
 
-    /// Checks that the body is plain JSON by what the headers say.
+    /// Checks by the headers that the body is plain JSON.
     ///
     /// # Errors
     /// [`Refusal::UNSUPPORTED_MEDIA`].
@@ -83,7 +83,7 @@ impl<'a> McpHeaders<'a> {
             return Err(Refusal::UNSUPPORTED_MEDIA);
         }
         if self.encoded {
-            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
+            // A few compressed bytes could expand up to the limit, and clients gain little by compression.
             return Err(Refusal::UNSUPPORTED_MEDIA.with_message("request bodies must not be compressed"));
         }
         Ok(())
@@ -93,7 +93,7 @@ impl<'a> McpHeaders<'a> {
     pub(super) fn is_json(&self) -> bool {
         let HeaderOccurrence::Once(value) = self.content_type else { return false };
         if value == b"application/json" {
-            // What nearly every client sends.
+            // The value that nearly every client sends.
             return true;
         }
         let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();

@@ -16,7 +16,7 @@ use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
 
 impl HttpServiceInner {
-    /// Takes a modern request.
+    /// Handles a modern request.
     pub(super) fn handle_modern<'a>(
         self: &'a Arc<Self>,
         head: &RequestHead,
@@ -81,7 +81,7 @@ impl HttpServiceInner {
         };
         let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
         let headers = &head.parts().headers;
-        // A reader that takes the last of two would see another value than one that takes the first.
+        // A parser that takes the last of two equal keys would read another value than one that takes the first.
         if let Some(repeated) =
             mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)
         {
@@ -128,7 +128,7 @@ mod tests {
             )
         };
         let north = r#"{"region":"north"}"#;
-        // Whoever takes the first of two equal keys would go where the header does not say.
+        // A parser that takes the first of two equal keys would read another region than the header names.
         let both = r#"{"region":"north","region":"south"}"#;
         for (headers, arguments, status, code) in [
             (&["north"][..], north, 200, Value::Null),

@@ -13,7 +13,7 @@ use super::mcp_headers::McpHeaders;
 use super::options::{HttpServerOptions, SsePaths};
 use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
 
-/// What a path is for.
+/// The purpose of a path.
 #[derive(Clone, Copy)]
 enum HttpRoute<'a> {
     Endpoint,
@@ -22,7 +22,7 @@ enum HttpRoute<'a> {
 }
 
 impl HttpServiceInner {
-    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
+    /// Answers every request that is not a message to the endpoint; `Host` and `Origin` were checked before.
     pub(super) async fn serve_other_route<B>(
         self: &Arc<Self>,
         head: &RequestHead,
@@ -89,7 +89,7 @@ impl HttpServiceInner {
     }
 }
 
-/// Returns what is at a path; HTTP+SSE is of one era alone.
+/// Returns the route of a path; HTTP+SSE belongs to the legacy era alone.
 fn find_route<'a>(options: &'a HttpServerOptions, keeps_sessions: bool, path: &str) -> Option<HttpRoute<'a>> {
     if path == options.path {
         return Some(HttpRoute::Endpoint);

@@ -1,4 +1,4 @@
-//! Responses to requests that are refused, in the words of whoever sent them.
+//! Responses to refused requests, in the revision of the request.
 
 use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response};
@@ -24,12 +24,12 @@ impl HttpServiceInner {
     }
 }
 
-/// Returns the revision in which a request is refused of which nothing is known but its headers.
+/// Returns the revision for the refusal of a request of which only the headers are known.
 pub(super) fn header_revision(heads: &McpHeaders<'_>) -> Revision {
     choose_revision(named_revision(heads), None)
 }
 
-/// Chooses the revision of a refusal: that of the session, unless the request says that it belongs to none.
+/// Chooses the revision of a refusal: that of the session, unless the request names a modern one.
 fn choose_revision(named: Option<Revision>, session: Option<Revision>) -> Revision {
     match (named, session) {
         (Some(named), _) if named.era() == Era::Modern => named,
@@ -45,7 +45,7 @@ pub(super) fn named_revision(heads: &McpHeaders<'_>) -> Option<Revision> {
     std::str::from_utf8(name).ok().and_then(Revision::parse)
 }
 
-/// Makes the response to a request that is refused.
+/// Makes the response to a refused request.
 #[cold]
 pub(super) fn refusal_response(
     refusal: &Refusal,

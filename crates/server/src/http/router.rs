@@ -1,10 +1,10 @@
 use super::endpoint::HttpService;
 
 impl HttpService {
-    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged into
-    /// a program's own.
+    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged
+    /// into a program's own.
     ///
-    /// A program that serves the router by itself calls [`HttpService::sweep`] now and then.
+    /// A program that serves the router by itself calls [`HttpService::sweep`] from time to time.
     pub fn into_router(self) -> axum::Router {
         let options = &self.inner.options;
         let mut paths = vec![options.path.clone()];

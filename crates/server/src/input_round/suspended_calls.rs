@@ -11,10 +11,10 @@ use crate::call::ExecutingCall;
 use crate::limits::ServerLimits;
 use crate::shutdown::Shutdown;
 
-/// Where calls wait for the request that brings the answers to their questions.
+/// The calls that are suspended until the request with the responses to their input requests.
 ///
-/// A parked call goes on being polled, by a task of its own that also ends it when its time is over or the server drains.
-/// Ending an entry is dropping it: the task then drops the call, which cancels it.
+/// A suspended call is still polled, by a task of its own that also ends it on timeout or when the server drains.
+/// Dropping an entry ends it: the task then drops the call, which cancels it.
 #[derive(Clone, Debug)]
 pub(crate) struct SuspendedCalls {
     entries: Arc<Mutex<SuspendedEntries>>,
@@ -42,16 +42,16 @@ struct SuspendedEntry {
 
 #[derive(Debug)]
 enum SuspendedContent {
-    /// A live call: its task hands it over to whoever sends a way back.
+    /// A live call: its task sends it back through the sender that it receives.
     Call(oneshot::Sender<oneshot::Sender<ExecutingCall>>),
-    /// A continuation too large to travel through the client; its task only keeps the time.
+    /// A continuation too large to travel through the client; its task only enforces the timeout.
     Bytes(
         Bytes,
         #[expect(dead_code, reason = "dropping it ends the task that keeps the time")] oneshot::Sender<()>,
     ),
 }
 
-/// What was parked.
+/// The content of a resumed entry.
 pub(crate) enum ResumedContent {
     Call(ExecutingCall),
     Bytes(Bytes),
@@ -68,7 +68,7 @@ impl SuspendedCalls {
         }
     }
 
-    /// Parks a call and returns its number; `None` only if the operating system gives no random bytes.
+    /// Suspends a call and returns its number; `None` only if the operating system gives no random bytes.
     pub(crate) fn suspend(
         &self,
         principal: &Principal,
@@ -90,7 +90,7 @@ impl SuspendedCalls {
                     biased;
                     way_back = &mut wanted => {
                         if let Ok(way_back) = way_back {
-                            // Nobody waits any more if the request that came was itself given up.
+                            // The resuming request may itself have been cancelled meanwhile.
                             let _ = way_back.send(running);
                         }
                         break;
@@ -105,7 +105,7 @@ impl SuspendedCalls {
         Some(number)
     }
 
-    /// Parks a continuation that is too large to travel.
+    /// Stores a continuation that is too large to travel.
     pub(crate) fn suspend_bytes(&self, principal: &Principal, round: u32, bytes: Bytes) -> Option<u128> {
         let (alive, gone) = oneshot::channel::<()>();
         let number = self.insert(principal, round, false, SuspendedContent::Bytes(bytes, alive))?;
@@ -121,7 +121,7 @@ impl SuspendedCalls {
         Some(number)
     }
 
-    /// Takes a call out, if it is that principal's and in that round. Each round can be taken once.
+    /// Removes and returns a call, if it is that principal's and in that round. Each round can be resumed once.
     pub(crate) async fn resume(
         &self,
         number: u128,
@@ -146,12 +146,12 @@ impl SuspendedCalls {
         }
     }
 
-    /// Returns how many calls are parked.
+    /// Returns how many calls are suspended.
     pub(crate) fn count(&self) -> usize {
         self.lock().by_number.len()
     }
 
-    /// Ends the oldest call that holds a large request, if there is one.
+    /// Evicts the oldest call that holds a large request, if there is one.
     pub(crate) fn evict_oldest_large(&self) {
         let place = remove_oldest(&mut self.lock(), |place| place.is_large);
         drop(place);
@@ -183,7 +183,7 @@ impl SuspendedCalls {
         Some(number)
     }
 
-    /// Removes the oldest places until the caps hold; the newest is never refused.
+    /// Evicts the oldest entries until the limits hold; the newest is never refused.
     fn evict(&self, places: &mut SuspendedEntries, principal: &Principal) -> Vec<SuspendedEntry> {
         let mut evicted = Vec::new();
         if matches!(principal, Principal::Named(_)) {

@@ -21,7 +21,7 @@ use crate::{Confirm, ToolError};
 type TestCallFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 type RecordedEvents = Arc<Mutex<Vec<String>>>;
 
-/// An interceptor that says its name on the way in and on the way out.
+/// An interceptor that records its name before and after the call.
 fn says(name: &'static str, said: &RecordedEvents) -> impl Interceptor {
     let said = said.clone();
     move |call: IncomingCall, next: Next| {

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was done about something that an upstream server sent, since it could not be passed on as it is.
+/// What was done about an item of an upstream server that could not be forwarded unchanged.
 ///
 /// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row of
 /// [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
@@ -17,7 +17,7 @@ pub enum UpstreamItem {
     Shadowed,
     /// A result had a malformed member, which was replaced or dropped.
     ResultRepaired,
-    /// A result could not be passed on, and its call failed.
+    /// A result could not be forwarded, and its call failed.
     ResultRejected,
 }
 
@@ -46,7 +46,7 @@ impl UpstreamItem {
         }
     }
 
-    /// Counts so many of this kind.
+    /// Adds to the count of this kind.
     pub fn count(self, items: usize) {
         let place = Self::ALL.iter().position(|kind| *kind == self);
         if let Some(counter) = place.and_then(|place| COUNTS.get(place)) {

@@ -1,4 +1,4 @@
-//! What a server offers at one moment.
+//! The current parts of a server.
 
 mod page;
 mod rendered_item;
@@ -14,7 +14,7 @@ use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::tool::ToolEntry;
 
-/// A snapshot, which is replaced as a whole and never changed: calls that run keep the one that they started with.
+/// A snapshot, which is replaced as a whole and never changed: running calls keep the one that they started with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartRegistry {
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolEntry>>,
@@ -26,11 +26,11 @@ pub(crate) struct PartRegistry {
     /// The templates once more, in the order in which they were added and are tried.
     pub(crate) template_order: Vec<Arc<TemplateEntry>>,
     pub(crate) features: AdvertisedFeatures,
-    /// What comes from providers, by their place.
+    /// The parts of providers, by the provider's index.
     pub(crate) provider_parts: BTreeMap<usize, Arc<ProviderParts>>,
 }
 
-/// What is advertised; what was offered once stays advertised, so that a list may become empty.
+/// The advertised features; a feature that was offered once stays advertised, so that a list may become empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdvertisedFeatures {
     pub(crate) tools: bool,
@@ -54,7 +54,7 @@ impl PartRegistry {
     /// Adds parts, all or none.
     ///
     /// # Errors
-    /// The problems that the parts had, and every name that is taken already.
+    /// The problems of the parts, and every name that is already in use.
     pub(crate) fn with(&self, parts: Parts) -> Result<Self, Vec<String>> {
         let mut next = self.clone();
         let mut problems = parts.problems.clone();
@@ -65,8 +65,8 @@ impl PartRegistry {
         if problems.is_empty() { Ok(next) } else { Err(problems) }
     }
 
-    /// Replaces what a source has by what it has now, and returns what had to be left out; `None` if the registry has a
-    /// newer list already.
+    /// Replaces the parts of a source by its current ones, and returns those that had to be left out; `None` if the
+    /// registry has a newer list already.
     pub(crate) fn with_provider_parts(
         &self,
         at: usize,
@@ -100,7 +100,7 @@ impl PartRegistry {
         true
     }
 
-    /// Adds the parts whose names are free, and returns the others.
+    /// Adds the parts with unused names, and returns the others.
     fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<PartCollision> {
         self.features.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
         self.features.completions |= parts.templates.iter().any(|template| template.completes());
@@ -139,7 +139,7 @@ impl PartRegistry {
         collisions
     }
 
-    /// Removes what a source had, as far as it is still there.
+    /// Removes the parts of a source, as far as they still exist.
     fn remove_parts(&mut self, parts: &Parts) {
         for tool in &parts.tools {
             remove(&mut self.tools, tool.name(), tool);
@@ -160,23 +160,23 @@ impl PartRegistry {
     }
 }
 
-/// What of a provider had to be left out, and why.
+/// The parts of a provider that were left out, and why.
 #[derive(Debug, Default)]
 pub(crate) struct RejectedParts {
-    /// What is wrong in itself.
+    /// Parts that are invalid themselves.
     pub(crate) unusable: Vec<String>,
-    /// What has a name that is taken.
+    /// Parts with a name that is already in use.
     pub(crate) collisions: Vec<String>,
 }
 
-/// What a provider has lent to the registry.
+/// The parts of a provider in the registry.
 #[derive(Debug)]
 pub(crate) struct ProviderParts {
-    /// What the provider calls itself.
+    /// The provider's name.
     pub(crate) source: String,
-    /// When it was asked, in the order of asking.
+    /// The generation of its list: a later list has a greater number.
     pub(crate) generation: u64,
-    /// Its parts, those that had to be left out among them.
+    /// Its parts, including those that had to be left out.
     pub(crate) parts: Parts,
 }
 

@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{JsonWriter, RawJson, Revision};
 
-/// The item of a list, written once in each revision that somebody asks for.
+/// The item of a list, rendered once for each requested revision.
 #[derive(Debug, Default)]
 pub struct RenderedItem {
     texts: [OnceLock<RawJson>; Revision::ALL.len()],

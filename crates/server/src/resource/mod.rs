@@ -44,12 +44,12 @@ impl Resource {
         }
     }
 
-    /// Takes over the description of a resource that is known only at run time.
+    /// Adopts the description of a resource that is known only at run time.
     pub(crate) fn from_description(described: model::Resource) -> Self {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets the size in bytes; that of a content which is given is known without.
+    /// Sets the size in bytes; with a fixed content it is known.
     pub fn size(mut self, bytes: u64) -> Self {
         self.described.size = Some(bytes);
         self
@@ -103,7 +103,7 @@ fn ready(read: impl IntoReadResult, asked: ReadRequest) -> ReadFuture {
     Box::pin(std::future::ready(finish(read, asked)))
 }
 
-/// What the handler of a [`Resource`] may take beside the context: its URI or nothing.
+/// What the handler of a [`Resource`] may take besides the context: its URI or nothing.
 pub trait FromUri {
     /// Takes the URI.
     fn from_uri(uri: &str) -> Self;

@@ -6,14 +6,14 @@ use trunkline_protocol::model::{CacheHint, ReadResourceResult, ResourceContents}
 use crate::error::ToolError;
 use crate::json::Json;
 
-/// What is known of a resource before it is read.
+/// The properties of a resource before it is read.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
-    /// The URI that was asked for.
+    /// The requested URI.
     pub uri: String,
-    /// The media type that the resource or template is described with.
+    /// The media type in the description of the resource or template.
     pub mime_type: Option<String>,
-    /// How long what is read may be kept.
+    /// How long the content may be cached.
     pub cache: CacheHint,
 }
 

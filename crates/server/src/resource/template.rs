@@ -11,7 +11,7 @@ use crate::function::HandlerFn;
 use crate::part::{Part, Parts};
 use crate::text_arguments;
 
-/// A family of resources whose URIs follow a template after RFC 6570: its description, and the function that reads one.
+/// A family of resources with URIs that match an RFC 6570 template: its description, and the function that reads one.
 #[must_use = "a resource template does nothing until it is given to a server"]
 pub struct ResourceTemplate {
     pub(super) described: model::ResourceTemplate,
@@ -33,7 +33,7 @@ impl ResourceTemplate {
         }
     }
 
-    /// Takes over the description of a family that is known only at run time.
+    /// Adopts the description of a family that is known only at run time.
     pub(crate) fn from_description(described: model::ResourceTemplate) -> Self {
         Self { described, ..Self::new("", "") }
     }
@@ -61,9 +61,11 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets the handler: an async function whose arguments are the template's variables, as a type or as a map of texts.
+    /// Sets the handler: an async function with the template's variables as arguments, as a type or as a map of
+    /// texts.
     ///
-    /// Numbers and booleans are read from their texts. A URI whose variables do not fit the type is none of this family.
+    /// Numbers and booleans are read from their texts. A URI with variables that do not fit the type does not match
+    /// this family.
     pub fn read<Shape, F>(mut self, handler: F) -> Self
     where
         F: HandlerFn<Shape>,

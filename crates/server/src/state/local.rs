@@ -12,8 +12,8 @@ use crate::server_core::now;
 
 /// A value of this process that is kept between calls.
 ///
-/// Clones are the same value. It may be in use by several calls at once, so every use takes its lock for as long as that
-/// lasts, and none of them can wait for anything meanwhile.
+/// Clones are the same value. Several calls may use it at once, so every use takes its lock for as long as it lasts,
+/// and cannot await anything meanwhile.
 pub struct LocalState<T> {
     handle: StateHandle,
     value: Arc<Mutex<T>>,
@@ -33,7 +33,7 @@ impl<T> LocalState<T> {
         self.lock().clone()
     }
 
-    /// Looks at the value, or changes it, and returns what the function returns.
+    /// Reads the value, or changes it, and returns the function's result.
     ///
     /// The function must not use the same state again.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
@@ -41,7 +41,7 @@ impl<T> LocalState<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, T> {
-        // A change that panicked may have left the value half done, but what that means only the author can know.
+        // A change that panicked may have left the value incomplete, but only the author can know what that means.
         self.value.lock()
     }
 }

@@ -15,7 +15,7 @@ use super::session_states::StateStorage;
 use crate::call::Context;
 use crate::server_core::now;
 
-/// How often a change is tried again when others change the value at the same time.
+/// How often a change is retried when other calls change the value at the same time.
 const MAX_ATTEMPTS: usize = 16;
 
 /// A value that is kept between calls as JSON in the host's store, where other nodes find it too.
@@ -42,7 +42,7 @@ impl<T: Serialize + DeserializeOwned> PersistentState<T> {
 
     /// Changes the value and returns what the function returns.
     ///
-    /// The function is called again, on the newer value, when another call was quicker.
+    /// The function is called again, on the newer value, when another call changed it first.
     ///
     /// # Errors
     /// [`StateError`]: as for [`PersistentState::get`], or the new value cannot be stored.

@@ -9,10 +9,10 @@ use super::ArgumentValidator;
 use crate::schema::SchemaValidator;
 use trunkline_protocol::shorten;
 
-/// What a tool's arguments must pass before its handler sees them.
+/// The checks of a tool's arguments before its handler runs.
 pub(super) struct ArgumentCheck {
     schema: Value,
-    /// Compiled at once if every call needs it, or by the first call that must be told what is wrong with it.
+    /// Compiled at once if every call needs it, or by the first call that needs an explanation.
     compiled: OnceLock<Option<SchemaValidator>>,
     pre_check: PreCheck,
     validators: Vec<ArgumentValidator>,
@@ -21,9 +21,9 @@ pub(super) struct ArgumentCheck {
 /// What is checked before the arguments are read into their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreCheck {
-    /// Nothing: the type says all that the schema says.
+    /// Nothing: the type is as strict as the schema.
     Nothing,
-    /// The schema, which says more than the type.
+    /// The schema, which is stricter than the type.
     Schema,
 }
 
@@ -42,7 +42,7 @@ impl ArgumentCheck {
         Ok(Self { schema, compiled, pre_check: before, validators })
     }
 
-    /// Returns what is wrong with the arguments, for the model to read, or nothing.
+    /// Returns the problem with the arguments, for the model to read, or nothing.
     pub(super) fn violation(&self, arguments: &RawJson) -> Option<String> {
         if self.pre_check == PreCheck::Nothing && self.validators.is_empty() {
             return None;
@@ -59,7 +59,8 @@ impl ArgumentCheck {
         self.validators.iter().find_map(|check| check(&value).err())
     }
 
-    /// Says why arguments could not be read, naming the field: the schema does, or the place where reading ended.
+    /// Explains why arguments could not be read, naming the field: by the schema, or by the position where reading
+    /// ended.
     pub(super) fn explain(&self, arguments: &RawJson, error: &serde_json::Error) -> String {
         let complaint = arguments.get().ok().and_then(|value| self.schema_violation(&value));
         invalid_arguments(&complaint.unwrap_or_else(|| {
@@ -71,7 +72,7 @@ impl ArgumentCheck {
     }
 
     fn schema_violation(&self, value: &Value) -> Option<String> {
-        // A schema that does not compile here was made from a type; the reading then speaks for itself.
+        // A schema that does not compile here was made from a type; the read error is explanation enough.
         let compiled = self.compiled.get_or_init(|| SchemaValidator::compile(&self.schema).ok());
         compiled.as_ref()?.violation(value)
     }

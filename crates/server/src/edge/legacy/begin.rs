@@ -20,16 +20,16 @@ use crate::server_core::ServerCore;
 
 /// How a legacy message begins.
 pub(crate) enum LegacyStart {
-    /// It was a notification or a response, and wants no answer.
+    /// It was a notification or a response, and gets no response.
     Accepted,
-    /// It is answered already.
+    /// It has its response already.
     Response(RenderedResponse),
     /// It runs.
     Exchange(LegacyExchange),
 }
 
 impl LegacyStart {
-    /// Keeps the room of a large message for as long as what it began may hold any of it.
+    /// Holds the memory permit of a large message for as long as what it began may hold any of it.
     pub(crate) fn hold_permit(mut self, reserved: Option<RequestMemoryPermit>) -> Self {
         if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
             exchange.hold_permit(reserved);
@@ -38,11 +38,11 @@ impl LegacyStart {
     }
 }
 
-/// What carries a message, as far as its calls need to know.
+/// The transport of a message, as far as its calls depend on it.
 pub(crate) struct TransportCapabilities {
     /// Whether it can carry the server's own requests too.
     pub(crate) server_requests: bool,
-    /// The variables that came with the message itself; without any, those of the session count.
+    /// The variables that came with the message itself; without any, those of the session apply.
     pub(crate) env: Env,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn refuse_batch(
     batch_response(&refused.collect::<Vec<_>>())
 }
 
-/// Says that a batch may not stand where it does.
+/// Refuses a batch where it is not allowed.
 pub(crate) fn batch_not_allowed() -> Refusal {
     Refusal::INVALID_REQUEST.with_message("batches are part of revision 2025-03-26 only")
 }
@@ -122,7 +122,7 @@ fn is_modern(message: &Result<Message, MalformedMessage>) -> bool {
     matches!(message, Ok(Message::Request(request)) if meta::has_modern_meta(request.params.meta.as_ref()))
 }
 
-/// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
+/// Refuses what is not allowed in a batch: the handshake, and an id that another of its requests has.
 fn check_batched(
     session: &LiveSession,
     calls: &[LegacyCall],
@@ -182,7 +182,7 @@ fn start(
     started.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal, revision)))
 }
 
-/// Answers what belongs to the session itself; `None` for what the handler answers.
+/// Answers requests about the session itself; `None` for requests to the handler.
 fn answer_session_request(
     core: &ServerCore,
     session: &LiveSession,
@@ -231,7 +231,7 @@ fn begin_call(
         caller.env = carriage.env.clone();
     }
     if !carriage.server_requests {
-        // A caller that can only be answered has, for this call, nothing to be asked with.
+        // A transport that carries only responses cannot carry input requests, so none are supported for this call.
         caller.capabilities = RawJson::EMPTY_OBJECT;
     }
     let surroundings = CallScope::Session(session.state().clone());
@@ -252,7 +252,7 @@ fn begin_call(
     Ok(LegacyCall::start(session.clone(), in_flight, request.id, method, running))
 }
 
-/// Returns the resource that a request to watch, or to watch no longer, is about.
+/// Returns the resource of a `resources/subscribe` or `resources/unsubscribe` request.
 fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> {
     if core.handler.capabilities().resources.is_none() {
         return Err(era::unknown_method(&request.method));
@@ -264,7 +264,7 @@ fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> 
     }
 }
 
-/// Begins to watch a resource for a session, once the handler is ready to tell of it.
+/// Subscribes a session to a resource, once the handler is ready to notify of it.
 async fn subscribe(
     core: Arc<ServerCore>,
     session: Arc<LiveSession>,
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Begins a call before anything that was begun is polled, as another thread may.
+    /// Begins a call before any begun call is polled, as another thread may.
     fn begin_tool(core: &Arc<ServerCore>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
         let params = json!({ "name": tool });
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
@@ -383,13 +383,13 @@ mod tests {
         let session = testing::session(&core, Revision::NEWEST_LEGACY);
         let mut cx = TaskContext::from_waker(Waker::noop());
         let id = trunkline_protocol::RequestId::from_number(7);
-        // Meant for another call that had this id, and is over.
+        // Meant for an earlier call with this id that is over.
         session.cancel_call(&id);
         let mut call = begin_tool(&core, &session, "endless");
         assert!(call.poll_event(&mut cx).is_pending());
         drop(call);
         let mut call = begin_tool(&core, &session, "endless");
-        // As from another thread, before the call has waited for anything and is known.
+        // As from another thread, before the call has waited for anything and is registered.
         session.cancel_call(&id);
         assert!(call.poll_event(&mut cx).is_pending(), "its first step is over before it is looked at again");
         assert!(matches!(call.poll_event(&mut cx), Poll::Ready(CallEvent::NoResponse)));

@@ -7,23 +7,24 @@ use trunkline_session::SessionId;
 
 use crate::call::elicitation_complete;
 
-/// The pages that the user of one call was sent to.
+/// The URL elicitations of one call.
 ///
-/// A handler that is called again with the answers may ask for the same page until the user is done there. The user agreed
-/// once, so that the page is not opened again; and the client hears when nobody asks for it any more.
+/// A handler that is called again with the responses may request the same URL until the user has finished there. The
+/// user agreed once, so the URL is not opened again; and the client is notified once the handler no longer requests
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElicitedUrls(Arc<Mutex<Vec<ElicitedUrl>>>);
 
 #[derive(Debug)]
 struct ElicitedUrl {
     url: String,
-    /// What the client knows it by.
+    /// The id of the elicitation.
     id: String,
     is_accepted: bool,
 }
 
 impl ElicitedUrls {
-    /// Notes that a page is put to the client, and returns what the client knows it by.
+    /// Records a URL that is sent to the client, and returns the id of its elicitation.
     pub(super) fn record(&self, question: &InputRequest) -> String {
         let id = SessionId::random().to_string();
         if let Some(url) = url_of(question) {
@@ -34,7 +35,7 @@ impl ElicitedUrls {
         id
     }
 
-    /// Takes out the questions for pages to which the user has agreed, each with that answer.
+    /// Removes the input requests for URLs to which the user has agreed, each with that response.
     pub(super) fn take_accepted(
         &self,
         questions: &mut Vec<(String, InputRequest)>,
@@ -45,7 +46,7 @@ impl ElicitedUrls {
         agreed.map(|(key, _)| (key, accept_response())).collect()
     }
 
-    /// Notes which of these pages the user has agreed to.
+    /// Records which of these URLs the user has agreed to.
     pub(super) fn record_responses(&self, asked: &[(String, InputRequest)], answers: &[(String, RawJson)]) {
         let mut pages = self.lock();
         for (key, question) in asked {
@@ -59,7 +60,7 @@ impl ElicitedUrls {
         }
     }
 
-    /// Forgets the pages that nobody asks for any more, and returns what the client is told about those that it opened.
+    /// Removes the URLs that are no longer requested, and returns the notifications about those that the user opened.
     pub(super) fn complete(&self, still_asked: &[(String, InputRequest)]) -> Vec<String> {
         let is_asked = |url: &str| still_asked.iter().any(|(_, question)| url_of(question) == Some(url));
         let mut pages = self.lock();
@@ -80,7 +81,7 @@ fn url_of(question: &InputRequest) -> Option<&str> {
     }
 }
 
-/// The answer of somebody who agrees to visit a page.
+/// The response of a user that agrees to open a URL.
 fn accept_response() -> RawJson {
     let mut writer = JsonWriter::with_capacity(24);
     writer.open_object();

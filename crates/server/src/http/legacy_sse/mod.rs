@@ -1,4 +1,5 @@
-//! HTTP+SSE, the transport of revision 2024-11-05: a stream that says everything, and a path that takes everything.
+//! HTTP+SSE, the transport of revision 2024-11-05: one stream for all messages of the server, and one path for all
+//! messages of the client.
 //!
 //! One stream is one channel. Its response body owns the driver of the channel and polls it, so that there is no task to
 //! lose: when the stream ends, for whatever reason, the session ends with it and its calls are cancelled.
@@ -28,7 +29,7 @@ use super::refusal_response::{named_revision, refusal_response};
 use crate::channel::ChannelServer;
 use crate::principal_quota::PrincipalQuota;
 
-/// The member of the query that names the stream to which a message belongs.
+/// The query parameter that names the stream to which a message belongs.
 const SESSION_PARAMETER: &str = "sessionId";
 
 /// The streams of one endpoint.
@@ -37,18 +38,18 @@ pub(super) struct SseStreams {
     quota: PrincipalQuota,
 }
 
-/// Where the messages to one stream go.
+/// The destination of messages to one stream.
 struct SseStreamEntry {
     principal: Principal,
     inbox: Arc<SseInbox>,
     revision: Arc<StreamRevision>,
 }
 
-/// The revision that is spoken on a stream, for those who post to it.
+/// The protocol revision of a stream, for posts to it.
 struct StreamRevision(AtomicU8);
 
 impl StreamRevision {
-    /// Until a handshake says otherwise it is the revision whose transport this is.
+    /// Until the handshake, the revision that has this transport.
     const INITIAL: Revision = Revision::V2024_11_05;
 
     fn set(&self, revision: Revision) {
@@ -77,14 +78,14 @@ impl SseStreams {
         (entry.principal == *principal).then(|| entry.inbox.clone())
     }
 
-    /// Returns the revision that is spoken on the stream to which a request belongs.
+    /// Returns the protocol revision of the stream to which a request belongs.
     fn revision(&self, query: &str, principal: &Principal) -> Option<Revision> {
         let entry = self.open.get(&named_session(query).ok()??)?;
         (entry.principal == *principal).then(|| entry.revision.get())
     }
 }
 
-/// Takes a stream out of the table when it ends.
+/// Removes a stream from the table when it ends.
 struct SseStreamGuard {
     open: Arc<DashMap<SessionId, SseStreamEntry>>,
     id: SessionId,
@@ -157,7 +158,7 @@ impl HttpServiceInner {
         let listed = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision: spoken };
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
         let server = server.with_state_id(bag).with_env(env).ended_by_owner().without_backlog_limit();
-        // A path alone: what the client is told must not depend on a name that it sent.
+        // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
         Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (listed, share))))
@@ -181,7 +182,7 @@ impl HttpServiceInner {
             .ok_or_else(|| fail(stream_not_found()))?;
         let limits = &self.core.limits;
         let (bytes, reserved) = body::read_body(body, &self.core).await.map_err(fail)?;
-        // The stream would tell too, but not which of the messages was meant.
+        // The stream would report the error too, but not which of the messages was meant.
         let id = check_message(bytes.clone(), limits.bounds)?;
         match tokio::time::timeout(limits.body_timeout, inbox.push(bytes, reserved)).await {
             Ok(Ok(())) => Ok(accepted_with("Accepted")),

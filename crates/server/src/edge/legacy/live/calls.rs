@@ -6,27 +6,27 @@ use trunkline_protocol::RequestId;
 use super::LiveSession;
 use crate::call::CallState;
 
-/// The most cancellations of unknown calls that one session remembers.
+/// The most cancellations of unregistered calls that one session remembers.
 const MAX_CANCELLED: usize = 16;
 
-/// The calls of a session that go on.
+/// The calls of a session that continue after their first step.
 impl LiveSession {
     pub(crate) fn has_call(&self, id: &RequestId) -> bool {
         self.lock().calls.contains_key(id)
     }
 
-    /// Announces a call, whose cancellation counts from now on; returns false if another call has its id.
+    /// Announces a call, which can be cancelled from now on; returns false if another call has its id.
     pub(crate) fn announce_call(&self, id: &RequestId) -> bool {
         let mut desk = self.lock();
         if !desk.cancelled.is_empty() {
-            // That was meant for one which had this id before.
+            // That was meant for an earlier call with this id.
             desk.cancelled.retain(|cancelled| cancelled != id);
         }
         !desk.calls.contains_key(id)
     }
 
-    /// Makes a call known, so that the client can cancel it and the session's end ends it; returns false if another call has
-    /// its id.
+    /// Registers a call, so that the client can cancel it and the session's end ends it; returns false if another
+    /// call has its id.
     pub(crate) fn register_call(&self, id: &RequestId, call: &Arc<CallState>) -> bool {
         let mut desk = self.lock();
         if desk.ended || desk.cancelled.contains(id) {
@@ -43,7 +43,7 @@ impl LiveSession {
         }
     }
 
-    /// Forgets a call and the questions that it left open.
+    /// Removes a call and its open input requests.
     pub(crate) fn remove_call(&self, id: &RequestId, questions: &[RequestId]) {
         let mut desk = self.lock();
         desk.calls.remove(id);

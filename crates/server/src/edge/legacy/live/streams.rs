@@ -9,13 +9,13 @@ use super::LiveSession;
 use crate::call::Handler;
 use crate::change::{ChangeSubscription, SubscriptionFilter};
 
-/// A stream that a client may come back to while its call still runs.
+/// A stream that a client may resume while its call still runs.
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStream {
     pub(crate) appended: Notify,
 }
 
-/// The streams of a session, and what they tell of.
+/// The streams of a session, and its change subscription.
 impl LiveSession {
     pub(crate) fn new_stream(&self) -> StreamId {
         StreamId(self.lock().next_number())
@@ -39,7 +39,8 @@ impl LiveSession {
         }
     }
 
-    /// Carries a standing stream from an event on; one that has a carrier already is taken over from it, wherever it is.
+    /// Attaches a connection to a standalone stream from an event on, and takes over from its current connection, if
+    /// any.
     pub(crate) fn attach_standalone(
         self: &Arc<Self>,
         stream: StreamId,
@@ -64,7 +65,7 @@ impl LiveSession {
         Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, stand, number))
     }
 
-    /// Forgets a standing stream whose carrier ends, unless another has taken it over.
+    /// Removes a standalone stream when its connection ends, unless another has taken it over.
     pub(in crate::edge::legacy) fn detach_standalone(&self, stream: StreamId, carrier: u64) {
         let mut desk = self.lock();
         if desk.standalone_streams.get(&stream).is_some_and(|stand| stand.is_current(carrier)) {

@@ -1,9 +1,10 @@
 use dashmap::{DashMap, Entry};
 use trunkline_session::Principal;
 
-/// How many calls each caller that is known by name has running.
+/// The running calls of each named principal.
 ///
-/// The anonymous principal and the process are many callers in one, and are not counted: for them only the total holds.
+/// The anonymous principal and the process are many callers in one, and are not counted: for them only the total
+/// holds.
 #[derive(Debug)]
 pub(crate) struct CallQuota {
     max: usize,
@@ -11,7 +12,7 @@ pub(crate) struct CallQuota {
     running: DashMap<Principal, usize>,
 }
 
-/// A caller has as many calls running as it may.
+/// A principal has reached its limit of running calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallQuotaExceeded;
 

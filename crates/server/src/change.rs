@@ -15,7 +15,7 @@ use trunkline_session::{Principal, SessionId};
 use crate::shown_lists::ShownLists;
 use crate::watched_uris::{WatchedUriBudget, WatchedUriPermit};
 
-/// The tasks that may wait on one subscription.
+/// The most tasks that may wait on one subscription.
 const MAX_POLLERS: usize = 16;
 
 /// The most messages that wait for one subscriber alone; beyond it the oldest is dropped.
@@ -48,13 +48,13 @@ pub struct SubscriptionFilter {
     /// The lists that the subscriber was shown, if they are tracked: a legacy session's are, and a handler may
     /// track others.
     pub shown_lists: Option<ShownLists>,
-    /// Tools come, go or change.
+    /// The list of tools changes.
     pub tools: bool,
-    /// Prompts come, go or change.
+    /// The list of prompts changes.
     pub prompts: bool,
-    /// Resources come, go or change.
+    /// The list of resources changes.
     pub resources: bool,
-    /// These resources, or parts of them, have new content.
+    /// The content of these resources, or of parts of them, changes.
     pub uris: BTreeSet<String>,
 }
 
@@ -62,7 +62,7 @@ impl SubscriptionFilter {
     /// The most resources that one subscriber may watch.
     pub const MAX_URIS: usize = 1024;
 
-    /// The most bytes that the addresses of those resources may have together.
+    /// The most bytes that the URIs of those resources may have together.
     pub const MAX_URI_BYTES: usize = 128 << 10;
 
     /// Everything but the content of single resources.
@@ -85,7 +85,7 @@ impl SubscriptionFilter {
         }
     }
 
-    /// Returns the address that is watched and of which a resource is a part.
+    /// Returns the watched URI that contains a resource.
     fn watched_uri(&self, uri: &str) -> Option<&String> {
         self.uris.iter().find(|watched| is_part_of(uri, watched))
     }
@@ -207,7 +207,8 @@ impl ChangePublisher {
         watched
     }
 
-    /// Waits until other resources are watched than before; for one task that then looks at [`ChangePublisher::watched_resources`].
+    /// Waits until the set of watched resources changes; for one task that then reads
+    /// [`ChangePublisher::watched_resources`].
     pub async fn watched_changed(&self) {
         self.watched_changed.notified().await;
     }
@@ -239,7 +240,7 @@ impl ChangeSubscription {
         Poll::Pending
     }
 
-    /// Polls for the next message to a legacy client: what is for it alone, or a change.
+    /// Polls for the next message to a legacy client: a message for it alone, or a change.
     pub(crate) fn poll_message(&self, cx: &mut Context<'_>) -> Poll<String> {
         if let Some(own) = lock(&self.queue.state).direct.pop_front() {
             return Poll::Ready(own);
@@ -278,10 +279,10 @@ impl ChangeSubscription {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Watches a resource too, within what the subscriber and all together may.
+    /// Also watches a resource, within the limits of the subscriber and of all subscribers together.
     ///
     /// # Errors
-    /// One of the two is exhausted.
+    /// One of the two limits is reached.
     pub(crate) fn watch_resource(&self, uri: &str, all: &Arc<WatchedUriBudget>) -> Result<(), Refusal> {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
@@ -303,7 +304,7 @@ impl ChangeSubscription {
         outcome
     }
 
-    /// Watches a resource no longer.
+    /// Stops watching a resource.
     pub(crate) fn unwatch_resource(&self, uri: &str) {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
@@ -335,7 +336,7 @@ struct SubscriptionQueueState {
     /// The permit for the resources that were added one by one.
     uri_permit: Option<WatchedUriPermit>,
     pending: BTreeSet<ServerChange>,
-    /// What is for this one alone.
+    /// Messages for this subscriber alone.
     direct: VecDeque<String>,
     /// The polling tasks. Several may share a subscription, and any of them may have ended by the time it is woken.
     wakers: Vec<Waker>,
@@ -361,7 +362,8 @@ impl SubscriptionQueue {
             return;
         }
         let told = match change {
-            // One of many: of all further ones together the subscriber learns that what it watches has changed.
+            // One of many: of all further ones together the subscriber is only notified that a resource it watches
+            // has changed.
             ServerChange::ResourceUpdated(uri) if state.pending.len() >= SubscriptionFilter::MAX_URIS => {
                 ServerChange::ResourceUpdated(
                     state

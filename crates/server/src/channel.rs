@@ -40,21 +40,20 @@ use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 use crate::write_budget::PeerBacklog;
 
-/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the other work runs.
 const MAX_PER_TURN: usize = 256;
 
-/// Standing streams of changes on one channel.
+/// The most change subscriptions on one channel.
 const MAX_SUBSCRIPTIONS: usize = 16;
 
-/// What waits for a channel's peer below this is not counted with what waits for others: nearly always it is written in the
-/// next turn.
+/// A backlog below this is not counted against the write budget: nearly always it is written in the next turn.
 const UNCOUNTED_BACKLOG: usize = 8 * 1024;
 
-/// A channel carries requests both ways, and its variables are those of its session.
+/// A channel carries requests in both directions, and its variables are those of its session.
 const CHANNEL_CAPABILITIES: TransportCapabilities =
     TransportCapabilities { server_requests: true, env: Env::NONE };
 
-/// Serves one channel until its peer is gone, or the server shuts down.
+/// Serves one channel until its peer disconnects, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<ServerCore>,
     principal: Principal,
@@ -76,7 +75,7 @@ pub(crate) struct ChannelServer<C> {
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
-    /// Whether the owner of the channel ends it when the server stops, and counts what is lost with it.
+    /// Whether the owner of the channel ends it when the server stops, and counts its unanswered calls.
     is_owned: bool,
     /// What the peer has not read; `None` if the owner of the channel counts that.
     backlog: Option<PeerBacklog>,
@@ -84,7 +83,7 @@ pub(crate) struct ChannelServer<C> {
     grace: Option<Duration>,
     ended: bool,
     deadline: ChannelDeadline,
-    /// Calls that were refused because their time was over.
+    /// Calls that were refused at the deadline.
     refused_calls: usize,
 }
 
@@ -188,7 +187,7 @@ impl<C: Channel> ChannelServer<C> {
         any
     }
 
-    /// Takes the messages that are here; reports whether there was anything.
+    /// Takes the messages that have arrived; reports whether there were any.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
         while self.has_room() && !self.is_at_call_limit() && taken < MAX_PER_TURN {
@@ -196,7 +195,7 @@ impl<C: Channel> ChannelServer<C> {
             taken += 1;
             self.dispatch(held, reserved, cx);
         }
-        // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
+        // A draining server continues to read: running calls may wait for a response, and new calls are refused.
         while !self.ended && self.has_room() && taken < MAX_PER_TURN {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
@@ -296,7 +295,7 @@ impl<C: Channel> ChannelServer<C> {
             modern::ModernStart::Response(answer) => self.channel.send(&answer.message),
             modern::ModernStart::Subscription(listen) => {
                 self.start_subscription(*listen);
-                // Its changes are first looked at in the next turn.
+                // Its changes are first polled in the next turn.
                 cx.waker().wake_by_ref();
             }
             modern::ModernStart::Deferred(id, future) => {
@@ -363,7 +362,7 @@ impl<C: Channel> Future for ChannelServer<C> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
-            // What waits may keep some of the below from being looked at; once it is written, they are.
+            // Backpressure may have skipped some of the work below; it runs once the backlog is written.
             let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);

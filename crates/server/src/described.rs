@@ -16,7 +16,7 @@ macro_rules! described {
                 self
             }
 
-            /// Adds a picture.
+            /// Adds an icon.
             pub fn icon(mut self, icon: trunkline_protocol::model::Icon) -> Self {
                 self.described.icons.push(icon);
                 self

@@ -25,7 +25,7 @@ use crate::server::Server;
 use crate::server_core::ServerCore;
 use crate::shutdown::Shutdown;
 
-/// How a handler is served, whatever the transport.
+/// How a handler is served, for every transport.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
     /// The revisions that clients may use. Default all of them.
@@ -92,8 +92,8 @@ impl Host {
     /// Serves one channel until its peer disconnects or the server shuts down.
     ///
     /// # Errors
-    /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those that still
-    /// ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
+    /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those
+    /// that still ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
     pub async fn serve_channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
         check_answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
     }
@@ -230,8 +230,8 @@ pub struct StdioServer {
 }
 
 impl StdioServer {
-    /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are refused;
-    /// 30 s unless set.
+    /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are
+    /// refused; 30 s unless set.
     #[must_use]
     pub const fn grace(self, grace: Duration) -> Self {
         Self { grace }

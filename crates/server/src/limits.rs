@@ -24,8 +24,8 @@ pub struct ServerLimits {
     /// completely until its last byte is written. Default 256 MiB; beyond it one of the peers with the most unread
     /// data is evicted.
     pub unread_bytes: usize,
-    /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not counted. Default
-    /// 256 MiB; beyond it large requests are refused.
+    /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not
+    /// counted. Default 256 MiB; beyond it large requests are refused.
     pub request_memory_bytes: usize,
     /// How long a suspended call waits for the request with the responses to its input requests. Default 10 minutes.
     pub suspended_for: Duration,
@@ -44,8 +44,8 @@ pub struct ServerLimits {
     /// How long a request body may take to arrive, and a message posted to an HTTP+SSE stream to be enqueued; the
     /// same holds for a message above 64 KiB on a channel of a shared listener. Default 30 s.
     pub body_timeout: Duration,
-    /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any case.
-    /// Default 10 s.
+    /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any
+    /// case. Default 10 s.
     pub head_timeout: Duration,
     /// The keep-alive timeout of a connection without a further request. Default 60 s.
     pub idle_timeout: Duration,
@@ -54,8 +54,8 @@ pub struct ServerLimits {
     pub write_timeout: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,
-    /// Connections of one address at one time, the loopback excepted; of IPv6 one network of 64 bits counts as one address.
-    /// Default 256.
+    /// Connections of one address at one time, the loopback excepted; an IPv6 network of 64 bits counts as one
+    /// address. Default 256.
     pub connections_per_address: usize,
     /// Standalone GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,

@@ -7,9 +7,8 @@ use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::tool::ToolEntry;
 
-/// Something that a server is made of: a [`Tool`](crate::Tool), a [`Prompt`](crate::Prompt), a
-/// [`Resource`](crate::Resource), a [`ResourceTemplate`](crate::ResourceTemplate), several of these, or a function that
-/// makes any of these.
+/// A part of a server: a [`Tool`](crate::Tool), a [`Prompt`](crate::Prompt), a [`Resource`](crate::Resource), a
+/// [`ResourceTemplate`](crate::ResourceTemplate), several of these, or a function that makes any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a part of a server",
     note = "parts are tools, prompts, resources, resource templates, vectors and tuples of these, and functions without \

@@ -60,7 +60,7 @@ impl RequestMemory {
 }
 
 impl RequestMemoryPermit {
-    /// Releases what a complete request turned out not to need.
+    /// Releases memory that a complete request turned out not to need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
         self.bytes -= spare;

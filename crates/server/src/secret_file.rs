@@ -4,7 +4,7 @@ use std::path::Path;
 /// Reports whether users other than its owner can read a file that holds a secret.
 ///
 /// # Errors
-/// The file cannot be looked at.
+/// The file's metadata cannot be read.
 #[cfg(unix)]
 pub(crate) fn is_exposed(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;

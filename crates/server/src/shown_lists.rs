@@ -8,7 +8,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// Which version of each list a client was shown last, so that it is notified only of changes to what it has seen.
 ///
-/// Clones share what they know. Versions are the handler's own numbers, and begin with 1.
+/// Clones share their state. Versions are the handler's own numbers, and begin with 1.
 #[derive(Clone, Debug, Default)]
 pub struct ShownLists(Arc<ShownVersions>);
 

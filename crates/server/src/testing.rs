@@ -115,7 +115,7 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, ro
 pub(crate) struct CountingWaker(AtomicUsize);
 
 impl CountingWaker {
-    /// Makes a waker, and what it counts.
+    /// Makes a waker, and its counter.
     pub(crate) fn pair() -> (Waker, Arc<Self>) {
         let wakes = Arc::<Self>::default();
         (Waker::from(wakes.clone()), wakes)
@@ -132,7 +132,7 @@ impl Wake for CountingWaker {
     }
 }
 
-/// A folder of one test, which goes when the test is over.
+/// The directory of one test, removed when the test is over.
 pub(crate) struct TestFolder(std::path::PathBuf);
 
 impl TestFolder {

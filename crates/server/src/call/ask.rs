@@ -16,7 +16,7 @@ use super::call_state::CallState;
 use super::context::Context;
 use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
-/// A question to the caller's user, model or host, and how its answer is read.
+/// An input request to the caller's user, model or host, and how its response is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]
 pub struct TypedInputRequest<T> {
     key: Option<String>,
@@ -30,14 +30,14 @@ impl<T> TypedInputRequest<T> {
         Self { key: None, request: question, early_answer: EarlyAnswer::Accept, read }
     }
 
-    /// Names the question; without a name it is `q1`, `q2`, … by the order in which questions are put.
+    /// Sets the key of the input request; without one it is `q1`, `q2`, … in the order of the requests.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 }
 
-/// Whether an answer that came before its question counts.
+/// Whether a response that came before its input request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EarlyAnswer {
     Accept,
@@ -140,7 +140,7 @@ pub trait Form: Sized {
     /// Reads what the user filled in.
     ///
     /// # Errors
-    /// A sentence that names the field which does not fit.
+    /// A message that names the field which does not fit.
     fn read(content: &RawJson) -> Result<Self, String>;
 }
 
@@ -179,36 +179,36 @@ impl<T: JsonSchema + DeserializeOwned> Form for SchemaForm<T> {
     }
 }
 
-/// Why a question has no answer.
+/// Why an input request has no response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The user declined.
     #[error("the user declined")]
     Declined,
-    /// The user closed the question without an answer.
+    /// The user dismissed the input request without a response.
     #[error("the user dismissed the question")]
     Dismissed,
     /// The client does not support this input request.
     #[error("the client cannot be asked for {method}: {reason}")]
     Unsupported {
-        /// The request that the question would have been.
+        /// The method of the request that would have been sent.
         method: &'static str,
         /// Why not.
         reason: String,
         /// The capability that would be needed, as a capabilities object.
         required: RawJson,
     },
-    /// The answer does not fit the question.
+    /// The response does not fit the input request.
     #[error("the answer does not fit the question: {0}")]
     Malformed(String),
-    /// The client answered with an error.
+    /// The client responded with an error.
     #[error("the client refused: {0}")]
     Refused(Refusal),
-    /// Two open questions have the same key.
+    /// Two open input requests have the same key.
     #[error("a question with the key `{0}` is already open")]
     KeyInUse(String),
-    /// The call or its session ended before an answer came, or the client has ended its side and can send none.
+    /// The call or its session ended before a response came, or the client has ended its side and can send none.
     #[error("the client is gone, or can answer no more")]
     Ended,
 }
@@ -226,7 +226,7 @@ impl AskError {
         Self::Malformed("it answers another kind of question".to_owned())
     }
 
-    /// Returns the refusal that a caller gets when a handler gives up over this error.
+    /// Returns the refusal for the caller when a handler fails with this error.
     pub fn to_refusal(&self) -> Refusal {
         match self {
             Self::Unsupported { required, .. } => {
@@ -237,7 +237,7 @@ impl AskError {
     }
 }
 
-/// A question that has been put and waits for its answer.
+/// An input request that was made and waits for its response.
 pub(crate) struct InputFuture<T> {
     shared: Arc<CallState>,
     state: InputFutureState<T>,
@@ -294,7 +294,7 @@ impl<T> Future for InputFuture<T> {
 }
 
 impl<T> InputFuture<T> {
-    /// Reads what came, or puts the question again if that does not fit it and may be a slip.
+    /// Reads the response, or repeats the input request if the response does not fit and may be a mistake.
     fn resolve(
         &mut self,
         answered: AnsweredInput,
@@ -321,12 +321,12 @@ impl<T> Drop for InputFuture<T> {
     }
 }
 
-/// Several questions that are put in one round.
+/// Several input requests of one round.
 pub trait AskAll {
-    /// The answers, in the order of the questions.
+    /// The responses, in the order of the input requests.
     type Answers;
 
-    /// Puts the questions together and waits for all answers.
+    /// Makes the input requests together and waits for all responses.
     #[doc(hidden)]
     fn request_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
 }
@@ -342,7 +342,8 @@ macro_rules! ask_all {
                 context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.request)),+])?;
                 $(let mut $ask = JoinedInput::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
-                    // Every request is polled in every turn, so that all of them are put before the round closes.
+                    // Every input request is polled in every turn, so that all of them are made before the round
+                    // closes.
                     let mut open = false;
                     $(open |= $ask.poll(cx).is_pending();)+
                     if open { Poll::Pending } else { Poll::Ready(()) }
@@ -359,7 +360,7 @@ ask_all!(a: A, b: B);
 ask_all!(a: A, b: B, c: C);
 ask_all!(a: A, b: B, c: C, d: D);
 
-/// One question of several, with its answer once that has come.
+/// One input request of several, with its response once that has come.
 struct JoinedInput<T> {
     future: InputFuture<T>,
     response: Option<Result<T, AskError>>,

@@ -17,10 +17,10 @@ use super::scope::CallScope;
 use crate::env::Secret;
 use crate::request_memory::RequestMemoryPermit;
 
-/// Why most questions that cannot be put cannot be put.
+/// The reason for most unsupported input requests.
 pub(super) const UNDECLARED: &str = "the client did not declare the capability";
 
-/// What a call's future and the exchange that carries it share.
+/// The state that a call's future shares with its exchange.
 ///
 /// The lock is held for a few instructions at a time, never while a handler runs.
 #[derive(Debug)]
@@ -108,8 +108,8 @@ impl CallState {
     pub(crate) fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.lock();
         let wanted = state.suspended || state.caller.progress_token.is_some();
-        // Progress that does not advance would break the caller's expectation that it only rises; and JSON has no word for
-        // what is not finite.
+        // Progress must increase with each notification, as the protocol requires; and JSON has no non-finite
+        // numbers.
         if !wanted || !progress.is_finite() || progress <= state.progress {
             return;
         }
@@ -146,9 +146,9 @@ impl CallState {
         wake(state.exchange_waker.take(), state);
     }
 
-    // What the exchange does.
+    // Operations of the exchange.
 
-    /// Looks at what the exchange must act on before the future is polled.
+    /// Returns what the exchange must act on before the future is polled.
     pub(crate) fn urgent_action(&self) -> PendingAction {
         self.lock().urgent_action()
     }
@@ -179,7 +179,7 @@ impl CallState {
         !state.cancelled && state.notifications.is_empty()
     }
 
-    /// Takes the questions that have not been put to the caller yet.
+    /// Takes the input requests that were not sent to the caller yet.
     pub(crate) fn take_unsent_requests(&self) -> Vec<(String, InputRequest)> {
         let mut state = self.lock();
         let unsent = state.requests.iter_mut().filter(|asked| !asked.sent && asked.response.is_none());
@@ -211,14 +211,14 @@ impl CallState {
         true
     }
 
-    /// Notes that no exchange carries the call now.
+    /// Records that no exchange drives the call now.
     pub(crate) fn suspend(&self) {
         let mut state = self.lock();
         state.suspended = true;
         state.exchange_waker = None;
     }
 
-    /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
+    /// Attaches a new request to the call: the caller is that request's, and its responses go to the input requests.
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, RawJson)>) {
         let mut state = self.lock();
         state.suspended = false;
@@ -226,9 +226,9 @@ impl CallState {
         state.caller = caller;
         let (for_open, early): (Vec<_>, Vec<_>) =
             answers.into_iter().partition(|(key, _)| state.requests.iter().any(|asked| asked.key == *key));
-        // An answer counts for the request that it came with, so what an earlier one left over is gone.
+        // A response is valid only with the request that it came with, so the rest of an earlier one is dropped.
         state.unused_responses = early;
-        // A question that stays unanswered is put again in the next round.
+        // An input request without a response is sent again in the next round.
         for asked in &mut state.requests {
             asked.sent = false;
         }
@@ -265,22 +265,22 @@ impl CallState {
         self.lock().caller.revision
     }
 
-    /// Returns the answers that came with the request and that no question has taken.
+    /// Returns the responses that came with the request and were not consumed by an input request.
     pub(crate) fn unused_responses(&self) -> Vec<(String, RawJson)> {
         self.lock().unused_responses.clone()
     }
 
-    /// Starts to keep the answers that are used, so that the call can be replayed from its start.
+    /// Starts to keep the consumed responses, so that the call can be replayed from its start.
     pub(crate) fn record_responses(&self) {
         self.lock().used_responses.get_or_insert_default();
     }
 
-    /// Returns the answers used so far, if they are being kept.
+    /// Returns the responses consumed so far, if they are being kept.
     pub(crate) fn recorded_responses(&self) -> Option<Vec<(String, RawJson)>> {
         self.lock().used_responses.clone()
     }
 
-    /// Offers the answers of earlier rounds, before those that came with the request: what was answered once stays so.
+    /// Adds the responses of earlier rounds before those that came with the request: an earlier response stays valid.
     pub(crate) fn replay_responses(&self, kept: Vec<(String, RawJson)>) {
         let mut state = self.lock();
         state.unused_responses.splice(0..0, kept);
@@ -331,7 +331,7 @@ impl CallState {
     }
 }
 
-/// Wakes a task after the lock is gone, so that the task does not run into it.
+/// Wakes a task after the lock is released, so that the task does not block on it.
 pub(super) fn wake(waker: Option<Waker>, state: MutexGuard<'_, LockedCallState>) {
     drop(state);
     if let Some(waker) = waker {

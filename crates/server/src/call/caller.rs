@@ -25,22 +25,22 @@ pub struct Caller {
     pub request_id: Option<RequestId>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
-    /// The connection that the request came over, if that lasts for longer than a request: a pipe, a WebSocket, or a channel
+    /// The connection that the request came over, if that outlives the request: a pipe, a WebSocket, or a channel
     /// within this process. A request of Streamable HTTP has none.
     pub connection: Option<SessionId>,
     /// The id under which state may be kept for this caller between calls: that of its cookie, or else of its
     /// legacy session. It locates the state, and grants no access to it.
     pub state_id: Option<SessionId>,
-    /// The mildest log message that the caller wants, if it wants any.
+    /// The minimum level of log messages that the caller wants, if it wants any.
     pub log_level: Option<LoggingLevel>,
-    /// The token under which the caller wants progress, if it does.
+    /// The progress token of the request, if the caller wants progress notifications.
     pub progress_token: Option<RawJson>,
-    /// The environment variables that the caller brought, of those that the operator allows.
+    /// The environment variables of the caller, of those that the operator allows.
     pub env: Env,
 }
 
 impl Caller {
-    /// Returns what the client declared that it can do; nothing, if what it declared is not legible.
+    /// Returns the client's declared capabilities; none, if the declaration is not legible.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
     }
@@ -70,7 +70,7 @@ impl Caller {
     }
 }
 
-/// Writes what may be shown: a session by the beginning of its id, and of variables only their names.
+/// Formats only what may be shown: a session by the prefix of its id, and of variables only their names.
 impl Serialize for Caller {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Caller", 6)?;

@@ -38,7 +38,7 @@ impl Context {
         &self.shared
     }
 
-    /// Returns everything known of the caller.
+    /// Returns the caller.
     pub fn caller(&self) -> Caller {
         self.shared.with_caller(Clone::clone)
     }
@@ -49,8 +49,9 @@ impl Context {
         self.shared.with_caller(read)
     }
 
-    /// Notes that the result of this call shows one of the handler's lists, in a version that the handler gives a number from 1
-    /// on. A legacy session is notified by [`ChangePublisher::publish_outdated`](crate::ChangePublisher::publish_outdated) of what it was shown.
+    /// Records that the result of this call shows one of the handler's lists, in a version that the handler numbers
+    /// from 1 on. A legacy session is notified of outdated lists by
+    /// [`ChangePublisher::publish_outdated`](crate::ChangePublisher::publish_outdated).
     pub fn record_listed(&self, list: &ServerChange, version: u64) {
         if let Some(session) = self.shared.scope().session() {
             session.record_listed(list, version);
@@ -67,7 +68,7 @@ impl Context {
         self.shared.revision()
     }
 
-    /// Returns what the client declared that it can do.
+    /// Returns the client's declared capabilities.
     pub fn capabilities(&self) -> ClientCapabilities {
         self.shared.with_caller(Caller::capabilities)
     }
@@ -82,12 +83,13 @@ impl Context {
         self.shared.with_caller(Caller::content_types)
     }
 
-    /// Returns the beginning of the id of the caller's legacy session, for display; no other caller has a session.
+    /// Returns the prefix of the id of the caller's legacy session, for display; no other caller has a session.
     pub fn session_id(&self) -> Option<ShortSessionId> {
         self.shared.with_caller(|caller| caller.session.map(SessionId::short))
     }
 
-    /// Returns the server, to add and remove its parts while it runs; `None` under a handler of another kind.
+    /// Returns the server, to add and remove its parts while it runs; `None` with a custom
+    /// [`Handler`](crate::Handler).
     pub fn server(&self) -> Option<&ServerHandle> {
         self.server.as_ref()
     }
@@ -104,7 +106,7 @@ impl Context {
         self.shared.report_progress(done.into(), Some(total.into()), None);
     }
 
-    /// Reports progress with a sentence, and without a total if that is not known.
+    /// Reports progress with a message, and without a total if that is not known.
     pub fn progress_with(&self, done: impl Into<f64>, total: Option<f64>, message: impl Into<String>) {
         self.shared.report_progress(done.into(), total, Some(message.into()));
     }
@@ -121,7 +123,8 @@ impl Context {
 
     /// Sends a log message, if the caller wants messages of this severity.
     ///
-    /// Revision 2026-07-28 still has logging, and deprecates it: the log of the process, or a trace, is for operators.
+    /// Revision 2026-07-28 still has logging, and deprecates it: operators should use the log of the process, or a
+    /// trace.
     pub fn log(&self, level: LoggingLevel, data: impl Serialize) {
         self.shared.report_log(level, None, || RawJson::from_value(&data).unwrap_or(RawJson::NULL));
     }
@@ -134,10 +137,11 @@ impl Context {
         InputFuture::new(self.shared.clone(), question).await
     }
 
-    /// Puts several questions in one round and waits for all answers.
+    /// Sends several input requests in one round and waits for all responses.
     ///
     /// # Errors
-    /// The first [`AskError`] among them, once all are answered or failed; if one of them cannot be put, none is.
+    /// The first [`AskError`] among them, once all have a response or failed; if one of them is not supported, none
+    /// is sent.
     pub async fn ask_all<Q: AskAll>(&self, questions: Q) -> Result<Q::Answers, AskError> {
         questions.request_all(self).await
     }
@@ -166,18 +170,18 @@ impl Context {
 
     /// Waits until the caller has cancelled the call.
     ///
-    /// The handler's own future is dropped then; this is for what it has started elsewhere.
+    /// The handler's own future is dropped then; this is for tasks that it has spawned.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
         let shared = self.shared.clone();
         async move { shared.cancelled().await }
     }
 
-    /// Reports whether a question is open, so that the call waits for its caller and not for its handler.
+    /// Reports whether an input request is open, so that the call waits for its caller and not for its handler.
     pub fn is_waiting(&self) -> bool {
         self.shared.has_open_requests()
     }
 
-    /// Returns the trace that the request which began the call belongs to, if it names one legibly.
+    /// Returns the trace context of the request that began the call, if it has a legible one.
     pub fn trace(&self) -> Option<TraceContext> {
         TraceContext::read(self.shared.params().meta.as_ref())
     }
@@ -187,7 +191,7 @@ impl Context {
         self.shared.is_cancelled()
     }
 
-    /// Lets a 2025-11-25 client disconnect from the call's stream and come back for the answer after `retry`.
+    /// Lets a 2025-11-25 client disconnect from the call's stream and reconnect for the response after `retry`.
     ///
     /// Elsewhere it has no effect.
     pub fn release_stream(&self, retry: Duration) {

@@ -13,7 +13,7 @@ use super::notification::{CallNotification, PendingAction};
 use super::outcome::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
 use crate::metrics::process;
 
-/// A call in progress: the handler's future and what it shares with its exchange.
+/// A call in progress: the handler's future and the state that it shares with its exchange.
 ///
 /// Dropping it cancels the call.
 pub(crate) struct ExecutingCall {
@@ -23,11 +23,11 @@ pub(crate) struct ExecutingCall {
     /// moved.
     finished: Option<Box<Result<HandlerOutcome, Refusal>>>,
     started: bool,
-    /// The future was pending with open questions, and has not been polled since.
+    /// The future was pending with open input requests, and has not been polled since.
     settling: bool,
 }
 
-/// What a call does next.
+/// The next step of a call.
 pub(crate) enum HandlerStep {
     /// The handler sends a notification.
     Notification(CallNotification),
@@ -61,7 +61,7 @@ impl ExecutingCall {
         &self.shared
     }
 
-    /// Writes a note as the caller reads it; `None` if it does not want to.
+    /// Renders a notification for the caller; `None` if the caller does not want it.
     pub(crate) fn render(&self, note: &CallNotification) -> Option<String> {
         self.shared.with_caller(|caller| {
             note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
@@ -98,7 +98,8 @@ impl ExecutingCall {
                 PendingAction::Cancelled => continue,
                 PendingAction::Notification(note) => Poll::Ready(HandlerStep::Notification(note)),
                 PendingAction::ReleaseStream(retry) => Poll::Ready(HandlerStep::ReleaseStream(retry)),
-                // A round is closed once the future has stayed pending for one more turn after it put a question.
+                // A round is closed once the future has stayed pending for one more turn after its last input
+                // request.
                 PendingAction::InputRequests if !std::mem::replace(&mut self.settling, true) => {
                     cx.waker().wake_by_ref();
                     Poll::Pending
@@ -115,7 +116,7 @@ impl ExecutingCall {
         }
     }
 
-    /// Polls the future while no exchange carries the call; ready when it has ended.
+    /// Polls the future while no exchange drives the call; ready when it has ended.
     pub(crate) fn poll_suspended(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if self.finished.is_none() {
             self.finished = Some(Box::new(ready!(self.poll_future(cx))));
@@ -139,7 +140,7 @@ impl ExecutingCall {
         })
     }
 
-    /// Drops the future: what it holds is the author's, and may panic when it goes.
+    /// Drops the future: it holds values of the author, and their `drop` may panic.
     fn drop_future(&mut self) {
         if let Some(future) = self.future.take()
             && catch_unwind(AssertUnwindSafe(|| drop(future))).is_err()

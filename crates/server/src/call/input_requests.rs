@@ -12,7 +12,7 @@ use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
 /// Input requests of the handler.
 impl CallState {
-    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
+    /// Consumes the response that came with the request, or makes the input request; returns the key of the latter.
     pub(crate) fn request_input(
         &self,
         key: Option<String>,
@@ -31,7 +31,7 @@ impl CallState {
         let given = state.unused_responses.iter().position(|(given, _)| *given == key);
         if let Some(at) = given.filter(|_| early == EarlyAnswer::Accept) {
             let (key, raw) = state.unused_responses.remove(at);
-            // A malformed answer is not an error: the question is simply put again.
+            // A malformed response is not an error: the input request is simply repeated.
             if let Ok(answer) = question.read_response(&raw) {
                 if let Some(used) = &mut state.used_responses {
                     used.push((key.clone(), raw.clone()));
@@ -53,7 +53,7 @@ impl CallState {
     pub(crate) fn request_again(&self, key: String, question: InputRequest) -> Result<(), AskError> {
         let mut state = self.lock();
         if let Some(used) = &mut state.used_responses {
-            // Or the call would be given it again when it is replayed.
+            // Or the call would get it again when it is replayed.
             used.retain(|(used, _)| *used != key);
         }
         state.open_request(key, question)?;
@@ -131,7 +131,7 @@ impl CallState {
             })
             .collect();
         let mut answers = Vec::with_capacity(asked.len());
-        // Every question is polled in every turn, so that all of them are put before the round closes.
+        // Every input request is polled in every turn, so that all of them are made before the round closes.
         std::future::poll_fn(|cx| {
             let mut failed = None;
             asked.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
@@ -152,7 +152,7 @@ impl CallState {
             }
         })
         .await?;
-        // As in the other era, a round's answers are all that the next call of the handler is given.
+        // As in the other era, the next run of the handler gets only the responses of the last round.
         self.lock().unused_responses = answers;
         Ok(())
     }
@@ -174,7 +174,7 @@ impl LockedCallState {
         }
     }
 
-    /// Adds a question for the exchange to put.
+    /// Adds an input request for the exchange to send.
     fn open_request(&mut self, key: String, question: InputRequest) -> Result<(), AskError> {
         self.check_unused(&key)?;
         self.check_supported(&question)?;
@@ -194,7 +194,7 @@ impl LockedCallState {
     }
 }
 
-/// Names a question that is put without a name, by how many of those there were.
+/// Makes the key of an input request without one, by the number of those before it.
 fn unnamed_key(number: usize) -> String {
     format!("q{number}")
 }

@@ -13,10 +13,10 @@ use super::received_input::ReceivedInput;
 use crate::env::{Env, Secret};
 use crate::request_memory::RequestMemoryPermit;
 
-/// The secrets that one call is watched for.
+/// The most secrets that are redacted for one call.
 const MAX_SECRETS: usize = 128;
 
-/// What a call's future and the exchange that carries it both change.
+/// The mutable state that a call's future shares with its exchange.
 #[derive(Debug)]
 pub(super) struct LockedCallState {
     pub(super) caller: Caller,
@@ -33,11 +33,11 @@ pub(super) struct LockedCallState {
 /// Most calls only return a result. So this is allocated by the first write, and reads as empty before.
 #[derive(Debug)]
 pub(super) struct LazyCallState {
-    /// The secrets of every request that the call has lived through.
+    /// The secrets of every request of the call.
     pub(super) secrets: Vec<Secret>,
-    /// Answers that came with a request, by key, not yet used.
+    /// Responses that came with a request, by key, not yet consumed.
     pub(super) unused_responses: Vec<(String, RawJson)>,
-    /// Answers that were used, kept while the call may have to be replayed from its start.
+    /// Consumed responses, kept while the call may have to be replayed from its start.
     pub(super) used_responses: Option<Vec<(String, RawJson)>>,
     pub(super) requests: Vec<PendingInput>,
     /// The ids of the URL elicitations that the client was sent, by key.
@@ -69,12 +69,12 @@ impl LockedCallState {
         Self { caller, suspended: false, cancelled: false, aborted: false, exchange_waker: None, lazy: talk }
     }
 
-    /// Looks at what cannot wait for the future to be polled.
+    /// Returns the action that cannot wait for the future to be polled.
     pub(super) fn urgent_action(&mut self) -> PendingAction {
         if self.cancelled {
             return PendingAction::Cancelled;
         }
-        // Looked at first, since what is written to is made.
+        // Read first, since writing allocates.
         if self.notifications.is_empty() {
             return PendingAction::Nothing;
         }

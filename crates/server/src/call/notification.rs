@@ -10,13 +10,13 @@ pub(crate) enum CallNotification {
     Log { level: LoggingLevel, logger: Option<String>, data: RawJson },
 }
 
-/// What a call has left for its exchange to act on, the most urgent of it.
+/// The most urgent action that a call has left for its exchange.
 pub(crate) enum PendingAction {
     Cancelled,
     Notification(CallNotification),
-    /// To be detached from its stream for a while.
+    /// The call releases its stream for a while.
     ReleaseStream(Duration),
-    /// Questions that have not been put to the caller yet.
+    /// Input requests that were not sent to the caller yet.
     InputRequests,
     Nothing,
 }

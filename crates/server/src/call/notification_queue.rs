@@ -3,10 +3,10 @@ use std::collections::VecDeque;
 use super::notification::CallNotification;
 use crate::metrics::process::{self, NotificationKind};
 
-/// The notices of one call that wait to be sent to its client.
+/// The most notifications of one call that wait to be sent to its client.
 const MAX_NOTIFICATIONS: usize = 64;
 
-/// The bytes of those that wait, as far as there is more than one.
+/// The most bytes of those that wait, if there is more than one.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// The notifications of a call that were not sent to its client yet, within two bounds. A push never waits: beyond

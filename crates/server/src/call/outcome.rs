@@ -12,14 +12,14 @@ use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One request, as a handler sees it: the same whatever the era and the transport.
+/// One request to a handler: the same for every era and transport.
 #[derive(Debug)]
 pub struct IncomingCall {
     /// The method.
     pub method: Method,
     /// The bytes of the portable continuation that this call was suspended with, if it was.
     pub continuation: Option<Bytes>,
-    /// The caller, and the ways back to it.
+    /// The caller, and the means to reach it.
     pub context: Context,
 }
 
@@ -27,7 +27,7 @@ pub struct IncomingCall {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerOutcome {
-    /// The call is answered.
+    /// The call has its result.
     Done(ServerResult),
     /// The call needs input before it can continue.
     InputRequired(InputRound),
@@ -36,7 +36,7 @@ pub enum HandlerOutcome {
 /// Input requests that are sent together, and how the call continues after the responses.
 #[derive(Debug)]
 pub struct InputRound {
-    /// The questions, each under its key; none means "ask me again later".
+    /// The input requests, each under its key; without any, the handler is simply called again later.
     pub requests: Vec<(String, InputRequest)>,
     /// How the call continues.
     pub continuation: HandlerContinuation,
@@ -48,19 +48,19 @@ pub struct InputRound {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerContinuation {
-    /// The handler is called again, on any replica, with the answers and these bytes.
+    /// The handler is called again, on any replica, with the responses and these bytes.
     Portable(Bytes),
 }
 
-/// What answers calls: a [`Server`](crate::Server) made of parts, or a program's own.
+/// Answers calls: a [`Server`](crate::Server) made of parts, or a program's own implementation.
 pub trait Handler: Send + Sync + 'static {
-    /// Returns the description that the server gives of itself.
+    /// Returns the server's description of itself.
     fn identity(&self) -> Implementation;
 
-    /// Returns what is offered at this moment.
+    /// Returns the current capabilities.
     fn capabilities(&self) -> ServerCapabilities;
 
-    /// Returns the advice for the model that uses the server, if there is any.
+    /// Returns the instructions for the model that uses the server, if there are any.
     fn instructions(&self) -> Option<String>;
 
     /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked.
@@ -89,17 +89,17 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(uris))
     }
 
-    /// Begins to watch for changes.
+    /// Begins a subscription to changes.
     fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription;
 }
 
 impl IncomingCall {
-    /// Returns the parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
+    /// Returns the parameters, with the members of the protocol (`_meta`, input responses, state) still in them.
     pub fn params(&self) -> &Params {
         self.context.shared().params()
     }
 
-    /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
+    /// Returns the target of the call: the tool, the prompt or the URI of the resource, as the caller wrote it.
     pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.params().get(self.method.name_header_param()?)?.as_text()
     }

@@ -10,14 +10,14 @@ pub(crate) enum InputRequestStatus {
     Pending(String),
 }
 
-/// A question that is no longer open, with what came for it.
+/// An input request that is no longer open, with its response.
 pub(crate) struct AnsweredInput {
     pub(crate) key: String,
     pub(crate) request: InputRequest,
     pub(crate) response: Result<ReceivedInput, AskError>,
 }
 
-/// An answer, as it was understood and as it came.
+/// A response, parsed and as received.
 #[derive(Debug)]
 pub(crate) struct ReceivedInput {
     pub(crate) response: InputResponse,

@@ -11,10 +11,10 @@ use crate::server_core::ServerCore;
 use crate::shown_lists::ShownLists;
 use crate::state::{SessionStates, StateStores};
 
-/// What a call can reach beyond its own request.
+/// The state that a call can reach beyond its own request.
 #[derive(Clone, Debug)]
 pub(crate) enum CallScope {
-    /// What the caller's legacy session keeps.
+    /// The state of the caller's legacy session.
     Session(Arc<SessionState>),
     /// The states that callers without a session have handles of.
     Sessionless(Arc<StateStores>),
@@ -36,13 +36,13 @@ impl CallScope {
     }
 }
 
-/// What a legacy session keeps for its calls.
+/// The state that a legacy session keeps for its calls.
 #[derive(Debug)]
 pub(crate) struct SessionState {
     pub(crate) states: SessionStates,
     pub(crate) roots: ClientRoots,
     pub(crate) env: Env,
-    /// What the client was shown of the handler's lists.
+    /// The versions of the handler's lists that the client was shown.
     pub(crate) shown_lists: ShownLists,
     /// The client's change subscription, while there is one.
     notifier: Mutex<Weak<ChangeSubscription>>,
@@ -71,7 +71,7 @@ impl SessionState {
         *self.notifier.lock() = Arc::downgrade(voice);
     }
 
-    /// Notes that the client is shown a list, of which it needs no notification any more.
+    /// Records that the client is shown a list, so that a pending notification of it is not needed any more.
     pub(crate) fn record_listed(&self, list: &ServerChange, version: u64) {
         let voice = self.notifier.lock().upgrade();
         if let Some(voice) = voice {

@@ -10,7 +10,7 @@ use crate::edge::CallEvent;
 use crate::edge::legacy::LegacyExchange;
 use crate::edge::modern::{self, ModernCall, SubscriptionStream};
 
-/// A modern call, as far as its cancellation goes.
+/// The status of a modern call, for its cancellation.
 pub(super) enum ModernCallStatus {
     Running(Arc<CallState>),
     /// It is being resumed from the suspended calls.
@@ -46,7 +46,7 @@ impl ChannelCall {
         }
     }
 
-    /// Reports whether it waits for an answer of the client.
+    /// Reports whether it waits for a response of the client.
     pub(super) fn is_waiting_for_input(&self) -> bool {
         matches!(self, Self::Legacy(exchange) if exchange.is_waiting_for_input())
     }

@@ -14,13 +14,13 @@ use super::ChannelServer;
 use super::channel_call::ChannelCall;
 use crate::edge::modern::{self, SubscriptionStream};
 
-/// How much time a channel has left.
+/// The deadline of a channel.
 #[derive(Debug, Default)]
 pub(super) enum ChannelDeadline {
-    /// As much as its peer likes.
+    /// None, while the channel is open.
     #[default]
     Unlimited,
-    /// So much for its calls, after which they are refused.
+    /// The calls have this long, after which they are refused.
     ForAnswers(Pin<Box<Sleep>>),
     /// The peer has this long to read its last messages.
     ForFlush(Pin<Box<Sleep>>),

@@ -43,7 +43,7 @@ impl<C: Channel> ChannelServer<C> {
             },
         };
         self.send_error(None, &refusal);
-        // As far as that is possible at once; the channel breaks in any case.
+        // As far as it can be written at once; the channel ends in any case.
         let _ = self.channel.poll_flush(cx);
         Err(io::Error::new(kind, refusal.message().to_owned()))
     }

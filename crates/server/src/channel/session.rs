@@ -44,7 +44,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Reports whether an id is that of a modern call or stream: one channel has one set of ids, whatever the eras on it.
+    /// Reports whether an id is that of a modern call or stream: the eras on one channel share one set of ids.
     pub(super) fn is_modern(&self, id: &RequestId) -> bool {
         self.modern_calls.contains_key(id) || self.subscriptions.contains_key(id)
     }

@@ -6,10 +6,10 @@ const REPLACEMENT: &str = "[secret]";
 /// The shortest secret that is redacted. A shorter value is a word rather than a key, and would match everywhere.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// Replaces secrets in the texts of a message, which must be JSON.
+/// Redacts secrets in the texts of a message, which must be JSON.
 ///
-/// It is the last net and not the protection: it finds a secret that a handler repeats, not one that it encodes. Keys of
-/// objects, and the members of the message itself, are left alone.
+/// It is the last safeguard and not the protection: it finds a secret that a handler repeats, not one that it
+/// encodes. Keys of objects, and the members of the message itself, are not changed.
 pub(crate) fn redact(message: String, secrets: &[Secret]) -> String {
     let mut secrets: Vec<&str> =
         secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= MIN_SECRET_LENGTH).collect();

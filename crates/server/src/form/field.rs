@@ -216,7 +216,7 @@ impl FormAnswers {
     /// Reads one field.
     ///
     /// # Errors
-    /// A sentence that names the field.
+    /// A message that names the field.
     pub fn field<T>(&self, field: &FieldDefinition<T>) -> Result<T, String> {
         field.read(self.members.get(field.name)).map_err(|problem| format!("`{}` {problem}", field.name))
     }

@@ -23,7 +23,7 @@ pub trait FormField: Sized {
     /// What the field must be, without its name.
     fn read(value: &Value) -> Result<Self, String>;
 
-    /// Returns what a field that was left out is, if it may be left out.
+    /// Returns the value of a field that was left out, if it may be left out.
     fn absent() -> Option<Self> {
         None
     }

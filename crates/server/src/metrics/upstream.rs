@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was done about an item of an upstream server that could not be forwarded unchanged.
 ///
-/// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row of
-/// [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
+/// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row
+/// of [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamItem {

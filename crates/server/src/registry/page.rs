@@ -32,7 +32,7 @@ impl ListKind {
         }
     }
 
-    /// Returns what the cursors of the list begin with, so that no cursor of another list is taken for one of this.
+    /// Returns the prefix of the list's cursors, so that a cursor of another list is not accepted.
     const fn tag(self) -> &'static str {
         match self {
             Self::Tools => "t:",
@@ -46,8 +46,8 @@ impl ListKind {
 /// The longest cursor that is read; ours hold a name or a URI.
 const MAX_CURSOR_LENGTH: usize = 16 * 1024;
 
-/// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, as long as no item
-/// alone is larger.
+/// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, unless a
+/// single item is larger.
 const MAX_PAGE_BYTES: usize = 2 << 20;
 
 /// Makes the requested page: at most `size` items, and no more than 2 MiB of them.

@@ -38,7 +38,8 @@ impl ResourceTemplate {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets the handler of a family that is known only at run time: an async function of the context and the whole URI.
+    /// Sets the handler of a family that is known only at run time: an async function of the context and the full
+    /// URI.
     pub(crate) fn read_uri<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(Context, &str) -> Fut + Send + Sync + 'static,

@@ -84,8 +84,8 @@ impl Context {
 
     /// Reports whether a path lies within one of the client's roots, with `..` and symbolic links resolved.
     ///
-    /// A file that does not exist yet lies where it would be made. A relative path is taken from the primary root. By the
-    /// time that the path is used it may lead elsewhere; [`Sandbox`] has no such gap.
+    /// A file that does not exist yet lies where it would be created. A relative path is resolved against the primary
+    /// root. By the time that the path is used it may lead elsewhere; [`Sandbox`] has no such race.
     ///
     /// # Errors
     /// As [`Context::roots`].

@@ -37,7 +37,8 @@ pub enum SandboxError {
 }
 
 impl Sandbox {
-    /// Allows whatever the client works in. A client chooses its roots, so this holds back mistakes rather than clients.
+    /// Allows everything that the client works in. A client chooses its roots, so this prevents mistakes rather than
+    /// attacks.
     pub fn of_roots() -> Self {
         Self { allowed: None, max_bytes: 1 << 20 }
     }

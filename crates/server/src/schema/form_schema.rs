@@ -3,7 +3,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use trunkline_protocol::RawJson;
 
-/// Makes the schema of a form: an object of plain fields, without references, nulls or anything that a form cannot show.
+/// Makes the schema of a form: an object of plain fields, without references, nulls or others that a form cannot
+/// show.
 ///
 /// A field that a form cannot show is left out and logged. A type that requires the field then never accepts a
 /// response, which the first test of its author shows.

@@ -1,4 +1,4 @@
-//! The server: parts put together, and the handle through which it runs.
+//! The server: its parts, and the handle through which it runs.
 
 mod handle;
 #[cfg(test)]

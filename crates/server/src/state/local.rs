@@ -61,9 +61,9 @@ impl<T> fmt::Debug for LocalState<T> {
 impl Context {
     /// Returns the state under a handle that an earlier call returned.
     ///
-    /// Without a handle a call of a legacy session gets the session's own state of this type, and any other call a new
-    /// one. So a handler that takes the handle as an optional argument and returns [`LocalState::handle`] keeps its state for
-    /// callers of both kinds.
+    /// Without a handle a call of a legacy session gets the session's own state of this type, and any other call a
+    /// new one. So a handler that takes the handle as an optional argument and returns [`LocalState::handle`] keeps
+    /// its state for callers of both kinds.
     ///
     /// # Errors
     /// [`StateError`]: the caller has nothing of this type under this handle, or its session is over.

@@ -84,10 +84,11 @@ impl<T> fmt::Debug for PersistentState<T> {
 impl Context {
     /// Returns the stored state under a handle that an earlier call returned.
     ///
-    /// As with [`Context::state`], no handle means a legacy session's own state of this type, and otherwise a new one.
+    /// As with [`Context::state`], no handle means a legacy session's own state of this type, or else a new one.
     ///
     /// # Errors
-    /// [`StateError`]: the caller has nothing of this type under this handle, its session is over, or the store fails.
+    /// [`StateError`]: the caller has no state of this type under this handle, its session is over, or the store
+    /// fails.
     pub async fn persistent_state<T>(&self, handle: Option<&str>) -> Result<PersistentState<T>, StateError>
     where
         T: Default + Serialize + DeserializeOwned + 'static,

@@ -78,8 +78,8 @@ impl ArgumentCheck {
     }
 }
 
-/// Writes numbers such as `1.0` as the integers that they are: to a schema there is no difference, but to a type there is.
-/// `None` if there are no such numbers.
+/// Writes numbers such as `1.0` as integers: to a schema there is no difference, but to a type there is. `None` if
+/// there are no such numbers.
 pub(super) fn with_integers(arguments: &RawJson) -> Option<RawJson> {
     let mut value: Value = arguments.get().ok()?;
     make_integers(&mut value).then(|| RawJson::from(&value))
@@ -103,7 +103,7 @@ fn make_integers(value: &mut Value) -> bool {
     }
 }
 
-/// Returns the way to the innermost value at a place in the text of arguments.
+/// Returns the path of the innermost value at a position in the text of arguments.
 fn field_at(arguments: &RawJson, line: usize, column: usize) -> Option<String> {
     let text = arguments.as_str();
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
@@ -138,8 +138,8 @@ fn invalid_arguments(complaint: &str) -> String {
     format!("Invalid arguments: {complaint}")
 }
 
-/// Drops the line and column from a message, which are places in a text that the model never saw, and the value that was
-/// found, which is the caller's and may be something that must not be repeated.
+/// Drops the line and column from a message, which are positions in a text that the model never saw, and the value
+/// that was found, which is the caller's and may be confidential.
 fn without_position(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let (sentence, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));

@@ -99,7 +99,7 @@ impl Tool {
 
     /// Lets the tool be called by another name too, such as an older one. It is not listed, and may be any text.
     ///
-    /// A tool of that name goes before it, and so does a tool that had it as an alias earlier.
+    /// A tool of that name takes precedence, and so does a tool that had it as an alias earlier.
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
         self

@@ -13,7 +13,7 @@ use crate::schema::SchemaValidator;
 
 pub(super) type ToolFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// A tool's handler, whatever its types.
+/// A tool's handler, with its types erased.
 ///
 /// The future that it returns is the only one that a call boxes.
 pub(super) trait RunTool: Send + Sync {

@@ -1,8 +1,8 @@
 //! HTTP+SSE, the transport of revision 2024-11-05: one stream for all messages of the server, and one path for all
 //! messages of the client.
 //!
-//! One stream is one channel. Its response body owns the driver of the channel and polls it, so that there is no task to
-//! lose: when the stream ends, for whatever reason, the session ends with it and its calls are cancelled.
+//! One stream is one channel. Its response body owns the driver of the channel and polls it, so that there is no
+//! separate task: when the stream ends, for whatever reason, the session ends with it and its calls are cancelled.
 
 mod inbox;
 mod stream;

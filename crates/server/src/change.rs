@@ -157,48 +157,52 @@ impl ChangePublisher {
     }
 
     /// Notifies the subscribers that want the change and that the predicate accepts.
-    pub fn publish_to(&self, change: &ServerChange, is_told: impl Fn(Option<&ChangeSubscriber>) -> bool) {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        for watcher in watchers {
-            watcher.notify(change, &is_told);
+    pub fn publish_to(
+        &self,
+        change: &ServerChange,
+        is_recipient: impl Fn(Option<&ChangeSubscriber>) -> bool,
+    ) {
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for queue in queues {
+            queue.notify(change, &is_recipient);
         }
     }
 
     /// Notifies of a list that has changed. A subscriber with tracked lists is notified only if it was shown a
     /// version of the list that is outdated now; every other subscriber that wants the change is notified.
     pub fn publish_outdated(&self, list: &ServerChange, is_outdated: impl Fn(u64) -> bool) {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        for watcher in watchers {
-            let shown = lock(&watcher.state).filter.shown_lists.clone();
-            let is_told = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
-            if is_told {
-                watcher.notify(list, |_| true);
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for queue in queues {
+            let shown = lock(&queue.state).filter.shown_lists.clone();
+            let is_recipient = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
+            if is_recipient {
+                queue.notify(list, |_| true);
             }
         }
     }
 
     /// Begins a subscription.
     pub fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
-        let watcher = Arc::new(SubscriptionQueue::default());
+        let queue = Arc::new(SubscriptionQueue::default());
         let revises = !filter.uris.is_empty();
-        lock(&watcher.state).filter = filter;
+        lock(&queue.state).filter = filter;
         let mut subscribers = lock(&self.subscribers);
         let number = subscribers.next;
         subscribers.next += 1;
-        subscribers.by_number.insert(number, Arc::downgrade(&watcher));
+        subscribers.by_number.insert(number, Arc::downgrade(&queue));
         drop(subscribers);
         if revises {
             self.watched_changed.notify_one();
         }
-        ChangeSubscription { queue: watcher, number, publisher: self.clone() }
+        ChangeSubscription { queue, number, publisher: self.clone() }
     }
 
     /// Returns the watched resources, by subscriber.
     pub fn watched_resources(&self) -> HashMap<Option<ChangeSubscriber>, BTreeSet<String>> {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
-        for watcher in watchers {
-            let state = lock(&watcher.state);
+        for queue in queues {
+            let state = lock(&queue.state);
             if !state.filter.uris.is_empty() {
                 let theirs = watched.entry(state.filter.subscriber.clone()).or_default();
                 theirs.extend(state.filter.uris.iter().cloned());
@@ -234,9 +238,9 @@ impl ChangeSubscription {
         if let Some(change) = state.pending.pop_first() {
             return Poll::Ready(change);
         }
-        let crowded_out = state.register_waker(cx.waker());
+        let evicted = state.register_waker(cx.waker());
         drop(state);
-        crowded_out.into_iter().for_each(Waker::wake);
+        evicted.into_iter().for_each(Waker::wake);
         Poll::Pending
     }
 
@@ -309,9 +313,9 @@ impl ChangeSubscription {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
         if state.filter.uris.remove(uri)
-            && let Some(room) = &mut state.uri_permit
+            && let Some(permit) = &mut state.uri_permit
         {
-            room.remove(uri);
+            permit.remove(uri);
         }
         drop(guard);
         self.publisher.watched_changed.notify_one();
@@ -349,19 +353,19 @@ impl SubscriptionQueueState {
         if self.wakers.iter().any(|known| known.will_wake(waker)) {
             return None;
         }
-        let crowded_out = (self.wakers.len() >= MAX_POLLERS).then(|| self.wakers.remove(0));
+        let evicted = (self.wakers.len() >= MAX_POLLERS).then(|| self.wakers.remove(0));
         self.wakers.push(waker.clone());
-        crowded_out
+        evicted
     }
 }
 
 impl SubscriptionQueue {
-    fn notify(&self, change: &ServerChange, is_told: impl Fn(Option<&ChangeSubscriber>) -> bool) {
+    fn notify(&self, change: &ServerChange, is_recipient: impl Fn(Option<&ChangeSubscriber>) -> bool) {
         let mut state = lock(&self.state);
-        if !state.filter.matches(change) || !is_told(state.filter.subscriber.as_ref()) {
+        if !state.filter.matches(change) || !is_recipient(state.filter.subscriber.as_ref()) {
             return;
         }
-        let told = match change {
+        let notified = match change {
             // One of many: of all further ones together the subscriber is only notified that a resource it watches
             // has changed.
             ServerChange::ResourceUpdated(uri) if state.pending.len() >= SubscriptionFilter::MAX_URIS => {
@@ -374,7 +378,7 @@ impl SubscriptionQueue {
             }
             _ => change.clone(),
         };
-        state.pending.insert(told);
+        state.pending.insert(notified);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -416,12 +420,12 @@ mod tests {
         ] {
             changes.publish(&change);
         }
-        let told = [
+        let expected = [
             ServerChange::Tools,
             ServerChange::ResourceUpdated("file:///a".into()),
             ServerChange::ResourceUpdated("file:///a/b".into()),
         ];
-        assert_eq!(drain(&subscription), told);
+        assert_eq!(drain(&subscription), expected);
         changes.publish(&ServerChange::Tools);
         assert_eq!(drain(&subscription), [ServerChange::Tools]);
     }
@@ -443,9 +447,9 @@ mod tests {
             })
             .collect()
         };
-        let said = messages(&one);
+        let sent = messages(&one);
         assert_eq!(
-            (said.len(), &*said[0]),
+            (sent.len(), &*sent[0]),
             (MAX_DIRECT_MESSAGES + 1, "1"),
             "the oldest went, and the change is told too"
         );
@@ -499,10 +503,10 @@ mod tests {
         for n in 0..10_000 {
             changes.publish(&ServerChange::ResourceUpdated(format!("x:/{n}").into()));
         }
-        let told = drain(&subscription);
-        assert_eq!(told.len(), SubscriptionFilter::MAX_URIS + 1);
+        let received = drain(&subscription);
+        assert_eq!(received.len(), SubscriptionFilter::MAX_URIS + 1);
         assert!(
-            told.contains(&ServerChange::ResourceUpdated("x:/".into())),
+            received.contains(&ServerChange::ResourceUpdated("x:/".into())),
             "those that found no room are not lost"
         );
     }

@@ -128,15 +128,15 @@ impl<C: Channel> ChannelServer<C> {
         // A call may send notifications without end. Those of one turn fill at most half of the queue, so that the
         // peer's reaction, such as a cancellation, is still read.
         while taken < MAX_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
-            let Poll::Ready(Some(said)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
+            let Poll::Ready(Some(event)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
             taken += 1;
-            self.handle_event(said);
+            self.handle_event(event);
         }
         taken > 0
     }
 
-    fn handle_event(&mut self, said: ChannelCallEvent) {
-        match said {
+    fn handle_event(&mut self, event: ChannelCallEvent) {
+        match event {
             ChannelCallEvent::Message(message) => self.channel.send(&message),
             ChannelCallEvent::Resumed(id, shared) => {
                 let known = self.modern_calls.insert(id, ModernCallStatus::Running(shared.clone()));
@@ -219,9 +219,9 @@ impl<C: Channel> ChannelServer<C> {
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         let bytes = message.len();
-        let room = self.reserve(bytes);
+        let permit = self.reserve(bytes);
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(incoming) => match room {
+            Ok(incoming) => match permit {
                 Ok(reserved) if self.must_wait(&incoming) => self.enqueue(incoming, bytes, reserved),
                 Ok(reserved) => self.dispatch(incoming, reserved, cx),
                 Err(refusal) if is_call(&incoming) => self.refuse_calls(&incoming, &refusal),

@@ -76,16 +76,16 @@ mod tests {
 
     #[test]
     fn a_principal_is_held_to_its_share_and_everybody_to_the_total() {
-        let tally = PrincipalQuota::new(3, 2);
+        let quota = PrincipalQuota::new(3, 2);
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
-        let first = tally.acquire(&ann).unwrap();
-        let _second = tally.acquire(&ann).unwrap();
-        assert!(tally.acquire(&ann).is_none(), "ann has her share");
-        let _third = tally.acquire(&bob).unwrap();
-        assert!(tally.acquire(&Principal::Anonymous).is_none(), "the total is reached");
+        let first = quota.acquire(&ann).unwrap();
+        let _second = quota.acquire(&ann).unwrap();
+        assert!(quota.acquire(&ann).is_none(), "ann has her share");
+        let _third = quota.acquire(&bob).unwrap();
+        assert!(quota.acquire(&Principal::Anonymous).is_none(), "the total is reached");
         drop(first);
-        assert!(tally.acquire(&Principal::Anonymous).is_some());
-        assert!(tally.acquire(&ann).is_some());
-        assert_eq!(tally.lock().total, 2);
+        assert!(quota.acquire(&Principal::Anonymous).is_some());
+        assert!(quota.acquire(&ann).is_some());
+        assert_eq!(quota.lock().total, 2);
     }
 }

@@ -301,7 +301,7 @@ impl<T: Serialize> ReadValue for T {}
 pub struct ReadJson<T>(T);
 
 impl<T: ReadValue> IntoReadResult for ReadJson<T> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        Json(self.0).into_read_result(asked)
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        Json(self.0).into_read_result(request)
     }
 }

@@ -44,9 +44,9 @@ pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Incomi
 
 pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> IncomingCall {
     let members = RawJson::from(params).members().unwrap();
-    let surroundings = CallScope::Sessionless(Arc::default());
+    let scope = CallScope::Sessionless(Arc::default());
     let params = Params { members, meta: None };
-    let shared = CallState::new(method, params, caller, Vec::new(), surroundings);
+    let shared = CallState::new(method, params, caller, Vec::new(), scope);
     IncomingCall { method, continuation: None, context: Context::new(shared) }
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession>
         log_level: None,
         created: now(),
     };
-    let keep = SessionState::new(core, &record, Env::NONE, None);
-    Arc::new(LiveSession::new(record, keep, now()))
+    let state = SessionState::new(core, &record, Env::NONE, None);
+    Arc::new(LiveSession::new(record, state, now()))
 }
 
 /// Answers a call with a handler that never waits, and returns the result as it is written, without the common

@@ -81,12 +81,12 @@ impl WriteBudgetState {
 
     /// Removes the holders that must be evicted to bring the rest within the bound.
     fn evict(&mut self, most: usize) -> Vec<EvictionCandidate> {
-        let mut cut = Vec::new();
+        let mut evicted = Vec::new();
         while self.bytes > most {
             let Some(rank) = self.candidates.keys().next_back().copied() else { break };
-            cut.extend(self.remove(rank));
+            evicted.extend(self.remove(rank));
         }
-        cut
+        evicted
     }
 }
 
@@ -159,12 +159,12 @@ impl PeerBacklog {
             return Err(SlowReaderEvicted);
         }
         let rank = held.insert(bytes, stamp, waker);
-        let cut = held.evict(self.budget.max);
-        let is_cut = !held.candidates.contains_key(&rank);
+        let evicted = held.evict(self.budget.max);
+        let is_evicted = !held.candidates.contains_key(&rank);
         drop(held);
         // Outside of the lock, which the woken tasks take too.
-        cut.into_iter().for_each(|holder| holder.waker.wake());
-        if is_cut {
+        evicted.into_iter().for_each(|holder| holder.waker.wake());
+        if is_evicted {
             return Err(SlowReaderEvicted);
         }
         self.rank = Some(rank);

@@ -40,13 +40,13 @@ impl CallState {
         params: Params,
         caller: Caller,
         answers: Vec<(String, RawJson)>,
-        surroundings: CallScope,
+        scope: CallScope,
     ) -> Arc<Self> {
         // One expression, so that it need not be moved: it is large, and every call makes one.
         Arc::new(Self {
             method,
             params,
-            scope: surroundings,
+            scope,
             roots: OnceLock::new(),
             state: Mutex::new(LockedCallState::new(caller, answers)),
             cancel: Notify::const_new(),
@@ -169,7 +169,7 @@ impl CallState {
         if state.release_stream.is_some() {
             return state.release_stream.take().map_or(PendingAction::Nothing, PendingAction::ReleaseStream);
         }
-        let has_unsent = state.requests.iter().any(|asked| !asked.sent && asked.response.is_none());
+        let has_unsent = state.requests.iter().any(|entry| !entry.sent && entry.response.is_none());
         if has_unsent { PendingAction::InputRequests } else { PendingAction::Nothing }
     }
 
@@ -182,11 +182,11 @@ impl CallState {
     /// Takes the input requests that were not sent to the caller yet.
     pub(crate) fn take_unsent_requests(&self) -> Vec<(String, InputRequest)> {
         let mut state = self.lock();
-        let unsent = state.requests.iter_mut().filter(|asked| !asked.sent && asked.response.is_none());
+        let unsent = state.requests.iter_mut().filter(|entry| !entry.sent && entry.response.is_none());
         unsent
-            .map(|asked| {
-                asked.sent = true;
-                (asked.key.clone(), asked.request.clone())
+            .map(|entry| {
+                entry.sent = true;
+                (entry.key.clone(), entry.request.clone())
             })
             .collect()
     }
@@ -195,19 +195,19 @@ impl CallState {
     pub(crate) fn deliver_response(&self, key: &str, outcome: Result<RawJson, AskError>) -> bool {
         let mut state = self.lock();
         let dialect = Dialect::of(state.caller.revision);
-        let open = state.requests.iter_mut().find(|asked| asked.key == key && asked.response.is_none());
-        let Some(asked) = open else { return false };
-        let given = outcome.and_then(|raw| match asked.request.read_relayed_response(dialect, raw) {
+        let open = state.requests.iter_mut().find(|entry| entry.key == key && entry.response.is_none());
+        let Some(entry) = open else { return false };
+        let response = outcome.and_then(|raw| match entry.request.read_relayed_response(dialect, raw) {
             Ok((answer, raw)) => Ok(ReceivedInput { response: answer, raw }),
             Err(bad) => Err(AskError::Malformed(bad.to_string())),
         });
-        let keep = given.as_ref().ok().map(|given| given.raw.clone());
-        asked.response = Some(given);
-        let asker = asked.waker.take();
-        if let (Some(used), Some(raw)) = (&mut state.used_responses, keep) {
+        let raw = response.as_ref().ok().map(|response| response.raw.clone());
+        entry.response = Some(response);
+        let waker = entry.waker.take();
+        if let (Some(used), Some(raw)) = (&mut state.used_responses, raw) {
             used.push((key.to_owned(), raw));
         }
-        wake(asker, state);
+        wake(waker, state);
         true
     }
 
@@ -225,12 +225,12 @@ impl CallState {
         state.add_secrets(&caller.env);
         state.caller = caller;
         let (for_open, early): (Vec<_>, Vec<_>) =
-            answers.into_iter().partition(|(key, _)| state.requests.iter().any(|asked| asked.key == *key));
+            answers.into_iter().partition(|(key, _)| state.requests.iter().any(|entry| entry.key == *key));
         // A response is valid only with the request that it came with, so the rest of an earlier one is dropped.
         state.unused_responses = early;
         // An input request without a response is sent again in the next round.
-        for asked in &mut state.requests {
-            asked.sent = false;
+        for entry in &mut state.requests {
+            entry.sent = false;
         }
         drop(state);
         for (key, raw) in for_open {
@@ -243,22 +243,22 @@ impl CallState {
 
     fn is_well_formed(&self, key: &str, raw: &RawJson) -> bool {
         let state = self.lock();
-        state.requests.iter().any(|asked| asked.key == key && asked.request.read_response(raw).is_ok())
+        state.requests.iter().any(|entry| entry.key == key && entry.request.read_response(raw).is_ok())
     }
 
     /// Fails the open input requests that the caller of the latest request does not support.
     fn fail_unsupported(&self) {
         let mut state = self.lock();
         let client = state.caller.capabilities();
-        let mut askers = Vec::new();
-        for asked in state.requests.iter_mut().filter(|asked| asked.response.is_none()) {
-            if !asked.request.is_supported_by(&client) {
-                asked.response = Some(Err(AskError::unsupported(&asked.request, UNDECLARED)));
-                askers.extend(asked.waker.take());
+        let mut wakers = Vec::new();
+        for entry in state.requests.iter_mut().filter(|entry| entry.response.is_none()) {
+            if !entry.request.is_supported_by(&client) {
+                entry.response = Some(Err(AskError::unsupported(&entry.request, UNDECLARED)));
+                wakers.extend(entry.waker.take());
             }
         }
         drop(state);
-        askers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn revision(&self) -> Revision {

@@ -62,9 +62,13 @@ impl ExecutingCall {
     }
 
     /// Renders a notification for the caller; `None` if the caller does not want it.
-    pub(crate) fn render(&self, note: &CallNotification) -> Option<String> {
+    pub(crate) fn render(&self, notification: &CallNotification) -> Option<String> {
         self.shared.with_caller(|caller| {
-            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+            notification.render(
+                Dialect::of(caller.revision),
+                caller.progress_token.as_ref(),
+                caller.log_level,
+            )
         })
     }
 
@@ -80,7 +84,9 @@ impl ExecutingCall {
                         self.drop_future();
                         return Poll::Ready(HandlerStep::Cancelled);
                     }
-                    PendingAction::Notification(note) => return Poll::Ready(HandlerStep::Notification(note)),
+                    PendingAction::Notification(notification) => {
+                        return Poll::Ready(HandlerStep::Notification(notification));
+                    }
                     _ => {}
                 }
             }
@@ -96,7 +102,9 @@ impl ExecutingCall {
             }
             return match self.shared.next_action(cx.waker()) {
                 PendingAction::Cancelled => continue,
-                PendingAction::Notification(note) => Poll::Ready(HandlerStep::Notification(note)),
+                PendingAction::Notification(notification) => {
+                    Poll::Ready(HandlerStep::Notification(notification))
+                }
                 PendingAction::ReleaseStream(retry) => Poll::Ready(HandlerStep::ReleaseStream(retry)),
                 // A round is closed once the future has stayed pending for one more turn after its last input
                 // request.

@@ -76,7 +76,7 @@ impl CallState {
                     unnamed_key(unnamed)
                 }
             };
-            if keys.contains(&key) || state.requests.iter().any(|asked| asked.key == key) {
+            if keys.contains(&key) || state.requests.iter().any(|entry| entry.key == key) {
                 return Err(AskError::KeyInUse(key));
             }
             let given = state.unused_responses.iter().find(|(given, _)| *given == key);
@@ -94,12 +94,12 @@ impl CallState {
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<AnsweredInput, AskError>> {
         let mut state = self.lock();
-        let Some(at) = state.requests.iter().position(|asked| asked.key == key) else {
+        let Some(at) = state.requests.iter().position(|entry| entry.key == key) else {
             return Poll::Ready(Err(AskError::Ended));
         };
-        let Some(asked) = state.requests.get_mut(at) else { return Poll::Pending };
-        if asked.response.is_none() {
-            asked.waker = Some(cx.waker().clone());
+        let Some(entry) = state.requests.get_mut(at) else { return Poll::Pending };
+        if entry.response.is_none() {
+            entry.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
         let PendingInput { key, request: question, response: answer, .. } = state.requests.remove(at);
@@ -120,7 +120,7 @@ impl CallState {
     ) -> Result<(), (Option<&'static str>, AskError)> {
         let each: Vec<_> = questions.iter().map(|(key, question)| (Some(key.as_str()), question)).collect();
         self.check_all(&each).map_err(|error| (None, error))?;
-        let mut asked: Vec<_> = questions
+        let mut pending: Vec<_> = questions
             .into_iter()
             .map(|(key, question)| {
                 (
@@ -130,11 +130,11 @@ impl CallState {
                 )
             })
             .collect();
-        let mut answers = Vec::with_capacity(asked.len());
+        let mut answers = Vec::with_capacity(pending.len());
         // Every input request is polled in every turn, so that all of them are made before the round closes.
         std::future::poll_fn(|cx| {
             let mut failed = None;
-            asked.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
+            pending.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
                 Poll::Pending => true,
                 Poll::Ready(Ok(raw)) => {
                     answers.push((std::mem::take(key), raw));
@@ -147,7 +147,7 @@ impl CallState {
             });
             match failed {
                 Some(error) => Poll::Ready(Err(error)),
-                None if asked.is_empty() => Poll::Ready(Ok(())),
+                None if pending.is_empty() => Poll::Ready(Ok(())),
                 None => Poll::Pending,
             }
         })
@@ -158,17 +158,17 @@ impl CallState {
     }
 
     pub(crate) fn has_open_requests(&self) -> bool {
-        self.lock().requests.iter().any(|asked| asked.response.is_none())
+        self.lock().requests.iter().any(|entry| entry.response.is_none())
     }
 
     pub(crate) fn withdraw(&self, key: &str) {
-        self.lock().requests.retain(|asked| asked.key != key);
+        self.lock().requests.retain(|entry| entry.key != key);
     }
 }
 
 impl LockedCallState {
     fn check_unused(&self, key: &str) -> Result<(), AskError> {
-        match self.requests.iter().any(|asked| asked.key == key) {
+        match self.requests.iter().any(|entry| entry.key == key) {
             true => Err(AskError::KeyInUse(key.to_owned())),
             false => Ok(()),
         }

@@ -51,40 +51,45 @@ pub(crate) struct SessionState {
 impl SessionState {
     /// `state_id` replaces the session's id as the key of the state between its calls; that state outlives the
     /// session.
-    pub(crate) fn new(core: &ServerCore, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
+    pub(crate) fn new(
+        core: &ServerCore,
+        record: &SessionRecord,
+        env: Env,
+        state_id: Option<SessionId>,
+    ) -> Self {
         let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
-        let introduced =
+        let info_roots =
             if core.client_info_roots { client_info_roots(record.client.as_ref()) } else { Vec::new() };
-        if !introduced.is_empty() {
+        if !info_roots.is_empty() {
             tracing::info!(session = %record.id.short(), "took roots from clientInfo, which no revision has");
         }
         Self {
-            states: SessionStates::new(record.id, bag, core.states.clone()),
-            roots: ClientRoots::new(client.roots(), core.roots_on_demand, introduced),
+            states: SessionStates::new(record.id, state_id, core.states.clone()),
+            roots: ClientRoots::new(client.roots(), core.roots_on_demand, info_roots),
             env,
             shown_lists: ShownLists::default(),
             notifier: Mutex::default(),
         }
     }
 
-    pub(crate) fn set_notifier(&self, voice: &Arc<ChangeSubscription>) {
-        *self.notifier.lock() = Arc::downgrade(voice);
+    pub(crate) fn set_notifier(&self, subscription: &Arc<ChangeSubscription>) {
+        *self.notifier.lock() = Arc::downgrade(subscription);
     }
 
     /// Records that the client is shown a list, so that a pending notification of it is not needed any more.
     pub(crate) fn record_listed(&self, list: &ServerChange, version: u64) {
-        let voice = self.notifier.lock().upgrade();
-        if let Some(voice) = voice {
-            voice.discard(list);
+        let subscription = self.notifier.lock().upgrade();
+        if let Some(subscription) = subscription {
+            subscription.discard(list);
         }
         self.shown_lists.set(list, version);
     }
 
     /// Sends a message to the client outside of any call; it is dropped if the client listens to no stream.
     pub(crate) fn notify(&self, message: String) {
-        let voice = self.notifier.lock().upgrade();
-        if let Some(voice) = voice {
-            voice.send_direct(message);
+        let subscription = self.notifier.lock().upgrade();
+        if let Some(subscription) = subscription {
+            subscription.send_direct(message);
         }
     }
 }

@@ -85,15 +85,15 @@ impl<C: Channel> ChannelServer<C> {
     /// # Errors
     /// The peer is evicted.
     pub(super) fn account_backlog(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let Some(unread) = &mut self.backlog else { return Ok(()) };
+        let Some(backlog) = &mut self.backlog else { return Ok(()) };
         let queued = self.channel.queued();
         if queued >= UNCOUNTED_BACKLOG {
-            return unread
+            return backlog
                 .record_unwritten(queued, self.channel.queued_memory(), cx.waker())
                 .map_err(SlowReaderEvicted::into_io_error);
         }
-        if !unread.is_empty() {
-            unread.clear();
+        if !backlog.is_empty() {
+            backlog.clear();
         }
         Ok(())
     }

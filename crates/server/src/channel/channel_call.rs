@@ -87,14 +87,14 @@ impl Stream for ChannelCall {
                     }
                 }
             };
-            let said = match event {
+            let call_event = match event {
                 CallEvent::Message(message) => return Poll::Ready(Some(ChannelCallEvent::Message(message))),
                 CallEvent::ReleaseStream(_) => continue,
                 CallEvent::Response(answer) => ChannelCallEvent::Response(id, answer.message),
                 CallEvent::NoResponse => ChannelCallEvent::NoResponse(id),
             };
             *this = Self::Done;
-            return Poll::Ready(Some(said));
+            return Poll::Ready(Some(call_event));
         }
     }
 }

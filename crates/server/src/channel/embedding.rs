@@ -15,8 +15,8 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     /// Sets the id of the state between the client's calls.
-    pub(crate) fn with_state_id(mut self, bag: Option<SessionId>) -> Self {
-        self.state_id = bag;
+    pub(crate) fn with_state_id(mut self, state_id: Option<SessionId>) -> Self {
+        self.state_id = state_id;
         self
     }
 

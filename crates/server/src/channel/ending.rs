@@ -106,8 +106,8 @@ impl<C: Channel> ChannelServer<C> {
     fn refuse_unanswered(&mut self) -> usize {
         let refusal = Refusal::SHUTTING_DOWN.with_message("the server ended before this call was over");
         let calls = self.unanswered();
-        for carried in std::mem::take(&mut self.calls) {
-            let message = match carried {
+        for call in std::mem::take(&mut self.calls) {
+            let message = match call {
                 ChannelCall::Modern(call) => modern::refuse(Some(call.id()), &refusal).message,
                 ChannelCall::Resuming(id, _) => modern::refuse(Some(&id), &refusal).message,
                 ChannelCall::Legacy(exchange) => exchange.abort(&refusal).message,
@@ -135,8 +135,8 @@ impl<C: Channel> ChannelServer<C> {
             return Poll::Ready(self.refused_calls);
         }
         // Stopping also wakes the tasks that wait for draining, so it is polled only after draining began.
-        let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
+        let stop_signalled = self.drained && self.stopping.as_mut().poll(cx).is_ready();
+        if !self.is_owned && (stop_signalled || self.core.shutdown.is_stopping()) {
             return Poll::Ready(self.refused_calls + self.unanswered());
         }
         Poll::Pending

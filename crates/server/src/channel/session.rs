@@ -87,8 +87,8 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let keep = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
-                let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
+                let state = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
+                let session = Arc::new(LiveSession::new(handshake.record, state, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
                 self.session = Some(session);

@@ -104,8 +104,8 @@ mod tests {
         let secrets = [Secret::new("sk-12345678")];
         let whole = r#"{"a":{"t":"\"sk-12345678é","b":[1,"x\\"]}}"#;
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
-            let cut = whole.get(..end).unwrap();
-            assert!(redact(cut.to_owned(), &secrets).len() <= cut.len());
+            let prefix = whole.get(..end).unwrap();
+            assert!(redact(prefix.to_owned(), &secrets).len() <= prefix.len());
         }
     }
 }

@@ -135,13 +135,13 @@ impl<T> FieldDefinition<T> {
         schema.to_raw()
     }
 
-    fn read(&self, given: Option<&RawJson>) -> Result<T, String> {
-        let given = given.filter(|raw| raw.kind() != JsonKind::Null);
-        let Some(given) = given else {
+    fn read(&self, raw: Option<&RawJson>) -> Result<T, String> {
+        let raw = raw.filter(|raw| raw.kind() != JsonKind::Null);
+        let Some(raw) = raw else {
             let left_out = self.default.map(|default| default()).or_else(self.operations.absent);
             return left_out.ok_or_else(|| "is missing".to_owned());
         };
-        let value: Value = given.get().map_err(|error| error.to_string())?;
+        let value: Value = raw.get().map_err(|error| error.to_string())?;
         let read = (self.operations.read)(&value)?;
         for (bound, words, beyond) in
             [(&self.min, "at least", Ordering::Less), (&self.max, "at most", Ordering::Greater)]

@@ -130,12 +130,12 @@ fn is_loopback(name: &str) -> bool {
 /// # Errors
 /// Either is not allowed, is repeated, or is not text.
 pub(super) fn check(
-    heads: &McpHeaders<'_>,
+    headers: &McpHeaders<'_>,
     authority: Option<&Authority>,
     hosts: &AllowList,
     origins: &AllowList,
 ) -> Result<(), DisallowedHeader> {
-    let host_ok = match single(heads.host).ok_or(DisallowedHeader::Host)? {
+    let host_ok = match single(headers.host).ok_or(DisallowedHeader::Host)? {
         Some(host) => hosts.allows_host(host) && authority.is_none_or(|named| named.as_str() == host),
         // HTTP/2 has the host in `:authority` instead (RFC 9113 §8.3.1).
         None => authority.map_or(hosts.any, |named| hosts.allows_host(named.as_str())),
@@ -143,7 +143,7 @@ pub(super) fn check(
     if !host_ok {
         return Err(DisallowedHeader::Host);
     }
-    let origin = single(heads.origin).ok_or(DisallowedHeader::Origin)?;
+    let origin = single(headers.origin).ok_or(DisallowedHeader::Origin)?;
     if origin.is_none_or(|origin| origins.allows_origin(origin)) {
         Ok(())
     } else {
@@ -178,8 +178,8 @@ pub(super) struct HeaderWarnings {
 impl HeaderWarnings {
     /// Returns the refusal of such a request. The log has the reason and not the value, which the peer controls.
     #[cold]
-    pub(super) fn refuse(&self, foreign: DisallowedHeader) -> Refusal {
-        let (warned, reason) = match foreign {
+    pub(super) fn refuse(&self, disallowed: DisallowedHeader) -> Refusal {
+        let (warned, reason) = match disallowed {
             DisallowedHeader::Host => {
                 (&self.host, "its Host is not one that clients may reach this server by")
             }

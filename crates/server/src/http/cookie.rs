@@ -65,13 +65,13 @@ impl HttpServiceInner {
                 SealedContinuation::Suspended(_) => None,
             }
         });
-        let (bag, value) = match known {
+        let (state_id, value) = match known {
             Some(known) => known,
             None => {
-                let bag = SessionId::random();
-                let then = SealedContinuation::Portable(Bytes::from(bag.to_string()));
+                let state_id = SessionId::random();
+                let then = SealedContinuation::Portable(Bytes::from(state_id.to_string()));
                 let expires = now().plus(options.max_age);
-                (bag, self.core.sealer.seal(&binding, 0, expires, &then)?)
+                (state_id, self.core.sealer.seal(&binding, 0, expires, &then)?)
             }
         };
         let secure = if options.secure || self.options.tls.is_some() { "; Secure" } else { "" };
@@ -79,7 +79,7 @@ impl HttpServiceInner {
         let header = format!("{NAME}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
         let mut header = HeaderValue::from_str(&header).ok()?;
         header.set_sensitive(true);
-        Some(SessionCookie { state_id: bag, header })
+        Some(SessionCookie { state_id, header })
     }
 }
 

@@ -61,9 +61,9 @@ pub(super) fn allow_credentials(
 fn allowed_headers(parts: &Parts, env: &EnvSources) -> HeaderValue {
     const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
                         Mcp-Method, Mcp-Name";
-    let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+    let requested = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
     let names =
-        asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
+        requested.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
     let is_param = |name: &str| name.len() > PARAM_PREFIX.len() && name.starts_with(PARAM_PREFIX);
     let mut allowed = OURS.to_owned();
     for name in names.filter(|name| is_param(name.as_str()) || env.allows_header(name)) {

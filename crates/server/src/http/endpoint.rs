@@ -68,10 +68,10 @@ impl HttpService {
     pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
         // A long-lived channel counts as a session, whichever revision it uses.
-        let tally = PrincipalQuota::new(limits.total, limits.per_principal);
+        let quota = PrincipalQuota::new(limits.total, limits.per_principal);
         let sessions =
             LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
-        let (sse, sockets) = (SseStreams::new(tally.clone()), WebSocketTasks::new(tally));
+        let (sse, sockets) = (SseStreams::new(quota.clone()), WebSocketTasks::new(quota));
         Self {
             inner: Arc::new(HttpServiceInner {
                 core,
@@ -105,9 +105,9 @@ impl HttpService {
     /// The endpoint checks its own requests; this is for a service that adds other paths.
     pub fn refuse_disallowed_origin(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
         let HttpServerOptions { hosts, origins, .. } = &self.inner.options;
-        let heads = McpHeaders::from_map(&parts.headers);
-        let foreign = allow_list::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refusal_response(&self.inner.header_warnings.refuse(foreign), None, header_revision(&heads)))
+        let headers = McpHeaders::from_map(&parts.headers);
+        let header = allow_list::check(&headers, parts.uri.authority(), hosts, origins).err()?;
+        Some(refusal_response(&self.inner.header_warnings.refuse(header), None, header_revision(&headers)))
     }
 
     /// Returns the response to a request with a disallowed origin, as above, or without an accepted credential.
@@ -173,31 +173,31 @@ impl HttpServiceInner {
         B: Body<Data = Bytes> + Send,
     {
         async move {
-            let heads = head.mcp_headers();
-            let mut response = match self.authorize(&head, &heads) {
+            let headers = head.mcp_headers();
+            let mut response = match self.authorize(&head, &headers) {
                 Ok(principal) => {
-                    let mut taken = match self.check_post(&head, &heads) {
+                    let mut outcome = match self.check_post(&head, &headers) {
                         Ok(env) => match body::read_body(body, &self.core).await {
                             Ok((bytes, reserved)) => {
-                                self.handle_post(&head, &heads, bytes, &principal, env, reserved)
+                                self.handle_post(&head, &headers, bytes, &principal, env, reserved)
                             }
                             Err(refusal) => PostOutcome::Refused(refusal, None),
                         },
                         Err(refusal) => PostOutcome::Refused(refusal, None),
                     };
                     loop {
-                        match taken {
+                        match outcome {
                             PostOutcome::Responded(response) => break response,
                             PostOutcome::Refused(refusal, id) => {
                                 break refusal_response(
                                     &refusal,
                                     id.as_ref(),
-                                    self.refusal_revision(&heads, &principal),
+                                    self.refusal_revision(&headers, &principal),
                                 );
                             }
-                            PostOutcome::Deferred(future) => taken = future.await,
+                            PostOutcome::Deferred(future) => outcome = future.await,
                             PostOutcome::Call(mut call) => {
-                                let accepts = heads.accepts();
+                                let accepts = headers.accepts();
                                 let stream_after = self.core.limits.stream_after;
                                 let first = first_event(&mut call, accepts.stream, stream_after, wakes).await;
                                 break self.begin_response(call, first, accepts);
@@ -207,15 +207,15 @@ impl HttpServiceInner {
                 }
                 // Boxed, or the future of every call would reserve space for it, and that future is moved before it
                 // runs.
-                Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &heads, body)).await,
-                Err(PostRejection::Disallowed(foreign)) => {
-                    refusal_response(&self.header_warnings.refuse(foreign), None, header_revision(&heads))
+                Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &headers, body)).await,
+                Err(PostRejection::Disallowed(header)) => {
+                    refusal_response(&self.header_warnings.refuse(header), None, header_revision(&headers))
                 }
                 Err(PostRejection::Unauthorized(challenge)) => {
-                    unauthorized_response(&challenge, header_revision(&heads))
+                    unauthorized_response(&challenge, header_revision(&headers))
                 }
             };
-            if !matches!(heads.origin, HeaderOccurrence::Absent) {
+            if !matches!(headers.origin, HeaderOccurrence::Absent) {
                 cors::allow_origin(head.parts(), &mut response);
             }
             response
@@ -223,9 +223,9 @@ impl HttpServiceInner {
     }
 
     /// Checks the `Host` and `Origin` of a request; of a message to the endpoint, returns the principal.
-    fn authorize(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
+    fn authorize(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        allow_list::check(heads, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
+        allow_list::check(headers, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
         if *head.method() != Method::POST || head.path() != self.options.path {
             return Err(PostRejection::Other);
         }
@@ -242,9 +242,9 @@ impl HttpServiceInner {
     }
 
     /// Checks the headers of a message about its body and the response, and returns the variables that it carries.
-    fn check_post(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Env, Refusal> {
-        heads.check_body()?;
-        if heads.accepts().is_nothing() {
+    fn check_post(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Env, Refusal> {
+        headers.check_body()?;
+        if headers.accepts().is_nothing() {
             return Err(Refusal::NOT_ACCEPTABLE);
         }
         self.env(head)
@@ -254,7 +254,7 @@ impl HttpServiceInner {
     fn handle_post<'a>(
         self: &'a Arc<Self>,
         head: &'a RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         bytes: Bytes,
         principal: &'a Principal,
         env: Env,
@@ -263,29 +263,30 @@ impl HttpServiceInner {
         let message = match envelope::read(bytes, self.core.limits.bounds) {
             Ok(MessageOrBatch::One(message)) => message,
             Ok(batch) => {
-                if matches!(heads.session, HeaderOccurrence::Absent) {
+                if matches!(headers.session, HeaderOccurrence::Absent) {
                     let problem = "batches are part of revision 2025-03-26 only";
                     return PostOutcome::Refused(Refusal::INVALID_REQUEST.with_message(problem), None);
                 }
-                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
-                return self.handle_legacy(heads, batch, principal, carriage, reserved);
+                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
+                return self.handle_legacy(headers, batch, principal, transport, reserved);
             }
             Err(MalformedMessage { refusal, id }) => return PostOutcome::Refused(refusal, id),
         };
-        let version = if let HeaderOccurrence::Once(version) = heads.version { Some(version) } else { None };
-        let has_session = !matches!(heads.session, HeaderOccurrence::Absent);
+        let version =
+            if let HeaderOccurrence::Once(version) = headers.version { Some(version) } else { None };
+        let has_session = !matches!(headers.session, HeaderOccurrence::Absent);
         let route = era::route_http(&message, version, has_session);
         request_tracing::log_route(&message, &route);
         match (route, message) {
             (MessageRoute::Modern, Message::Request(request)) => {
-                self.handle_modern(head, heads, request, principal.clone(), env, reserved)
+                self.handle_modern(head, headers, request, principal.clone(), env, reserved)
             }
             (MessageRoute::Session, message) => {
-                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
-                self.handle_legacy(heads, MessageOrBatch::One(message), principal, carriage, reserved)
+                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
+                self.handle_legacy(headers, MessageOrBatch::One(message), principal, transport, reserved)
             }
             (MessageRoute::Initialize, Message::Request(request)) => {
-                let accepts = heads.accepts();
+                let accepts = headers.accepts();
                 PostOutcome::Deferred(Box::pin(async move {
                     let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
                     opened.map_or_else(

@@ -27,7 +27,7 @@ impl<'a> McpHeaders<'a> {
     }
 
     pub(super) fn read(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        let mut heads = Self {
+        let mut parsed = Self {
             host: HeaderOccurrence::Absent,
             origin: HeaderOccurrence::Absent,
             content_type: HeaderOccurrence::Absent,
@@ -43,20 +43,20 @@ impl<'a> McpHeaders<'a> {
             let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
             // The length distinguishes nearly all names.
             let slot = match name.len() {
-                4 if is(b"host") => &mut heads.host,
-                6 if is(b"origin") => &mut heads.origin,
-                8 if is(b"mcp-name") => &mut heads.name,
-                10 if is(b"mcp-method") => &mut heads.method,
-                12 if is(b"content-type") => &mut heads.content_type,
-                13 if is(b"last-event-id") => &mut heads.last_event_id,
-                14 if is(b"mcp-session-id") => &mut heads.session,
-                20 if is(b"mcp-protocol-version") => &mut heads.version,
+                4 if is(b"host") => &mut parsed.host,
+                6 if is(b"origin") => &mut parsed.origin,
+                8 if is(b"mcp-name") => &mut parsed.name,
+                10 if is(b"mcp-method") => &mut parsed.method,
+                12 if is(b"content-type") => &mut parsed.content_type,
+                13 if is(b"last-event-id") => &mut parsed.last_event_id,
+                14 if is(b"mcp-session-id") => &mut parsed.session,
+                20 if is(b"mcp-protocol-version") => &mut parsed.version,
                 6 if is(b"accept") => {
-                    heads.accepts.get_or_insert(AcceptedFormats::NOTHING).add(value);
+                    parsed.accepts.get_or_insert(AcceptedFormats::NOTHING).add(value);
                     continue;
                 }
                 16 if is(b"content-encoding") => {
-                    heads.encoded |= !value.eq_ignore_ascii_case(b"identity");
+                    parsed.encoded |= !value.eq_ignore_ascii_case(b"identity");
                     continue;
                 }
                 _ => continue,
@@ -66,7 +66,7 @@ impl<'a> McpHeaders<'a> {
                 _ => HeaderOccurrence::Repeated,
             };
         }
-        heads
+        parsed
     }
 
     /// Returns the media types that the client accepts; without an `Accept` header, any.
@@ -132,10 +132,10 @@ mod tests {
         }
         headers.append(ACCEPT, "application/json".parse().unwrap());
         headers.append(ACCEPT, "text/event-stream".parse().unwrap());
-        let heads = McpHeaders::from_map(&headers);
-        assert!(matches!(heads.name, HeaderOccurrence::Repeated));
-        assert!(matches!(heads.method, HeaderOccurrence::Once(b"m")));
-        assert_eq!(heads.accepts(), AcceptedFormats::ANYTHING);
+        let parsed = McpHeaders::from_map(&headers);
+        assert!(matches!(parsed.name, HeaderOccurrence::Repeated));
+        assert!(matches!(parsed.method, HeaderOccurrence::Once(b"m")));
+        assert_eq!(parsed.accepts(), AcceptedFormats::ANYTHING);
         assert_eq!(McpHeaders::from_map(&HeaderMap::new()).accepts(), AcceptedFormats::ANYTHING);
     }
 }

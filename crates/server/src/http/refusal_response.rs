@@ -15,18 +15,18 @@ use crate::metrics::process;
 
 impl HttpServiceInner {
     /// Returns the revision in which a request to the endpoint is refused.
-    pub(super) fn refusal_revision(&self, heads: &McpHeaders<'_>, principal: &Principal) -> Revision {
-        let session = match heads.session {
+    pub(super) fn refusal_revision(&self, headers: &McpHeaders<'_>, principal: &Principal) -> Revision {
+        let session = match headers.session {
             HeaderOccurrence::Once(id) => SessionId::parse(id),
             _ => None,
         };
-        choose_revision(named_revision(heads), session.and_then(|id| self.sessions.revision(id, principal)))
+        choose_revision(named_revision(headers), session.and_then(|id| self.sessions.revision(id, principal)))
     }
 }
 
 /// Returns the revision for the refusal of a request of which only the headers are known.
-pub(super) fn header_revision(heads: &McpHeaders<'_>) -> Revision {
-    choose_revision(named_revision(heads), None)
+pub(super) fn header_revision(headers: &McpHeaders<'_>) -> Revision {
+    choose_revision(named_revision(headers), None)
 }
 
 /// Chooses the revision of a refusal: that of the session, unless the request names a modern one.
@@ -40,8 +40,8 @@ fn choose_revision(named: Option<Revision>, session: Option<Revision>) -> Revisi
 }
 
 /// Returns the revision that a request names.
-pub(super) fn named_revision(heads: &McpHeaders<'_>) -> Option<Revision> {
-    let HeaderOccurrence::Once(name) = heads.version else { return None };
+pub(super) fn named_revision(headers: &McpHeaders<'_>) -> Option<Revision> {
+    let HeaderOccurrence::Once(name) = headers.version else { return None };
     std::str::from_utf8(name).ok().and_then(Revision::parse)
 }
 

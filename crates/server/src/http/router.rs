@@ -79,10 +79,10 @@ mod tests {
         }});
         let call =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "hello" } });
-        for (message, said) in [(hello, "serverInfo"), (call, r#""text":"hi""#)] {
+        for (message, expected) in [(hello, "serverInfo"), (call, r#""text":"hi""#)] {
             socket.send(message.to_string().into()).await.unwrap();
             let answer = socket.next().await.unwrap().unwrap().into_text().unwrap();
-            assert!(answer.contains(said), "{answer}");
+            assert!(answer.contains(expected), "{answer}");
         }
         assert_eq!(service.channels(), 1);
     }

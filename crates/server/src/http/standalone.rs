@@ -22,16 +22,16 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
-        let standing = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
+        let standalone = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
         let mut opening = Vec::new();
         if session.revision().primes_streams() {
-            let primed = standing.connection.poll_event(|| Poll::Ready(String::new()));
+            let primed = standalone.connection.poll_event(|| Poll::Ready(String::new()));
             if let Poll::Ready(Some((id, _))) = primed {
                 sse::write_priming(&mut opening, &id.to_string(), Some(RETRY_MS));
-                return Ok(event_stream_response(ChunkStreamBody(standing.chunks(opening))));
+                return Ok(event_stream_response(ChunkStreamBody(standalone.chunks(opening))));
             }
         }
-        Ok(standing.into_response(opening))
+        Ok(standalone.into_response(opening))
     }
 
     /// Resumes a stream from an event on, with the events stored since. The previous connection, which may not have
@@ -43,11 +43,11 @@ impl HttpServiceInner {
         kept: Vec<StoredEvent>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
         let next = kept.last().map_or(last.seq, |event| event.id.seq) + 1;
-        let standing = self.attach_standalone(session, last.stream, next)?;
+        let standalone = self.attach_standalone(session, last.stream, next)?;
         // A second replay finds the events that the previous connection stored since the first; from here on it
         // stores none.
-        let kept = if standing.connection.took_over() { self.replay(session, last).await? } else { kept };
-        Ok(standing.into_response(render_events(&kept)))
+        let kept = if standalone.connection.took_over() { self.replay(session, last).await? } else { kept };
+        Ok(standalone.into_response(render_events(&kept)))
     }
 
     fn attach_standalone(
@@ -57,11 +57,11 @@ impl HttpServiceInner {
         next: u64,
     ) -> Result<StandaloneSseStream, Refusal> {
         let (most, events) = (self.core.limits.streams_per_session, self.sessions.events());
-        let carrier = session.attach_standalone(stream, next, most, events)?;
+        let connection = session.attach_standalone(stream, next, most, events)?;
         // The subscription begins before the client can know that it is connected, so that no change is lost in
         // between.
         session.subscription(&*self.core.handler);
-        Ok(StandaloneSseStream { inner: self.clone(), connection: carrier })
+        Ok(StandaloneSseStream { inner: self.clone(), connection })
     }
 }
 
@@ -98,11 +98,11 @@ impl StandaloneSseStream {
     }
 
     fn chunks(self, opening: Vec<u8>) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
-        Box::pin(stream::unfold((Some(self), Some(opening)), |(standing, opening)| async move {
-            let standing = standing?;
+        Box::pin(stream::unfold((Some(self), Some(opening)), |(standalone, opening)| async move {
+            let standalone = standalone?;
             match opening {
-                Some(opening) => Some((opening, (Some(standing), None))),
-                None => standing.next_chunk().await.map(|(chunk, standing)| (chunk, (standing, None))),
+                Some(opening) => Some((opening, (Some(standalone), None))),
+                None => standalone.next_chunk().await.map(|(chunk, standalone)| (chunk, (standalone, None))),
             }
         }))
     }
@@ -151,15 +151,15 @@ impl StandaloneSseStream {
     /// Waits for a change, or for the session to end, which wakes this task too.
     async fn change_or_end(&self) -> StandaloneEvent {
         let session = self.connection.session();
-        let watch = session.subscription(&*self.inner.core.handler);
+        let subscription = session.subscription(&*self.inner.core.handler);
         std::future::poll_fn(|cx| {
             // Polled first, because that registers the waker.
-            let said = self.connection.poll_event(|| watch.poll_message(cx));
+            let event = self.connection.poll_event(|| subscription.poll_message(cx));
             if session.is_ended() {
                 return Poll::Ready(StandaloneEvent::End);
             }
-            said.map(|said| {
-                said.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
+            event.map(|event| {
+                event.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
             })
         })
         .await

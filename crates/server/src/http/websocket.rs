@@ -38,8 +38,8 @@ pub(super) struct WebSocketTasks {
 }
 
 impl WebSocketTasks {
-    pub(super) fn new(tally: PrincipalQuota) -> Self {
-        Self { tasks: Mutex::default(), quota: tally }
+    pub(super) fn new(quota: PrincipalQuota) -> Self {
+        Self { tasks: Mutex::default(), quota }
     }
 
     /// Returns how many WebSockets are open.
@@ -108,10 +108,10 @@ impl HttpServiceInner {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let share = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
+        let permit = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.web_sockets.spawn(async move {
-            let _share = share;
+            let _permit = permit;
             match handing {
                 UpgradeSource::Native(handover) => {
                     let Some((socket, ahead)) = handover.upgraded().await else { return };

@@ -48,16 +48,16 @@ impl UpstreamItem {
 
     /// Adds to the count of this kind.
     pub fn count(self, items: usize) {
-        let place = Self::ALL.iter().position(|kind| *kind == self);
-        if let Some(counter) = place.and_then(|place| COUNTS.get(place)) {
+        let index = Self::ALL.iter().position(|kind| *kind == self);
+        if let Some(counter) = index.and_then(|index| COUNTS.get(index)) {
             counter.fetch_add(items.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }
 
     /// Returns how many of this kind were counted in this process.
     pub fn counted(self) -> u64 {
-        let place = Self::ALL.iter().position(|kind| *kind == self);
-        place.and_then(|place| COUNTS.get(place)).map_or(0, |counter| counter.load(Ordering::Relaxed))
+        let index = Self::ALL.iter().position(|kind| *kind == self);
+        index.and_then(|index| COUNTS.get(index)).map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 }
 

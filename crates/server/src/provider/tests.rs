@@ -302,8 +302,8 @@ fn prompts_and_resources_come_from_providers_too() {
         ..SubscriptionFilter::default()
     });
     shelf.notifier.lock().unwrap().as_ref().unwrap().resource_updated("shelf://one");
-    let told = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
-    assert_eq!(told, std::task::Poll::Ready(ServerChange::ResourceUpdated("shelf://one".into())));
+    let change = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
+    assert_eq!(change, std::task::Poll::Ready(ServerChange::ResourceUpdated("shelf://one".into())));
     shelf.set_names(&["one", "two"]);
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());

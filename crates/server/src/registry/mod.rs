@@ -70,20 +70,20 @@ impl PartRegistry {
     pub(crate) fn with_provider_parts(
         &self,
         at: usize,
-        lent: ProviderParts,
+        provided: ProviderParts,
     ) -> Option<(Self, RejectedParts)> {
         let mut next = self.clone();
         if let Some(before) = next.provider_parts.remove(&at) {
-            if before.generation > lent.generation {
+            if before.generation > provided.generation {
                 return None;
             }
             next.remove_parts(&before.parts);
         }
-        let named = |problem: &String| format!("provider `{}`: {problem}", lent.source);
-        let unusable = lent.parts.problems.iter().map(named).collect();
-        let lent = Arc::new(lent);
-        next.provider_parts.insert(at, lent.clone());
-        let collisions = next.insert(lent.parts.clone(), Some(&lent.source));
+        let named = |problem: &String| format!("provider `{}`: {problem}", provided.source);
+        let unusable = provided.parts.problems.iter().map(named).collect();
+        let provided = Arc::new(provided);
+        next.provider_parts.insert(at, provided.clone());
+        let collisions = next.insert(provided.parts.clone(), Some(&provided.source));
         let collisions = collisions.iter().map(ToString::to_string).collect();
         Some((next, RejectedParts { unusable, collisions }))
     }
@@ -104,14 +104,14 @@ impl PartRegistry {
     fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<PartCollision> {
         self.features.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
         self.features.completions |= parts.templates.iter().any(|template| template.completes());
-        let (mut collisions, lent, theirs) = (Vec::new(), &self.provider_parts, source);
+        let (mut collisions, provided, theirs) = (Vec::new(), &self.provider_parts, source);
         let mut note = |kind, name: &str, owner: Option<&str>| {
             let [owner, theirs] = [owner, theirs].map(|source| source.map(str::to_owned));
             collisions.push(PartCollision { kind, name: name.to_owned(), sources: [owner, theirs] });
         };
         for tool in parts.tools {
             if let Some(taken) = insert(&mut self.tools, tool.name(), &tool) {
-                note("tool", tool.name(), owner(lent, |parts| &parts.tools, &taken));
+                note("tool", tool.name(), owner(provided, |parts| &parts.tools, &taken));
                 continue;
             }
             for alias in tool.aliases() {
@@ -120,19 +120,23 @@ impl PartRegistry {
         }
         for prompt in parts.prompts {
             if let Some(taken) = insert(&mut self.prompts, prompt.name(), &prompt) {
-                note("prompt", prompt.name(), owner(lent, |parts| &parts.prompts, &taken));
+                note("prompt", prompt.name(), owner(provided, |parts| &parts.prompts, &taken));
             }
         }
         for resource in parts.resources {
             if let Some(taken) = insert(&mut self.resources, resource.uri(), &resource) {
-                note("resource", resource.uri(), owner(lent, |parts| &parts.resources, &taken));
+                note("resource", resource.uri(), owner(provided, |parts| &parts.resources, &taken));
             }
         }
         for template in parts.templates {
             match insert(&mut self.templates, template.uri(), &template) {
                 None => self.template_order.push(template),
                 Some(taken) => {
-                    note("resource template", template.uri(), owner(lent, |parts| &parts.templates, &taken));
+                    note(
+                        "resource template",
+                        template.uri(),
+                        owner(provided, |parts| &parts.templates, &taken),
+                    );
                 }
             }
         }
@@ -219,11 +223,12 @@ fn remove<T>(entries: &mut BTreeMap<Arc<str>, Arc<T>>, name: &str, entry: &Arc<T
 
 /// Finds the provider that an entry comes from.
 fn owner<'l, T>(
-    lent: &'l BTreeMap<usize, Arc<ProviderParts>>,
+    provided: &'l BTreeMap<usize, Arc<ProviderParts>>,
     entries: fn(&Parts) -> &Vec<Arc<T>>,
     entry: &Arc<T>,
 ) -> Option<&'l str> {
-    let from =
-        |lent: &&Arc<ProviderParts>| entries(&lent.parts).iter().any(|there| Arc::ptr_eq(there, entry));
-    lent.values().find(from).map(|lent| lent.source.as_str())
+    let from = |provided: &&Arc<ProviderParts>| {
+        entries(&provided.parts).iter().any(|there| Arc::ptr_eq(there, entry))
+    };
+    provided.values().find(from).map(|provided| provided.source.as_str())
 }

@@ -17,8 +17,8 @@ impl RenderedItem {
             write(Dialect::of(revision), &mut writer);
             writer.into_raw()
         };
-        let place = Revision::ALL.iter().position(|known| *known == revision);
-        match place.and_then(|place| self.texts.get(place)) {
+        let index = Revision::ALL.iter().position(|known| *known == revision);
+        match index.and_then(|index| self.texts.get(index)) {
             Some(text) => text.get_or_init(render).clone(),
             None => render(),
         }

@@ -45,9 +45,9 @@ impl ResourceTemplate {
         F: Fn(Context, &str) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoReadResult> + Send + 'static,
     {
-        self.read = Some(Box::new(move |context, _, asked| {
-            let future = handler(context, &asked.uri);
-            Some(Box::pin(async move { finish(future.await, asked) }))
+        self.read = Some(Box::new(move |context, _, request| {
+            let future = handler(context, &request.uri);
+            Some(Box::pin(async move { finish(future.await, request) }))
         }));
         self
     }
@@ -72,9 +72,9 @@ impl ResourceTemplate {
         F: HandlerFn<Shape>,
         F::Output: IntoReadResult,
     {
-        let read: TemplateReadFn = Box::new(move |context, variables, asked| {
+        let read: TemplateReadFn = Box::new(move |context, variables, request| {
             let future = handler.invoke(context, text_arguments::read(variables).ok()?);
-            Some(Box::pin(async move { finish(future.await, asked) }))
+            Some(Box::pin(async move { finish(future.await, request) }))
         });
         if self.read.replace(read).is_some() {
             self.problems.push("has two handlers".to_owned());

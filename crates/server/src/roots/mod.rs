@@ -43,8 +43,8 @@ impl Context {
     /// As [`Context::ask`]: a client may not support roots.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         let Some(session) = self.shared().scope().session() else {
-            let asked = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
-            return asked.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
+            let listed = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
+            return listed.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
         };
         let known = &session.roots;
         match known.lookup() {

@@ -73,8 +73,8 @@ impl Sandbox {
         };
         // Where one candidate fails, another may succeed: roots can be nested, and so can allowed directories.
         let mut failure = SandboxError::Outside;
-        for way in roots.iter().flat_map(|root| self.candidate_paths(root, &absolute)) {
-            match way.read(self.max_bytes) {
+        for candidate in roots.iter().flat_map(|root| self.candidate_paths(root, &absolute)) {
+            match candidate.read(self.max_bytes) {
                 Err(error) if matches!(failure, SandboxError::Outside) => failure = error,
                 Err(_) => {}
                 read => return read,
@@ -229,10 +229,11 @@ mod tests {
         let folder = TestFolder::new("sandbox-pipe");
         let (pipe, mode) = (folder.path().join("pipe"), rustix::fs::Mode::from_raw_mode(0o600));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let way = SandboxPath::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
-        let (told, heard) = std::sync::mpsc::channel();
-        std::thread::spawn(move || told.send(way.read(8)));
-        let read = heard.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
+        let candidate =
+            SandboxPath::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(candidate.read(8)));
+        let read = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
         assert!(matches!(read, Err(SandboxError::Unreadable(_))));
     }
 

@@ -68,11 +68,11 @@ impl Drop for RootsRequestGuard<'_> {
 }
 
 impl ClientRoots {
-    pub(crate) fn new(declared: bool, on_demand: bool, introduced: Vec<Root>) -> Self {
+    pub(crate) fn new(declared: bool, on_demand: bool, client_info_roots: Vec<Root>) -> Self {
         Self {
             declared,
             on_demand,
-            client_info_roots: introduced,
+            client_info_roots,
             state: Mutex::default(),
             should_request: AtomicBool::new(false),
             changed: Notify::new(),
@@ -136,10 +136,10 @@ impl ClientRoots {
         if state.is_requesting() {
             return RootsLookup::Pending;
         }
-        let asked = state.start_request();
+        let request = state.start_request();
         drop(state);
         self.should_request.store(false, Ordering::Release);
-        RootsLookup::Request(RootsRequestGuard(self, asked))
+        RootsLookup::Request(RootsRequestGuard(self, request))
     }
 
     /// Stores the client's response, or that there is none.
@@ -149,7 +149,7 @@ impl ClientRoots {
         if state.known_change.is_some_and(|known| known > change) {
             return;
         }
-        if state.request.is_some_and(|asked| asked.change <= change) {
+        if state.request.is_some_and(|request| request.change <= change) {
             state.request = None;
         }
         if let Some(InputResponse::Roots(mut roots)) = answer {
@@ -213,7 +213,7 @@ impl RootsState {
     }
 
     fn is_requesting(&self) -> bool {
-        self.request.is_some_and(|asked| asked.at.elapsed() < REQUEST_TIMEOUT)
+        self.request.is_some_and(|request| request.at.elapsed() < REQUEST_TIMEOUT)
     }
 
     fn start_request(&mut self) -> RootsRequest {

@@ -27,7 +27,7 @@ const STRICT: &str = "x-trunkline-strict";
 pub(crate) fn input<T: JsonSchema>() -> InputSchema {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut schema = generate::<T>(settings);
-    let says_more = match schema.remove(STRICT) {
+    let is_stricter = match schema.remove(STRICT) {
         Some(_) => {
             let mut checked = schema.clone();
             checked.remove("additionalProperties");
@@ -38,7 +38,7 @@ pub(crate) fn input<T: JsonSchema>() -> InputSchema {
     // The protocol requires the keyword even where alternatives or a map already imply it.
     schema.entry("type").or_insert_with(|| "object".into());
     drop_machine_formats(&mut schema);
-    InputSchema { schema, is_stricter: says_more }
+    InputSchema { schema, is_stricter }
 }
 
 /// Makes the schema of a type that results are written from, if it has any constraint.

@@ -90,11 +90,12 @@ impl ServerHandle {
         let Some(source) = self.inner.sources.get(at) else { return RejectedParts::default() };
         let turn = self.inner.list_generation.fetch_add(1, Ordering::SeqCst);
         // The provider's own code runs before the lock is taken.
-        let lent = ProviderParts { source: source.name(), generation: turn, parts: source.clone().parts() };
+        let provided =
+            ProviderParts { source: source.name(), generation: turn, parts: source.clone().parts() };
         let change = source.change();
         let left_out = {
             let _changing = self.inner.update_lock.lock();
-            let Some((next, left_out)) = self.registry().with_provider_parts(at, lent) else {
+            let Some((next, left_out)) = self.registry().with_provider_parts(at, provided) else {
                 return RejectedParts::default();
             };
             self.inner.registry.store(Arc::new(next));
@@ -126,17 +127,17 @@ impl ServerHandle {
     /// [`BuildError`] with every problem, such as names that are already in use.
     pub fn add(&self, part: impl Part) -> Result<(), BuildError> {
         let parts = Parts::of(part);
-        let mut told = Vec::new();
-        told.extend((!parts.tools.is_empty()).then_some(ServerChange::Tools));
-        told.extend((!parts.prompts.is_empty()).then_some(ServerChange::Prompts));
+        let mut changes = Vec::new();
+        changes.extend((!parts.tools.is_empty()).then_some(ServerChange::Tools));
+        changes.extend((!parts.prompts.is_empty()).then_some(ServerChange::Prompts));
         let resources = !parts.resources.is_empty() || !parts.templates.is_empty();
-        told.extend(resources.then_some(ServerChange::Resources));
+        changes.extend(resources.then_some(ServerChange::Resources));
         {
             let _changing = self.inner.update_lock.lock();
             let next = self.registry().with(parts).map_err(BuildError::new)?;
             self.inner.registry.store(Arc::new(next));
         }
-        for change in &told {
+        for change in &changes {
             self.inner.publisher.publish(change);
         }
         Ok(())

@@ -71,8 +71,8 @@ impl Context {
         &self,
         handle: Option<&str>,
     ) -> Result<LocalState<T>, StateError> {
-        let surroundings = self.shared().scope();
-        let (states, session) = (surroundings.states(), surroundings.session());
+        let scope = self.shared().scope();
+        let (states, session) = (scope.states(), scope.session());
         let (principal, now) = (self.principal(), now());
         let fresh = || -> LiveValue { Arc::new(Mutex::new(T::default())) };
         let (handle, value) = match (handle, session) {

@@ -93,8 +93,8 @@ impl Context {
     where
         T: Default + Serialize + DeserializeOwned + 'static,
     {
-        let surroundings = self.shared().scope();
-        let own = surroundings.session();
+        let scope = self.shared().scope();
+        let own = scope.session();
         let (handle, begins) = match (handle, own) {
             (Some(handle), _) => (StateHandle::parse(handle).ok_or(StateError::NotFound)?, None),
             (None, None) => (StateHandle::random(), Some(StateLifetime::Idle)),
@@ -102,7 +102,7 @@ impl Context {
                 (session.states.handle::<T>(StateStorage::Stored)?, Some(session.states.lifetime()))
             }
         };
-        let (principal, store) = (self.principal(), surroundings.states().stored.clone());
+        let (principal, store) = (self.principal(), scope.states().stored.clone());
         let stored = PersistentState { handle, principal, store, value: PhantomData };
         if let Some(lifetime) = begins {
             let (principal, value) = (stored.principal.clone(), write(&T::default())?);

@@ -107,12 +107,12 @@ fn make_integers(value: &mut Value) -> bool {
 fn field_at(arguments: &RawJson, line: usize, column: usize) -> Option<String> {
     let text = arguments.as_str();
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-    let place = text.as_ptr().addr() + start + column;
+    let address = text.as_ptr().addr() + start + column;
     let mut path = Vec::new();
     let mut value = arguments.clone();
     let holds = |value: &RawJson| {
         let start = value.as_str().as_ptr().addr();
-        (start..=start + value.as_str().len()).contains(&place)
+        (start..=start + value.as_str().len()).contains(&address)
     };
     loop {
         // What these give are parts of the same text, so that their places can be compared.

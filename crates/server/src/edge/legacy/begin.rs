@@ -51,9 +51,9 @@ pub(crate) fn begin(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> LegacyStart {
-    match start(core, session, message, carriage) {
+    match start(core, session, message, transport) {
         MessageStart::Nothing => LegacyStart::Accepted,
         MessageStart::Response(answer) => LegacyStart::Response(answer),
         MessageStart::Call(call) => LegacyStart::Exchange(LegacyExchange::Single(call)),
@@ -65,7 +65,7 @@ pub(crate) fn begin_batch(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     messages: Vec<Result<Message, MalformedMessage>>,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> LegacyStart {
     if !accepts_batch(session, &messages) {
         return LegacyStart::Response(refuse(None, &batch_not_allowed(), session.revision()));
@@ -73,7 +73,7 @@ pub(crate) fn begin_batch(
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
         let started = match message.map(|message| check_batched(session, &calls, message)) {
-            Ok(Ok(message)) => start(core, session, message, carriage),
+            Ok(Ok(message)) => start(core, session, message, transport),
             Ok(Err(answer)) => MessageStart::Response(answer),
             Err(MalformedMessage { refusal, id }) => {
                 MessageStart::Response(refuse(id.as_ref(), &refusal, session.revision()))
@@ -149,7 +149,7 @@ fn start(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> MessageStart {
     let request = match message {
         Message::Request(request) => request,
@@ -176,7 +176,7 @@ fn start(
             let message = core.result(&id, &reply, revision);
             Ok(MessageStart::Response(RenderedResponse { message, status: 200 }))
         }
-        Ok(None) => begin_call(core, session, request, method, carriage).map(MessageStart::Call),
+        Ok(None) => begin_call(core, session, request, method, transport).map(MessageStart::Call),
         Err(refusal) => Err(refusal),
     };
     started.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal, revision)))
@@ -219,7 +219,7 @@ fn begin_call(
     session: &Arc<LiveSession>,
     request: Request,
     method: Method,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> Result<Box<LegacyCall>, Refusal> {
     if !session.announce_call(&request.id) {
         return Err(id_in_use());
@@ -227,19 +227,19 @@ fn begin_call(
     let mut in_flight = core.admit_call(session.principal())?;
     in_flight.start_timer(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
-    if !carriage.env.is_empty() {
-        caller.env = carriage.env.clone();
+    if !transport.env.is_empty() {
+        caller.env = transport.env.clone();
     }
-    if !carriage.server_requests {
+    if !transport.server_requests {
         // A transport that carries only responses cannot carry input requests, so none are supported for this call.
         caller.capabilities = RawJson::EMPTY_OBJECT;
     }
-    let surroundings = CallScope::Session(session.state().clone());
+    let scope = CallScope::Session(session.state().clone());
     let watched = match method {
         Method::ResourcesSubscribe => Some(watched_uri(core, &request)?),
         _ => None,
     };
-    let shared = CallState::new(method, request.params, caller, Vec::new(), surroundings);
+    let shared = CallState::new(method, request.params, caller, Vec::new(), scope);
     let running = match watched {
         Some(uri) => {
             ExecutingCall::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri)))
@@ -270,8 +270,9 @@ async fn subscribe(
     session: Arc<LiveSession>,
     uri: String,
 ) -> Result<HandlerOutcome, Refusal> {
-    let told = core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
-    if !told.contains(&uri) {
+    let accepted =
+        core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
+    if !accepted.contains(&uri) {
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }

@@ -90,7 +90,7 @@ impl LegacyCall {
     }
 
     fn request_ids(&self) -> &[RequestId] {
-        self.client_requests.as_ref().map_or(&[], |asking| &asking.request_ids)
+        self.client_requests.as_ref().map_or(&[], |client_requests| &client_requests.request_ids)
     }
 
     /// Registers the call with the session; returns false if another has its id.
@@ -110,16 +110,16 @@ impl LegacyCall {
     /// Turns input requests into requests to the client; one that its revision cannot express fails at once.
     fn send_requests(&mut self, questions: Vec<(String, InputRequest)>) {
         let Some(running) = &self.executing else { return };
-        let asking = self.client_requests.get_or_insert_default();
+        let client_requests = self.client_requests.get_or_insert_default();
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
-            let page = || {
-                let id = asking.elicited_urls.get_or_insert_default().record(&question);
+            let elicitation_id = || {
+                let id = client_requests.elicited_urls.get_or_insert_default().record(&question);
                 running.shared().record_elicitation(&key, &id);
                 id
             };
             let params = question
-                .to_legacy(dialect, page)
+                .to_legacy(dialect, elicitation_id)
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
             let is_roots = matches!(question, InputRequest::Roots);
             let put = params.and_then(|params| {
@@ -127,8 +127,8 @@ impl LegacyCall {
             });
             match put {
                 Ok((id, params)) => {
-                    asking.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
-                    asking.request_ids.push(id);
+                    client_requests.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
+                    client_requests.request_ids.push(id);
                 }
                 Err(error) => {
                     running.shared().deliver_response(&key, Err(error));
@@ -145,21 +145,21 @@ impl LegacyCall {
         let (handler, method) = (self.admitted.core().handler.clone(), self.method);
         let context = Context::new(shared.clone());
         let mut questions = round.requests;
-        let has_pages = questions.iter().any(|(_, question)| matches!(question, InputRequest::Url(_)));
-        let pages = has_pages.then(|| {
+        let has_urls = questions.iter().any(|(_, question)| matches!(question, InputRequest::Url(_)));
+        let urls = has_urls.then(|| {
             self.client_requests.get_or_insert_default().elicited_urls.get_or_insert_default().clone()
         });
-        let agreed = pages.as_ref().map(|pages| pages.take_accepted(&mut questions)).unwrap_or_default();
+        let agreed = urls.as_ref().map(|urls| urls.take_accepted(&mut questions)).unwrap_or_default();
         let again = async move {
             if questions.is_empty() {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
-            let asked = pages.as_ref().map(|_| questions.clone()).unwrap_or_default();
-            if let Err((asked, error)) = context.shared().collect_responses(questions).await {
-                return input_failure(method, asked, &error);
+            let requested = urls.as_ref().map(|_| questions.clone()).unwrap_or_default();
+            if let Err((input_method, error)) = context.shared().collect_responses(questions).await {
+                return input_failure(method, input_method, &error);
             }
-            if let Some(pages) = pages {
-                pages.record_responses(&asked, &context.shared().unused_responses());
+            if let Some(urls) = urls {
+                urls.record_responses(&requested, &context.shared().unused_responses());
                 context.shared().replay_responses(agreed);
             }
             handler.call(IncomingCall { method, continuation: Some(bytes), context }).await
@@ -168,11 +168,11 @@ impl LegacyCall {
     }
 
     /// Notifies the client of URL elicitations that the handler no longer requests.
-    fn complete_elicitations(&mut self, still_asked: &[(String, InputRequest)]) {
-        if let Some(asking) = &mut self.client_requests
-            && let Some(pages) = &asking.elicited_urls
+    fn complete_elicitations(&mut self, still_requested: &[(String, InputRequest)]) {
+        if let Some(client_requests) = &mut self.client_requests
+            && let Some(urls) = &client_requests.elicited_urls
         {
-            asking.outgoing.extend(pages.complete(still_asked));
+            client_requests.outgoing.extend(urls.complete(still_requested));
         }
     }
 
@@ -214,11 +214,11 @@ impl EraCall for LegacyCall {
 
     fn poll_unredacted(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         loop {
-            if let Some(asking) = &mut self.client_requests {
-                if let Some(message) = asking.outgoing.pop_front() {
+            if let Some(client_requests) = &mut self.client_requests {
+                if let Some(message) = client_requests.outgoing.pop_front() {
                     return Poll::Ready(CallEvent::Message(message));
                 }
-                if let Some(outcome) = asking.ended.take() {
+                if let Some(outcome) = client_requests.ended.take() {
                     return Poll::Ready(CallEvent::Response(self.finish(outcome)));
                 }
             }
@@ -228,8 +228,8 @@ impl EraCall for LegacyCall {
                 return Poll::Ready(CallEvent::Response(self.refuse_duplicate_id()));
             }
             match ready!(step) {
-                HandlerStep::Notification(note) => {
-                    match self.executing.as_ref().and_then(|running| running.render(&note)) {
+                HandlerStep::Notification(notification) => {
+                    match self.executing.as_ref().and_then(|running| running.render(&notification)) {
                         Some(message) => return Poll::Ready(CallEvent::Message(message)),
                         None => continue,
                     }
@@ -246,7 +246,9 @@ impl EraCall for LegacyCall {
                 HandlerStep::Done(outcome) => {
                     self.complete_elicitations(&[]);
                     match &mut self.client_requests {
-                        Some(asking) if !asking.outgoing.is_empty() => asking.ended = Some(outcome),
+                        Some(client_requests) if !client_requests.outgoing.is_empty() => {
+                            client_requests.ended = Some(outcome)
+                        }
                         _ => return Poll::Ready(CallEvent::Response(self.finish(outcome))),
                     }
                 }
@@ -268,9 +270,13 @@ fn continues_after(step: &Poll<HandlerStep>) -> bool {
 }
 
 /// Ends a call after an input request failed: a model that called a tool should read which, and why.
-fn input_failure(method: Method, asked: Option<&str>, error: &AskError) -> Result<HandlerOutcome, Refusal> {
-    let problem = match asked {
-        Some(asked) => format!("a question for {asked} was not answered: {error}"),
+fn input_failure(
+    method: Method,
+    input_method: Option<&str>,
+    error: &AskError,
+) -> Result<HandlerOutcome, Refusal> {
+    let problem = match input_method {
+        Some(input_method) => format!("a question for {input_method} was not answered: {error}"),
         None => error.to_string(),
     };
     match (method, error) {

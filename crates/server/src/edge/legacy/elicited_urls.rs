@@ -28,9 +28,9 @@ impl ElicitedUrls {
     pub(super) fn record(&self, question: &InputRequest) -> String {
         let id = SessionId::random().to_string();
         if let Some(url) = url_of(question) {
-            let mut pages = self.lock();
-            pages.retain(|page| page.url != url);
-            pages.push(ElicitedUrl { url: url.to_owned(), id: id.clone(), is_accepted: false });
+            let mut entries = self.lock();
+            entries.retain(|entry| entry.url != url);
+            entries.push(ElicitedUrl { url: url.to_owned(), id: id.clone(), is_accepted: false });
         }
         id
     }
@@ -40,33 +40,41 @@ impl ElicitedUrls {
         &self,
         questions: &mut Vec<(String, InputRequest)>,
     ) -> Vec<(String, RawJson)> {
-        let pages = self.lock();
-        let is_agreed = |url: &str| pages.iter().any(|page| page.is_accepted && page.url == url);
+        let entries = self.lock();
+        let is_agreed = |url: &str| entries.iter().any(|entry| entry.is_accepted && entry.url == url);
         let agreed = questions.extract_if(.., |(_, question)| url_of(question).is_some_and(is_agreed));
         agreed.map(|(key, _)| (key, accept_response())).collect()
     }
 
     /// Records which of these URLs the user has agreed to.
-    pub(super) fn record_responses(&self, asked: &[(String, InputRequest)], answers: &[(String, RawJson)]) {
-        let mut pages = self.lock();
-        for (key, question) in asked {
+    pub(super) fn record_responses(
+        &self,
+        requests: &[(String, InputRequest)],
+        answers: &[(String, RawJson)],
+    ) {
+        let mut entries = self.lock();
+        for (key, question) in requests {
             let (Some(url), Some((_, raw))) =
                 (url_of(question), answers.iter().find(|(known, _)| known == key))
             else {
                 continue;
             };
             let is_agreed = matches!(question.read_response(raw), Ok(InputResponse::Elicit(it)) if it.action == ElicitAction::Accept);
-            pages.iter_mut().filter(|page| page.url == url).for_each(|page| page.is_accepted = is_agreed);
+            entries
+                .iter_mut()
+                .filter(|entry| entry.url == url)
+                .for_each(|entry| entry.is_accepted = is_agreed);
         }
     }
 
     /// Removes the URLs that are no longer requested, and returns the notifications about those that the user opened.
-    pub(super) fn complete(&self, still_asked: &[(String, InputRequest)]) -> Vec<String> {
-        let is_asked = |url: &str| still_asked.iter().any(|(_, question)| url_of(question) == Some(url));
-        let mut pages = self.lock();
-        let done: Vec<ElicitedUrl> = pages.extract_if(.., |page| !is_asked(&page.url)).collect();
-        drop(pages);
-        done.iter().filter(|page| page.is_accepted).map(|page| elicitation_complete(&page.id)).collect()
+    pub(super) fn complete(&self, still_requested: &[(String, InputRequest)]) -> Vec<String> {
+        let is_requested =
+            |url: &str| still_requested.iter().any(|(_, question)| url_of(question) == Some(url));
+        let mut entries = self.lock();
+        let done: Vec<ElicitedUrl> = entries.extract_if(.., |entry| !is_requested(&entry.url)).collect();
+        drop(entries);
+        done.iter().filter(|entry| entry.is_accepted).map(|entry| elicitation_complete(&entry.id)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ElicitedUrl>> {

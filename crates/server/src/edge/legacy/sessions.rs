@@ -47,8 +47,8 @@ impl LegacySessions {
         let (id, now) = (record.id, now());
         let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
-        let keep = SessionState::new(&self.core, &record, env, None);
-        self.live.insert(id, Arc::new(LiveSession::new(record, keep, now)));
+        let state = SessionState::new(&self.core, &record, env, None);
+        self.live.insert(id, Arc::new(LiveSession::new(record, state, now)));
         Ok(id)
     }
 
@@ -124,10 +124,10 @@ impl LegacySessions {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
         // Values of headers are never stored, so the client of a restored session has to send them again.
-        let keep = SessionState::new(&self.core, &record, Env::NONE, None);
-        keep.roots.refresh();
-        keep.shown_lists.mark_all_shown();
-        let session = Arc::new(LiveSession::new(record, keep, now));
+        let state = SessionState::new(&self.core, &record, Env::NONE, None);
+        state.roots.refresh();
+        state.shown_lists.mark_all_shown();
+        let session = Arc::new(LiveSession::new(record, state, now));
         // A client that continues a session has sent `notifications/initialized` to the node that opened it.
         session.mark_initialized();
         Ok(self.live.entry(id).or_insert(session).value().clone())

@@ -53,14 +53,14 @@ impl StandaloneConnection {
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
         stream: StreamId,
-        stand: Arc<StandaloneStreamState>,
+        state: Arc<StandaloneStreamState>,
         number: u64,
     ) -> Self {
         if number > 0 {
             // The previous connection may be storing an event; once the lock is released, the event is stored.
-            drop(stand.next.lock());
+            drop(state.next.lock());
         }
-        Self { session, events, stream, state: stand, number }
+        Self { session, events, stream, state, number }
     }
 
     pub(crate) fn session(&self) -> &Arc<LiveSession> {
@@ -112,14 +112,14 @@ mod tests {
     use crate::testing;
 
     /// Sends numbers while the connection is current, and signals the first.
-    fn say_on(carrier: &StandaloneConnection, numbers: &AtomicU64, begun: &Notify) {
-        for said in 0.. {
+    fn send_numbers(connection: &StandaloneConnection, numbers: &AtomicU64, begun: &Notify) {
+        for sent in 0.. {
             // Not more than the store retains, however slow the others are.
-            let take = || match said {
+            let take = || match sent {
                 0..200 => Poll::Ready(numbers.fetch_add(1, Ordering::SeqCst).to_string()),
                 _ => Poll::Pending,
             };
-            match carrier.poll_event(take) {
+            match connection.poll_event(take) {
                 Poll::Ready(Some((id, number))) => assert_eq!(id.seq.to_string(), number),
                 Poll::Ready(None) => return,
                 Poll::Pending => std::thread::yield_now(),
@@ -137,10 +137,10 @@ mod tests {
         let stream = StreamId(1);
         // Each number is a change: a connection that takes one must have stored it.
         let numbers = Arc::new(AtomicU64::new(0));
-        let mut carriers = Vec::new();
+        let mut connections = Vec::new();
         for _ in 0..16 {
-            let carrier = session.attach_standalone(stream, 0, 1, &events).unwrap();
-            if carrier.took_over() {
+            let connection = session.attach_standalone(stream, 0, 1, &events).unwrap();
+            if connection.took_over() {
                 let first = EventId { stream, seq: 0 };
                 let Ok(EventReplay::Events(kept)) = events.replay(session.id(), first, now()).await else {
                     panic!("everything is kept");
@@ -150,12 +150,13 @@ mod tests {
             }
             let (numbers, begun) = (numbers.clone(), Arc::new(Notify::new()));
             let first = begun.clone();
-            carriers.push(tokio::task::spawn_blocking(move || say_on(&carrier, &numbers, &first)));
+            connections
+                .push(tokio::task::spawn_blocking(move || send_numbers(&connection, &numbers, &first)));
             begun.notified().await;
         }
         drop(session.attach_standalone(stream, 0, 1, &events).unwrap());
-        for carrier in carriers {
-            carrier.await.unwrap();
+        for connection in connections {
+            connection.await.unwrap();
         }
         assert!(!session.is_busy(), "no carrier is left");
     }

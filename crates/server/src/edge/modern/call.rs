@@ -163,7 +163,7 @@ impl EraCall for ModernCall {
             let Some(running) = &mut self.executing else { return Poll::Ready(CallEvent::NoResponse) };
             let step = ready!(running.poll_step(cx));
             return Poll::Ready(match step {
-                HandlerStep::Notification(note) => match running.render(&note) {
+                HandlerStep::Notification(notification) => match running.render(&notification) {
                     Some(message) => CallEvent::Message(message),
                     None => continue,
                 },

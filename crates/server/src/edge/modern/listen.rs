@@ -25,15 +25,15 @@ pub(crate) struct SubscriptionStream {
 impl SubscriptionStream {
     /// Reads the requested filter, and leaves out what the server does not offer.
     pub(super) fn filter(core: &ServerCore, params: &Params) -> Result<SubscriptionFilter, Refusal> {
-        let asked = read_filter(params.get("notifications"))?;
+        let requested = read_filter(params.get("notifications"))?;
         let offered = core.handler.capabilities();
         Ok(SubscriptionFilter {
             subscriber: None,
             shown_lists: None,
-            tools: asked.tools && offered.tools.is_some(),
-            prompts: asked.prompts && offered.prompts.is_some(),
-            resources: asked.resources && offered.resources.is_some(),
-            uris: if offered.resources.is_some() { asked.uris } else { BTreeSet::new() },
+            tools: requested.tools && offered.tools.is_some(),
+            prompts: requested.prompts && offered.prompts.is_some(),
+            resources: requested.resources && offered.resources.is_some(),
+            uris: if offered.resources.is_some() { requested.uris } else { BTreeSet::new() },
         })
     }
 
@@ -46,9 +46,9 @@ impl SubscriptionStream {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let share = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
-        let mut room = core.watched_uris.permit();
-        if !filter.uris.iter().all(|uri| room.add(uri)) {
+        let quota_permit = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
+        let mut permit = core.watched_uris.permit();
+        if !filter.uris.iter().all(|uri| permit.add(uri)) {
             return Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"));
         }
         // The subscription begins here and is first read after the acknowledgement was sent, so no change can precede
@@ -59,8 +59,8 @@ impl SubscriptionStream {
             id: id.to_owned_buffer(),
             filter,
             subscription,
-            _permit: share,
-            _uri_permit: room,
+            _permit: quota_permit,
+            _uri_permit: permit,
         })
     }
 

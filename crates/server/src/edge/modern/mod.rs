@@ -176,8 +176,8 @@ fn start(
     continuation: Option<Bytes>,
 ) -> Box<ModernCall> {
     let method = call.method();
-    let surroundings = CallScope::Sessionless(call.core().states.clone());
-    let context = Context::new(CallState::new(method, params, caller, answers, surroundings));
+    let scope = CallScope::Sessionless(call.core().states.clone());
+    let context = Context::new(CallState::new(method, params, caller, answers, scope));
     call.start(IncomingCall { method, continuation, context });
     call
 }

@@ -20,13 +20,13 @@ const MAX_BYTES: usize = 256 * 1024;
 /// Makes an inbox and the channel that reads from it.
 pub(super) fn open(message_bytes: usize) -> (Arc<SseInbox>, SseChannel) {
     let (sender, receiver) = mpsc::channel(MAX_MESSAGES as usize);
-    let room = Arc::new(Semaphore::new(MAX_MESSAGES as usize));
+    let permits = Arc::new(Semaphore::new(MAX_MESSAGES as usize));
     let inbox = SseInbox {
         sender,
-        permits: room.clone(),
+        permits: permits.clone(),
         unit: (message_bytes.min(MAX_BYTES) / MAX_MESSAGES as usize).max(1),
     };
-    (Arc::new(inbox), SseChannel { receiver, permits: room, outgoing: Vec::new() })
+    (Arc::new(inbox), SseChannel { receiver, permits, outgoing: Vec::new() })
 }
 
 /// Receives the messages that are posted to one stream.
@@ -64,10 +64,10 @@ impl SseInbox {
     ) -> Result<(), InboxError> {
         let units =
             u32::try_from(message.len().div_ceil(self.unit)).unwrap_or(MAX_MESSAGES).clamp(1, MAX_MESSAGES);
-        let room = self.permits.clone().acquire_many_owned(units).await.map_err(|_| InboxError::Closed)?;
+        let permit = self.permits.clone().acquire_many_owned(units).await.map_err(|_| InboxError::Closed)?;
         // With its permits a message always fits: the queue is as long as there are permits.
         self.sender
-            .try_send(PostedMessage { message, _permit: room, _memory_permit: reserved })
+            .try_send(PostedMessage { message, _permit: permit, _memory_permit: reserved })
             .map_err(|_| InboxError::Closed)
     }
 }

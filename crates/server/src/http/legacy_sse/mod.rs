@@ -57,14 +57,14 @@ impl StreamRevision {
     }
 
     fn get(&self) -> Revision {
-        let spoken = usize::from(self.0.load(Ordering::Relaxed));
-        Revision::ALL.get(spoken).copied().unwrap_or(Self::INITIAL)
+        let index = usize::from(self.0.load(Ordering::Relaxed));
+        Revision::ALL.get(index).copied().unwrap_or(Self::INITIAL)
     }
 }
 
 impl SseStreams {
-    pub(super) fn new(tally: PrincipalQuota) -> Self {
-        Self { open: Arc::default(), quota: tally }
+    pub(super) fn new(quota: PrincipalQuota) -> Self {
+        Self { open: Arc::default(), quota }
     }
 
     /// Returns how many streams are open.
@@ -104,7 +104,7 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         paths: &SsePaths,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
         principal: Principal,
     ) -> Response<McpResponseBody>
@@ -114,15 +114,15 @@ impl HttpServiceInner {
         let cookie = self.cookie(head.parts(), &principal);
         let answered = match (head.path() == paths.stream, head.method()) {
             (true, &Method::GET) => {
-                self.open_sse_stream(paths, head, heads, &principal, cookie.as_ref().map(|c| c.state_id))
+                self.open_sse_stream(paths, head, headers, &principal, cookie.as_ref().map(|c| c.state_id))
             }
-            (false, &Method::POST) => self.handle_sse_message(head, heads, body, &principal).await,
+            (false, &Method::POST) => self.handle_sse_message(head, headers, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         let mut response = answered.unwrap_or_else(|(refusal, id)| {
-            let spoken = self.sse_streams.revision(head.query().unwrap_or_default(), &principal);
-            let spoken = spoken.or_else(|| named_revision(heads)).unwrap_or(StreamRevision::INITIAL);
-            refusal_response(&refusal, id.as_ref(), spoken)
+            let revision = self.sse_streams.revision(head.query().unwrap_or_default(), &principal);
+            let revision = revision.or_else(|| named_revision(headers)).unwrap_or(StreamRevision::INITIAL);
+            refusal_response(&refusal, id.as_ref(), revision)
         });
         if let Some(cookie) = cookie {
             cookie.set(response.headers_mut());
@@ -134,12 +134,12 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         paths: &SsePaths,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         principal: &Principal,
-        bag: Option<SessionId>,
+        state_id: Option<SessionId>,
     ) -> HttpResult {
         let fail = |refusal| (refusal, None);
-        if !heads.accepts().stream {
+        if !headers.accepts().stream {
             return Err(fail(
                 Refusal::NOT_ACCEPTABLE.with_message("this path needs Accept: text/event-stream"),
             ));
@@ -148,26 +148,26 @@ impl HttpServiceInner {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let env = self.env(head).map_err(fail)?;
-        let share = self.sse_streams.quota.acquire(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
+        let permit = self.sse_streams.quota.acquire(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
-        let spoken = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));
+        let revision = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));
         self.sse_streams
             .open
-            .insert(id, SseStreamEntry { principal: principal.clone(), inbox, revision: spoken.clone() });
-        let listed = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision: spoken };
+            .insert(id, SseStreamEntry { principal: principal.clone(), inbox, revision: revision.clone() });
+        let guard = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision };
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
-        let server = server.with_state_id(bag).with_env(env).ended_by_owner().without_backlog_limit();
+        let server = server.with_state_id(state_id).with_env(env).ended_by_owner().without_backlog_limit();
         // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
-        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (listed, share))))
+        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (guard, permit))))
     }
 
     async fn handle_sse_message<B>(
         self: &Arc<Self>,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
         principal: &Principal,
     ) -> HttpResult
@@ -175,7 +175,7 @@ impl HttpServiceInner {
         B: Body<Data = Bytes> + Send,
     {
         let fail = |refusal| (refusal, None);
-        heads.check_body().map_err(fail)?;
+        headers.check_body().map_err(fail)?;
         let named = named_session(head.query().unwrap_or_default()).map_err(fail)?;
         let inbox = named
             .and_then(|id| self.sse_streams.find(id, principal))

@@ -31,7 +31,7 @@ impl SseSessionBody {
         server: ChannelServer<SseChannel>,
         endpoint: &str,
         keep_alive: Duration,
-        (listed, share): (SseStreamGuard, QuotaPermit),
+        (guard, permit): (SseStreamGuard, QuotaPermit),
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
@@ -39,8 +39,8 @@ impl SseSessionBody {
             server: Some(server),
             endpoint: first,
             keep_alive: SseKeepAlive::new(keep_alive),
-            guard: listed,
-            _permit: share,
+            guard,
+            _permit: permit,
         }
     }
 }

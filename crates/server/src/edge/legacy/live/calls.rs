@@ -17,24 +17,24 @@ impl LiveSession {
 
     /// Announces a call, which can be cancelled from now on; returns false if another call has its id.
     pub(crate) fn announce_call(&self, id: &RequestId) -> bool {
-        let mut desk = self.lock();
-        if !desk.cancelled.is_empty() {
+        let mut activity = self.lock();
+        if !activity.cancelled.is_empty() {
             // That was meant for an earlier call with this id.
-            desk.cancelled.retain(|cancelled| cancelled != id);
+            activity.cancelled.retain(|cancelled| cancelled != id);
         }
-        !desk.calls.contains_key(id)
+        !activity.calls.contains_key(id)
     }
 
     /// Registers a call, so that the client can cancel it and the session's end ends it; returns false if another
     /// call has its id.
     pub(crate) fn register_call(&self, id: &RequestId, call: &Arc<CallState>) -> bool {
-        let mut desk = self.lock();
-        if desk.ended || desk.cancelled.contains(id) {
-            drop(desk);
+        let mut activity = self.lock();
+        if activity.ended || activity.cancelled.contains(id) {
+            drop(activity);
             call.cancel();
             return true;
         }
-        match desk.calls.entry(id.clone()) {
+        match activity.calls.entry(id.clone()) {
             Entry::Occupied(_) => false,
             Entry::Vacant(entry) => {
                 entry.insert(call.clone());
@@ -44,24 +44,24 @@ impl LiveSession {
     }
 
     /// Removes a call and its open input requests.
-    pub(crate) fn remove_call(&self, id: &RequestId, questions: &[RequestId]) {
-        let mut desk = self.lock();
-        desk.calls.remove(id);
-        for question in questions {
-            desk.open_requests.remove(question);
+    pub(crate) fn remove_call(&self, id: &RequestId, requests: &[RequestId]) {
+        let mut activity = self.lock();
+        activity.calls.remove(id);
+        for request in requests {
+            activity.open_requests.remove(request);
         }
     }
 
     pub(crate) fn cancel_call(&self, id: &RequestId) {
-        let mut desk = self.lock();
-        let call = desk.calls.get(id).cloned();
+        let mut activity = self.lock();
+        let call = activity.calls.get(id).cloned();
         if call.is_none() {
-            if desk.cancelled.len() >= MAX_CANCELLED {
-                desk.cancelled.pop_front();
+            if activity.cancelled.len() >= MAX_CANCELLED {
+                activity.cancelled.pop_front();
             }
-            desk.cancelled.push_back(id.to_owned_buffer());
+            activity.cancelled.push_back(id.to_owned_buffer());
         }
-        drop(desk);
+        drop(activity);
         if let Some(call) = call {
             call.cancel();
         }

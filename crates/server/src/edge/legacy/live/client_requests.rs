@@ -44,22 +44,22 @@ impl LiveSession {
     pub(crate) fn request_roots(&self) -> Option<String> {
         let change = self.state.roots.begin_request()?;
         let id = self.insert_request(OpenClientRequest { requester: None, roots: Some(change) }).ok()?;
-        let mut desk = self.lock();
+        let mut activity = self.lock();
         // Only the latest request of the session's own is waited for, however many get no response.
-        if let Some(before) = desk.own_request.replace(id.clone()) {
-            desk.open_requests.remove(&before);
+        if let Some(before) = activity.own_request.replace(id.clone()) {
+            activity.open_requests.remove(&before);
         }
-        drop(desk);
+        drop(activity);
         Some(emit::request(&id, InputRequest::Roots.method(), Some(&RawJson::EMPTY_OBJECT)))
     }
 
     fn insert_request(&self, open: OpenClientRequest) -> Result<RequestId, AskError> {
-        let mut desk = self.lock();
-        if desk.ended || desk.input_closed || desk.open_requests.len() >= MAX_OPEN_REQUESTS {
+        let mut activity = self.lock();
+        if activity.ended || activity.input_closed || activity.open_requests.len() >= MAX_OPEN_REQUESTS {
             return Err(AskError::Ended);
         }
-        let id = RequestId::from_text(&format!("trunkline-{:x}", desk.next_number()));
-        desk.open_requests.insert(id.clone(), open);
+        let id = RequestId::from_text(&format!("trunkline-{:x}", activity.next_number()));
+        activity.open_requests.insert(id.clone(), open);
         Ok(id)
     }
 
@@ -69,28 +69,28 @@ impl LiveSession {
     }
 
     /// Reports whether one of these requests has no response yet.
-    pub(crate) fn has_open_requests(&self, questions: &[RequestId]) -> bool {
-        let desk = self.lock();
-        questions.iter().any(|id| desk.open_requests.contains_key(id))
+    pub(crate) fn has_open_requests(&self, requests: &[RequestId]) -> bool {
+        let activity = self.lock();
+        requests.iter().any(|id| activity.open_requests.contains_key(id))
     }
 
     /// Fails those of these requests that have no response yet.
-    pub(crate) fn fail_requests(&self, questions: &[RequestId]) {
+    pub(crate) fn fail_requests(&self, requests: &[RequestId]) {
         let open: Vec<_> = {
-            let mut desk = self.lock();
-            questions.iter().filter_map(|id| desk.open_requests.remove(id)).collect()
+            let mut activity = self.lock();
+            requests.iter().filter_map(|id| activity.open_requests.remove(id)).collect()
         };
         open.into_iter().for_each(OpenClientRequest::fail);
     }
 
     /// Fails every request that has no response yet, and each later one: the client sends no more.
     pub(crate) fn close_input(&self) {
-        let questions = {
-            let mut desk = self.lock();
-            desk.input_closed = true;
-            std::mem::take(&mut desk.open_requests)
+        let requests = {
+            let mut activity = self.lock();
+            activity.input_closed = true;
+            std::mem::take(&mut activity.open_requests)
         };
-        for open in questions.into_values() {
+        for open in requests.into_values() {
             // Calls that wait for the roots get those that are known.
             if let Some(change) = open.roots {
                 self.state.roots.store_response(change, None);
@@ -102,11 +102,11 @@ impl LiveSession {
     /// Delivers a client's response to the call that waits for it; a response to no open request is dropped.
     pub(crate) fn deliver_response(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().open_requests.remove(&id));
-        let Some(OpenClientRequest { requester: asker, roots }) = open else { return };
+        let Some(OpenClientRequest { requester, roots }) = open else { return };
         if let Some(change) = roots {
             self.state.roots.store_response(change, response.outcome.as_deref().ok());
         }
-        if let Some((shared, key)) = asker {
+        if let Some((shared, key)) = requester {
             let outcome = response.outcome.map(RawResult::into_raw);
             shared.deliver_response(&key, outcome.map_err(|error| AskError::Refused(refusal(&error))));
         }

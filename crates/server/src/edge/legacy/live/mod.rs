@@ -65,7 +65,7 @@ impl SessionActivity {
 }
 
 impl LiveSession {
-    pub(crate) fn new(record: SessionRecord, keep: SessionState, now: Timestamp) -> Self {
+    pub(crate) fn new(record: SessionRecord, state: SessionState, now: Timestamp) -> Self {
         let level = record.log_level.unwrap_or(LoggingLevel::Info);
         Self {
             record,
@@ -73,7 +73,7 @@ impl LiveSession {
             last_used: AtomicU64::new(now.0),
             store_touched: AtomicU64::new(now.0),
             initialized: AtomicBool::new(false),
-            state: Arc::new(keep),
+            state: Arc::new(state),
             activity: Mutex::default(),
             _gauge: GaugeGuard::session(),
         }
@@ -169,8 +169,8 @@ impl LiveSession {
     /// Reports whether a call runs or a standalone stream is open, so that an idle client is not taken for
     /// disconnected.
     pub(crate) fn is_busy(&self) -> bool {
-        let desk = self.lock();
-        !desk.standalone_streams.is_empty() || !desk.calls.is_empty()
+        let activity = self.lock();
+        !activity.standalone_streams.is_empty() || !activity.calls.is_empty()
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -179,16 +179,16 @@ impl LiveSession {
 
     /// Ends the session: its calls are cancelled and its streams are woken to find it ended.
     pub(crate) fn end(&self) {
-        let (calls, streams, questions, watch) = {
-            let mut desk = self.lock();
-            if std::mem::replace(&mut desk.ended, true) {
+        let (calls, streams, questions, subscription) = {
+            let mut activity = self.lock();
+            if std::mem::replace(&mut activity.ended, true) {
                 return;
             }
             (
-                std::mem::take(&mut desk.calls),
-                std::mem::take(&mut desk.streams),
-                std::mem::take(&mut desk.open_requests),
-                desk.subscription.take(),
+                std::mem::take(&mut activity.calls),
+                std::mem::take(&mut activity.streams),
+                std::mem::take(&mut activity.open_requests),
+                activity.subscription.take(),
             )
         };
         tracing::info!(session = %self.id().short(), "session ended");
@@ -196,8 +196,8 @@ impl LiveSession {
         streams.values().for_each(|stream| stream.appended.notify_waiters());
         questions.into_values().for_each(OpenClientRequest::fail);
         self.state.states.end();
-        if let Some(watch) = watch {
-            watch.wake();
+        if let Some(subscription) = subscription {
+            subscription.wake();
         }
     }
 

@@ -3,8 +3,8 @@ use serde::de::DeserializeOwned;
 
 /// A type that an argument of a function can have.
 ///
-/// The attributes of functions name types through it, so that one which cannot be read is told in one sentence and not in those
-/// of the code that they make.
+/// The attribute macros name types through it, so that a type without an implementation produces one readable
+/// compiler error, and not the errors of the generated code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type that an argument can have",
     label = "an argument cannot be read into this",

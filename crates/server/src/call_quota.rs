@@ -1,17 +1,18 @@
 use dashmap::{DashMap, Entry};
 use trunkline_session::Principal;
 
-/// How many calls each caller that is known by name has running.
+/// The running calls of each named principal.
 ///
-/// The anonymous principal and the process are many callers in one, and are not counted: for them only the total holds.
+/// The anonymous principal and the process are many callers in one, and are not counted: for them only the total
+/// holds.
 #[derive(Debug)]
 pub(crate) struct CallQuota {
     max: usize,
-    /// Only those who have calls running.
+    /// Only principals with running calls.
     running: DashMap<Principal, usize>,
 }
 
-/// A caller has as many calls running as it may.
+/// A principal has reached its limit of running calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CallQuotaExceeded;
 
@@ -20,7 +21,7 @@ impl CallQuota {
         Self { max: most, running: DashMap::new() }
     }
 
-    /// Counts one more call; returns whom it counts for, who is to leave when it is over.
+    /// Counts one more call; returns the principal that it counts for, to be released when the call is over.
     ///
     /// # Errors
     /// [`CallQuotaExceeded`].

@@ -1,7 +1,7 @@
-//! Changes that clients are told of: one subscription for both eras.
+//! Change notifications: one subscription for both eras.
 //!
-//! A subscriber holds one bit per list and a bounded set of resource addresses, not a queue: a change that has not been
-//! told yet is not told twice, so a subscriber that never reads costs no more than one that does.
+//! A subscriber holds one bit per list and a bounded set of resource URIs, not a queue: a change that is still
+//! pending is not added again, so a subscriber that never reads costs no more than one that does.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -15,16 +15,16 @@ use trunkline_session::{Principal, SessionId};
 use crate::shown_lists::ShownLists;
 use crate::watched_uris::{WatchedUriBudget, WatchedUriPermit};
 
-/// The tasks that may wait on one subscription.
+/// The most tasks that may wait on one subscription.
 const MAX_POLLERS: usize = 16;
 
-/// What waits to be said to one subscriber alone; beyond it the oldest is not said.
+/// The most messages that wait for one subscriber alone; beyond it the oldest is dropped.
 const MAX_DIRECT_MESSAGES: usize = 64;
 
-/// Who is told of changes.
+/// A recipient of change notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChangeSubscriber {
-    /// Who it is.
+    /// Its principal.
     pub principal: Principal,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
@@ -33,26 +33,28 @@ pub struct ChangeSubscriber {
 }
 
 impl ChangeSubscriber {
-    /// Returns what tells it from others for as long as it listens: its session, or else its connection or stream.
+    /// Returns the id that distinguishes it from others for as long as it listens: its session, or else its
+    /// connection or stream.
     pub fn client_id(&self) -> Option<SessionId> {
         self.session.or(self.connection)
     }
 }
 
-/// What a subscriber wants to be told of.
+/// The changes that a subscriber wants to be notified of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionFilter {
-    /// Who is to be told, if that is known.
+    /// The subscriber, if it is known.
     pub subscriber: Option<ChangeSubscriber>,
-    /// What the subscriber was shown of the lists, if that is tracked: a legacy session's is, and a handler may say it of others.
+    /// The lists that the subscriber was shown, if they are tracked: a legacy session's are, and a handler may
+    /// track others.
     pub shown_lists: Option<ShownLists>,
-    /// Tools come, go or change.
+    /// The list of tools changes.
     pub tools: bool,
-    /// Prompts come, go or change.
+    /// The list of prompts changes.
     pub prompts: bool,
-    /// Resources come, go or change.
+    /// The list of resources changes.
     pub resources: bool,
-    /// These resources, or parts of them, have new content.
+    /// The content of these resources, or of parts of them, changes.
     pub uris: BTreeSet<String>,
 }
 
@@ -60,7 +62,7 @@ impl SubscriptionFilter {
     /// The most resources that one subscriber may watch.
     pub const MAX_URIS: usize = 1024;
 
-    /// The most bytes that the addresses of those resources may have together.
+    /// The most bytes that the URIs of those resources may have together.
     pub const MAX_URI_BYTES: usize = 128 << 10;
 
     /// Everything but the content of single resources.
@@ -68,7 +70,7 @@ impl SubscriptionFilter {
         Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
-    /// Reports whether a subscriber asks to be told of more than it may.
+    /// Reports whether a filter names more resources than a subscriber may watch.
     pub(crate) fn is_too_large(&self) -> bool {
         let bytes: usize = self.uris.iter().map(String::len).sum();
         self.uris.len() > Self::MAX_URIS || bytes > Self::MAX_URI_BYTES
@@ -83,7 +85,7 @@ impl SubscriptionFilter {
         }
     }
 
-    /// Returns the address that is watched and of which a resource is a part.
+    /// Returns the watched URI that contains a resource.
     fn watched_uri(&self, uri: &str) -> Option<&String> {
         self.uris.iter().find(|watched| is_part_of(uri, watched))
     }
@@ -104,12 +106,12 @@ pub enum ServerChange {
     Prompts,
     /// The list of resources or of resource templates.
     Resources,
-    /// The content of a resource. However many are told of it, its address is held once.
+    /// The content of a resource. All subscribers share one copy of its URI.
     ResourceUpdated(Arc<str>),
 }
 
 impl ServerChange {
-    /// Returns the notification that tells of the change.
+    /// Returns the method of the notification for the change.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -149,54 +151,58 @@ struct SubscriberTable {
 }
 
 impl ChangePublisher {
-    /// Tells every subscriber that wants to know.
+    /// Notifies every subscriber that wants the change.
     pub fn publish(&self, change: &ServerChange) {
         self.publish_to(change, |_| true);
     }
 
-    /// Tells those subscribers that want to know, of these.
-    pub fn publish_to(&self, change: &ServerChange, is_told: impl Fn(Option<&ChangeSubscriber>) -> bool) {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        for watcher in watchers {
-            watcher.notify(change, &is_told);
+    /// Notifies the subscribers that want the change and that the predicate accepts.
+    pub fn publish_to(
+        &self,
+        change: &ServerChange,
+        is_recipient: impl Fn(Option<&ChangeSubscriber>) -> bool,
+    ) {
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for queue in queues {
+            queue.notify(change, &is_recipient);
         }
     }
 
-    /// Notifies of a list that has changed. A subscriber whose lists are tracked is notified only if it was shown a version of
-    /// the list that is outdated now; every other subscriber that wants to know is notified.
+    /// Notifies of a list that has changed. A subscriber with tracked lists is notified only if it was shown a
+    /// version of the list that is outdated now; every other subscriber that wants the change is notified.
     pub fn publish_outdated(&self, list: &ServerChange, is_outdated: impl Fn(u64) -> bool) {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
-        for watcher in watchers {
-            let shown = lock(&watcher.state).filter.shown_lists.clone();
-            let is_told = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
-            if is_told {
-                watcher.notify(list, |_| true);
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        for queue in queues {
+            let shown = lock(&queue.state).filter.shown_lists.clone();
+            let is_recipient = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
+            if is_recipient {
+                queue.notify(list, |_| true);
             }
         }
     }
 
     /// Begins a subscription.
     pub fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription {
-        let watcher = Arc::new(SubscriptionQueue::default());
+        let queue = Arc::new(SubscriptionQueue::default());
         let revises = !filter.uris.is_empty();
-        lock(&watcher.state).filter = filter;
+        lock(&queue.state).filter = filter;
         let mut subscribers = lock(&self.subscribers);
         let number = subscribers.next;
         subscribers.next += 1;
-        subscribers.by_number.insert(number, Arc::downgrade(&watcher));
+        subscribers.by_number.insert(number, Arc::downgrade(&queue));
         drop(subscribers);
         if revises {
             self.watched_changed.notify_one();
         }
-        ChangeSubscription { queue: watcher, number, publisher: self.clone() }
+        ChangeSubscription { queue, number, publisher: self.clone() }
     }
 
-    /// Returns the resources that are watched, by who watches them.
+    /// Returns the watched resources, by subscriber.
     pub fn watched_resources(&self) -> HashMap<Option<ChangeSubscriber>, BTreeSet<String>> {
-        let watchers: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
+        let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         let mut watched: HashMap<_, BTreeSet<String>> = HashMap::new();
-        for watcher in watchers {
-            let state = lock(&watcher.state);
+        for queue in queues {
+            let state = lock(&queue.state);
             if !state.filter.uris.is_empty() {
                 let theirs = watched.entry(state.filter.subscriber.clone()).or_default();
                 theirs.extend(state.filter.uris.iter().cloned());
@@ -205,7 +211,8 @@ impl ChangePublisher {
         watched
     }
 
-    /// Waits until other resources are watched than before; for one task that then looks at [`ChangePublisher::watched_resources`].
+    /// Waits until the set of watched resources changes; for one task that then reads
+    /// [`ChangePublisher::watched_resources`].
     pub async fn watched_changed(&self) {
         self.watched_changed.notified().await;
     }
@@ -216,7 +223,7 @@ impl ChangePublisher {
     }
 }
 
-/// A standing wish to be told of changes; dropping it ends it.
+/// A subscription to change notifications; dropping it ends it.
 #[derive(Debug)]
 pub struct ChangeSubscription {
     queue: Arc<SubscriptionQueue>,
@@ -231,25 +238,25 @@ impl ChangeSubscription {
         if let Some(change) = state.pending.pop_first() {
             return Poll::Ready(change);
         }
-        let crowded_out = state.register_waker(cx.waker());
+        let evicted = state.register_waker(cx.waker());
         drop(state);
-        crowded_out.into_iter().for_each(Waker::wake);
+        evicted.into_iter().for_each(Waker::wake);
         Poll::Pending
     }
 
-    /// Polls for the next message to a legacy client: what is for it alone, or a change.
+    /// Polls for the next message to a legacy client: a message for it alone, or a change.
     pub(crate) fn poll_message(&self, cx: &mut Context<'_>) -> Poll<String> {
         if let Some(own) = lock(&self.queue.state).direct.pop_front() {
             return Poll::Ready(own);
         }
         match self.poll_change(cx) {
             Poll::Ready(change) => Poll::Ready(change.legacy_message()),
-            // Whatever came in between woke nobody yet.
+            // A message that was pushed before the waker was registered has woken no task.
             Poll::Pending => lock(&self.queue.state).direct.pop_front().map_or(Poll::Pending, Poll::Ready),
         }
     }
 
-    /// Says something to this subscriber alone.
+    /// Sends a message to this subscriber alone.
     pub(crate) fn send_direct(&self, message: String) {
         let mut state = lock(&self.queue.state);
         if state.direct.len() >= MAX_DIRECT_MESSAGES {
@@ -270,16 +277,16 @@ impl ChangeSubscription {
         std::future::poll_fn(|cx| self.poll_change(cx)).await
     }
 
-    /// Wakes whoever polls, so that it looks at what else it depends on.
+    /// Wakes the polling tasks, so that they check what else they depend on.
     pub(crate) fn wake(&self) {
         let wakers = std::mem::take(&mut lock(&self.queue.state).wakers);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Watches a resource too, within what the subscriber and all together may.
+    /// Also watches a resource, within the limits of the subscriber and of all subscribers together.
     ///
     /// # Errors
-    /// One of the two is exhausted.
+    /// One of the two limits is reached.
     pub(crate) fn watch_resource(&self, uri: &str, all: &Arc<WatchedUriBudget>) -> Result<(), Refusal> {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
@@ -301,14 +308,14 @@ impl ChangeSubscription {
         outcome
     }
 
-    /// Watches a resource no longer.
+    /// Stops watching a resource.
     pub(crate) fn unwatch_resource(&self, uri: &str) {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
         if state.filter.uris.remove(uri)
-            && let Some(room) = &mut state.uri_permit
+            && let Some(permit) = &mut state.uri_permit
         {
-            room.remove(uri);
+            permit.remove(uri);
         }
         drop(guard);
         self.publisher.watched_changed.notify_one();
@@ -330,35 +337,37 @@ struct SubscriptionQueue {
 #[derive(Debug, Default)]
 struct SubscriptionQueueState {
     filter: SubscriptionFilter,
-    /// Room for the resources that were added one by one.
+    /// The permit for the resources that were added one by one.
     uri_permit: Option<WatchedUriPermit>,
     pending: BTreeSet<ServerChange>,
-    /// What is for this one alone.
+    /// Messages for this subscriber alone.
     direct: VecDeque<String>,
-    /// Those who poll. Several may share a subscription, and any of them may be gone by the time that it is woken.
+    /// The polling tasks. Several may share a subscription, and any of them may have ended by the time it is woken.
     wakers: Vec<Waker>,
 }
 
 impl SubscriptionQueueState {
-    /// Remembers to wake a task; beyond the bound, returns the one that waits longest, which asks again if it is still there.
+    /// Registers a task to wake; beyond the bound, returns the oldest waker to be woken, and its task polls again
+    /// if it still runs.
     fn register_waker(&mut self, waker: &Waker) -> Option<Waker> {
         if self.wakers.iter().any(|known| known.will_wake(waker)) {
             return None;
         }
-        let crowded_out = (self.wakers.len() >= MAX_POLLERS).then(|| self.wakers.remove(0));
+        let evicted = (self.wakers.len() >= MAX_POLLERS).then(|| self.wakers.remove(0));
         self.wakers.push(waker.clone());
-        crowded_out
+        evicted
     }
 }
 
 impl SubscriptionQueue {
-    fn notify(&self, change: &ServerChange, is_told: impl Fn(Option<&ChangeSubscriber>) -> bool) {
+    fn notify(&self, change: &ServerChange, is_recipient: impl Fn(Option<&ChangeSubscriber>) -> bool) {
         let mut state = lock(&self.state);
-        if !state.filter.matches(change) || !is_told(state.filter.subscriber.as_ref()) {
+        if !state.filter.matches(change) || !is_recipient(state.filter.subscriber.as_ref()) {
             return;
         }
-        let told = match change {
-            // One of many: of all further ones together the subscriber learns that what it watches has changed.
+        let notified = match change {
+            // One of many: of all further ones together the subscriber is only notified that a resource it watches
+            // has changed.
             ServerChange::ResourceUpdated(uri) if state.pending.len() >= SubscriptionFilter::MAX_URIS => {
                 ServerChange::ResourceUpdated(
                     state
@@ -369,7 +378,7 @@ impl SubscriptionQueue {
             }
             _ => change.clone(),
         };
-        state.pending.insert(told);
+        state.pending.insert(notified);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
@@ -411,12 +420,12 @@ mod tests {
         ] {
             changes.publish(&change);
         }
-        let told = [
+        let expected = [
             ServerChange::Tools,
             ServerChange::ResourceUpdated("file:///a".into()),
             ServerChange::ResourceUpdated("file:///a/b".into()),
         ];
-        assert_eq!(drain(&subscription), told);
+        assert_eq!(drain(&subscription), expected);
         changes.publish(&ServerChange::Tools);
         assert_eq!(drain(&subscription), [ServerChange::Tools]);
     }
@@ -438,9 +447,9 @@ mod tests {
             })
             .collect()
         };
-        let said = messages(&one);
+        let sent = messages(&one);
         assert_eq!(
-            (said.len(), &*said[0]),
+            (sent.len(), &*sent[0]),
             (MAX_DIRECT_MESSAGES + 1, "1"),
             "the oldest went, and the change is told too"
         );
@@ -494,10 +503,10 @@ mod tests {
         for n in 0..10_000 {
             changes.publish(&ServerChange::ResourceUpdated(format!("x:/{n}").into()));
         }
-        let told = drain(&subscription);
-        assert_eq!(told.len(), SubscriptionFilter::MAX_URIS + 1);
+        let received = drain(&subscription);
+        assert_eq!(received.len(), SubscriptionFilter::MAX_URIS + 1);
         assert!(
-            told.contains(&ServerChange::ResourceUpdated("x:/".into())),
+            received.contains(&ServerChange::ResourceUpdated("x:/".into())),
             "those that found no room are not lost"
         );
     }

@@ -1,7 +1,7 @@
 //! Serving over a channel: both eras on one pipe, driven by one task.
 //!
-//! Every turn takes what the calls have to say, then every message that is already here, then writes once. A call is
-//! polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
+//! Every turn takes the events of the calls, then every message that has already arrived, then writes once. A call
+//! is polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
 
 mod backpressure;
 mod channel_call;
@@ -40,51 +40,50 @@ use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 use crate::write_budget::PeerBacklog;
 
-/// Messages taken from the peer, and from calls, in one turn before the others get theirs.
+/// Messages taken from the peer, and from calls, in one turn before the other work runs.
 const MAX_PER_TURN: usize = 256;
 
-/// Standing streams of changes on one channel.
+/// The most change subscriptions on one channel.
 const MAX_SUBSCRIPTIONS: usize = 16;
 
-/// What waits for a channel's peer below this is not counted with what waits for others: nearly always it is written in the
-/// next turn.
+/// A backlog below this is not counted against the write budget: nearly always it is written in the next turn.
 const UNCOUNTED_BACKLOG: usize = 8 * 1024;
 
-/// A channel carries requests both ways, and its variables are those of its session.
+/// A channel carries requests in both directions, and its variables are those of its session.
 const CHANNEL_CAPABILITIES: TransportCapabilities =
     TransportCapabilities { server_requests: true, env: Env::NONE };
 
-/// Serves one channel until its peer is gone, or the server shuts down.
+/// Serves one channel until its peer disconnects, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<ServerCore>,
     principal: Principal,
-    /// What tells its client from others that are of no session.
+    /// Distinguishes its client from others without a session.
     id: SessionId,
     env: Env,
     channel: C,
     session: Option<Arc<LiveSession>>,
-    /// What is kept between the client's calls goes by this name instead of the session's.
+    /// The id under which the client's state is kept between calls, if it is not the session's.
     state_id: Option<SessionId>,
     subscription: Option<Arc<ChangeSubscription>>,
     calls: SelectAll<ChannelCall>,
     /// Modern calls that can be cancelled, by their id.
     modern_calls: HashMap<RequestId, ModernCallStatus>,
     subscriptions: HashMap<RequestId, SubscriptionStream>,
-    /// Calls for which there was no room yet.
+    /// Calls that were read while the most allowed were running.
     queued_calls: QueuedCalls,
     partial_message: Option<PartialMessage>,
     draining: Pin<Box<OwnedNotified>>,
     stopping: Pin<Box<OwnedNotified>>,
     drained: bool,
-    /// Whether somebody else ends the channel when the server stops, and counts what is lost with it.
+    /// Whether the owner of the channel ends it when the server stops, and counts its unanswered calls.
     is_owned: bool,
-    /// What the peer has not read; `None` if whatever carries the channel counts that.
+    /// What the peer has not read; `None` if the owner of the channel counts that.
     backlog: Option<PeerBacklog>,
-    /// How long calls may take once the channel ends; without it, as long as the limits say.
+    /// How long calls may take once the channel ends; `None` is `ServerLimits::answer_grace`.
     grace: Option<Duration>,
     ended: bool,
     deadline: ChannelDeadline,
-    /// Calls that were refused because their time was over.
+    /// Calls that were refused at the deadline.
     refused_calls: usize,
 }
 
@@ -95,7 +94,7 @@ impl<C: Channel> ChannelServer<C> {
         let draining = Box::pin(core.shutdown.watch_draining());
         let stopping = Box::pin(core.shutdown.watch_stopping());
         let unread = Some(core.write_budget.backlog());
-        // Whoever is at the other end of our pipes started us, or was started by us, in one environment.
+        // The peer of our pipes has started this process, or was started by it, in the same environment.
         let env = if principal == Principal::Process { core.env.process() } else { Env::default() };
         Self {
             core,
@@ -123,21 +122,21 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Takes what calls have to say; reports whether there was anything.
+    /// Takes the events of the calls; reports whether there were any.
     fn take_events(&mut self, cx: &mut Context<'_>) -> bool {
         let mut taken = 0;
-        // A call may never run out of words. Those of one turn fill half of the queue at most, so that there is room to
-        // read what the peer has to say to that.
+        // A call may send notifications without end. Those of one turn fill at most half of the queue, so that the
+        // peer's reaction, such as a cancellation, is still read.
         while taken < MAX_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
-            let Poll::Ready(Some(said)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
+            let Poll::Ready(Some(event)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
             taken += 1;
-            self.handle_event(said);
+            self.handle_event(event);
         }
         taken > 0
     }
 
-    fn handle_event(&mut self, said: ChannelCallEvent) {
-        match said {
+    fn handle_event(&mut self, event: ChannelCallEvent) {
+        match event {
             ChannelCallEvent::Message(message) => self.channel.send(&message),
             ChannelCallEvent::Resumed(id, shared) => {
                 let known = self.modern_calls.insert(id, ModernCallStatus::Running(shared.clone()));
@@ -188,7 +187,7 @@ impl<C: Channel> ChannelServer<C> {
         any
     }
 
-    /// Takes the messages that are here; reports whether there was anything.
+    /// Takes the messages that have arrived; reports whether there were any.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let mut taken = 0;
         while self.has_room() && !self.is_at_call_limit() && taken < MAX_PER_TURN {
@@ -196,7 +195,7 @@ impl<C: Channel> ChannelServer<C> {
             taken += 1;
             self.dispatch(held, reserved, cx);
         }
-        // A server that drains reads on: calls that run may wait for an answer, and new ones are refused.
+        // A draining server continues to read: running calls may wait for a response, and new calls are refused.
         while !self.ended && self.has_room() && taken < MAX_PER_TURN {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
@@ -220,13 +219,13 @@ impl<C: Channel> ChannelServer<C> {
 
     fn receive(&mut self, message: Bytes, cx: &mut Context<'_>) {
         let bytes = message.len();
-        let room = self.reserve(bytes);
+        let permit = self.reserve(bytes);
         match envelope::read(message, self.core.limits.bounds) {
-            Ok(incoming) => match room {
+            Ok(incoming) => match permit {
                 Ok(reserved) if self.must_wait(&incoming) => self.enqueue(incoming, bytes, reserved),
                 Ok(reserved) => self.dispatch(incoming, reserved, cx),
                 Err(refusal) if is_call(&incoming) => self.refuse_calls(&incoming, &refusal),
-                // An answer or a cancellation makes room in the end.
+                // A response or a cancellation frees memory in the end.
                 Err(_) => self.dispatch(incoming, None, cx),
             },
             Err(MalformedMessage { refusal, id }) => self.send_error(id.as_ref(), &refusal),
@@ -296,7 +295,7 @@ impl<C: Channel> ChannelServer<C> {
             modern::ModernStart::Response(answer) => self.channel.send(&answer.message),
             modern::ModernStart::Subscription(listen) => {
                 self.start_subscription(*listen);
-                // Its changes are first looked at in the next turn.
+                // Its changes are first polled in the next turn.
                 cx.waker().wake_by_ref();
             }
             modern::ModernStart::Deferred(id, future) => {
@@ -319,7 +318,8 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     fn start_subscription(&mut self, listen: SubscriptionStream) {
-        // Whoever waits for answers that were read before the end is not told of changes any more.
+        // A client that only waits for the responses to requests read before the end gets no more change
+        // notifications.
         if self.is_ending() {
             return self.close_subscription(&listen);
         }
@@ -362,7 +362,7 @@ impl<C: Channel> Future for ChannelServer<C> {
         let this = self.get_mut();
         loop {
             this.poll_drain(cx);
-            // What waits may keep some of the below from being looked at; once it is written, they are.
+            // Backpressure may have skipped some of the work below; it runs once the backlog is written.
             let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);

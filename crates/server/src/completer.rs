@@ -42,7 +42,7 @@ impl Completers {
         unknown.map(|argument| format!("completes `{argument}`, which it does not have"))
     }
 
-    /// Suggests values for an argument, given those of others; an argument that nobody completes has no suggestions.
+    /// Suggests values for an argument, given those of others; an argument without a completer has no suggestions.
     pub(crate) fn complete(
         &self,
         argument: &str,

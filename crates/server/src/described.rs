@@ -1,4 +1,4 @@
-//! What every part says of itself to those who choose among parts.
+//! The description that every part has, for users and models that choose among parts.
 
 /// Gives a part the setters that all parts have, and a `Debug` that shows what they set.
 macro_rules! described {
@@ -10,13 +10,13 @@ macro_rules! described {
                 self
             }
 
-            #[doc = concat!("Says what the ", $noun, " is for, for the model to read.")]
+            #[doc = concat!("Describes what the ", $noun, " is for, for the model to read.")]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.described.description = Some(description.into());
                 self
             }
 
-            /// Adds a picture.
+            /// Adds an icon.
             pub fn icon(mut self, icon: trunkline_protocol::model::Icon) -> Self {
                 self.described.icons.push(icon);
                 self
@@ -54,7 +54,7 @@ macro_rules! readable {
                 self
             }
 
-            /// Says how long what is read may be kept.
+            /// Sets how long the content may be cached.
             pub fn cache(mut self, cache: trunkline_protocol::model::CacheHint) -> Self {
                 self.cache = cache;
                 self

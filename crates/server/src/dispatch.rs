@@ -1,4 +1,4 @@
-//! From a method to the part that answers it.
+//! Dispatches a method to the part that answers it.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use trunkline_protocol::shorten;
 
 type DispatchFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// Answers a call from what the server offers at this moment.
+/// Answers a call from the server's current registry.
 ///
-/// The snapshot is let go before the returned future runs.
+/// The snapshot is released before the returned future runs.
 pub(crate) fn answer(server: &ServerHandle, call: IncomingCall) -> DispatchFuture {
     let registry = server.registry();
     if call.method == Method::ToolsCall && registry.features.tools {
@@ -25,7 +25,7 @@ pub(crate) fn answer(server: &ServerHandle, call: IncomingCall) -> DispatchFutur
     answer_other(server, &registry, call)
 }
 
-/// Answers what is no call of a tool: apart, so that the code of the hot path is in one place.
+/// Answers every method but `tools/call`: separate, so that the code of the hot path stays small.
 #[inline(never)]
 fn answer_other(server: &ServerHandle, registry: &PartRegistry, call: IncomingCall) -> DispatchFuture {
     if !is_offered(call.method, registry) {
@@ -52,7 +52,7 @@ fn is_offered(method: Method, registry: &PartRegistry) -> bool {
         Method::PromptsList | Method::PromptsGet => registry.features.prompts,
         Method::ResourcesList | Method::TemplatesList | Method::ResourcesRead => registry.features.resources,
         Method::Complete => registry.features.completions,
-        // What remains belongs to the protocol, and the edges answer it.
+        // The other methods belong to the protocol, and the edges answer them.
         _ => false,
     }
 }
@@ -149,7 +149,7 @@ fn complete(registry: &PartRegistry, params: &Params) -> Result<DispatchFuture, 
     }
 }
 
-/// Reads the arguments that are settled already, which may help to complete another.
+/// Reads the other arguments of a completion request, which are already filled in.
 fn given_arguments(params: &Params) -> Result<BTreeMap<String, String>, Refusal> {
     let Some(context) = params.get("context").filter(|raw| !raw.is_null()) else {
         return Ok(BTreeMap::new());

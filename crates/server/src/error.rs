@@ -6,11 +6,11 @@ use trunkline_protocol::model::CallToolResult;
 
 use crate::call::AskError;
 
-/// Why a handler gave up.
+/// The error of a handler.
 ///
-/// Any error converts into it by `?` and is *said*: a tool's caller gets its text in a result that is marked as an error,
-/// for the model to read and to act on. Two kinds of errors keep their meaning instead: a [`Refusal`] becomes the JSON-RPC
-/// error that it is, and an [`AskError`] that tells of a missing capability becomes the refusal for that.
+/// Any error converts into it by `?`, and a tool's caller gets its text in a result with `isError`, for the model to
+/// read and to act on. Two kinds of errors keep their meaning instead: a [`Refusal`] becomes its JSON-RPC error, and
+/// an [`AskError`] for a missing capability becomes the refusal for that.
 pub struct ToolError(ToolErrorKind);
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ enum ToolErrorKind {
 }
 
 impl ToolError {
-    /// Fails with a sentence for the model to read.
+    /// Fails with a message for the model to read.
     pub fn new(text: impl fmt::Display) -> Self {
         Self(ToolErrorKind::Message(text.to_string()))
     }
@@ -31,7 +31,7 @@ impl ToolError {
         Self(ToolErrorKind::Refused(refusal))
     }
 
-    /// Returns what the caller of a tool gets.
+    /// Returns the result for the caller of a tool.
     ///
     /// # Errors
     /// The refusal, if the error is one.
@@ -44,7 +44,7 @@ impl ToolError {
         }
     }
 
-    /// Returns what the caller of a prompt or a resource gets, where a failure cannot be a result.
+    /// Returns the refusal for the caller of a prompt or a resource, where a failure cannot be a result.
     pub fn into_refusal(self) -> Refusal {
         match self.0 {
             ToolErrorKind::Message(text) => Refusal::INTERNAL.with_message(text),
@@ -64,7 +64,8 @@ impl<E: Error + Send + Sync + 'static> From<E> for ToolError {
         if let Some(ask) = erased.downcast_ref::<AskError>() {
             return Self(ToolErrorKind::Input(ask.clone()));
         }
-        // An error of the author's own may wrap that of a question; what the client lacks must still reach it.
+        // An error of the author's own may wrap that of an input request; the missing capability must still reach the
+        // client.
         let mut causes =
             std::iter::successors(erased.source(), |&cause: &&(dyn Error + 'static)| cause.source());
         let unsupported = causes.find_map(|cause| {
@@ -105,7 +106,7 @@ impl BuildError {
         Self { problems }
     }
 
-    /// Returns the problems, each a sentence that names its part.
+    /// Returns the problems, each a message that names its part.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -119,7 +120,7 @@ impl fmt::Display for BuildError {
 
 impl Error for BuildError {}
 
-/// Why a call without a transport has no result.
+/// Why a call without a transport failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {

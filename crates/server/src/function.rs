@@ -1,4 +1,4 @@
-//! The async functions that authors write, whatever of context and arguments they take.
+//! The async functions that authors write, with or without a context and arguments.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,15 +10,15 @@ use crate::call::Context;
 
 /// An async function that a tool, a prompt or a resource runs.
 ///
-/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `Shape` tells the four apart
-/// and is always inferred.
+/// It takes nothing, the [`Context`], its arguments, or the context and then its arguments. `Shape` distinguishes the
+/// four and is always inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an async function of (), (Context), (Arguments) or (Context, Arguments), its arguments implement \
             `Deserialize`, and its future is `Send`"
 )]
 pub trait HandlerFn<Shape>: Send + Sync + 'static {
-    /// What it is called with, beside the context.
+    /// Its arguments, besides the context.
     type Arguments: DeserializeOwned + Send + 'static;
     /// What it returns.
     type Output;
@@ -110,7 +110,7 @@ where
 
 /// The arguments of a function that takes none.
 ///
-/// It reads from any object; that a tool refuses arguments which it does not have is for its schema to say.
+/// It reads from any object; it is the tool's schema that refuses unknown arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoArguments;
 

@@ -1,4 +1,4 @@
-//! Making a handler ready to be served, and the ways to serve it.
+//! Hosting a handler, and the transports to serve it over.
 
 use std::fmt;
 use std::future::Future;
@@ -25,39 +25,41 @@ use crate::server::Server;
 use crate::server_core::ServerCore;
 use crate::shutdown::Shutdown;
 
-/// How a handler is served, whatever the transport.
+/// How a handler is served, for every transport.
 #[derive(Clone, Debug, Default)]
 pub struct HostOptions {
-    /// The revisions that clients are answered in. Default all of them.
+    /// The revisions that clients may use. Default all of them.
     pub revisions: RevisionSet,
     /// The bounds.
     pub limits: ServerLimits,
-    /// The keys under which state travels through clients. Default one random key, so that calls which wait for an answer
-    /// do not survive a restart and are known to this process alone.
+    /// The keys that encrypt the state that travels through clients. Default one random key, so that suspended calls
+    /// do not survive a restart and can be resumed by this process alone.
     pub state_keys: Option<StateKeys>,
-    /// What is around every call, outside of what the handler itself has. Default nothing.
+    /// Interceptors around every call, outside of the handler's own. Default none.
     pub layers: Layers,
-    /// What counts and times the calls. Default nothing.
+    /// The metrics that count and time the calls. Default none.
     pub metrics: Option<Metrics>,
-    /// The handle that ends the server.
+    /// The handle that shuts the server down.
     pub shutdown: Shutdown,
-    /// The bounds of what handlers keep between calls.
+    /// The bounds of the state that handlers keep between calls.
     pub state_limits: StateLimits,
-    /// Where handlers keep what other nodes must find too; `None` is in memory, within [`HostOptions::state_limits`].
+    /// The store of handler state that other nodes must find too; `None` is in memory, within
+    /// [`HostOptions::state_limits`].
     pub state_store: Option<Arc<dyn StateStore>>,
     /// The environment variables that handlers may see of their callers. Default none.
     pub env: EnvPolicy,
-    /// Whether roots that a legacy client puts into its `clientInfo` count, which no revision allows but some clients do;
+    /// Whether roots in the `clientInfo` of a legacy client count, which no revision allows but some clients send;
     /// they have `"trunkline/source": "clientInfo"` in their `_meta`. Default no.
     pub client_info_roots: bool,
-    /// Whether a legacy client has to send `notifications/initialized` before it asks for anything but a ping. Default no:
-    /// what it asks for before is answered, as other servers do. A request before `initialize` is refused in any case.
+    /// Whether a legacy client has to send `notifications/initialized` before any request but a ping. Default no:
+    /// earlier requests are answered, as other servers do. A request before `initialize` is refused in any case.
     pub require_initialized: bool,
-    /// Whether the answer to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for clients that
-    /// cannot read headers. Default no: it is in the header `Mcp-Session-Id`, and not told where there is none.
+    /// Whether the response to `initialize` has the session's id as `trunkline/sessionId` in its `_meta` too, for
+    /// clients that cannot read headers. Default no: the id is in the header `Mcp-Session-Id`, and is not sent over
+    /// transports without headers.
     pub session_in_meta: bool,
-    /// Whether a legacy client is asked for its roots only when a handler wants to know them. Default no: a session is asked
-    /// when it begins and when they change, so that they are there in time.
+    /// Whether a legacy client is sent `roots/list` only when a handler needs its roots. Default no: a session
+    /// requests them when it begins and when they change, so that they are known in time.
     pub roots_on_demand: bool,
 }
 
@@ -68,7 +70,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes a handler ready.
+    /// Prepares a handler for serving.
     ///
     /// # Errors
     /// The operating system gives no random bytes for a key.
@@ -87,11 +89,11 @@ impl Host {
         HttpService::new(self.core.clone(), options)
     }
 
-    /// Serves one channel until its peer is gone or the server shuts down.
+    /// Serves one channel until its peer disconnects or the server shuts down.
     ///
     /// # Errors
-    /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those that still
-    /// ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
+    /// [`ServeError::Transport`] if the channel breaks, [`ServeError::Aborted`] if calls were not answered: those
+    /// that still ran when the server stopped, or [`ServerLimits::answer_grace`] after the peer had ended its side.
     pub async fn serve_channel(&self, channel: impl Channel, principal: Principal) -> Result<(), ServeError> {
         check_answered(ChannelServer::new(self.core.clone(), principal, channel).await?)
     }
@@ -101,13 +103,14 @@ impl Host {
         let (ours, theirs) = trunkline_transport::memory(64);
         let host = self.clone();
         tokio::spawn(async move {
-            // A memory channel ends when the client drops its end, which is no error; nobody is left to be told of a call.
+            // A memory channel ends when the client drops its end, which is no error; no client is left to report a
+            // call to.
             let _ = host.serve_channel(ours, Principal::Process).await;
         });
         theirs
     }
 
-    /// Returns the handle that ends the server.
+    /// Returns the handle that shuts the server down.
     pub fn shutdown(&self) -> &Shutdown {
         &self.core.shutdown
     }
@@ -117,7 +120,7 @@ impl Host {
         self.core.states.count()
     }
 
-    /// Returns how many calls run, and how many wait for an answer.
+    /// Returns how many calls run, and how many are suspended.
     pub fn load(&self) -> (usize, usize) {
         (self.core.calls(), self.core.suspended_calls.count())
     }
@@ -151,12 +154,12 @@ pub enum ServeError {
     /// The transport failed.
     #[error("the transport failed: {0}")]
     Transport(#[from] io::Error),
-    /// Calls were still running when their time was over, and were refused or ended.
+    /// Calls were still running at the deadline, and were refused or aborted.
     #[error("{0} calls were ended before they were answered")]
     Aborted(usize),
 }
 
-/// Turns the number of calls that were not answered into an error.
+/// Turns the number of unanswered calls into an error.
 fn check_answered(unanswered: usize) -> Result<(), ServeError> {
     match unanswered {
         0 => Ok(()),
@@ -165,7 +168,7 @@ fn check_answered(unanswered: usize) -> Result<(), ServeError> {
 }
 
 impl Server {
-    /// Makes the server ready to be served over any number of transports.
+    /// Prepares the server to be served over any number of transports.
     ///
     /// # Errors
     /// The parts do not fit together, or there is no key for state.
@@ -173,7 +176,7 @@ impl Server {
         Ok(Host::new(self.handle()?, options)?)
     }
 
-    /// Serves the server until its peer is gone or it is shut down.
+    /// Serves the server until its peer disconnects or it is shut down.
     ///
     /// # Errors
     /// [`ServeError`]: the parts do not fit together, or the transport fails.
@@ -182,7 +185,7 @@ impl Server {
     }
 }
 
-/// A server in this process is a target like any other: each connection is a channel of its own in memory.
+/// A server in this process is a target like any other: each connection is a memory channel of its own.
 impl From<Host> for Target {
     fn from(host: Host) -> Self {
         let name = host.core.handler.identity().name;
@@ -206,13 +209,13 @@ impl From<Server> for Target {
     }
 }
 
-/// A way to serve a server.
+/// A transport binding to serve a server with.
 pub trait ServerTransport {
-    /// Serves until it is over.
+    /// Serves until the transport ends.
     fn serve(self, host: Host) -> impl Future<Output = Result<(), ServeError>> + Send;
 }
 
-/// How long calls may take to finish at the end, unless told otherwise.
+/// The default grace period for calls at the end.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
 /// Serves over this process's standard input and output.
@@ -227,8 +230,8 @@ pub struct StdioServer {
 }
 
 impl StdioServer {
-    /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are refused;
-    /// 30 s unless set.
+    /// Sets how long calls may take to finish when the input ends or the server shuts down, after which they are
+    /// refused; 30 s unless set.
     #[must_use]
     pub const fn grace(self, grace: Duration) -> Self {
         Self { grace }
@@ -258,7 +261,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Sets how the endpoint is served; without this, as [`HttpServerOptions::for_address`] says.
+    /// Sets how the endpoint is served; the default is [`HttpServerOptions::for_address`].
     #[must_use]
     pub fn options(mut self, options: HttpServerOptions) -> Self {
         self.options = Some(options);

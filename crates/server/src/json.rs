@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use trunkline_protocol::{RawJson, Refusal};
 
-/// A value that a handler answers as JSON: structured content of a tool, or a resource of type `application/json`.
+/// A value that a handler returns as JSON: structured content of a tool, or a resource of type `application/json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -17,7 +17,7 @@ impl<T: Serialize> Json<T> {
 }
 
 impl<T: JsonSchema> Json<T> {
-    /// Returns the schema of the value, if it says anything.
+    /// Returns the schema of the value, if it has any constraint.
     pub(crate) fn schema() -> Option<serde_json::Value> {
         crate::schema::output::<T>()
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use trunkline_protocol::envelope::MessageLimits;
 
-/// The bounds within which a server serves. Each field says its default and what it costs.
+/// The limits of a server. Each field documents its default and its cost.
 #[derive(Clone, Debug)]
 pub struct ServerLimits {
     /// The largest message. Default 4 MiB; a peer can make us hold this much once per connection.
@@ -11,62 +11,64 @@ pub struct ServerLimits {
     pub bounds: MessageLimits,
     /// Calls that run at one time, all callers together. Default 4,096; beyond it calls are refused.
     pub calls: usize,
-    /// Calls of one principal that run at one time, or wait for an answer in a legacy session. Default 256; beyond it that
-    /// principal's calls are refused. As with [`ServerLimits::suspended_per_principal`], not for the anonymous principal and the process.
+    /// Calls of one principal that run at one time, or wait for input in a legacy session. Default 256; beyond it
+    /// that principal's calls are refused. As with [`ServerLimits::suspended_per_principal`], not for the anonymous
+    /// principal and the process.
     pub calls_per_principal: usize,
-    /// Calls that run at one time on one channel, those that wait for an answer of the client not counted. Default 64;
-    /// beyond it up to 1,024 further calls wait for their turn, and those beyond that are refused.
+    /// Calls that run at one time on one channel, those that wait for input not counted. Default 64; beyond it up to
+    /// 1,024 further calls are queued, and those beyond that are refused.
     pub calls_per_channel: usize,
     /// Bytes that may wait for a channel's peer to read before we stop reading from it. Default 256 KiB.
     pub queued_bytes: usize,
-    /// Bytes of memory that may be held for what peers have not read, all peers together; a buffer counts whole until its last
-    /// byte is written. Default 256 MiB; beyond it one of the peers for which most is held is cut.
+    /// Bytes of memory that may be held for data that peers have not read, all peers together; a buffer counts
+    /// completely until its last byte is written. Default 256 MiB; beyond it one of the peers with the most unread
+    /// data is evicted.
     pub unread_bytes: usize,
-    /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not counted. Default
-    /// 256 MiB; beyond it large requests are refused.
+    /// Bytes of requests that are being read or answered, all callers together; requests up to 64 KiB are not
+    /// counted. Default 256 MiB; beyond it large requests are refused.
     pub request_memory_bytes: usize,
-    /// How long a call waits for its questions to be answered by another request. Default 10 minutes.
+    /// How long a suspended call waits for the request with the responses to its input requests. Default 10 minutes.
     pub suspended_for: Duration,
-    /// Parked calls of one principal. Default 16; beyond it that principal's oldest is ended. The anonymous principal and
-    /// the process are many callers in one, so that only [`ServerLimits::suspended`] holds for them.
+    /// Suspended calls of one principal. Default 16; beyond it that principal's oldest is evicted. The anonymous
+    /// principal and the process are many callers in one, so that only [`ServerLimits::suspended`] holds for them.
     pub suspended_per_principal: usize,
-    /// Parked calls in all. Default 4,096; beyond it the oldest is ended.
+    /// Suspended calls in all. Default 4,096; beyond it the oldest is evicted.
     pub suspended: usize,
-    /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is parked.
+    /// The largest continuation that travels in `requestState`. Default 16 KiB; a larger one is kept in memory.
     pub state_bytes: usize,
     /// How long a call may be silent before its response becomes a stream with keep-alive comments. Default 2 s; at
-    /// most twice that where the rest of the request came late.
+    /// most twice that where the rest of the request arrived late.
     pub stream_after: Duration,
     /// The time between keep-alive comments on a silent stream. Default 15 s.
     pub keep_alive: Duration,
-    /// How long a request body may take to arrive, and one that is posted to a stream to find room there; the same holds for a
-    /// message above 64 KiB on a channel of many. Default 30 s.
+    /// How long a request body may take to arrive, and a message posted to an HTTP+SSE stream to be enqueued; the
+    /// same holds for a message above 64 KiB on a channel of a shared listener. Default 30 s.
     pub body_timeout: Duration,
-    /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any case.
-    /// Default 10 s.
+    /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any
+    /// case. Default 10 s.
     pub head_timeout: Duration,
-    /// How long a connection is kept on which no further request begins. Default 60 s.
+    /// The keep-alive timeout of a connection without a further request. Default 60 s.
     pub idle_timeout: Duration,
-    /// How long a peer may take none of what is written to it before its connection is cut. Default 30 s; until then it
-    /// holds its buffers and the call that it waits for.
+    /// How long a peer may read nothing of what is written to it before its connection is closed. Default 30 s; until
+    /// then it holds its buffers and the call that it waits for.
     pub write_timeout: Duration,
     /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
     pub connections: usize,
-    /// Connections of one address at one time, the loopback excepted; of IPv6 one network of 64 bits counts as one address.
-    /// Default 256.
+    /// Connections of one address at one time, the loopback excepted; an IPv6 network of 64 bits counts as one
+    /// address. Default 256.
     pub connections_per_address: usize,
-    /// Standing GET streams of one legacy session. Default 4.
+    /// Standalone GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
-    /// Standing streams of changes at one time, all callers together. Default 10,000; beyond it they are refused.
+    /// Change subscriptions at one time, all callers together. Default 10,000; beyond it they are refused.
     pub subscriptions: usize,
-    /// Standing streams of changes of one principal. Default 16; as with [`ServerLimits::suspended_per_principal`], not for the
-    /// anonymous principal and the process.
+    /// Change subscriptions of one principal. Default 16; as with [`ServerLimits::suspended_per_principal`], not for
+    /// the anonymous principal and the process.
     pub subscriptions_per_principal: usize,
-    /// Bytes of the addresses of resources that are watched, all callers together, with 64 more for each. Default 64 MiB;
-    /// beyond it no further resource is watched.
+    /// Bytes of the URIs of watched resources, all callers together, with 64 more for each. Default 64 MiB; beyond it
+    /// no further resource is watched.
     pub watched_uri_bytes: usize,
-    /// How long requests that were read before a channel ended may take to be answered; then they are refused. Default 5 s; over
-    /// standard input [`StdioServer::grace`](crate::StdioServer::grace) says it instead.
+    /// How long requests that were read before a channel ended may take to be answered; then they are refused.
+    /// Default 5 s; over standard input [`StdioServer::grace`](crate::StdioServer::grace) replaces it.
     pub answer_grace: Duration,
 }
 

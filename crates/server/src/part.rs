@@ -7,9 +7,8 @@ use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::tool::ToolEntry;
 
-/// Something that a server is made of: a [`Tool`](crate::Tool), a [`Prompt`](crate::Prompt), a
-/// [`Resource`](crate::Resource), a [`ResourceTemplate`](crate::ResourceTemplate), several of these, or a function that
-/// makes any of these.
+/// A part of a server: a [`Tool`](crate::Tool), a [`Prompt`](crate::Prompt), a [`Resource`](crate::Resource), a
+/// [`ResourceTemplate`](crate::ResourceTemplate), several of these, or a function that makes any of these.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a part of a server",
     note = "parts are tools, prompts, resources, resource templates, vectors and tuples of these, and functions without \
@@ -20,7 +19,7 @@ pub trait Part {
     fn add_to(self, parts: &mut Parts);
 }
 
-/// Parts whose handlers share one value, such as those of an `impl` block; a server takes it in an [`Arc`].
+/// Parts with handlers that share one value, such as those of an `impl` block; a server takes it in an [`Arc`].
 pub trait SharedPart: Send + Sync + 'static {
     /// Adds the parts, each with its own reference to the value.
     fn add_shared(self: Arc<Self>, parts: &mut Parts);
@@ -71,9 +70,9 @@ tuples!(A B C D E F);
 tuples!(A B C D E F G);
 tuples!(A B C D E F G H);
 
-/// Parts that have been made ready, and what was wrong with the others.
+/// Parts that are ready to be served, and the problems of the others.
 ///
-/// A [`Part`] of an author's own adds those that it is made of.
+/// A [`Part`] of an author's own adds the parts that it consists of.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     pub(crate) tools: Vec<Arc<ToolEntry>>,

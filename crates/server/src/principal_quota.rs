@@ -4,7 +4,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use trunkline_session::Principal;
 
-/// Counts what each principal holds, so that nobody takes more than their share.
+/// Limits how many items each principal holds, so that no principal exceeds its quota.
 ///
 /// The anonymous principal and the process are many callers in one, so that only the total holds for them.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl PrincipalQuota {
         Self { counts: Arc::default(), max: most, max_per_principal: most_per_principal }
     }
 
-    /// Counts one more until the share is dropped; `None` if that would be too many.
+    /// Counts one more until the permit is dropped; `None` if that would exceed a limit.
     pub(crate) fn acquire(&self, principal: &Principal) -> Option<QuotaPermit> {
         let mut held = self.lock();
         if held.total >= self.max {
@@ -48,7 +48,7 @@ impl PrincipalQuota {
     }
 }
 
-/// One thing that is counted.
+/// One counted item.
 #[derive(Debug)]
 pub(crate) struct QuotaPermit {
     quota: PrincipalQuota,
@@ -76,16 +76,16 @@ mod tests {
 
     #[test]
     fn a_principal_is_held_to_its_share_and_everybody_to_the_total() {
-        let tally = PrincipalQuota::new(3, 2);
+        let quota = PrincipalQuota::new(3, 2);
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
-        let first = tally.acquire(&ann).unwrap();
-        let _second = tally.acquire(&ann).unwrap();
-        assert!(tally.acquire(&ann).is_none(), "ann has her share");
-        let _third = tally.acquire(&bob).unwrap();
-        assert!(tally.acquire(&Principal::Anonymous).is_none(), "the total is reached");
+        let first = quota.acquire(&ann).unwrap();
+        let _second = quota.acquire(&ann).unwrap();
+        assert!(quota.acquire(&ann).is_none(), "ann has her share");
+        let _third = quota.acquire(&bob).unwrap();
+        assert!(quota.acquire(&Principal::Anonymous).is_none(), "the total is reached");
         drop(first);
-        assert!(tally.acquire(&Principal::Anonymous).is_some());
-        assert!(tally.acquire(&ann).is_some());
-        assert_eq!(tally.lock().total, 2);
+        assert!(quota.acquire(&Principal::Anonymous).is_some());
+        assert!(quota.acquire(&ann).is_some());
+        assert_eq!(quota.lock().total, 2);
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct RequestMemory {
     used: AtomicUsize,
 }
 
-/// Room for one request, as long as any of it is held.
+/// A permit for the memory of one request, as long as any of it is held.
 #[derive(Debug)]
 pub(crate) struct RequestMemoryPermit {
     memory: Arc<RequestMemory>,
@@ -25,10 +25,11 @@ impl RequestMemory {
         Arc::new(Self { max: most, used: AtomicUsize::new(0) })
     }
 
-    /// Sees to it that a request of which so many bytes are there has room for them; a small one needs none.
+    /// Reserves memory for a request of which so many bytes have arrived; a small one needs none.
     ///
-    /// Room is taken for what has come, not for what is announced, or a few words could keep everybody else's requests out.
-    /// It doubles, so that a request which comes in many pieces does not ask for each.
+    /// Memory is reserved for bytes that have arrived, not for an announced length, or a few bytes could block the
+    /// requests of all other callers. The reservation doubles, so that a request in many pieces does not reserve for
+    /// each.
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`].
@@ -59,14 +60,14 @@ impl RequestMemory {
 }
 
 impl RequestMemoryPermit {
-    /// Gives back what a request that is whole turned out not to need.
+    /// Releases memory that a complete request turned out not to need.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let spare = self.bytes.saturating_sub(bytes);
         self.bytes -= spare;
         self.memory.used.fetch_sub(spare, Ordering::Relaxed);
     }
 
-    /// Takes over the room of another request that is held for the same reason.
+    /// Takes over the permit of another request that is held for the same reason.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }

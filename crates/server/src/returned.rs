@@ -1,8 +1,8 @@
-//! How what an attributed function returns becomes something that a tool, a prompt or a resource may return.
+//! Converts the return value of an attributed function into something that a tool, a prompt or a resource may return.
 //!
-//! A type that already is such a thing stays as it is; any other that can be written as JSON is wrapped in [`Json`], also
-//! inside of `Result`. The attributes expand to `(&&&&Returned::of(&it)).for_tool().convert(it)`. The compiler looks for the
-//! method on the type as it is and then on what it refers to, so the first of the traits below that fits is taken.
+//! A type that already is such a thing stays as it is; any other that can be written as JSON is wrapped in [`Json`],
+//! also inside of `Result`. The attributes expand to `(&&&&Returned::of(&it)).for_tool().convert(it)`. Method
+//! resolution tries the type itself and then what it refers to, so the first of the traits below that fits is taken.
 
 use std::marker::PhantomData;
 
@@ -17,7 +17,7 @@ use crate::prompt::IntoPromptResult;
 use crate::resource::{IntoReadResult, ReadRequest};
 use crate::tool::IntoToolResult;
 
-/// Stands for a type that a function returns.
+/// Represents the return type of a function.
 #[derive(Debug)]
 pub struct Returned<T>(PhantomData<fn() -> T>);
 
@@ -130,7 +130,7 @@ pub trait ToolValue: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> ToolValue for T {}
 
-/// Structured content, as [`Json`]; what is missing for it is told as what a tool can return.
+/// Structured content, as [`Json`]; a missing trait is reported in terms of what a tool can return.
 #[derive(Debug)]
 pub struct ToolJson<T>(T);
 
@@ -296,12 +296,12 @@ pub trait ReadValue: Serialize {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> ReadValue for T {}
 
-/// A resource of JSON, as [`Json`]; what is missing for it is told as what a resource can return.
+/// A resource of JSON, as [`Json`]; a missing trait is reported in terms of what a resource can return.
 #[derive(Debug)]
 pub struct ReadJson<T>(T);
 
 impl<T: ReadValue> IntoReadResult for ReadJson<T> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        Json(self.0).into_read_result(asked)
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        Json(self.0).into_read_result(request)
     }
 }

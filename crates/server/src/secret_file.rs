@@ -1,17 +1,17 @@
 use std::io;
 use std::path::Path;
 
-/// Reports whether others than its owner can read a file that holds a secret.
+/// Reports whether users other than its owner can read a file that holds a secret.
 ///
 /// # Errors
-/// The file cannot be looked at.
+/// The file's metadata cannot be read.
 #[cfg(unix)]
 pub(crate) fn is_exposed(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt as _;
     Ok(std::fs::metadata(path)?.permissions().mode() & 0o077 != 0)
 }
 
-/// Reports that a file is private: here its mode does not tell.
+/// Reports that a file is private: on this platform it has no mode bits to check.
 #[cfg(not(unix))]
 pub(crate) fn is_exposed(_path: &Path) -> io::Result<bool> {
     Ok(false)

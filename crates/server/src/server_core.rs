@@ -23,12 +23,12 @@ use crate::state::StateStores;
 use crate::watched_uris::WatchedUriBudget;
 use crate::write_budget::WriteBudget;
 
-/// What every edge of one server shares.
+/// The state that every edge of one server shares.
 pub(crate) struct ServerCore {
     pub(crate) handler: Arc<dyn Handler>,
     /// The server's description of itself, rendered once for the modern edge, which repeats it in every result.
     pub(crate) server_info: RawJson,
-    /// The revisions that are spoken here.
+    /// The supported revisions.
     pub(crate) revisions: RevisionSet,
     pub(crate) limits: ServerLimits,
     pub(crate) suspended_calls: SuspendedCalls,
@@ -41,13 +41,13 @@ pub(crate) struct ServerCore {
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<StateStores>,
     pub(crate) env: EnvSources,
-    /// Whether roots are taken from `clientInfo` too.
+    /// Whether roots are read from `clientInfo` too.
     pub(crate) client_info_roots: bool,
-    /// Whether a legacy client has to say that it is initialized before it asks for anything.
+    /// Whether a legacy client has to send `notifications/initialized` before any request.
     pub(crate) require_initialized: bool,
-    /// Whether the answer to `initialize` tells the session's id.
+    /// Whether the response to `initialize` has the session's id.
     pub(crate) session_in_meta: bool,
-    /// Whether sessions ask for roots only when somebody wants to know them.
+    /// Whether sessions request roots only when a handler needs them.
     pub(crate) roots_on_demand: bool,
     calls: AtomicUsize,
     call_quota: CallQuota,
@@ -133,10 +133,10 @@ impl ServerCore {
         Ok(guard)
     }
 
-    /// Sees to it that a request of which so many bytes are there has room for them.
+    /// Reserves memory for a request of which so many bytes have arrived.
     ///
     /// # Errors
-    /// [`Refusal::TOO_MANY`]; a large call that only waits ends then, so that whoever comes back finds room.
+    /// [`Refusal::TOO_MANY`]; the oldest large suspended call is evicted then, so that a retry succeeds.
     pub(crate) fn reserve_memory(
         &self,
         reserved: &mut Option<RequestMemoryPermit>,
@@ -180,12 +180,12 @@ impl ServerCore {
 pub(crate) struct AdmittedCall {
     core: Arc<ServerCore>,
     timing: Option<CallTimer>,
-    /// The principal for whom it counts.
+    /// The principal that it counts for.
     caller: Option<Principal>,
 }
 
 impl AdmittedCall {
-    /// Returns what counts the call.
+    /// Returns the core that counts the call.
     pub(crate) fn core(&self) -> &Arc<ServerCore> {
         &self.core
     }
@@ -197,7 +197,7 @@ impl AdmittedCall {
         }
     }
 
-    /// Notes how the call ended; one of which nothing is noted was cancelled.
+    /// Records the outcome of the call; a call without a recorded outcome was cancelled.
     pub(crate) fn record_outcome(&mut self, ended: MetricOutcome) {
         if let Some(timing) = &mut self.timing {
             timing.end(ended);
@@ -210,15 +210,15 @@ impl Drop for AdmittedCall {
         if let Some(caller) = &self.caller {
             self.core.call_quota.release(caller);
         }
-        // Whoever waits for the last call began to after the server did to drain, and looks at the count once more itself. So
-        // the many calls that are the only one need not take the lock of those who wait.
+        // A task waits for the last call only after draining began, and checks the count again itself. So a call that
+        // is the only one, as most are, need not take the lock of the waiters.
         if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 && self.core.shutdown.is_draining() {
             self.core.idle.notify_waiters();
         }
     }
 }
 
-/// Reads the clock. The rooms below take the time as an argument.
+/// Reads the clock. Lower layers take the time as an argument.
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_system(SystemTime::now())
 }

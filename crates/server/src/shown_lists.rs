@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::change::ServerChange;
 
-/// The version of a list that was shown to a client before it is known which one it was.
+/// The version of a list that was shown to a client in an unknown version.
 const UNKNOWN: u64 = u64::MAX;
 
 /// Which version of each list a client was shown last, so that it is notified only of changes to what it has seen.
 ///
-/// Clones share what they know. Versions are the handler's own numbers, and begin with 1.
+/// Clones share their state. Versions are the handler's own numbers, and begin with 1.
 #[derive(Clone, Debug, Default)]
 pub struct ShownLists(Arc<ShownVersions>);
 

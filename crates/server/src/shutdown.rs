@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// Ends a server: first gently, then at once.
+/// Shuts a server down: first gracefully, then at once.
 ///
-/// Clones share one state. Draining tells and closes standing streams and accepts nothing new, while calls that run may
-/// finish; stopping ends those too.
+/// Clones share one state. Draining ends subscriptions and standalone streams and accepts nothing new, while running
+/// calls may finish; stopping ends those too.
 #[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     state: Arc<ShutdownState>,
@@ -47,7 +47,7 @@ impl Shutdown {
         self.state.phase.load(Ordering::SeqCst) >= DRAINING
     }
 
-    /// Reports whether the server is to stop at once.
+    /// Reports whether the server must stop at once.
     pub fn is_stopping(&self) -> bool {
         self.state.phase.load(Ordering::SeqCst) >= STOPPING
     }
@@ -57,7 +57,7 @@ impl Shutdown {
         wait(&self.state.draining, || self.is_draining()).await;
     }
 
-    /// Waits until the server is to stop at once.
+    /// Waits until the server must stop at once.
     pub async fn stopping(&self) {
         wait(&self.state.stopping, || self.is_stopping()).await;
     }
@@ -67,7 +67,7 @@ impl Shutdown {
         self.state.draining.clone().notified_owned()
     }
 
-    /// Returns a future that a driver can hold; ready when the server is to stop after this was called.
+    /// Returns a future that a driver can hold; ready when the server must stop after this was called.
     pub(crate) fn watch_stopping(&self) -> OwnedNotified {
         self.state.stopping.clone().notified_owned()
     }

@@ -36,7 +36,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
     }
 }
 
-/// Makes a call of a client that can be asked everything.
+/// Makes a call of a client that supports every input request.
 pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> IncomingCall {
     let capabilities = serde_json::json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} });
     call_from(caller(revision, &capabilities), method, params)
@@ -44,9 +44,9 @@ pub(crate) fn call(revision: Revision, method: Method, params: &Value) -> Incomi
 
 pub(crate) fn call_from(caller: Caller, method: Method, params: &Value) -> IncomingCall {
     let members = RawJson::from(params).members().unwrap();
-    let surroundings = CallScope::Sessionless(Arc::default());
+    let scope = CallScope::Sessionless(Arc::default());
     let params = Params { members, meta: None };
-    let shared = CallState::new(method, params, caller, Vec::new(), surroundings);
+    let shared = CallState::new(method, params, caller, Vec::new(), scope);
     IncomingCall { method, continuation: None, context: Context::new(shared) }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn core(server: &Server) -> Arc<ServerCore> {
     ServerCore::new(handler, &StateKeys::random().unwrap(), HostOptions::default())
 }
 
-/// Makes a legacy session of a client that cannot be asked anything.
+/// Makes a legacy session of a client that supports no input requests.
 pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession> {
     let record = SessionRecord {
         id: SessionId::random(),
@@ -67,11 +67,12 @@ pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession>
         log_level: None,
         created: now(),
     };
-    let keep = SessionState::new(core, &record, Env::NONE, None);
-    Arc::new(LiveSession::new(record, keep, now()))
+    let state = SessionState::new(core, &record, Env::NONE, None);
+    Arc::new(LiveSession::new(record, state, now()))
 }
 
-/// Answers a call whose handler never waits, and returns the result as it is written, without what every result has.
+/// Answers a call with a handler that never waits, and returns the result as it is written, without the common
+/// members.
 pub(crate) fn answer_in(
     server: &ServerHandle,
     revision: Revision,
@@ -102,7 +103,7 @@ pub(crate) fn call_text(server: &Server, tool: &str, arguments: &Value) -> Strin
     format!("{mark}{}", result.content.first().and_then(|block| block.as_text()).unwrap_or_default())
 }
 
-/// Asserts that a refusal is of a row of the table, and says something.
+/// Asserts that a refusal is of a row of the table, and that its message contains a text.
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, row: &Refusal, message: &str) {
     let refusal = outcome.unwrap_err();
@@ -114,7 +115,7 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(outcome: Result<T, Refusal>, ro
 pub(crate) struct CountingWaker(AtomicUsize);
 
 impl CountingWaker {
-    /// Makes a waker, and what it counts.
+    /// Makes a waker, and its counter.
     pub(crate) fn pair() -> (Waker, Arc<Self>) {
         let wakes = Arc::<Self>::default();
         (Waker::from(wakes.clone()), wakes)
@@ -131,7 +132,7 @@ impl Wake for CountingWaker {
     }
 }
 
-/// A folder of one test, which goes when the test is over.
+/// The directory of one test, removed when the test is over.
 pub(crate) struct TestFolder(std::path::PathBuf);
 
 impl TestFolder {

@@ -12,7 +12,7 @@ use serde::forward_to_deserialize_any;
 /// Reads a type from texts by name; numbers and booleans are read from their texts.
 ///
 /// # Errors
-/// A sentence that names the text which does not fit.
+/// A message that names the text which does not fit.
 pub(crate) fn read<T: DeserializeOwned>(
     texts: impl IntoIterator<Item = (String, String)>,
 ) -> Result<T, String> {

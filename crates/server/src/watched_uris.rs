@@ -1,17 +1,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What an address costs beside its own bytes.
+/// The cost of a URI besides its own bytes.
 const PER_URI_OVERHEAD: usize = 64;
 
-/// The addresses of resources that are watched, all callers together within one bound.
+/// The budget for URIs of watched resources, all callers together within one bound.
 #[derive(Debug)]
 pub(crate) struct WatchedUriBudget {
     max: usize,
     used: AtomicUsize,
 }
 
-/// Room for the addresses of one subscriber, as long as it watches them.
+/// A permit for the URIs of one subscriber, as long as it watches them.
 #[derive(Debug)]
 pub(crate) struct WatchedUriPermit {
     budget: Arc<WatchedUriBudget>,
@@ -23,14 +23,14 @@ impl WatchedUriBudget {
         Arc::new(Self { max: most, used: AtomicUsize::new(0) })
     }
 
-    /// Makes room for nothing yet.
+    /// Makes an empty permit.
     pub(crate) fn permit(self: &Arc<Self>) -> WatchedUriPermit {
         WatchedUriPermit { budget: self.clone(), bytes: 0 }
     }
 }
 
 impl WatchedUriPermit {
-    /// Makes room for one more address; reports whether there is any.
+    /// Reserves memory for one more URI; returns false if the budget is exhausted.
     pub(crate) fn add(&mut self, uri: &str) -> bool {
         let more = uri.len() + PER_URI_OVERHEAD;
         let within = |held: usize| held.checked_add(more).filter(|held| *held <= self.budget.max);
@@ -39,7 +39,7 @@ impl WatchedUriPermit {
         taken
     }
 
-    /// Gives back the room of an address.
+    /// Releases the memory of a URI.
     pub(crate) fn remove(&mut self, uri: &str) {
         let less = self.bytes.min(uri.len() + PER_URI_OVERHEAD);
         self.bytes -= less;

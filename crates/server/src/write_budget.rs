@@ -8,11 +8,11 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::metrics::process::{self, EvictionReason};
 
-/// The memory that is held for what peers have not read, all peers together within one bound.
+/// The budget for data that peers have not read, all peers together within one bound.
 ///
-/// A buffer is held whole until its last byte is written, and counts as a whole. An answer that is written in one go costs
-/// nothing here. Past the bound one of the largest holders is cut: of those the one that has taken nothing for the longest time, since a peer
-/// that reads, however slowly, is worth more than one that does not.
+/// A buffer is held until its last byte is written, and counts completely. A response that is written at once costs
+/// nothing here. Beyond the bound one of the largest holders is evicted: of those the one that has read nothing for
+/// the longest time, since a peer that reads, however slowly, is worth more than one that does not.
 #[derive(Debug)]
 pub(crate) struct WriteBudget {
     max: usize,
@@ -23,11 +23,11 @@ pub(crate) struct WriteBudget {
 struct WriteBudgetState {
     bytes: usize,
     stamps: u64,
-    /// The last one is the first to be cut.
+    /// The last one is the first to be evicted.
     candidates: BTreeMap<EvictionRank, EvictionCandidate>,
 }
 
-/// Which holder is cut first. Sizes count by their magnitude alone: a few bytes more or less are not what makes one worse.
+/// The order of eviction. Sizes count by their order of magnitude alone: a few bytes more do not make a peer worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct EvictionRank {
     magnitude: u32,
@@ -45,7 +45,7 @@ impl WriteBudget {
         Arc::new(Self { max: most, state: Mutex::default() })
     }
 
-    /// Makes a place for what waits for one peer; as long as nothing does, it costs nothing.
+    /// Makes the backlog of one peer; while it is empty, it costs nothing.
     pub(crate) fn backlog(self: &Arc<Self>) -> PeerBacklog {
         PeerBacklog { budget: self.clone(), rank: None, unwritten: 0, progressed: false }
     }
@@ -79,28 +79,28 @@ impl WriteBudgetState {
         Reverse(self.stamps)
     }
 
-    /// Takes those out that have to go for the rest to be within the bound.
+    /// Removes the holders that must be evicted to bring the rest within the bound.
     fn evict(&mut self, most: usize) -> Vec<EvictionCandidate> {
-        let mut cut = Vec::new();
+        let mut evicted = Vec::new();
         while self.bytes > most {
             let Some(rank) = self.candidates.keys().next_back().copied() else { break };
-            cut.extend(self.remove(rank));
+            evicted.extend(self.remove(rank));
         }
-        cut
+        evicted
     }
 }
 
-/// What waits for one peer.
+/// The unread data of one peer.
 #[derive(Debug)]
 pub(crate) struct PeerBacklog {
     budget: Arc<WriteBudget>,
     rank: Option<EvictionRank>,
-    /// How much was to be written when it was last said.
+    /// How much was to be written when it was last recorded.
     unwritten: usize,
     progressed: bool,
 }
 
-/// A peer was cut, because everybody together has left too much unread.
+/// A peer was evicted, because all peers together have left too much unread.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cut: peers have left more unread than the limit allows, and this one is among those that left most")]
 pub(crate) struct SlowReaderEvicted;
@@ -111,7 +111,7 @@ impl SlowReaderEvicted {
         error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()).is_some()
     }
 
-    /// Counts it, logs it, and returns what the peer's connection breaks with.
+    /// Counts it, logs it, and returns the error that ends the peer's connection.
     pub(crate) fn into_io_error(self) -> io::Error {
         process::count_slow_reader(EvictionReason::Budget);
         tracing::info!("a peer was {self}");
@@ -124,15 +124,15 @@ impl PeerBacklog {
         self.rank.is_none()
     }
 
-    /// Notes that the peer has taken a part of what waits. That less is to be written than before tells the same.
+    /// Records that the peer has read a part of its data. A smaller `unwritten` than before has the same effect.
     pub(crate) fn record_progress(&mut self) {
         self.progressed = true;
     }
 
-    /// Notes how much is still to be written, and how much memory is held for it: all of a buffer of which a part is
-    /// written already, and what was allocated beyond its length.
+    /// Records how much is still to be written, and how much memory is held for it: all of a partly written buffer,
+    /// and its capacity beyond its length.
     ///
-    /// The task is woken if its peer is cut; it finds out by calling this again.
+    /// The task is woken if its peer is evicted; it finds out by calling this again.
     ///
     /// # Errors
     /// [`SlowReaderEvicted`].
@@ -155,23 +155,23 @@ impl PeerBacklog {
             }
         };
         if bytes > self.budget.max {
-            // Whoever else were cut, this would not fit.
+            // Even if every other peer were evicted, this would not fit.
             return Err(SlowReaderEvicted);
         }
         let rank = held.insert(bytes, stamp, waker);
-        let cut = held.evict(self.budget.max);
-        let is_cut = !held.candidates.contains_key(&rank);
+        let evicted = held.evict(self.budget.max);
+        let is_evicted = !held.candidates.contains_key(&rank);
         drop(held);
-        // Outside of the lock, which those who are woken want too.
-        cut.into_iter().for_each(|holder| holder.waker.wake());
-        if is_cut {
+        // Outside of the lock, which the woken tasks take too.
+        evicted.into_iter().for_each(|holder| holder.waker.wake());
+        if is_evicted {
             return Err(SlowReaderEvicted);
         }
         self.rank = Some(rank);
         Ok(())
     }
 
-    /// Notes that nothing waits any more.
+    /// Records that nothing is unread any more.
     pub(crate) fn clear(&mut self) {
         self.progressed = false;
         if let Some(rank) = self.rank.take() {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::testing::CountingWaker;
 
-    /// One peer, which remembers how often it was woken.
+    /// One peer, which counts how often it was woken.
     struct SlowPeer {
         holding: PeerBacklog,
         waker: Waker,

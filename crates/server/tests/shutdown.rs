@@ -1,4 +1,4 @@
-//! How a channel ends: not before its answers are written, and at once when told to stop.
+//! The end of a channel: not before its responses are written, and at once when the server stops.
 
 use std::io;
 use std::pin::Pin;
@@ -78,7 +78,7 @@ async fn stopping_ends_a_channel_that_drains_behind_an_endless_call() {
     let served = tokio::spawn(async move { host.serve_channel(ours, Principal::Process).await });
     tokio::time::timeout(DEADLINE, started.notified()).await.expect("the call runs");
     shutdown.drain();
-    // The runtime has one thread, so the channel has seen that it drains when this goes on.
+    // The runtime has one thread, so the channel has seen the drain by the time that this continues.
     tokio::task::yield_now().await;
     assert!(!served.is_finished(), "draining waits for calls");
     shutdown.stop();

@@ -16,7 +16,7 @@ use super::call_state::CallState;
 use super::context::Context;
 use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
-/// A question to the caller's user, model or host, and how its answer is read.
+/// An input request to the caller's user, model or host, and how its response is read.
 #[must_use = "a question does nothing until it is given to `Context::ask`"]
 pub struct TypedInputRequest<T> {
     key: Option<String>,
@@ -30,14 +30,14 @@ impl<T> TypedInputRequest<T> {
         Self { key: None, request: question, early_answer: EarlyAnswer::Accept, read }
     }
 
-    /// Names the question; without a name it is `q1`, `q2`, … by the order in which questions are put.
+    /// Sets the key of the input request; without one it is `q1`, `q2`, … in the order of the requests.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 }
 
-/// Whether an answer that came before its question counts.
+/// Whether a response that came before its input request counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EarlyAnswer {
     Accept,
@@ -45,10 +45,11 @@ pub(crate) enum EarlyAnswer {
 }
 
 impl TypedInputRequest<InputResponse> {
-    /// Asks a question that somebody else has put, under a key that was never used before, and gives the answer whole: a
-    /// user's no is an answer, and so is anything else that fits.
+    /// Relays an input request of another server under an unused key, and returns the response unchanged: a
+    /// declined elicitation is a response, and so is anything else that fits.
     ///
-    /// What came with the request under the key is not taken for an answer, since nobody can have known the question.
+    /// A response that came with the request under this key is ignored, since the client cannot have known the
+    /// input request.
     pub fn relayed(key: impl Into<String>, question: InputRequest) -> Self {
         let ask = Self::new(question, |given| Ok(given.response)).key(key);
         Self { early_answer: EarlyAnswer::Ignore, ..ask }
@@ -56,7 +57,7 @@ impl TypedInputRequest<InputResponse> {
 }
 
 impl TypedInputRequest<RawJson> {
-    /// Asks a question whose answer is only checked and carried.
+    /// Makes an input request with a response that is only checked and passed on.
     pub(crate) fn raw(key: String, question: InputRequest) -> Self {
         Self::new(question, |given| Ok(given.raw)).key(key)
     }
@@ -71,7 +72,7 @@ impl<T> fmt::Debug for TypedInputRequest<T> {
     }
 }
 
-/// Asks the user to fill in a form; the type of the answer makes the form.
+/// Elicits a form from the user; the type of the response defines the form.
 pub fn ask<T: Form>(message: impl Into<String>) -> TypedInputRequest<T> {
     let question =
         FormElicitRequest { message: message.into(), schema: T::schema(), rest: JsonObject::new() };
@@ -88,20 +89,21 @@ pub fn ask<T: Form>(message: impl Into<String>) -> TypedInputRequest<T> {
     })
 }
 
-/// Asks the user to fill in a form given as a schema, and returns the answer as it came.
+/// Elicits a form given as a schema, and returns the response unchanged.
 pub fn elicit(message: impl Into<String>, schema: impl Into<RawJson>) -> TypedInputRequest<ElicitResult> {
     let question =
         FormElicitRequest { message: message.into(), schema: schema.into(), rest: JsonObject::new() };
     TypedInputRequest::new(InputRequest::Form(question), elicited)
 }
 
-/// Asks the user to open a page; the answer tells whether they agreed, not whether they finished there.
+/// Requests that the user open a URL; the response states whether the user agreed, not whether the user has
+/// finished there.
 pub fn open_url(message: impl Into<String>, url: impl Into<String>) -> TypedInputRequest<ElicitResult> {
     let question = UrlElicitRequest { message: message.into(), url: url.into(), rest: JsonObject::new() };
     TypedInputRequest::new(InputRequest::Url(question), elicited)
 }
 
-/// Asks the caller's model.
+/// Requests sampling from the caller's model.
 pub fn sample(question: CreateMessageRequest) -> TypedInputRequest<CreateMessageResult> {
     TypedInputRequest::new(InputRequest::Sampling(question), |given| match given.response {
         InputResponse::Sampling(result) => Ok(result),
@@ -109,7 +111,7 @@ pub fn sample(question: CreateMessageRequest) -> TypedInputRequest<CreateMessage
     })
 }
 
-/// Asks the caller's host for its roots.
+/// Requests the roots of the caller's host.
 pub fn roots() -> TypedInputRequest<Vec<Root>> {
     TypedInputRequest::new(InputRequest::Roots, |given| match given.response {
         InputResponse::Roots(roots) => Ok(roots),
@@ -131,13 +133,14 @@ fn elicited(given: ReceivedInput) -> Result<ElicitResult, AskError> {
     note = "ask for `Confirm`, for a type that derives `Form`, or for `Fields<T>` of a type that has a JSON Schema"
 )]
 pub trait Form: Sized {
-    /// Returns the JSON Schema of the fields: an object whose properties are strings, numbers, booleans or choices.
+    /// Returns the JSON Schema of the fields: an object with properties that are strings, numbers, booleans or
+    /// choices.
     fn schema() -> RawJson;
 
     /// Reads what the user filled in.
     ///
     /// # Errors
-    /// A sentence that names the field which does not fit.
+    /// A message that names the field which does not fit.
     fn read(content: &RawJson) -> Result<Self, String>;
 }
 
@@ -176,36 +179,36 @@ impl<T: JsonSchema + DeserializeOwned> Form for SchemaForm<T> {
     }
 }
 
-/// Why a question has no answer.
+/// Why an input request has no response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The user said no.
+    /// The user declined.
     #[error("the user declined")]
     Declined,
-    /// The user closed the question without an answer.
+    /// The user dismissed the input request without a response.
     #[error("the user dismissed the question")]
     Dismissed,
-    /// The caller cannot be asked this.
+    /// The client does not support this input request.
     #[error("the client cannot be asked for {method}: {reason}")]
     Unsupported {
-        /// The request that the question would have been.
+        /// The method of the request that would have been sent.
         method: &'static str,
         /// Why not.
         reason: String,
         /// The capability that would be needed, as a capabilities object.
         required: RawJson,
     },
-    /// The answer does not fit the question.
+    /// The response does not fit the input request.
     #[error("the answer does not fit the question: {0}")]
     Malformed(String),
-    /// The client answered with an error.
+    /// The client responded with an error.
     #[error("the client refused: {0}")]
     Refused(Refusal),
-    /// Two open questions have the same key.
+    /// Two open input requests have the same key.
     #[error("a question with the key `{0}` is already open")]
     KeyInUse(String),
-    /// The call or its session ended before an answer came, or the client has ended its side and can send none.
+    /// The call or its session ended before a response came, or the client has ended its side and can send none.
     #[error("the client is gone, or can answer no more")]
     Ended,
 }
@@ -223,7 +226,7 @@ impl AskError {
         Self::Malformed("it answers another kind of question".to_owned())
     }
 
-    /// Returns the refusal that a caller gets when a handler gives up over this error.
+    /// Returns the refusal for the caller when a handler fails with this error.
     pub fn to_refusal(&self) -> Refusal {
         match self {
             Self::Unsupported { required, .. } => {
@@ -234,7 +237,7 @@ impl AskError {
     }
 }
 
-/// A question that has been put and waits for its answer.
+/// An input request that was made and waits for its response.
 pub(crate) struct InputFuture<T> {
     shared: Arc<CallState>,
     state: InputFutureState<T>,
@@ -247,7 +250,7 @@ enum InputFutureState<T> {
     Done,
 }
 
-/// How often a question is put again whose answer does not fit it.
+/// How often an input request is repeated after a response that does not fit it.
 const MAX_RETRIES: usize = 2;
 
 impl<T> InputFuture<T> {
@@ -291,7 +294,7 @@ impl<T> Future for InputFuture<T> {
 }
 
 impl<T> InputFuture<T> {
-    /// Reads what came, or puts the question again if that does not fit it and may be a slip.
+    /// Reads the response, or repeats the input request if the response does not fit and may be a mistake.
     fn resolve(
         &mut self,
         answered: AnsweredInput,
@@ -318,12 +321,12 @@ impl<T> Drop for InputFuture<T> {
     }
 }
 
-/// Several questions that are put in one round.
+/// Several input requests of one round.
 pub trait AskAll {
-    /// The answers, in the order of the questions.
+    /// The responses, in the order of the input requests.
     type Answers;
 
-    /// Puts the questions together and waits for all answers.
+    /// Makes the input requests together and waits for all responses.
     #[doc(hidden)]
     fn request_all(self, context: &Context) -> impl Future<Output = Result<Self::Answers, AskError>> + Send;
 }
@@ -335,11 +338,12 @@ macro_rules! ask_all {
 
             async fn request_all(self, context: &Context) -> Result<Self::Answers, AskError> {
                 let ($($ask,)+) = self;
-                // What cannot be asked is found out before the caller is troubled with the rest.
+                // Unsupported input requests are found before the caller is sent any of the others.
                 context.shared().check_all(&[$(($ask.key.as_deref(), &$ask.request)),+])?;
                 $(let mut $ask = JoinedInput::new(context.shared().clone(), $ask);)+
                 std::future::poll_fn(|cx| {
-                    // Every request is polled in every turn, so that all of them are put before the round closes.
+                    // Every input request is polled in every turn, so that all of them are made before the round
+                    // closes.
                     let mut open = false;
                     $(open |= $ask.poll(cx).is_pending();)+
                     if open { Poll::Pending } else { Poll::Ready(()) }
@@ -356,7 +360,7 @@ ask_all!(a: A, b: B);
 ask_all!(a: A, b: B, c: C);
 ask_all!(a: A, b: B, c: C, d: D);
 
-/// One question of several, with its answer once that has come.
+/// One input request of several, with its response once that has come.
 struct JoinedInput<T> {
     future: InputFuture<T>,
     response: Option<Result<T, AskError>>,

@@ -17,10 +17,10 @@ use super::scope::CallScope;
 use crate::env::Secret;
 use crate::request_memory::RequestMemoryPermit;
 
-/// Why most questions that cannot be put cannot be put.
+/// The reason for most unsupported input requests.
 pub(super) const UNDECLARED: &str = "the client did not declare the capability";
 
-/// What a call's future and the exchange that carries it share.
+/// The state that a call's future shares with its exchange.
 ///
 /// The lock is held for a few instructions at a time, never while a handler runs.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct CallState {
     method: Method,
     params: Params,
     scope: CallScope,
-    /// The roots of a caller without a session, once somebody wants to know them.
+    /// The roots of a caller without a session, once a handler has requested them.
     roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
     state: Mutex<LockedCallState>,
     cancel: Notify,
@@ -40,13 +40,13 @@ impl CallState {
         params: Params,
         caller: Caller,
         answers: Vec<(String, RawJson)>,
-        surroundings: CallScope,
+        scope: CallScope,
     ) -> Arc<Self> {
         // One expression, so that it need not be moved: it is large, and every call makes one.
         Arc::new(Self {
             method,
             params,
-            scope: surroundings,
+            scope,
             roots: OnceLock::new(),
             state: Mutex::new(LockedCallState::new(caller, answers)),
             cancel: Notify::const_new(),
@@ -75,17 +75,17 @@ impl CallState {
         &self.scope
     }
 
-    /// Returns the roots of a caller without a session, as far as they were asked for.
+    /// Returns the roots of a caller without a session, as far as they were requested.
     pub(crate) fn roots(&self) -> &OnceCell<Vec<Root>> {
         self.roots.get_or_init(Box::default)
     }
 
-    /// Returns the secrets that nothing which the call says may hold.
+    /// Returns the secrets that are redacted from everything that the call sends.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         self.lock().secrets.clone()
     }
 
-    /// Keeps the room of a large request for as long as the call may hold any of it.
+    /// Holds the memory permit of a large request for as long as the call may hold any of it.
     pub(crate) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         let mut state = self.lock();
         match &mut state.memory_permit {
@@ -103,13 +103,13 @@ impl CallState {
         read(&self.lock().caller)
     }
 
-    // What the handler says.
+    // Notifications of the handler.
 
     pub(crate) fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.lock();
         let wanted = state.suspended || state.caller.progress_token.is_some();
-        // Progress that does not advance would break the caller's expectation that it only rises; and JSON has no word for
-        // what is not finite.
+        // Progress must increase with each notification, as the protocol requires; and JSON has no non-finite
+        // numbers.
         if !wanted || !progress.is_finite() || progress <= state.progress {
             return;
         }
@@ -146,16 +146,16 @@ impl CallState {
         wake(state.exchange_waker.take(), state);
     }
 
-    // What the exchange does.
+    // Operations of the exchange.
 
-    /// Looks at what the exchange must act on before the future is polled.
+    /// Returns what the exchange must act on before the future is polled.
     pub(crate) fn urgent_action(&self) -> PendingAction {
         self.lock().urgent_action()
     }
 
-    /// Looks at all that the exchange must act on while the future waits.
+    /// Returns what the exchange must act on while the future waits.
     ///
-    /// The exchange's task is remembered first, so that nothing is missed that is said from another task afterwards.
+    /// The waker of the exchange is stored first, so that a later notification from another task is not missed.
     pub(crate) fn next_action(&self, waker: &Waker) -> PendingAction {
         let mut state = self.lock();
         match &mut state.exchange_waker {
@@ -169,7 +169,7 @@ impl CallState {
         if state.release_stream.is_some() {
             return state.release_stream.take().map_or(PendingAction::Nothing, PendingAction::ReleaseStream);
         }
-        let has_unsent = state.requests.iter().any(|asked| !asked.sent && asked.response.is_none());
+        let has_unsent = state.requests.iter().any(|entry| !entry.sent && entry.response.is_none());
         if has_unsent { PendingAction::InputRequests } else { PendingAction::Nothing }
     }
 
@@ -179,58 +179,58 @@ impl CallState {
         !state.cancelled && state.notifications.is_empty()
     }
 
-    /// Takes the questions that have not been put to the caller yet.
+    /// Takes the input requests that were not sent to the caller yet.
     pub(crate) fn take_unsent_requests(&self) -> Vec<(String, InputRequest)> {
         let mut state = self.lock();
-        let unsent = state.requests.iter_mut().filter(|asked| !asked.sent && asked.response.is_none());
+        let unsent = state.requests.iter_mut().filter(|entry| !entry.sent && entry.response.is_none());
         unsent
-            .map(|asked| {
-                asked.sent = true;
-                (asked.key.clone(), asked.request.clone())
+            .map(|entry| {
+                entry.sent = true;
+                (entry.key.clone(), entry.request.clone())
             })
             .collect()
     }
 
-    /// Hands an answer to whoever asked under the key; returns false if nobody did.
+    /// Delivers the response to the open input request with this key; returns false if there is none.
     pub(crate) fn deliver_response(&self, key: &str, outcome: Result<RawJson, AskError>) -> bool {
         let mut state = self.lock();
         let dialect = Dialect::of(state.caller.revision);
-        let open = state.requests.iter_mut().find(|asked| asked.key == key && asked.response.is_none());
-        let Some(asked) = open else { return false };
-        let given = outcome.and_then(|raw| match asked.request.read_relayed_response(dialect, raw) {
+        let open = state.requests.iter_mut().find(|entry| entry.key == key && entry.response.is_none());
+        let Some(entry) = open else { return false };
+        let response = outcome.and_then(|raw| match entry.request.read_relayed_response(dialect, raw) {
             Ok((answer, raw)) => Ok(ReceivedInput { response: answer, raw }),
             Err(bad) => Err(AskError::Malformed(bad.to_string())),
         });
-        let keep = given.as_ref().ok().map(|given| given.raw.clone());
-        asked.response = Some(given);
-        let asker = asked.waker.take();
-        if let (Some(used), Some(raw)) = (&mut state.used_responses, keep) {
+        let raw = response.as_ref().ok().map(|response| response.raw.clone());
+        entry.response = Some(response);
+        let waker = entry.waker.take();
+        if let (Some(used), Some(raw)) = (&mut state.used_responses, raw) {
             used.push((key.to_owned(), raw));
         }
-        wake(asker, state);
+        wake(waker, state);
         true
     }
 
-    /// Notes that no exchange carries the call now.
+    /// Records that no exchange drives the call now.
     pub(crate) fn suspend(&self) {
         let mut state = self.lock();
         state.suspended = true;
         state.exchange_waker = None;
     }
 
-    /// Gives the call a new request: the caller is that request's, and its answers are offered to the questions.
+    /// Attaches a new request to the call: the caller is that request's, and its responses go to the input requests.
     pub(crate) fn resume(&self, caller: Caller, answers: Vec<(String, RawJson)>) {
         let mut state = self.lock();
         state.suspended = false;
         state.add_secrets(&caller.env);
         state.caller = caller;
         let (for_open, early): (Vec<_>, Vec<_>) =
-            answers.into_iter().partition(|(key, _)| state.requests.iter().any(|asked| asked.key == *key));
-        // An answer counts for the request that it came with, so what an earlier one left over is gone.
+            answers.into_iter().partition(|(key, _)| state.requests.iter().any(|entry| entry.key == *key));
+        // A response is valid only with the request that it came with, so the rest of an earlier one is dropped.
         state.unused_responses = early;
-        // A question that stays unanswered is put again in the next round.
-        for asked in &mut state.requests {
-            asked.sent = false;
+        // An input request without a response is sent again in the next round.
+        for entry in &mut state.requests {
+            entry.sent = false;
         }
         drop(state);
         for (key, raw) in for_open {
@@ -243,50 +243,50 @@ impl CallState {
 
     fn is_well_formed(&self, key: &str, raw: &RawJson) -> bool {
         let state = self.lock();
-        state.requests.iter().any(|asked| asked.key == key && asked.request.read_response(raw).is_ok())
+        state.requests.iter().any(|entry| entry.key == key && entry.request.read_response(raw).is_ok())
     }
 
-    /// Fails the open questions that the caller of the latest request cannot be asked.
+    /// Fails the open input requests that the caller of the latest request does not support.
     fn fail_unsupported(&self) {
         let mut state = self.lock();
         let client = state.caller.capabilities();
-        let mut askers = Vec::new();
-        for asked in state.requests.iter_mut().filter(|asked| asked.response.is_none()) {
-            if !asked.request.is_supported_by(&client) {
-                asked.response = Some(Err(AskError::unsupported(&asked.request, UNDECLARED)));
-                askers.extend(asked.waker.take());
+        let mut wakers = Vec::new();
+        for entry in state.requests.iter_mut().filter(|entry| entry.response.is_none()) {
+            if !entry.request.is_supported_by(&client) {
+                entry.response = Some(Err(AskError::unsupported(&entry.request, UNDECLARED)));
+                wakers.extend(entry.waker.take());
             }
         }
         drop(state);
-        askers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn revision(&self) -> Revision {
         self.lock().caller.revision
     }
 
-    /// Returns the answers that came with the request and that no question has taken.
+    /// Returns the responses that came with the request and were not consumed by an input request.
     pub(crate) fn unused_responses(&self) -> Vec<(String, RawJson)> {
         self.lock().unused_responses.clone()
     }
 
-    /// Starts to keep the answers that are used, so that the call can be replayed from its start.
+    /// Starts to keep the consumed responses, so that the call can be replayed from its start.
     pub(crate) fn record_responses(&self) {
         self.lock().used_responses.get_or_insert_default();
     }
 
-    /// Returns the answers used so far, if they are being kept.
+    /// Returns the responses consumed so far, if they are being kept.
     pub(crate) fn recorded_responses(&self) -> Option<Vec<(String, RawJson)>> {
         self.lock().used_responses.clone()
     }
 
-    /// Offers the answers of earlier rounds, before those that came with the request: what was answered once stays so.
+    /// Adds the responses of earlier rounds before those that came with the request: an earlier response stays valid.
     pub(crate) fn replay_responses(&self, kept: Vec<(String, RawJson)>) {
         let mut state = self.lock();
         state.unused_responses.splice(0..0, kept);
     }
 
-    /// Leaves out of questions what the caller did not say that it takes.
+    /// Removes from input requests the parts that the caller did not declare support for.
     pub(crate) fn adapt_requests(
         &self,
         questions: Vec<(String, InputRequest)>,
@@ -296,7 +296,7 @@ impl CallState {
         questions.into_iter().map(|(key, question)| (key, suited(question))).collect()
     }
 
-    /// Finds the first question that the caller cannot be asked.
+    /// Returns the error of the first input request that the caller does not support.
     pub(crate) fn first_unsupported(&self, questions: &[(String, InputRequest)]) -> Option<AskError> {
         let client = self.with_caller(Caller::capabilities);
         let question = questions.iter().find(|(_, question)| !question.is_supported_by(&client));
@@ -312,7 +312,7 @@ impl CallState {
         self.cancel.notify_waiters();
     }
 
-    /// Tells what the handler has started elsewhere to end; the caller still gets an answer.
+    /// Signals tasks that the handler has spawned to end; the caller still gets a response.
     pub(crate) fn abort(&self) {
         self.lock().aborted = true;
         self.cancel.notify_waiters();
@@ -331,7 +331,7 @@ impl CallState {
     }
 }
 
-/// Wakes a task after the lock is gone, so that the task does not run into it.
+/// Wakes a task after the lock is released, so that the task does not block on it.
 pub(super) fn wake(waker: Option<Waker>, state: MutexGuard<'_, LockedCallState>) {
     drop(state);
     if let Some(waker) = waker {

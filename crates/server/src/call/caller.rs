@@ -7,14 +7,15 @@ use trunkline_session::{Principal, SessionId};
 
 use crate::env::Env;
 
-/// Who sent the latest request of a call, and what that request said about itself.
+/// The sender of the latest request of a call, and the metadata of that request.
 ///
-/// What the client says about itself is for display and for choosing how to answer; only the principal was verified.
+/// What the client declares about itself is for display and for choosing the form of the response; only the
+/// principal is verified.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// Who the request belongs to.
+    /// The principal that the request belongs to.
     pub principal: Principal,
-    /// The revision that the request speaks.
+    /// The protocol revision of the request.
     pub revision: Revision,
     /// The capabilities object, as declared.
     pub capabilities: RawJson,
@@ -24,33 +25,34 @@ pub struct Caller {
     pub request_id: Option<RequestId>,
     /// The legacy session, if there is one.
     pub session: Option<SessionId>,
-    /// The connection that the request came over, if that lasts for longer than a request: a pipe, a WebSocket, or a channel
+    /// The connection that the request came over, if that outlives the request: a pipe, a WebSocket, or a channel
     /// within this process. A request of Streamable HTTP has none.
     pub connection: Option<SessionId>,
-    /// The name under which things may be kept for this caller between calls: that of its cookie, or else of its legacy
-    /// session. It says where to look, and nothing about who may.
+    /// The id under which state may be kept for this caller between calls: that of its cookie, or else of its
+    /// legacy session. It locates the state, and grants no access to it.
     pub state_id: Option<SessionId>,
-    /// The mildest log message that the caller wants, if it wants any.
+    /// The minimum level of log messages that the caller wants, if it wants any.
     pub log_level: Option<LoggingLevel>,
-    /// The token under which the caller wants progress, if it does.
+    /// The progress token of the request, if the caller wants progress notifications.
     pub progress_token: Option<RawJson>,
-    /// The environment variables that the caller brought, of those that the operator allows.
+    /// The environment variables of the caller, of those that the operator allows.
     pub env: Env,
 }
 
 impl Caller {
-    /// Returns what the client declared that it can do; nothing, if what it declared is not legible.
+    /// Returns the client's declared capabilities; none, if the declaration is not legible.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
     }
 
-    /// Returns what tells the client from all others for as long as it stays: its session, or else its connection. Clients
-    /// that send each request by itself have nothing of the kind, and two requests of one cannot be told from those of two.
+    /// Returns the id that distinguishes the client from all others for as long as it is connected: its session, or
+    /// else its connection. Clients that send each request separately have neither, and two requests of one such
+    /// client look like those of two.
     pub fn client_id(&self) -> Option<SessionId> {
         self.session.or(self.connection)
     }
 
-    /// Returns what the client calls itself, if it says so legibly.
+    /// Returns the client's description of itself, if it declares a legible one.
     pub fn client(&self) -> Option<Implementation> {
         Implementation::read(self.client.as_ref()?).ok()
     }
@@ -68,7 +70,7 @@ impl Caller {
     }
 }
 
-/// Writes what may be shown: a session by the beginning of its id, and of variables only their names.
+/// Formats only what may be shown: a session by the prefix of its id, and of variables only their names.
 impl Serialize for Caller {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Caller", 6)?;

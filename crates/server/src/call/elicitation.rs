@@ -6,19 +6,21 @@ use super::call_state::CallState;
 use super::context::Context;
 use super::scope::SessionState;
 
-/// The pages of one call that are remembered; beyond it the oldest is forgotten.
+/// The URL elicitations that are recorded for one call; beyond it the oldest is removed.
 const MAX_ELICITATIONS: usize = 64;
 
-/// Tells a client that its user is done at a page, also when the call that sent the user there is over.
+/// Notifies a client that its user has completed a URL elicitation, also after the end of the call that requested
+/// it.
 #[derive(Clone, Debug)]
 pub struct ElicitationCompleter {
     session: Weak<SessionState>,
-    /// What the client knows the page by.
+    /// The elicitation's id.
     id: String,
 }
 
 impl ElicitationCompleter {
-    /// Tells it. A client whose session is over, or that listens to nothing, does not hear it.
+    /// Sends the notification. It is dropped if the client's session is over, or if the client listens to no
+    /// stream.
     pub fn notify(&self) {
         if let Some(session) = self.session.upgrade() {
             session.notify(elicitation_complete(&self.id));
@@ -27,8 +29,8 @@ impl ElicitationCompleter {
 }
 
 impl Context {
-    /// Returns what tells the client that its user is done at a page that it was asked to open under this key; nothing if it
-    /// was not, or its revision has no such notice.
+    /// Returns the completer of the URL elicitation that the client was sent under this key; `None` if there was
+    /// none, or if the revision has no such notification.
     pub fn elicitation_completer(&self, key: &str) -> Option<ElicitationCompleter> {
         let session = self.shared().scope().session()?;
         let id = self.shared().elicitation_id(key)?;
@@ -37,7 +39,7 @@ impl Context {
 }
 
 impl CallState {
-    /// Notes what the client knows a page by that it is asked to open.
+    /// Records the id of a URL elicitation that the client is sent.
     pub(crate) fn record_elicitation(&self, key: &str, id: &str) {
         let mut state = self.lock();
         if state.elicitations.len() >= MAX_ELICITATIONS {
@@ -52,7 +54,7 @@ impl CallState {
     }
 }
 
-/// Writes the notice that the user is done at a page.
+/// Writes the notification that a URL elicitation is complete.
 pub(crate) fn elicitation_complete(id: &str) -> String {
     emit::notification("notifications/elicitation/complete", |writer| {
         writer.open_object();

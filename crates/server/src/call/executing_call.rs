@@ -13,30 +13,31 @@ use super::notification::{CallNotification, PendingAction};
 use super::outcome::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
 use crate::metrics::process;
 
-/// A call in progress: the handler's future and what it shares with its exchange.
+/// A call in progress: the handler's future and the state that it shares with its exchange.
 ///
 /// Dropping it cancels the call.
 pub(crate) struct ExecutingCall {
     shared: Arc<CallState>,
     future: Option<BoxFuture<'static, Result<HandlerOutcome, Refusal>>>,
-    /// How it ended, while something has to be said before that. Boxed, since that is rare and every call is moved.
+    /// The outcome, while notifications remain to be sent before it. Boxed, since that is rare and every call is
+    /// moved.
     finished: Option<Box<Result<HandlerOutcome, Refusal>>>,
     started: bool,
-    /// The future was pending with open questions, and has not been polled since.
+    /// The future was pending with open input requests, and has not been polled since.
     settling: bool,
 }
 
-/// What a call does next.
+/// The next step of a call.
 pub(crate) enum HandlerStep {
-    /// It says something.
+    /// The handler sends a notification.
     Notification(CallNotification),
-    /// It has put these questions and waits.
+    /// The handler waits for the responses to these input requests.
     InputRequired(Vec<(String, InputRequest)>),
-    /// It asks to be detached from its stream for a while.
+    /// The handler releases its response stream for a while.
     ReleaseStream(Duration),
     /// It is over.
     Done(Result<HandlerOutcome, Refusal>),
-    /// It was cancelled by its caller, who wants no answer.
+    /// The caller cancelled the call and wants no response.
     Cancelled,
 }
 
@@ -60,10 +61,14 @@ impl ExecutingCall {
         &self.shared
     }
 
-    /// Writes a note as the caller reads it; `None` if it does not want to.
-    pub(crate) fn render(&self, note: &CallNotification) -> Option<String> {
+    /// Renders a notification for the caller; `None` if the caller does not want it.
+    pub(crate) fn render(&self, notification: &CallNotification) -> Option<String> {
         self.shared.with_caller(|caller| {
-            note.render(Dialect::of(caller.revision), caller.progress_token.as_ref(), caller.log_level)
+            notification.render(
+                Dialect::of(caller.revision),
+                caller.progress_token.as_ref(),
+                caller.log_level,
+            )
         })
     }
 
@@ -72,14 +77,16 @@ impl ExecutingCall {
     /// Cancel safe: a step that was not returned is returned by the next poll.
     pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<HandlerStep> {
         loop {
-            // Before its first poll a call has said nothing yet.
+            // A call has no pending action before its first poll.
             if std::mem::replace(&mut self.started, true) {
                 match self.shared.urgent_action() {
                     PendingAction::Cancelled => {
                         self.drop_future();
                         return Poll::Ready(HandlerStep::Cancelled);
                     }
-                    PendingAction::Notification(note) => return Poll::Ready(HandlerStep::Notification(note)),
+                    PendingAction::Notification(notification) => {
+                        return Poll::Ready(HandlerStep::Notification(notification));
+                    }
                     _ => {}
                 }
             }
@@ -95,9 +102,12 @@ impl ExecutingCall {
             }
             return match self.shared.next_action(cx.waker()) {
                 PendingAction::Cancelled => continue,
-                PendingAction::Notification(note) => Poll::Ready(HandlerStep::Notification(note)),
+                PendingAction::Notification(notification) => {
+                    Poll::Ready(HandlerStep::Notification(notification))
+                }
                 PendingAction::ReleaseStream(retry) => Poll::Ready(HandlerStep::ReleaseStream(retry)),
-                // A round is closed once the future has stayed pending for one more turn after it put a question.
+                // A round is closed once the future has stayed pending for one more turn after its last input
+                // request.
                 PendingAction::InputRequests if !std::mem::replace(&mut self.settling, true) => {
                     cx.waker().wake_by_ref();
                     Poll::Pending
@@ -114,7 +124,7 @@ impl ExecutingCall {
         }
     }
 
-    /// Polls the future while no exchange carries the call; ready when it has ended.
+    /// Polls the future while no exchange drives the call; ready when it has ended.
     pub(crate) fn poll_suspended(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         if self.finished.is_none() {
             self.finished = Some(Box::new(ready!(self.poll_future(cx))));
@@ -138,7 +148,7 @@ impl ExecutingCall {
         })
     }
 
-    /// Drops the future: what it holds is the author's, and may panic when it goes.
+    /// Drops the future: it holds values of the author, and their `drop` may panic.
     fn drop_future(&mut self) {
         if let Some(future) = self.future.take()
             && catch_unwind(AssertUnwindSafe(|| drop(future))).is_err()

@@ -10,9 +10,9 @@ use super::call_state::{CallState, UNDECLARED, wake};
 use super::locked_state::{LockedCallState, PendingInput};
 use super::received_input::{AnsweredInput, InputRequestStatus, ReceivedInput};
 
-/// What a handler asks.
+/// Input requests of the handler.
 impl CallState {
-    /// Takes the answer that came with the request, or puts the question; returns the key that it was put under.
+    /// Consumes the response that came with the request, or makes the input request; returns the key of the latter.
     pub(crate) fn request_input(
         &self,
         key: Option<String>,
@@ -31,7 +31,7 @@ impl CallState {
         let given = state.unused_responses.iter().position(|(given, _)| *given == key);
         if let Some(at) = given.filter(|_| early == EarlyAnswer::Accept) {
             let (key, raw) = state.unused_responses.remove(at);
-            // A malformed answer is not an error: the question is simply put again.
+            // A malformed response is not an error: the input request is simply repeated.
             if let Ok(answer) = question.read_response(&raw) {
                 if let Some(used) = &mut state.used_responses {
                     used.push((key.clone(), raw.clone()));
@@ -44,16 +44,16 @@ impl CallState {
             }
         }
         state.open_request(key.clone(), question)?;
-        // A handler may ask from a task of its own, whose polls the exchange does not see.
+        // A handler may request input from a task of its own, and the exchange does not see the polls of that task.
         wake(state.exchange_waker.take(), state);
         Ok(InputRequestStatus::Pending(key))
     }
 
-    /// Puts a question once more whose answer was no use.
+    /// Repeats an input request after an unusable response.
     pub(crate) fn request_again(&self, key: String, question: InputRequest) -> Result<(), AskError> {
         let mut state = self.lock();
         if let Some(used) = &mut state.used_responses {
-            // Or the call would be given it again when it is replayed.
+            // Or the call would get it again when it is replayed.
             used.retain(|(used, _)| *used != key);
         }
         state.open_request(key, question)?;
@@ -61,10 +61,10 @@ impl CallState {
         Ok(())
     }
 
-    /// Checks, before any of them is put, that questions which belong together can all be put.
+    /// Checks, before any of them is sent, that all input requests of a group can be sent.
     ///
     /// # Errors
-    /// What [`CallState::request_input`] would say to the first that cannot.
+    /// The error of [`CallState::request_input`] for the first that cannot.
     pub(crate) fn check_all(&self, questions: &[(Option<&str>, &InputRequest)]) -> Result<(), AskError> {
         let state = self.lock();
         let (mut unnamed, mut keys) = (state.unnamed_requests, Vec::with_capacity(questions.len()));
@@ -76,7 +76,7 @@ impl CallState {
                     unnamed_key(unnamed)
                 }
             };
-            if keys.contains(&key) || state.requests.iter().any(|asked| asked.key == key) {
+            if keys.contains(&key) || state.requests.iter().any(|entry| entry.key == key) {
                 return Err(AskError::KeyInUse(key));
             }
             let given = state.unused_responses.iter().find(|(given, _)| *given == key);
@@ -94,12 +94,12 @@ impl CallState {
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<AnsweredInput, AskError>> {
         let mut state = self.lock();
-        let Some(at) = state.requests.iter().position(|asked| asked.key == key) else {
+        let Some(at) = state.requests.iter().position(|entry| entry.key == key) else {
             return Poll::Ready(Err(AskError::Ended));
         };
-        let Some(asked) = state.requests.get_mut(at) else { return Poll::Pending };
-        if asked.response.is_none() {
-            asked.waker = Some(cx.waker().clone());
+        let Some(entry) = state.requests.get_mut(at) else { return Poll::Pending };
+        if entry.response.is_none() {
+            entry.waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
         let PendingInput { key, request: question, response: answer, .. } = state.requests.remove(at);
@@ -110,17 +110,17 @@ impl CallState {
         }))
     }
 
-    /// Puts questions whose answers are kept for the next time that the handler is called.
+    /// Sends input requests and keeps their responses for the next run of the handler.
     ///
     /// # Errors
-    /// The first that has no answer, by what it asks for.
+    /// The method of the first input request without a response, and the reason.
     pub(crate) async fn collect_responses(
         self: &Arc<Self>,
         questions: Vec<(String, InputRequest)>,
     ) -> Result<(), (Option<&'static str>, AskError)> {
         let each: Vec<_> = questions.iter().map(|(key, question)| (Some(key.as_str()), question)).collect();
         self.check_all(&each).map_err(|error| (None, error))?;
-        let mut asked: Vec<_> = questions
+        let mut pending: Vec<_> = questions
             .into_iter()
             .map(|(key, question)| {
                 (
@@ -130,11 +130,11 @@ impl CallState {
                 )
             })
             .collect();
-        let mut answers = Vec::with_capacity(asked.len());
-        // Every question is polled in every turn, so that all of them are put before the round closes.
+        let mut answers = Vec::with_capacity(pending.len());
+        // Every input request is polled in every turn, so that all of them are made before the round closes.
         std::future::poll_fn(|cx| {
             let mut failed = None;
-            asked.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
+            pending.retain_mut(|(key, method, asking)| match Pin::new(asking).poll(cx) {
                 Poll::Pending => true,
                 Poll::Ready(Ok(raw)) => {
                     answers.push((std::mem::take(key), raw));
@@ -147,34 +147,34 @@ impl CallState {
             });
             match failed {
                 Some(error) => Poll::Ready(Err(error)),
-                None if asked.is_empty() => Poll::Ready(Ok(())),
+                None if pending.is_empty() => Poll::Ready(Ok(())),
                 None => Poll::Pending,
             }
         })
         .await?;
-        // As in the other era, a round's answers are all that the next call of the handler is given.
+        // As in the other era, the next run of the handler gets only the responses of the last round.
         self.lock().unused_responses = answers;
         Ok(())
     }
 
     pub(crate) fn has_open_requests(&self) -> bool {
-        self.lock().requests.iter().any(|asked| asked.response.is_none())
+        self.lock().requests.iter().any(|entry| entry.response.is_none())
     }
 
     pub(crate) fn withdraw(&self, key: &str) {
-        self.lock().requests.retain(|asked| asked.key != key);
+        self.lock().requests.retain(|entry| entry.key != key);
     }
 }
 
 impl LockedCallState {
     fn check_unused(&self, key: &str) -> Result<(), AskError> {
-        match self.requests.iter().any(|asked| asked.key == key) {
+        match self.requests.iter().any(|entry| entry.key == key) {
             true => Err(AskError::KeyInUse(key.to_owned())),
             false => Ok(()),
         }
     }
 
-    /// Adds a question for the exchange to put.
+    /// Adds an input request for the exchange to send.
     fn open_request(&mut self, key: String, question: InputRequest) -> Result<(), AskError> {
         self.check_unused(&key)?;
         self.check_supported(&question)?;
@@ -183,7 +183,7 @@ impl LockedCallState {
         Ok(())
     }
 
-    /// Checks that the caller can be asked a question, and that its revision has words for it.
+    /// Checks that the caller supports an input request, and that its revision can express it.
     fn check_supported(&self, question: &InputRequest) -> Result<(), AskError> {
         if !question.is_supported_by(&self.caller.capabilities()) {
             return Err(AskError::unsupported(question, UNDECLARED));
@@ -194,7 +194,7 @@ impl LockedCallState {
     }
 }
 
-/// Names a question that is put without a name, by how many of those there were.
+/// Makes the key of an input request without one, by the number of those before it.
 fn unnamed_key(number: usize) -> String {
     format!("q{number}")
 }

@@ -13,39 +13,39 @@ use super::received_input::ReceivedInput;
 use crate::env::{Env, Secret};
 use crate::request_memory::RequestMemoryPermit;
 
-/// The secrets that one call is watched for.
+/// The most secrets that are redacted for one call.
 const MAX_SECRETS: usize = 128;
 
-/// What a call's future and the exchange that carries it both change.
+/// The mutable state that a call's future shares with its exchange.
 #[derive(Debug)]
 pub(super) struct LockedCallState {
     pub(super) caller: Caller,
     pub(super) suspended: bool,
     pub(super) cancelled: bool,
-    /// The server has ended the handler, while the caller still waits for the answer that says so.
+    /// The server has aborted the handler, while the caller still waits for the response that reports it.
     pub(super) aborted: bool,
     pub(super) exchange_waker: Option<Waker>,
     lazy: Option<Box<LazyCallState>>,
 }
 
-/// What a call says and asks, and what came with its requests beside the caller.
+/// The notifications and input requests of a call, and what came with its requests besides the caller.
 ///
-/// Most calls do nothing but answer. So it is made when it is first written to, and reads as empty before.
+/// Most calls only return a result. So this is allocated by the first write, and reads as empty before.
 #[derive(Debug)]
 pub(super) struct LazyCallState {
-    /// The secrets of every request that the call has lived through.
+    /// The secrets of every request of the call.
     pub(super) secrets: Vec<Secret>,
-    /// Answers that came with a request, by key, not yet used.
+    /// Responses that came with a request, by key, not yet consumed.
     pub(super) unused_responses: Vec<(String, RawJson)>,
-    /// Answers that were used, kept while the call may have to be replayed from its start.
+    /// Consumed responses, kept while the call may have to be replayed from its start.
     pub(super) used_responses: Option<Vec<(String, RawJson)>>,
     pub(super) requests: Vec<PendingInput>,
-    /// What the client knows the pages by that it was asked to open, by key.
+    /// The ids of the URL elicitations that the client was sent, by key.
     pub(super) elicitations: Vec<(String, String)>,
     pub(super) unnamed_requests: usize,
     pub(super) notifications: NotificationQueue,
     pub(super) progress: f64,
-    /// Room for the requests that the call has lived through, where these are large.
+    /// The memory permit of the call's requests, where these are large.
     pub(super) memory_permit: Option<RequestMemoryPermit>,
     pub(super) release_stream: Option<Duration>,
 }
@@ -69,19 +69,19 @@ impl LockedCallState {
         Self { caller, suspended: false, cancelled: false, aborted: false, exchange_waker: None, lazy: talk }
     }
 
-    /// Looks at what cannot wait for the future to be polled.
+    /// Returns the action that cannot wait for the future to be polled.
     pub(super) fn urgent_action(&mut self) -> PendingAction {
         if self.cancelled {
             return PendingAction::Cancelled;
         }
-        // Looked at first, since what is written to is made.
+        // Read first, since writing allocates.
         if self.notifications.is_empty() {
             return PendingAction::Nothing;
         }
         self.notifications.pop().map_or(PendingAction::Nothing, PendingAction::Notification)
     }
 
-    /// Adds the secrets of one more request, as far as there is room.
+    /// Adds the secrets of one more request, up to the limit.
     pub(super) fn add_secrets(&mut self, env: &Env) {
         for secret in env.secrets() {
             if self.secrets.len() < MAX_SECRETS && !self.secrets.contains(secret) {

@@ -1,8 +1,8 @@
-//! One call: what a handler is given, what it may answer, and what carries it from exchange to exchange.
+//! One call: the input of a handler, its outcome, and the state that moves it from exchange to exchange.
 //!
-//! A call's future is polled by the exchange that carries it, without a task of its own. When the handler asks
-//! something, the exchange either passes the question on and goes on polling (legacy) or parks the future until the
-//! answer comes with another request (modern).
+//! A call's future is polled by its current exchange, without a task of its own. When the handler requests input,
+//! the exchange either forwards the input request and continues to poll (legacy), or suspends the future until the
+//! response comes with another request (modern).
 
 mod ask;
 mod call_state;

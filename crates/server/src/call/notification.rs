@@ -3,20 +3,20 @@ use std::time::Duration;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{LoggingLevel, RawJson, emit};
 
-/// Something that a handler says while it runs.
+/// A notification that a handler sends while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum CallNotification {
     Progress { progress: f64, total: Option<f64>, message: Option<String> },
     Log { level: LoggingLevel, logger: Option<String>, data: RawJson },
 }
 
-/// What a call has left for its exchange to act on, the most urgent of it.
+/// The most urgent action that a call has left for its exchange.
 pub(crate) enum PendingAction {
     Cancelled,
     Notification(CallNotification),
-    /// To be detached from its stream for a while.
+    /// The call releases its stream for a while.
     ReleaseStream(Duration),
-    /// Questions that have not been put to the caller yet.
+    /// Input requests that were not sent to the caller yet.
     InputRequests,
     Nothing,
 }

@@ -3,14 +3,14 @@ use std::collections::VecDeque;
 use super::notification::CallNotification;
 use crate::metrics::process::{self, NotificationKind};
 
-/// The notices of one call that wait to be sent to its client.
+/// The most notifications of one call that wait to be sent to its client.
 const MAX_NOTIFICATIONS: usize = 64;
 
-/// The bytes of those that wait, as far as there is more than one.
+/// The most bytes of those that wait, if there is more than one.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// What a call has said and its client was not sent yet, within two bounds. It never waits: beyond a bound progress is merged,
-/// and the oldest log messages are dropped and counted.
+/// The notifications of a call that were not sent to its client yet, within two bounds. A push never waits: beyond
+/// a bound progress is merged, and the oldest log messages are dropped and counted.
 #[derive(Debug)]
 pub(super) struct NotificationQueue {
     notifications: VecDeque<CallNotification>,
@@ -28,49 +28,54 @@ impl NotificationQueue {
         self.remove(0)
     }
 
-    /// Adds progress. Where there is no room, or `merge` says so, it replaces the latest that waits.
-    pub(super) fn push_progress(&mut self, note: CallNotification, merge: bool) {
-        let full = self.is_full(&note);
-        let latest =
-            self.notifications.iter().rposition(|note| matches!(note, CallNotification::Progress { .. }));
+    /// Adds progress. If the queue is full, or with `merge`, it replaces the latest progress that waits.
+    pub(super) fn push_progress(&mut self, notification: CallNotification, merge: bool) {
+        let full = self.is_full(&notification);
+        let latest = self
+            .notifications
+            .iter()
+            .rposition(|notification| matches!(notification, CallNotification::Progress { .. }));
         match latest.filter(|_| full || merge).and_then(|at| self.notifications.get_mut(at)) {
             Some(latest) => {
-                self.bytes = self.bytes - latest.bytes() + note.bytes();
-                *latest = note;
+                self.bytes = self.bytes - latest.bytes() + notification.bytes();
+                *latest = notification;
             }
             None if full => process::count_dropped_notification(NotificationKind::Progress),
-            None => self.push(note),
+            None => self.push(notification),
         }
     }
 
-    /// Adds a log message. Where there is no room, the oldest that wait are dropped; if there are none, the new one is.
-    pub(super) fn push_log(&mut self, note: CallNotification) {
-        while self.is_full(&note) {
+    /// Adds a log message. If the queue is full, the oldest log messages are dropped; if there are none, the new
+    /// one is.
+    pub(super) fn push_log(&mut self, notification: CallNotification) {
+        while self.is_full(&notification) {
             process::count_dropped_notification(NotificationKind::Log);
-            let oldest =
-                self.notifications.iter().position(|note| matches!(note, CallNotification::Log { .. }));
+            let oldest = self
+                .notifications
+                .iter()
+                .position(|notification| matches!(notification, CallNotification::Log { .. }));
             if oldest.and_then(|at| self.remove(at)).is_none() {
                 return;
             }
         }
-        self.push(note);
+        self.push(notification);
     }
 
-    /// Reports whether a further notice is beyond a bound. However large it is, it has room alone.
-    fn is_full(&self, note: &CallNotification) -> bool {
-        let too_large = !self.notifications.is_empty() && self.bytes + note.bytes() > MAX_BYTES;
+    /// Reports whether a further notification exceeds a bound. A single one always fits, however large it is.
+    fn is_full(&self, notification: &CallNotification) -> bool {
+        let too_large = !self.notifications.is_empty() && self.bytes + notification.bytes() > MAX_BYTES;
         self.notifications.len() >= MAX_NOTIFICATIONS || too_large
     }
 
-    fn push(&mut self, note: CallNotification) {
-        self.bytes += note.bytes();
-        self.notifications.push_back(note);
+    fn push(&mut self, notification: CallNotification) {
+        self.bytes += notification.bytes();
+        self.notifications.push_back(notification);
     }
 
     fn remove(&mut self, at: usize) -> Option<CallNotification> {
-        let note = self.notifications.remove(at)?;
-        self.bytes -= note.bytes();
-        Some(note)
+        let notification = self.notifications.remove(at)?;
+        self.bytes -= notification.bytes();
+        Some(notification)
     }
 }
 

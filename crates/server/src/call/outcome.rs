@@ -12,14 +12,14 @@ use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One request, as a handler sees it: the same whatever the era and the transport.
+/// One request to a handler: the same for every era and transport.
 #[derive(Debug)]
 pub struct IncomingCall {
     /// The method.
     pub method: Method,
-    /// What a portable continuation said when this call was suspended, if it was.
+    /// The bytes of the portable continuation that this call was suspended with, if it was.
     pub continuation: Option<Bytes>,
-    /// The caller, and the ways back to it.
+    /// The caller, and the means to reach it.
     pub context: Context,
 }
 
@@ -27,40 +27,40 @@ pub struct IncomingCall {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerOutcome {
-    /// The call is answered.
+    /// The call has its result.
     Done(ServerResult),
-    /// The call needs answers before it can go on.
+    /// The call needs input before it can continue.
     InputRequired(InputRound),
 }
 
-/// Questions that are put together, and how the call goes on once they are answered.
+/// Input requests that are sent together, and how the call continues after the responses.
 #[derive(Debug)]
 pub struct InputRound {
-    /// The questions, each under its key; none means "ask me again later".
+    /// The input requests, each under its key; without any, the handler is simply called again later.
     pub requests: Vec<(String, InputRequest)>,
-    /// How the call goes on.
+    /// How the call continues.
     pub continuation: HandlerContinuation,
 }
 
-/// How a suspended call goes on.
+/// How a suspended call continues.
 ///
 /// A handler that calls [`Context::ask`] suspends its own future and needs none of this.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerContinuation {
-    /// The handler is called again, on any replica, with the answers and these bytes.
+    /// The handler is called again, on any replica, with the responses and these bytes.
     Portable(Bytes),
 }
 
-/// What answers calls: a [`Server`](crate::Server) made of parts, or a program's own.
+/// Answers calls: a [`Server`](crate::Server) made of parts, or a program's own implementation.
 pub trait Handler: Send + Sync + 'static {
-    /// Returns the description that the server gives of itself.
+    /// Returns the server's description of itself.
     fn identity(&self) -> Implementation;
 
-    /// Returns what is offered at this moment.
+    /// Returns the current capabilities.
     fn capabilities(&self) -> ServerCapabilities;
 
-    /// Returns the advice for the model that uses the server, if there is any.
+    /// Returns the instructions for the model that uses the server, if there are any.
     fn instructions(&self) -> Option<String>;
 
     /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked.
@@ -69,9 +69,9 @@ pub trait Handler: Send + Sync + 'static {
         tool: &str,
     ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
-    /// Reports whether there is a tool of this name, for metrics, which would otherwise let callers choose labels.
+    /// Reports whether there is a tool of this name, for metrics, where callers could otherwise choose labels.
     ///
-    /// The tools of a handler that does not say share one series.
+    /// Without an implementation, all tools of the handler share one series.
     fn has_tool(&self, _tool: &str) -> bool {
         false
     }
@@ -79,8 +79,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one call.
     fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-    /// Prepares to tell somebody of changes of resources, and returns those that will be told of; all of them, unless the
-    /// handler has to ask somebody else first.
+    /// Prepares change notifications for resources, and returns the resources that the subscriber will be notified
+    /// of: all of them, unless the handler has to subscribe at an upstream first.
     fn prepare_subscription(
         &self,
         _listener: &ChangeSubscriber,
@@ -89,24 +89,24 @@ pub trait Handler: Send + Sync + 'static {
         Box::pin(std::future::ready(uris))
     }
 
-    /// Begins to watch for changes.
+    /// Begins a subscription to changes.
     fn subscribe(&self, filter: SubscriptionFilter) -> ChangeSubscription;
 }
 
 impl IncomingCall {
-    /// Returns the parameters, with what belongs to the protocol (`_meta`, answers, state) still in them.
+    /// Returns the parameters, with the members of the protocol (`_meta`, input responses, state) still in them.
     pub fn params(&self) -> &Params {
         self.context.shared().params()
     }
 
-    /// Returns what the call names: the tool, the prompt or the URI of the resource, as the caller wrote it.
+    /// Returns the target of the call: the tool, the prompt or the URI of the resource, as the caller wrote it.
     pub fn name(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.params().get(self.method.name_header_param()?)?.as_text()
     }
 
-    /// Returns the answers that came with the request, by the keys of their questions, as far as no question has taken them.
+    /// Returns the responses that came with the request, by key, as far as no input request has consumed them.
     ///
-    /// A handler that asks by [`HandlerOutcome::InputRequired`] finds its answers here when it is called again.
+    /// A handler that returns [`HandlerOutcome::InputRequired`] finds its responses here when it is called again.
     pub fn input_responses(&self) -> Vec<(String, RawJson)> {
         self.context.shared().unused_responses()
     }

@@ -3,21 +3,21 @@ use trunkline_protocol::model::{InputRequest, InputResponse};
 
 use super::ask::AskError;
 
-/// How a question stands when it has just been put.
+/// The status of an input request right after it was made.
 #[allow(clippy::large_enum_variant, reason = "it is matched at once, and kept nowhere")]
 pub(crate) enum InputRequestStatus {
     Answered(AnsweredInput),
     Pending(String),
 }
 
-/// A question that is no longer open, with what came for it.
+/// An input request that is no longer open, with its response.
 pub(crate) struct AnsweredInput {
     pub(crate) key: String,
     pub(crate) request: InputRequest,
     pub(crate) response: Result<ReceivedInput, AskError>,
 }
 
-/// An answer, as it was understood and as it came.
+/// A response, parsed and as received.
 #[derive(Debug)]
 pub(crate) struct ReceivedInput {
     pub(crate) response: InputResponse,

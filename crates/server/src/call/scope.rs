@@ -11,10 +11,10 @@ use crate::server_core::ServerCore;
 use crate::shown_lists::ShownLists;
 use crate::state::{SessionStates, StateStores};
 
-/// What a call can reach beyond its own request.
+/// The state that a call can reach beyond its own request.
 #[derive(Clone, Debug)]
 pub(crate) enum CallScope {
-    /// What the caller's legacy session keeps.
+    /// The state of the caller's legacy session.
     Session(Arc<SessionState>),
     /// The states that callers without a session have handles of.
     Sessionless(Arc<StateStores>),
@@ -36,54 +36,60 @@ impl CallScope {
     }
 }
 
-/// What a legacy session keeps for its calls.
+/// The state that a legacy session keeps for its calls.
 #[derive(Debug)]
 pub(crate) struct SessionState {
     pub(crate) states: SessionStates,
     pub(crate) roots: ClientRoots,
     pub(crate) env: Env,
-    /// What the client was shown of the handler's lists.
+    /// The versions of the handler's lists that the client was shown.
     pub(crate) shown_lists: ShownLists,
-    /// What tells the client of changes, once something does.
+    /// The client's change subscription, while there is one.
     notifier: Mutex<Weak<ChangeSubscription>>,
 }
 
 impl SessionState {
-    /// `bag` is another name than the session's own for what is kept between its calls, which outlives the session.
-    pub(crate) fn new(core: &ServerCore, record: &SessionRecord, env: Env, bag: Option<SessionId>) -> Self {
+    /// `state_id` replaces the session's id as the key of the state between its calls; that state outlives the
+    /// session.
+    pub(crate) fn new(
+        core: &ServerCore,
+        record: &SessionRecord,
+        env: Env,
+        state_id: Option<SessionId>,
+    ) -> Self {
         let client = ClientCapabilities::read(&record.capabilities, record.revision).unwrap_or_default();
-        let introduced =
+        let info_roots =
             if core.client_info_roots { client_info_roots(record.client.as_ref()) } else { Vec::new() };
-        if !introduced.is_empty() {
+        if !info_roots.is_empty() {
             tracing::info!(session = %record.id.short(), "took roots from clientInfo, which no revision has");
         }
         Self {
-            states: SessionStates::new(record.id, bag, core.states.clone()),
-            roots: ClientRoots::new(client.roots(), core.roots_on_demand, introduced),
+            states: SessionStates::new(record.id, state_id, core.states.clone()),
+            roots: ClientRoots::new(client.roots(), core.roots_on_demand, info_roots),
             env,
             shown_lists: ShownLists::default(),
             notifier: Mutex::default(),
         }
     }
 
-    pub(crate) fn set_notifier(&self, voice: &Arc<ChangeSubscription>) {
-        *self.notifier.lock() = Arc::downgrade(voice);
+    pub(crate) fn set_notifier(&self, subscription: &Arc<ChangeSubscription>) {
+        *self.notifier.lock() = Arc::downgrade(subscription);
     }
 
-    /// Notes that the client is shown a list, of which it needs no notification any more.
+    /// Records that the client is shown a list, so that a pending notification of it is not needed any more.
     pub(crate) fn record_listed(&self, list: &ServerChange, version: u64) {
-        let voice = self.notifier.lock().upgrade();
-        if let Some(voice) = voice {
-            voice.discard(list);
+        let subscription = self.notifier.lock().upgrade();
+        if let Some(subscription) = subscription {
+            subscription.discard(list);
         }
         self.shown_lists.set(list, version);
     }
 
-    /// Says something to the client outside of any call. One that listens to nothing does not hear it.
+    /// Sends a message to the client outside of any call; it is dropped if the client listens to no stream.
     pub(crate) fn notify(&self, message: String) {
-        let voice = self.notifier.lock().upgrade();
-        if let Some(voice) = voice {
-            voice.send_direct(message);
+        let subscription = self.notifier.lock().upgrade();
+        if let Some(subscription) = subscription {
+            subscription.send_direct(message);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a channel has room for more: for calls, and for what its peer has still to read.
+//! Backpressure of a channel: the limit of running calls, and the bytes that its peer has not read.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,9 +13,9 @@ use crate::edge::legacy;
 use crate::request_memory::RequestMemoryPermit;
 use crate::write_budget::SlowReaderEvicted;
 
-/// Calls that were read while as many ran as may; they begin, in order, as others end.
+/// Calls that were read at the limit of running calls; they begin, in order, as others end.
 ///
-/// What is not a call is never held: an answer, a cancellation or the end must reach the calls that run.
+/// Other messages are never queued: a response, a cancellation or the end must reach the running calls.
 #[derive(Debug, Default)]
 pub(super) struct QueuedCalls {
     messages: VecDeque<QueuedMessage>,
@@ -33,14 +33,14 @@ struct QueuedMessage {
 const MAX_QUEUED_CALLS: usize = 1024;
 
 impl QueuedCalls {
-    /// Takes the next call that may begin.
+    /// Takes the next queued call.
     pub(super) fn pop(&mut self) -> Option<(MessageOrBatch, Option<RequestMemoryPermit>)> {
         let QueuedMessage { incoming, bytes, memory_permit: reserved } = self.messages.pop_front()?;
         self.bytes -= bytes;
         Some((incoming, reserved))
     }
 
-    /// Forgets a call that its caller has cancelled before it began, alone or in a batch.
+    /// Removes a queued call that its caller has cancelled, alone or in a batch.
     pub(super) fn cancel(&mut self, id: &RequestId) {
         let at =
             self.messages.iter().position(|waiting| requests(&waiting.incoming).any(|call| call.id == *id));
@@ -65,7 +65,7 @@ impl QueuedCalls {
 }
 
 impl<C: Channel> ChannelServer<C> {
-    /// Reports whether as many calls run as may. One that waits for an answer of the client does not count.
+    /// Reports whether the limit of running calls is reached. A call that waits for input does not count.
     pub(super) fn is_at_call_limit(&self) -> bool {
         let most = self.core.limits.calls_per_channel;
         self.calls.len() >= most && {
@@ -80,20 +80,20 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.queued() < self.core.limits.queued_bytes
     }
 
-    /// Counts what is held for the peer, which has not read it, with what is held for all the others.
+    /// Counts the bytes that wait for the peer to read them against the write budget of all peers.
     ///
     /// # Errors
-    /// The peer is cut.
+    /// The peer is evicted.
     pub(super) fn account_backlog(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        let Some(unread) = &mut self.backlog else { return Ok(()) };
+        let Some(backlog) = &mut self.backlog else { return Ok(()) };
         let queued = self.channel.queued();
         if queued >= UNCOUNTED_BACKLOG {
-            return unread
+            return backlog
                 .record_unwritten(queued, self.channel.queued_memory(), cx.waker())
                 .map_err(SlowReaderEvicted::into_io_error);
         }
-        if !unread.is_empty() {
-            unread.clear();
+        if !backlog.is_empty() {
+            backlog.clear();
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl<C: Channel> ChannelServer<C> {
         (!self.queued_calls.is_empty() || self.is_at_call_limit()) && is_call(incoming)
     }
 
-    /// Keeps a call for later, or refuses it if too much waits already. One message of any legal size is always kept.
+    /// Queues a call, or refuses it if the queue is full. One message of any legal size always fits.
     pub(super) fn enqueue(
         &mut self,
         incoming: MessageOrBatch,
@@ -136,7 +136,7 @@ impl<C: Channel> ChannelServer<C> {
     }
 }
 
-/// Reports whether a message begins a call, and so needs room.
+/// Reports whether a message begins a call, and so counts against the limits of calls.
 pub(super) fn is_call(incoming: &MessageOrBatch) -> bool {
     match incoming {
         MessageOrBatch::One(Message::Request(request)) => request.method != Method::Ping.as_str(),
@@ -145,7 +145,7 @@ pub(super) fn is_call(incoming: &MessageOrBatch) -> bool {
     }
 }
 
-/// Returns the requests that a message is, or has in it.
+/// Returns the requests that a message is, or contains.
 fn requests(incoming: &MessageOrBatch) -> impl Iterator<Item = &Request> {
     let (one, batch) = match incoming {
         MessageOrBatch::One(message) => (Some(message), &[][..]),

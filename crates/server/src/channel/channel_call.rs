@@ -10,12 +10,12 @@ use crate::edge::CallEvent;
 use crate::edge::legacy::LegacyExchange;
 use crate::edge::modern::{self, ModernCall, SubscriptionStream};
 
-/// A modern call, as far as its cancellation goes.
+/// The status of a modern call, for its cancellation.
 pub(super) enum ModernCallStatus {
     Running(Arc<CallState>),
-    /// It is being handed over by those who kept it parked.
+    /// It is being resumed from the suspended calls.
     Resuming,
-    /// It was cancelled while it was being handed over.
+    /// It was cancelled while it was being resumed.
     Cancelled,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum ChannelCall {
     Done,
 }
 
-/// What a carried call has to say; the id is that of a modern call which is then over.
+/// An event of a channel's call; the id is that of a modern call which is then over.
 pub(super) enum ChannelCallEvent {
     Message(String),
     Resumed(RequestId, Arc<CallState>),
@@ -46,7 +46,7 @@ impl ChannelCall {
         }
     }
 
-    /// Reports whether it waits for an answer of the client.
+    /// Reports whether it waits for a response of the client.
     pub(super) fn is_waiting_for_input(&self) -> bool {
         matches!(self, Self::Legacy(exchange) if exchange.is_waiting_for_input())
     }
@@ -87,14 +87,14 @@ impl Stream for ChannelCall {
                     }
                 }
             };
-            let said = match event {
+            let call_event = match event {
                 CallEvent::Message(message) => return Poll::Ready(Some(ChannelCallEvent::Message(message))),
                 CallEvent::ReleaseStream(_) => continue,
                 CallEvent::Response(answer) => ChannelCallEvent::Response(id, answer.message),
                 CallEvent::NoResponse => ChannelCallEvent::NoResponse(id),
             };
             *this = Self::Done;
-            return Poll::Ready(Some(said));
+            return Poll::Ready(Some(call_event));
         }
     }
 }

@@ -6,27 +6,27 @@ use super::ChannelServer;
 use super::backpressure::QueuedCalls;
 use crate::env::Env;
 
-/// What those need who drive a channel themselves, because it is a part of something else.
+/// Settings for an owner that drives the channel itself, as part of something larger.
 impl<C: Channel> ChannelServer<C> {
-    /// Sets the variables that the client brought when it opened the channel.
+    /// Sets the variables that the client sent when it opened the channel.
     pub(crate) fn with_env(mut self, env: Env) -> Self {
         self.env = env;
         self
     }
 
-    /// Sets the name under which things are kept between the client's calls.
-    pub(crate) fn with_state_id(mut self, bag: Option<SessionId>) -> Self {
-        self.state_id = bag;
+    /// Sets the id of the state between the client's calls.
+    pub(crate) fn with_state_id(mut self, state_id: Option<SessionId>) -> Self {
+        self.state_id = state_id;
         self
     }
 
-    /// Leaves it to whoever owns this to end it when the server stops.
+    /// Leaves it to the owner to end the channel when the server stops.
     pub(crate) fn ended_by_owner(mut self) -> Self {
         self.is_owned = true;
         self
     }
 
-    /// Leaves it to whatever carries the channel to count what its peer has not read.
+    /// Leaves it to the owner to count what its peer has not read.
     pub(crate) fn without_backlog_limit(mut self) -> Self {
         self.backlog = None;
         self
@@ -42,7 +42,7 @@ impl<C: Channel> ChannelServer<C> {
         &mut self.channel
     }
 
-    /// Ends the session and cancels what still runs; the channel stays for last words.
+    /// Ends the session and cancels its calls; the channel stays open for the last messages.
     pub(crate) fn abandon(&mut self) {
         self.calls.clear();
         self.modern_calls.clear();

@@ -1,4 +1,5 @@
-//! How a channel ends: what stands is closed, what was read is answered, and what takes too long is refused.
+//! The end of a channel: subscriptions are closed, requests that were read are answered, and overdue ones are
+//! refused.
 
 use std::io;
 use std::pin::Pin;
@@ -13,15 +14,15 @@ use super::ChannelServer;
 use super::channel_call::ChannelCall;
 use crate::edge::modern::{self, SubscriptionStream};
 
-/// How much time a channel has left.
+/// The deadline of a channel.
 #[derive(Debug, Default)]
 pub(super) enum ChannelDeadline {
-    /// As much as its peer likes.
+    /// None, while the channel is open.
     #[default]
     Unlimited,
-    /// So much for its calls, after which they are refused.
+    /// The calls have this long, after which they are refused.
     ForAnswers(Pin<Box<Sleep>>),
-    /// So much for its peer to read what it was told last.
+    /// The peer has this long to read its last messages.
     ForFlush(Pin<Box<Sleep>>),
 }
 
@@ -45,8 +46,8 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// The peer will send no more: what was read is still answered, as far as nobody has to ask the peer for that, and what
-    /// stands is closed.
+    /// Handles the end of input: requests that were read are still answered, as far as they need no input from the
+    /// peer, and subscriptions are closed.
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.close_subscriptions();
@@ -63,7 +64,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Reports whether nothing new is to stand on the channel.
+    /// Reports whether no new subscription may begin on the channel.
     pub(super) fn is_ending(&self) -> bool {
         self.ended || self.drained
     }
@@ -79,10 +80,10 @@ impl<C: Channel> ChannelServer<C> {
         self.channel.send(&listen.cancellation());
     }
 
-    /// Refuses the calls whose time is over.
+    /// Refuses the calls that have passed the deadline.
     ///
     /// # Errors
-    /// The peer did not read in time what it was told last.
+    /// The peer did not read its last messages in time.
     pub(super) fn refuse_overdue(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if let ChannelDeadline::ForAnswers(deadline) = &mut self.deadline {
             if deadline.as_mut().poll(cx).is_pending() {
@@ -105,8 +106,8 @@ impl<C: Channel> ChannelServer<C> {
     fn refuse_unanswered(&mut self) -> usize {
         let refusal = Refusal::SHUTTING_DOWN.with_message("the server ended before this call was over");
         let calls = self.unanswered();
-        for carried in std::mem::take(&mut self.calls) {
-            let message = match carried {
+        for call in std::mem::take(&mut self.calls) {
+            let message = match call {
                 ChannelCall::Modern(call) => modern::refuse(Some(call.id()), &refusal).message,
                 ChannelCall::Resuming(id, _) => modern::refuse(Some(&id), &refusal).message,
                 ChannelCall::Legacy(exchange) => exchange.abort(&refusal).message,
@@ -133,9 +134,9 @@ impl<C: Channel> ChannelServer<C> {
         if self.is_ending() && idle {
             return Poll::Ready(self.refused_calls);
         }
-        // Stopping wakes those who wait for draining too, so it is watched only once that is over.
-        let told = self.drained && self.stopping.as_mut().poll(cx).is_ready();
-        if !self.is_owned && (told || self.core.shutdown.is_stopping()) {
+        // Stopping also wakes the tasks that wait for draining, so it is polled only after draining began.
+        let stop_signalled = self.drained && self.stopping.as_mut().poll(cx).is_ready();
+        if !self.is_owned && (stop_signalled || self.core.shutdown.is_stopping()) {
             return Poll::Ready(self.refused_calls + self.unanswered());
         }
         Poll::Pending

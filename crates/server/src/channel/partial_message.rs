@@ -10,7 +10,7 @@ use trunkline_transport::Channel;
 use super::ChannelServer;
 use crate::request_memory::{RequestMemoryPermit, UNCOUNTED_BYTES};
 
-/// A large message that is not whole yet: the room that it takes, and the time that it may take.
+/// A large message that is still incomplete: its memory permit and its deadline.
 #[derive(Debug)]
 pub(super) struct PartialMessage {
     memory_permit: Option<RequestMemoryPermit>,
@@ -18,13 +18,14 @@ pub(super) struct PartialMessage {
 }
 
 impl<C: Channel> ChannelServer<C> {
-    /// Holds a message that is not whole to the room and the time that there is for it.
+    /// Holds an incomplete message to the memory budget and to its deadline.
     ///
     /// # Errors
-    /// There is no more of one of them, which the peer is told. Nothing else is to be done about a part of a message.
+    /// One of them is exceeded, which the peer is sent as an error. The channel ends, since the rest of the message
+    /// cannot be skipped.
     pub(super) fn check_partial_message(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let bytes = self.channel.unread_bytes();
-        // Whoever started this process has one pair of pipes with it, and one message on them.
+        // The process that started this one has one pair of pipes with it, and one message on them.
         if bytes <= UNCOUNTED_BYTES || self.principal == Principal::Process {
             self.partial_message = None;
             return Ok(());
@@ -42,12 +43,12 @@ impl<C: Channel> ChannelServer<C> {
             },
         };
         self.send_error(None, &refusal);
-        // As far as that is possible at once; the channel breaks in any case.
+        // As far as it can be written at once; the channel ends in any case.
         let _ = self.channel.poll_flush(cx);
         Err(io::Error::new(kind, refusal.message().to_owned()))
     }
 
-    /// Reserves room for a message that is whole, where it is large.
+    /// Reserves memory for a complete message, where it is large.
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`].

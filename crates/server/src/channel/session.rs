@@ -44,12 +44,12 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Reports whether an id is that of a modern call or stream: one channel has one set of ids, whatever the eras on it.
+    /// Reports whether an id is that of a modern call or stream: the eras on one channel share one set of ids.
     pub(super) fn is_modern(&self, id: &RequestId) -> bool {
         self.modern_calls.contains_key(id) || self.subscriptions.contains_key(id)
     }
 
-    /// Refuses the requests of a batch whose ids modern ones have.
+    /// Refuses the requests of a batch with ids that modern requests use.
     pub(super) fn refuse_duplicate_ids(&self, messages: &mut [Result<Message, MalformedMessage>]) {
         for message in messages {
             if let Ok(Message::Request(request)) = message
@@ -60,7 +60,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    /// Asks for the client's roots, if what it said means that the session should.
+    /// Requests the client's roots, if the session should after the client's last message.
     pub(super) fn request_roots(&mut self) {
         if let Some(request) = self.session.as_ref().and_then(|session| session.request_roots()) {
             self.channel.send(&request);
@@ -87,8 +87,8 @@ impl<C: Channel> ChannelServer<C> {
                 if let Some(before) = self.session.take() {
                     before.end();
                 }
-                let keep = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
-                let session = Arc::new(LiveSession::new(handshake.record, keep, now()));
+                let state = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
+                let session = Arc::new(LiveSession::new(handshake.record, state, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
                 self.session = Some(session);

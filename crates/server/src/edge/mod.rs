@@ -1,7 +1,7 @@
 //! The two eras, each as a translator between the wire and the core.
 //!
-//! What comes in becomes a [`IncomingCall`](crate::IncomingCall); what a call does becomes [`CallEvent`]s, which are finished messages for
-//! whatever carries them. Nothing beyond this module asks about the era.
+//! An incoming request becomes an [`IncomingCall`](crate::IncomingCall); what a call does becomes [`CallEvent`]s,
+//! which are complete messages for the transport. No code beyond this module depends on the era.
 
 pub(crate) mod legacy;
 pub(crate) mod modern;
@@ -15,15 +15,15 @@ use crate::call::{CallState, ExecutingCall};
 use crate::env::redact;
 use crate::server_core::ServerCore;
 
-/// What the carrier of a call must do next.
+/// What the transport of a call must do next.
 pub(crate) enum CallEvent {
-    /// Send this message; the call goes on.
+    /// Send this message; the call continues.
     Message(String),
-    /// Let the client disconnect for a while; the call goes on.
+    /// Let the client disconnect for a while; the call continues.
     ReleaseStream(Duration),
-    /// Send this answer; the call is over.
+    /// Send this response; the call is over.
     Response(RenderedResponse),
-    /// The call is over, and its caller wants no answer.
+    /// The call is over, and its caller wants no response.
     NoResponse,
 }
 
@@ -33,10 +33,10 @@ pub(crate) trait EraCall {
 
     fn executing(&self) -> Option<&ExecutingCall>;
 
-    /// Polls for what the carrier must do next, as the call says it.
+    /// Polls for what the transport must do next, before secrets are redacted.
     fn poll_unredacted(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent>;
 
-    /// Polls for what the carrier must do next.
+    /// Polls for what the transport must do next.
     fn poll_redacted(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
         if !self.core().env.has_any() {
             return self.poll_unredacted(cx);
@@ -51,7 +51,7 @@ pub(crate) trait EraCall {
 }
 
 impl CallEvent {
-    /// Removes the caller's secrets from what is said, whoever put them there.
+    /// Redacts the caller's secrets from the message, wherever they came from.
     fn redacted(self, shared: &CallState) -> Self {
         let clean = |message| redact(message, &shared.secrets());
         match self {
@@ -64,26 +64,27 @@ impl CallEvent {
     }
 }
 
-/// Refuses a request whose id another one has.
+/// Refuses a request with the id of another that still runs.
 #[cold]
 pub(crate) fn id_in_use() -> Refusal {
     Refusal::INVALID_REQUEST.with_message("a request with this id is still running")
 }
 
-/// A final answer.
+/// A final response.
 pub(crate) struct RenderedResponse {
     pub(crate) message: String,
-    /// The HTTP status, for carriers that have one and have not committed to it yet.
+    /// The HTTP status, for transports that have one and have not sent it yet.
     pub(crate) status: u16,
 }
 
 impl RenderedResponse {
-    /// Takes a refusal for the answer of a handler, which is for whoever called it and not for what carries it: a session
-    /// that a handler does not know is not the one of the request. Only what the protocol gives a status, and what asks the
-    /// client to come back later, keeps its own.
+    /// Sets the status of a refusal that a handler returned. It is for the caller and not for the transport: a
+    /// session that a handler does not find is not the session of the request. Only a refusal with a status in the
+    /// protocol, or one that lets the client retry later, keeps its own.
     pub(crate) fn with_handler_status(self, refusal: &Refusal) -> Self {
-        let telling = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
-        let status = if telling.iter().any(|row| refusal.is_same_kind(row)) { self.status } else { 200 };
+        let with_own_status = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
+        let status =
+            if with_own_status.iter().any(|row| refusal.is_same_kind(row)) { self.status } else { 200 };
         Self { status, ..self }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use self::sources::EnvSources;
 use crate::call::Context;
 pub use trunkline_transport::Secret;
 
-/// The variables that a caller brought, by name. What prints or serializes it shows the names only.
+/// The variables of a caller, by name. `Debug` and serialization show the names only.
 #[derive(Clone, Default)]
 pub struct Env(Option<Arc<[EnvVariable]>>);
 
@@ -25,7 +25,7 @@ pub struct Env(Option<Arc<[EnvVariable]>>);
 pub(crate) type EnvVariable = (Arc<str>, Secret);
 
 impl Env {
-    /// No variables at all.
+    /// No variables.
     pub const NONE: Self = Self(None);
 
     pub(crate) fn new(values: Vec<EnvVariable>) -> Self {
@@ -71,8 +71,8 @@ impl Serialize for Env {
 impl Context {
     /// Returns an environment variable of the caller, if it has one and the operator allows it.
     ///
-    /// Over standard input and output that is one of this process; over HTTP it came in an `X-Env-*` header of this
-    /// request, or of the one that opened its legacy session. What may be had at all is in
+    /// Over standard input and output it is one of this process; over HTTP it came in an `X-Env-*` header of this
+    /// request, or of the one that opened its legacy session. The operator's allow list is
     /// [`HostOptions::env`](crate::HostOptions::env).
     pub fn env(&self, name: &str) -> Option<Secret> {
         self.shared().with_caller(|caller| caller.env.get(name))

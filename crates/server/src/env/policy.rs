@@ -1,13 +1,13 @@
-/// Which environment variables handlers may see. Nothing is, unless it is named.
+/// The environment variables that handlers may see: only those named here.
 ///
-/// Where a program can, it gives a server its own credentials or has its users authorize it; headers are for values that
-/// the caller owns and wants used on its behalf.
+/// A server should rather have its own credentials, or have its users authorize it; headers are for values that the
+/// caller owns and wants used on its behalf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvPolicy {
     /// Variables of this process that callers over its own pipes and memory may have. Default none.
     pub from_process: Vec<String>,
     /// Variables that callers over HTTP may bring as `X-Env-NAME` headers, over the loopback or TLS. Default none.
-    /// Headers have no case, so that of two names which differ in nothing else only one counts.
+    /// Header names are case-insensitive, so that of two names which differ only in case one counts.
     pub from_headers: Vec<String>,
 }
 

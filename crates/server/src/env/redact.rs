@@ -1,15 +1,15 @@
 use super::Secret;
 
-/// What stands where a secret was.
+/// The replacement of a secret.
 const REPLACEMENT: &str = "[secret]";
 
-/// The shortest secret that is looked for. What is shorter is a word rather than a key, and would be found everywhere.
+/// The shortest secret that is redacted. A shorter value is a word rather than a key, and would match everywhere.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// Replaces secrets in the texts of a message, which must be JSON.
+/// Redacts secrets in the texts of a message, which must be JSON.
 ///
-/// It is the last net and not the protection: it finds a secret that a handler repeats, not one that it encodes. Keys of
-/// objects, and the members of the message itself, are left alone.
+/// It is the last safeguard and not the protection: it finds a secret that a handler repeats, not one that it
+/// encodes. Keys of objects, and the members of the message itself, are not changed.
 pub(crate) fn redact(message: String, secrets: &[Secret]) -> String {
     let mut secrets: Vec<&str> =
         secrets.iter().map(Secret::expose).filter(|secret| secret.len() >= MIN_SECRET_LENGTH).collect();
@@ -104,8 +104,8 @@ mod tests {
         let secrets = [Secret::new("sk-12345678")];
         let whole = r#"{"a":{"t":"\"sk-12345678é","b":[1,"x\\"]}}"#;
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {
-            let cut = whole.get(..end).unwrap();
-            assert!(redact(cut.to_owned(), &secrets).len() <= cut.len());
+            let prefix = whole.get(..end).unwrap();
+            assert!(redact(prefix.to_owned(), &secrets).len() <= prefix.len());
         }
     }
 }

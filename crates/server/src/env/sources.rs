@@ -7,19 +7,19 @@ use trunkline_protocol::{Refusal, shorten};
 
 use super::{Env, EnvPolicy, EnvVariable, Secret};
 
-/// How the names of the headers begin that carry variables.
+/// The prefix of the headers that carry variables.
 const HEADER_PREFIX: &str = "x-env-";
 
 /// The largest value that a header may carry.
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
-/// The variables that one request may bring.
+/// The most variables that one request may carry.
 const MAX_VARIABLES: usize = 32;
 
-/// Headers that are warned of by name; after so many, further ones are ignored in silence.
+/// The most headers that are warned of by name; further ones are ignored silently.
 const MAX_WARNINGS: usize = 64;
 
-/// The variables that callers may have, and where from.
+/// The variables that callers may have, and their sources.
 #[derive(Debug)]
 pub(crate) struct EnvSources {
     process: Env,
@@ -54,42 +54,42 @@ impl EnvSources {
         self.process.clone()
     }
 
-    /// Reports whether any caller can have a variable, so that nothing need be looked at where none can.
+    /// Reports whether any caller can have a variable, so that the check is skipped where none can.
     pub(crate) fn has_any(&self) -> bool {
         !self.headers.is_empty() || !self.process.is_empty()
     }
 
-    /// Reports whether headers are looked at.
+    /// Reports whether headers are read.
     pub(crate) fn reads_headers(&self) -> bool {
         !self.headers.is_empty()
     }
 
-    /// Reports whether a header brings a variable that is allowed.
+    /// Reports whether a header carries an allowed variable.
     pub(crate) fn allows_header(&self, header: &HeaderName) -> bool {
-        let given = header.as_str().strip_prefix(HEADER_PREFIX);
-        given.is_some_and(|given| self.headers.iter().any(|name| matches_name(given, name)))
+        let suffix = header.as_str().strip_prefix(HEADER_PREFIX);
+        suffix.is_some_and(|suffix| self.headers.iter().any(|name| matches_name(suffix, name)))
     }
 
-    /// Reads the variables that a request brings.
+    /// Reads the variables that a request carries.
     ///
     /// # Errors
-    /// A variable that is allowed comes twice, is too large, or is not plain text; or there are too many.
+    /// An allowed variable is repeated, is too large, or is not plain text; or there are too many.
     pub(crate) fn read(&self, headers: &HeaderMap, is_private: bool) -> Result<Env, Refusal> {
         let mut values: Vec<EnvVariable> = Vec::new();
         for (header, value) in headers {
-            let Some(given) = header.as_str().strip_prefix(HEADER_PREFIX) else { continue };
-            let Some(name) = self.headers.iter().find(|name| matches_name(given, name)) else {
-                self.warn(given, "it is not allowed");
+            let Some(suffix) = header.as_str().strip_prefix(HEADER_PREFIX) else { continue };
+            let Some(name) = self.headers.iter().find(|name| matches_name(suffix, name)) else {
+                self.warn(suffix, "it is not allowed");
                 continue;
             };
             if !is_private {
-                self.warn(given, "it came neither over the loopback nor over TLS");
+                self.warn(suffix, "it came neither over the loopback nor over TLS");
                 continue;
             }
             let text = plain_text(value.as_bytes())
-                .ok_or_else(|| refuse(given, "is not plain text, or too long"))?;
+                .ok_or_else(|| refuse(suffix, "is not plain text, or too long"))?;
             if values.iter().any(|(known, _)| known == name) {
-                return Err(refuse(given, "comes twice"));
+                return Err(refuse(suffix, "comes twice"));
             }
             values.push((name.clone(), Secret::new(text)));
         }
@@ -100,15 +100,15 @@ impl EnvSources {
     }
 
     /// Warns once of a header that is ignored, by its name alone.
-    fn warn(&self, given: &str, why: &str) {
+    fn warn(&self, suffix: &str, why: &str) {
         let mut warned = self.warned.lock();
-        if warned.len() < MAX_WARNINGS && warned.insert(shorten(given)) {
-            tracing::warn!(header = %format_args!("{HEADER_PREFIX}{}", shorten(given)), "ignored a variable: {why}");
+        if warned.len() < MAX_WARNINGS && warned.insert(shorten(suffix)) {
+            tracing::warn!(header = %format_args!("{HEADER_PREFIX}{}", shorten(suffix)), "ignored a variable: {why}");
         }
     }
 }
 
-/// Keeps the names that headers can tell apart; of two that differ only in case, which no header can, the first.
+/// Removes names that differ from an earlier one only in case, since header names are case-insensitive.
 fn unique_names(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
     let mut kept: Vec<Arc<str>> = Vec::with_capacity(all.len());
     for name in all {
@@ -122,12 +122,13 @@ fn unique_names(all: Vec<Arc<str>>) -> Vec<Arc<str>> {
     kept
 }
 
-/// Reports whether a header means a variable. Headers have no case, and some proxies drop those with a `_`.
-fn matches_name(given: &str, name: &str) -> bool {
-    given.len() == name.len()
-        && given.bytes().zip(name.bytes()).all(|(given, name)| {
-            let given = if given == b'-' { b'_' } else { given };
-            given.eq_ignore_ascii_case(&name)
+/// Reports whether a header names a variable. Header names are case-insensitive, and some proxies drop those with a
+/// `_`.
+fn matches_name(suffix: &str, name: &str) -> bool {
+    suffix.len() == name.len()
+        && suffix.bytes().zip(name.bytes()).all(|(byte, name)| {
+            let byte = if byte == b'-' { b'_' } else { byte };
+            byte.eq_ignore_ascii_case(&name)
         })
 }
 
@@ -136,8 +137,8 @@ fn plain_text(value: &[u8]) -> Option<&str> {
     (text.len() <= MAX_VALUE_BYTES && !text.chars().any(char::is_control)).then_some(text)
 }
 
-fn refuse(given: &str, why: &str) -> Refusal {
-    Refusal::INVALID_REQUEST.with_message(format!("the header X-Env-{} {why}", shorten(given)))
+fn refuse(suffix: &str, why: &str) -> Refusal {
+    Refusal::INVALID_REQUEST.with_message(format!("the header X-Env-{} {why}", shorten(suffix)))
 }
 
 #[cfg(test)]
@@ -151,9 +152,9 @@ mod tests {
         EnvSources::new(&EnvPolicy { from_headers, ..EnvPolicy::default() })
     }
 
-    fn headers(given: &[(&str, &[u8])]) -> HeaderMap {
+    fn headers(pairs: &[(&str, &[u8])]) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        for (name, value) in given {
+        for (name, value) in pairs {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.append(name, HeaderValue::from_bytes(value).unwrap());
         }
@@ -191,22 +192,22 @@ mod tests {
     fn what_is_not_one_plain_value_is_refused_and_never_repeated() {
         let long = vec![b'x'; MAX_VALUE_BYTES + 1];
         let one = sources(&["A_B"]);
-        for given in [
+        for pairs in [
             &[("X-Env-A_B", &b"one"[..]), ("X-Env-A_B", b"one")][..],
             &[("X-Env-A_B", b"one"), ("x-env-a-b", b"two")],
             &[("X-Env-A_B", b"sentinel\ttab")],
             &[("X-Env-A_B", b"sentinel\xff")],
             &[("X-Env-A_B", &long)],
         ] {
-            let refusal = one.read(&headers(given), true).unwrap_err();
+            let refusal = one.read(&headers(pairs), true).unwrap_err();
             assert!(refusal.is_same_kind(&Refusal::INVALID_REQUEST));
             assert!(!refusal.message().contains("sentinel"), "{}", refusal.message());
         }
         let many: Vec<String> = (0..=MAX_VARIABLES).map(|n| format!("V{n}")).collect();
         let names: Vec<&str> = many.iter().map(String::as_str).collect();
         let spelled: Vec<String> = many.iter().map(|name| format!("x-env-{name}")).collect();
-        let given: Vec<(&str, &[u8])> = spelled.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
-        assert!(sources(&names).read(&headers(&given), true).is_err());
+        let pairs: Vec<(&str, &[u8])> = spelled.iter().map(|name| (name.as_str(), &b"1"[..])).collect();
+        assert!(sources(&names).read(&headers(&pairs), true).is_err());
     }
 
     #[test]

@@ -3,20 +3,20 @@ use trunkline_protocol::{JsonObject, RawJson};
 
 use super::field_type::FormField;
 
-/// An enum whose variants a user chooses from: what `#[derive(Form)]` makes of one.
+/// An enum with variants that a user chooses from: what `#[derive(Form)]` makes of one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a choice of a form",
     label = "not a choice",
     note = "put `#[derive(Form)]` on an enum whose variants have no data"
 )]
 pub trait FormChoice: Sized {
-    /// The value that stands for each variant, and what humans call it if that is something else.
+    /// The value of each variant, and its title if that differs.
     const CHOICES: &'static [(&'static str, Option<&'static str>)];
 
-    /// Returns the value that stands for the variant.
+    /// Returns the value of the variant.
     fn value(&self) -> &'static str;
 
-    /// Returns the variant that a value stands for.
+    /// Returns the variant with a value.
     fn from_value(value: &str) -> Option<Self>;
 }
 

@@ -7,7 +7,7 @@ use trunkline_protocol::{JsonObject, RawJson};
 
 use super::field_type::{BoundedField, FormField, TextField};
 
-/// One field of a form: its name, what the user is told of it, and what may be filled in.
+/// One field of a form: its name, its description for the user, and its allowed values.
 pub struct FieldDefinition<T> {
     name: &'static str,
     operations: FieldOperations<T>,
@@ -19,7 +19,7 @@ pub struct FieldDefinition<T> {
     default: Option<fn() -> T>,
 }
 
-/// What the type of a field can do; taken once, so that a type that cannot is told of once.
+/// The operations of a field's type; resolved once, so that an unsupported type is one compiler error.
 struct FieldOperations<T> {
     describe: fn(&mut JsonObject),
     to_value: fn(&T) -> Value,
@@ -65,14 +65,14 @@ impl<T> FieldDefinition<T> {
         self
     }
 
-    /// Says what to fill in.
+    /// Sets the description of what to fill in.
     #[must_use]
     pub fn description(mut self, description: &'static str) -> Self {
         self.description = Some(description);
         self
     }
 
-    /// Sets what the field is when nobody fills it in.
+    /// Sets the value of the field if the user leaves it empty.
     #[must_use]
     pub fn default_with(mut self, default: fn() -> T) -> Self {
         self.default = Some(default);
@@ -135,13 +135,13 @@ impl<T> FieldDefinition<T> {
         schema.to_raw()
     }
 
-    fn read(&self, given: Option<&RawJson>) -> Result<T, String> {
-        let given = given.filter(|raw| raw.kind() != JsonKind::Null);
-        let Some(given) = given else {
+    fn read(&self, raw: Option<&RawJson>) -> Result<T, String> {
+        let raw = raw.filter(|raw| raw.kind() != JsonKind::Null);
+        let Some(raw) = raw else {
             let left_out = self.default.map(|default| default()).or_else(self.operations.absent);
             return left_out.ok_or_else(|| "is missing".to_owned());
         };
-        let value: Value = given.get().map_err(|error| error.to_string())?;
+        let value: Value = raw.get().map_err(|error| error.to_string())?;
         let read = (self.operations.read)(&value)?;
         for (bound, words, beyond) in
             [(&self.min, "at least", Ordering::Less), (&self.max, "at most", Ordering::Greater)]
@@ -216,7 +216,7 @@ impl FormAnswers {
     /// Reads one field.
     ///
     /// # Errors
-    /// A sentence that names the field.
+    /// A message that names the field.
     pub fn field<T>(&self, field: &FieldDefinition<T>) -> Result<T, String> {
         field.read(self.members.get(field.name)).map_err(|problem| format!("`{}` {problem}", field.name))
     }

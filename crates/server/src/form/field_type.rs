@@ -23,13 +23,13 @@ pub trait FormField: Sized {
     /// What the field must be, without its name.
     fn read(value: &Value) -> Result<Self, String>;
 
-    /// Returns what a field that was left out is, if it may be left out.
+    /// Returns the value of a field that was left out, if it may be left out.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-/// A type whose values have a size that a form can bound: the number itself, or the length of text or of a list.
+/// A type with values that have a size which a form can bound: the number itself, or the length of text or of a list.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has nothing that `min` and `max` could bound",
     label = "has no size",
@@ -138,7 +138,7 @@ impl<C: FormChoice> BoundedField for Vec<C> {
     }
 }
 
-/// A field that nobody has to fill in.
+/// A field that the user may leave empty.
 impl<T: FormField> FormField for Option<T> {
     fn describe(schema: &mut JsonObject) {
         T::describe(schema);

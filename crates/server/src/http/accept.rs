@@ -1,4 +1,4 @@
-/// The forms of answer that a client takes.
+/// The media types of responses that a client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AcceptedFormats {
     pub(super) json: bool,
@@ -9,10 +9,10 @@ impl AcceptedFormats {
     pub(super) const NOTHING: Self = Self { json: false, stream: false };
     pub(super) const ANYTHING: Self = Self { json: true, stream: true };
 
-    /// Adds what one `Accept` header allows.
+    /// Adds the media types of one `Accept` header.
     pub(super) fn add(&mut self, value: &[u8]) {
         if value == b"application/json, text/event-stream" {
-            // What nearly every client sends.
+            // The value that nearly every client sends.
             *self = Self::ANYTHING;
             return;
         }

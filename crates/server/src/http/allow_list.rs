@@ -6,11 +6,11 @@ use trunkline_protocol::era::HeaderOccurrence;
 
 use super::mcp_headers::McpHeaders;
 
-/// The names that a `Host` or `Origin` header may have.
+/// The values that a `Host` or `Origin` header may have.
 ///
-/// A page that a browser loaded from elsewhere can reach a server on this machine; these two headers, which a page cannot
-/// forge, tell such a request apart. Names are compared whole and without regard to case; a trailing dot is not ignored,
-/// since no honest client sends one.
+/// A page that a browser loaded from elsewhere can reach a server on this machine (DNS rebinding); these two headers,
+/// which a page cannot forge, reveal such a request. Names are compared completely and case-insensitively; a trailing
+/// dot is not ignored, since no honest client sends one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowList {
     any: bool,
@@ -24,25 +24,26 @@ impl AllowList {
         Self { any: false, loopback: true, names: Vec::new() }
     }
 
-    /// Allows everything.
+    /// Allows every value.
     pub const fn any() -> Self {
         Self { any: true, loopback: false, names: Vec::new() }
     }
 
-    /// Allows a name too: a host such as `example.com` or `example.com:8443`, or an origin such as `https://example.com`.
+    /// Allows a further value: a host such as `example.com` or `example.com:8443`, or an origin such as
+    /// `https://example.com`.
     #[must_use]
     pub fn and(mut self, name: impl Into<String>) -> Self {
         self.names.push(name.into());
         self
     }
 
-    /// Reports whether a text can be a host that requests name: `example.com`, `example.com:8443` or `[2001:db8::1]`.
+    /// Reports whether a text can be the value of `Host`: `example.com`, `example.com:8443` or `[2001:db8::1]`.
     pub fn is_host(text: &str) -> bool {
         split_authority(text).is_some()
     }
 
-    /// Reports whether a text can be an origin as browsers write it: `https://example.com`, with a port only where it is
-    /// not the scheme's own, and nothing behind it.
+    /// Reports whether a text can be an origin as browsers write it: `https://example.com`, with a port only where it
+    /// is not the scheme's default, and nothing after it.
     pub fn is_origin(text: &str) -> bool {
         let Some((scheme, authority)) = text.split_once("://") else { return false };
         let begins = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -70,7 +71,7 @@ impl AllowList {
         self.any || self.lists_origin(origin)
     }
 
-    /// Reports whether an origin is allowed for its own sake, and not because all are.
+    /// Reports whether an origin is on the list itself, and not allowed only because all are.
     pub(super) fn lists_origin(&self, origin: &str) -> bool {
         if self.names_include(origin) {
             return true;
@@ -112,7 +113,7 @@ fn split_authority(text: &str) -> Option<(&str, Option<u16>)> {
     (legal && !host.is_empty()).then_some((host, port))
 }
 
-/// Reports whether a `Host` is that of nearly every request: the loopback address as clients write it.
+/// Fast path: reports whether a `Host` is that of nearly every request, the loopback address as clients write it.
 fn is_plain_loopback(host: &str) -> bool {
     let rest = host.strip_prefix("127.0.0.1:").or_else(|| host.strip_prefix("localhost:"));
     rest.is_some_and(|port| {
@@ -124,25 +125,25 @@ fn is_loopback(name: &str) -> bool {
     name == "127.0.0.1" || name == "[::1]" || name.eq_ignore_ascii_case("localhost")
 }
 
-/// Checks who a request says it is for, and which page it comes from.
+/// Checks the `Host` and the `Origin` of a request.
 ///
 /// # Errors
 /// Either is not allowed, is repeated, or is not text.
 pub(super) fn check(
-    heads: &McpHeaders<'_>,
+    headers: &McpHeaders<'_>,
     authority: Option<&Authority>,
     hosts: &AllowList,
     origins: &AllowList,
 ) -> Result<(), DisallowedHeader> {
-    let host_ok = match single(heads.host).ok_or(DisallowedHeader::Host)? {
+    let host_ok = match single(headers.host).ok_or(DisallowedHeader::Host)? {
         Some(host) => hosts.allows_host(host) && authority.is_none_or(|named| named.as_str() == host),
-        // HTTP/2 names the host in the request line instead.
+        // HTTP/2 has the host in `:authority` instead (RFC 9113 §8.3.1).
         None => authority.map_or(hosts.any, |named| hosts.allows_host(named.as_str())),
     };
     if !host_ok {
         return Err(DisallowedHeader::Host);
     }
-    let origin = single(heads.origin).ok_or(DisallowedHeader::Origin)?;
+    let origin = single(headers.origin).ok_or(DisallowedHeader::Origin)?;
     if origin.is_none_or(|origin| origins.allows_origin(origin)) {
         Ok(())
     } else {
@@ -150,7 +151,7 @@ pub(super) fn check(
     }
 }
 
-/// Returns the value of a header that may be there once; `None` if it is there more often, or is not text.
+/// Returns the value of a header that may occur once; `None` if it is repeated, or is not text.
 fn single(header: HeaderOccurrence<'_>) -> Option<Option<&str>> {
     match header {
         HeaderOccurrence::Absent => Some(None),
@@ -159,14 +160,15 @@ fn single(header: HeaderOccurrence<'_>) -> Option<Option<&str>> {
     }
 }
 
-/// What is not allowed of a request.
+/// The header of a request that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DisallowedHeader {
     Host,
     Origin,
 }
 
-/// Which of the two was warned of: a peer can be refused as often as it likes, and an operator wants to hear why once.
+/// Which of the two headers was warned of: a peer can be refused any number of times, and the operator needs the
+/// reason once.
 #[derive(Debug, Default)]
 pub(super) struct HeaderWarnings {
     host: AtomicBool,
@@ -174,10 +176,10 @@ pub(super) struct HeaderWarnings {
 }
 
 impl HeaderWarnings {
-    /// Returns what whoever sent such a request is told. The log has the reason and not the value, which is the peer's.
+    /// Returns the refusal of such a request. The log has the reason and not the value, which the peer controls.
     #[cold]
-    pub(super) fn refuse(&self, foreign: DisallowedHeader) -> Refusal {
-        let (warned, reason) = match foreign {
+    pub(super) fn refuse(&self, disallowed: DisallowedHeader) -> Refusal {
+        let (warned, reason) = match disallowed {
             DisallowedHeader::Host => {
                 (&self.host, "its Host is not one that clients may reach this server by")
             }

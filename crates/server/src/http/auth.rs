@@ -11,12 +11,12 @@ use trunkline_session::Principal;
 
 use crate::secret_file;
 
-/// Decides whom a request belongs to.
+/// Authenticates requests: decides which principal a request belongs to.
 pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     /// Returns the principal of a request.
     ///
     /// # Errors
-    /// The challenge with which a request without an acceptable credential is answered.
+    /// The challenge for a request without an acceptable credential.
     fn authenticate(&self, request: &Parts) -> Result<Principal, AuthChallenge>;
 
     /// Returns the principal of every request, if there is one for all of them: then none is authenticated.
@@ -25,14 +25,14 @@ pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
     }
 }
 
-/// What a request without an acceptable credential is told to do.
+/// The challenge in a `401` response, for a request without an acceptable credential.
 #[derive(Clone, Debug)]
 pub struct AuthChallenge {
     /// The value of the `WWW-Authenticate` header.
     pub header: String,
 }
 
-/// Takes every request as anonymous: the default on the loopback.
+/// Accepts every request as anonymous: the default on the loopback.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnonymousAuthenticator;
 
@@ -46,7 +46,7 @@ impl Authenticator for AnonymousAuthenticator {
     }
 }
 
-/// Takes requests that carry one of a fixed set of bearer tokens.
+/// Accepts requests with one of a fixed set of bearer tokens.
 ///
 /// Only hashes are kept, and every hash is compared in constant time.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ pub struct BearerTokens {
     tokens: Arc<[(Principal, [u8; 32])]>,
 }
 
-/// Why a file of tokens cannot be used.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BearerTokensError {
@@ -67,7 +67,7 @@ pub enum BearerTokensError {
         #[source]
         cause: io::Error,
     },
-    /// The file can be read by everybody.
+    /// The file can be read by other users.
     #[error("token file {0} can be read by others; make it private with `chmod 600`")]
     Exposed(PathBuf),
     /// A line is not a name and a token.
@@ -124,7 +124,7 @@ impl BearerTokens {
 
     fn find(&self, token: &[u8]) -> Option<Principal> {
         let hash: [u8; 32] = Sha256::digest(token).into();
-        // Every hash is compared, so that the time does not tell which one matched.
+        // Every hash is compared, so that the time does not reveal which one matched.
         let mut found = None;
         for (principal, known) in self.tokens.iter() {
             if bool::from(known.ct_eq(&hash)) {

@@ -11,7 +11,7 @@ use crate::metrics::process::GaugeGuard;
 use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 
-/// The body of a response: nothing, one buffer that is written at once, or a stream of events.
+/// The body of a response: empty, one buffer that is written at once, or an event stream.
 pub struct McpResponseBody(ResponseBodyKind);
 
 enum ResponseBodyKind {
@@ -24,7 +24,7 @@ enum ResponseBodyKind {
 }
 
 impl McpResponseBody {
-    /// Makes a body of nothing.
+    /// Makes an empty body.
     pub const fn empty() -> Self {
         Self(ResponseBodyKind::Empty)
     }
@@ -82,11 +82,11 @@ impl Body for McpResponseBody {
     }
 }
 
-/// What a buffer of a response may have allocated beyond its length. It may wait long to be read, and is counted by its length
-/// and this.
+/// The most capacity that a response buffer may have beyond its length. It may wait long to be read, and counts as
+/// its length plus this.
 pub(super) const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
-/// Makes a buffer of a response, with no more room than it needs.
+/// Turns a response into a buffer without excess capacity.
 pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {
     if bytes.capacity() - bytes.len() > MAX_SPARE_CAPACITY {
         bytes.shrink_to_fit();
@@ -94,15 +94,15 @@ pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {
     bytes.into()
 }
 
-/// What is allocated of an announced length before it is here. One allocation takes most bodies; a larger one grows as it
-/// comes, or announcing would be enough to take memory.
+/// The most that is allocated for an announced length before the bytes arrive. One allocation is enough for most
+/// bodies; a larger buffer grows as they arrive, or the announcement alone could take memory.
 const INITIAL_CAPACITY: usize = 256 * 1024;
 
-/// Reads a whole request body; a large one comes with the room that was reserved for it.
+/// Reads a complete request body; a large one comes with its memory permit.
 ///
 /// # Errors
-/// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] before there is no room for it,
-/// [`Refusal::TOO_SLOW`] after its time, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
+/// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] if the memory budget is
+/// exhausted, [`Refusal::TOO_SLOW`] after the timeout, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
 pub(super) async fn read_body<B>(
     body: B,
     core: &ServerCore,
@@ -120,7 +120,7 @@ where
     let mut first: Option<Bytes> = None;
     let mut gathered = BytesMut::new();
     let mut reserved = None;
-    // Most bodies are here with their head, so that the clock is started only for those that are not.
+    // Most bodies arrive with their head, so the timer is started only for those that do not.
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
     std::future::poll_fn(|cx| {
         loop {
@@ -128,7 +128,8 @@ where
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let deadline = deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(within)));
-                    // Whoever has used up its turn is told to wait by everything, and a peer that never pauses sees to that.
+                    // Not subject to tokio's cooperative budget: a peer that never pauses uses it up, and the timer
+                    // would never fire.
                     let late = std::pin::pin!(tokio::task::unconstrained(deadline.as_mut()));
                     return late.poll(cx).map(|()| Err(Refusal::TOO_SLOW));
                 }

@@ -13,7 +13,7 @@ use crate::edge::modern::{self, ModernCall};
 use crate::edge::{CallEvent, RenderedResponse};
 use crate::server_core::now;
 
-/// A call that an HTTP response carries, of either era.
+/// A call of either era with an HTTP response.
 pub(super) enum CallExchange {
     Modern(Box<ModernCall>),
     Legacy(DetachableCall),
@@ -36,7 +36,7 @@ impl CallExchange {
         }
     }
 
-    /// Notes an event that is about to be written; returns its id, where the stream has ids.
+    /// Records an event that is about to be written; returns its id, where the stream has ids.
     pub(super) fn record(&mut self, message: &str) -> Option<EventId> {
         match self {
             Self::Modern(_) => None,
@@ -44,7 +44,7 @@ impl CallExchange {
         }
     }
 
-    /// Returns what a client that takes no stream is told of a call that was cancelled.
+    /// Returns the response about a cancelled call for a client that accepts no stream.
     pub(super) fn cancelled_response(&self) -> RenderedResponse {
         match self {
             Self::Modern(call) => modern::refuse(Some(call.id()), &Refusal::CANCELLED),
@@ -55,16 +55,16 @@ impl CallExchange {
     }
 }
 
-/// A legacy exchange and the response that carries it.
+/// A legacy exchange and its response stream.
 ///
-/// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange goes on by itself, and
-/// what it says is kept for the client to come back for.
+/// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange continues by
+/// itself, and its messages are stored for the client to resume the stream.
 pub(super) struct DetachableCall {
     exchange: Option<LegacyExchange>,
     /// The id of the request; a batch has none.
     id: Option<RequestId>,
     log: StreamLog,
-    /// How long a question may stay open once nobody is connected to the call.
+    /// How long an input request may stay open after the client has disconnected.
     input_timeout: Duration,
 }
 
@@ -104,13 +104,13 @@ impl Drop for DetachableCall {
     }
 }
 
-/// Runs an exchange to its end without a response to carry it.
+/// Runs an exchange to its end without a response.
 ///
-/// A question that stays open is given up in the end, or a client that never comes back would keep its session for ever.
+/// An open input request times out in the end, or a client that never reconnects would keep its session for ever.
 async fn run_detached(mut exchange: LegacyExchange, mut log: StreamLog, ask_for: Duration) {
     let mut give_up = None;
     loop {
-        // A time that no clock will ever show is never over.
+        // A deadline beyond the range of the clock never expires.
         give_up = exchange
             .is_waiting_for_input()
             .then(|| give_up.unwrap_or_else(|| Instant::now().checked_add(ask_for)));
@@ -139,7 +139,7 @@ async fn run_detached(mut exchange: LegacyExchange, mut log: StreamLog, ask_for:
     }
 }
 
-/// The events of one stream, kept so that a client can come back for them.
+/// The events of one stream, stored so that a client can resume it.
 pub(super) struct StreamLog {
     session: Arc<LiveSession>,
     events: Arc<dyn EventStore>,
@@ -158,7 +158,7 @@ impl StreamLog {
         }
     }
 
-    /// Keeps an event and wakes whoever waits for it; does nothing for a stream that was never opened.
+    /// Stores an event and notifies the tasks that wait for it; does nothing for a stream that was never opened.
     fn append(&mut self, message: &str) -> Option<EventId> {
         let (stream, state) = self.stream.as_ref()?;
         let id = EventId { stream: *stream, seq: self.next };
@@ -181,18 +181,18 @@ impl Drop for StreamLog {
 /// How many messages of a call are dropped in one turn.
 const MAX_DROPPED: usize = 64;
 
-/// Who sees to it that a call is polled when its response must begin.
+/// The owner of the timer that polls a call when its response must begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimerOwner {
     /// The connection that it came over, which has one timer for all of its calls.
     Connection,
-    /// Nobody, so that the call needs a timer of its own.
+    /// No connection does, so that the call needs a timer of its own.
     Call,
 }
 
-/// Waits for the first thing that a call does, up to a time after which the response must begin.
+/// Waits for the first event of a call, up to a time after which the response must begin.
 ///
-/// Where no stream is acceptable, what a call says before its answer is dropped, and there is no such time.
+/// Where no stream is acceptable, messages of the call before its response are dropped, and there is no such time.
 pub(super) async fn first_event(
     call: &mut CallExchange,
     may_stream: bool,
@@ -205,7 +205,7 @@ pub(super) async fn first_event(
         let mut dropped = 0;
         loop {
             match call.poll_event(cx) {
-                // A call that never runs out of words must leave the others their turn.
+                // A call that sends messages without end must yield to the others.
                 Poll::Ready(CallEvent::Message(_) | CallEvent::ReleaseStream(_))
                     if !may_stream && dropped == MAX_DROPPED =>
                 {
@@ -223,7 +223,7 @@ pub(super) async fn first_event(
                 }
                 Poll::Pending => {
                     let now = Instant::now();
-                    // A time that no clock will ever show is never over.
+                    // A deadline beyond the range of the clock never expires.
                     let is_over = deadline.get_or_insert(now.checked_add(wait)).is_some_and(|at| now >= at);
                     return if is_over { Poll::Ready(None) } else { Poll::Pending };
                 }

@@ -15,16 +15,19 @@ use crate::server_core::now;
 /// The name of the cookie.
 const NAME: &str = "mcp_session_id";
 
-/// How clients of HTTP+SSE are given a cookie.
+/// The session cookie of HTTP+SSE clients.
 ///
-/// The cookie names what may be kept for a client between its calls, [`Caller::state_id`](crate::Caller::state_id), and nothing else:
-/// it is no credential, and it never revives a session. Its value is sealed under the server's state keys and bound to the
-/// principal, so that nothing is stored for it and a value that we did not make for this caller is replaced by a new one.
+/// The cookie names the state that may be kept for a client between its calls,
+/// [`Caller::state_id`](crate::Caller::state_id), and nothing else: it is no credential, and it never restores a
+/// session. Its value is encrypted under the server's state keys and bound to the principal, so that nothing is
+/// stored for it, and a value that this server did not make for this caller is replaced by a new one.
 #[derive(Clone, Copy, Debug)]
 pub struct CookieSessions {
     /// How long a cookie lasts from its first use. Default 24 hours.
     pub max_age: Duration,
-    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpServerOptions::tls`] is set. Default no.
+    /// Whether the cookie is for HTTPS alone, as behind a proxy; it always is where [`HttpServerOptions::tls`] is
+    /// set.
+    /// Default no.
     ///
     /// [`HttpServerOptions::tls`]: super::HttpServerOptions::tls
     pub secure: bool,
@@ -53,7 +56,7 @@ impl HttpServiceInner {
     pub(super) fn cookie(&self, parts: &Parts, principal: &Principal) -> Option<SessionCookie> {
         let options = self.options.cookie_sessions?;
         let digest = Sha256::digest(b"trunkline cookie").into();
-        // No state is ever sealed for a ping, so that a cookie cannot be taken for one.
+        // No state is ever encrypted for a ping, so that a cookie cannot be mistaken for one.
         let binding =
             StateBinding { principal: principal.clone(), method: Method::Ping, params_digest: digest };
         let known = find_cookie(&parts.headers).and_then(|value| {
@@ -62,13 +65,13 @@ impl HttpServiceInner {
                 SealedContinuation::Suspended(_) => None,
             }
         });
-        let (bag, value) = match known {
+        let (state_id, value) = match known {
             Some(known) => known,
             None => {
-                let bag = SessionId::random();
-                let then = SealedContinuation::Portable(Bytes::from(bag.to_string()));
+                let state_id = SessionId::random();
+                let then = SealedContinuation::Portable(Bytes::from(state_id.to_string()));
                 let expires = now().plus(options.max_age);
-                (bag, self.core.sealer.seal(&binding, 0, expires, &then)?)
+                (state_id, self.core.sealer.seal(&binding, 0, expires, &then)?)
             }
         };
         let secure = if options.secure || self.options.tls.is_some() { "; Secure" } else { "" };
@@ -76,7 +79,7 @@ impl HttpServiceInner {
         let header = format!("{NAME}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
         let mut header = HeaderValue::from_str(&header).ok()?;
         header.set_sensitive(true);
-        Some(SessionCookie { state_id: bag, header })
+        Some(SessionCookie { state_id, header })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What pages of allowed origins may send and see.
+//! CORS: the headers that pages of allowed origins may send and read.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -12,10 +12,10 @@ use super::allow_list::AllowList;
 use super::body::McpResponseBody;
 use crate::env::EnvSources;
 
-/// How the names of the headers begin that mirror a tool's arguments.
+/// The prefix of the headers that mirror a tool's arguments.
 const PARAM_PREFIX: &str = "mcp-param-";
 
-/// Answers a browser that asks whether a page may call; the page's origin was checked before.
+/// Answers a CORS preflight request; the page's origin was checked before.
 pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -29,7 +29,7 @@ pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<McpResponse
     response
 }
 
-/// Lets a page of an allowed origin see the response; that of a foreign one is forbidden by now.
+/// Lets a page of an allowed origin read the response; a request of any other origin was refused before.
 pub(super) fn allow_origin(parts: &Parts, response: &mut Response<McpResponseBody>) {
     if let Some(origin) = parts.headers.get(ORIGIN)
         && response.status() != StatusCode::FORBIDDEN
@@ -42,8 +42,8 @@ pub(super) fn allow_origin(parts: &Parts, response: &mut Response<McpResponseBod
     }
 }
 
-/// Lets a page send its cookie along, where there is one to be sent, if its origin is on the list: pages of everywhere may
-/// be allowed to call, but not with what was kept for somebody.
+/// Lets a page send its cookie, if its origin is on the list itself: pages of all origins may be allowed to call, but
+/// not with the state of a user.
 pub(super) fn allow_credentials(
     parts: &Parts,
     origins: &AllowList,
@@ -55,14 +55,15 @@ pub(super) fn allow_credentials(
     }
 }
 
-/// Lists the headers that a page may send: those of the protocol, and of the ones that it asks for those that mirror a
-/// tool's arguments, since only the page knows their names, and those that bring a variable which the operator allows.
+/// Lists the headers that a page may send: those of the protocol, and of the headers in the preflight request those
+/// that mirror a tool's arguments, since only the page knows their names, and those with a variable that the operator
+/// allows.
 fn allowed_headers(parts: &Parts, env: &EnvSources) -> HeaderValue {
     const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
                         Mcp-Method, Mcp-Name";
-    let asked = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
+    let requested = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
     let names =
-        asked.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
+        requested.unwrap_or_default().split(',').filter_map(|name| name.trim().parse::<HeaderName>().ok());
     let is_param = |name: &str| name.len() > PARAM_PREFIX.len() && name.starts_with(PARAM_PREFIX);
     let mut allowed = OURS.to_owned();
     for name in names.filter(|name| is_param(name.as_str()) || env.allows_header(name)) {

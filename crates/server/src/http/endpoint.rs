@@ -42,8 +42,8 @@ const NO_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// An MCP endpoint as an HTTP service: both eras on one path.
 ///
-/// It is a [`Service`] for our own listener, and a [`tower_service::Service`] for those of others; with the feature `hyper` it
-/// is a service of hyper's too. Clones share everything.
+/// It is a [`Service`] for our own listener, and a [`tower_service::Service`] for other servers; with the feature
+/// `hyper` it is also a hyper service. Clones share everything.
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) inner: Arc<HttpServiceInner>,
@@ -67,11 +67,11 @@ impl fmt::Debug for HttpService {
 impl HttpService {
     pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
-        // A standing channel is a session, whichever revision is spoken on it.
-        let tally = PrincipalQuota::new(limits.total, limits.per_principal);
+        // A long-lived channel counts as a session, whichever revision it uses.
+        let quota = PrincipalQuota::new(limits.total, limits.per_principal);
         let sessions =
             LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
-        let (sse, sockets) = (SseStreams::new(tally.clone()), WebSocketTasks::new(tally));
+        let (sse, sockets) = (SseStreams::new(quota.clone()), WebSocketTasks::new(quota));
         Self {
             inner: Arc::new(HttpServiceInner {
                 core,
@@ -89,28 +89,28 @@ impl HttpService {
         self.inner.sessions.count()
     }
 
-    /// Returns how many channels stand: streams of HTTP+SSE, and WebSockets.
+    /// Returns how many channels are open: streams of HTTP+SSE, and WebSockets.
     pub fn channels(&self) -> usize {
         self.inner.sse_streams.count() + self.inner.web_sockets.count()
     }
 
-    /// Ends legacy sessions whose time is over. Whoever serves the endpoint by other means than ours calls this now and
-    /// then; sessions that are over are refused in any case.
+    /// Ends expired legacy sessions. A program that serves the endpoint with its own listener calls this from time to
+    /// time; requests of expired sessions are refused in any case.
     pub async fn sweep(&self) {
         self.inner.sessions.sweep().await;
     }
 
-    /// Returns the answer to a request whose `Host` or `Origin` is not allowed, and `None` for any other.
+    /// Returns the response to a request with a `Host` or `Origin` that is not allowed, and `None` for any other.
     ///
-    /// The endpoint checks its own requests; this is for a service that adds paths beside it.
+    /// The endpoint checks its own requests; this is for a service that adds other paths.
     pub fn refuse_disallowed_origin(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
         let HttpServerOptions { hosts, origins, .. } = &self.inner.options;
-        let heads = McpHeaders::from_map(&parts.headers);
-        let foreign = allow_list::check(&heads, parts.uri.authority(), hosts, origins).err()?;
-        Some(refusal_response(&self.inner.header_warnings.refuse(foreign), None, header_revision(&heads)))
+        let headers = McpHeaders::from_map(&parts.headers);
+        let header = allow_list::check(&headers, parts.uri.authority(), hosts, origins).err()?;
+        Some(refusal_response(&self.inner.header_warnings.refuse(header), None, header_revision(&headers)))
     }
 
-    /// Returns the answer to a request that is foreign, as above, or that has no credential which is accepted.
+    /// Returns the response to a request with a disallowed origin, as above, or without an accepted credential.
     pub fn refuse_unauthorized(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
         self.refuse_disallowed_origin(parts).or_else(|| {
             let challenge = self.inner.principal(|| parts).err()?;
@@ -128,17 +128,17 @@ impl HttpService {
     }
 }
 
-/// Why a request is not taken for a message to the endpoint.
+/// Why a request is not a message to the endpoint.
 enum PostRejection {
-    /// It is something else, or for another path.
+    /// It has another method or path.
     Other,
     Disallowed(DisallowedHeader),
     Unauthorized(AuthChallenge),
 }
 
 impl HttpServiceInner {
-    /// Answers one request, within its span. The future is large, and putting it into a span moves it: only those who read the
-    /// log pay for that.
+    /// Answers one request, within its span. The future is large, and instrumenting it moves it: that cost occurs
+    /// only where the span is enabled.
     fn serve<B>(
         self: &Arc<Self>,
         head: RequestHead,
@@ -173,31 +173,31 @@ impl HttpServiceInner {
         B: Body<Data = Bytes> + Send,
     {
         async move {
-            let heads = head.mcp_headers();
-            let mut response = match self.authorize(&head, &heads) {
+            let headers = head.mcp_headers();
+            let mut response = match self.authorize(&head, &headers) {
                 Ok(principal) => {
-                    let mut taken = match self.check_post(&head, &heads) {
+                    let mut outcome = match self.check_post(&head, &headers) {
                         Ok(env) => match body::read_body(body, &self.core).await {
                             Ok((bytes, reserved)) => {
-                                self.handle_post(&head, &heads, bytes, &principal, env, reserved)
+                                self.handle_post(&head, &headers, bytes, &principal, env, reserved)
                             }
                             Err(refusal) => PostOutcome::Refused(refusal, None),
                         },
                         Err(refusal) => PostOutcome::Refused(refusal, None),
                     };
                     loop {
-                        match taken {
+                        match outcome {
                             PostOutcome::Responded(response) => break response,
                             PostOutcome::Refused(refusal, id) => {
                                 break refusal_response(
                                     &refusal,
                                     id.as_ref(),
-                                    self.refusal_revision(&heads, &principal),
+                                    self.refusal_revision(&headers, &principal),
                                 );
                             }
-                            PostOutcome::Deferred(future) => taken = future.await,
+                            PostOutcome::Deferred(future) => outcome = future.await,
                             PostOutcome::Call(mut call) => {
-                                let accepts = heads.accepts();
+                                let accepts = headers.accepts();
                                 let stream_after = self.core.limits.stream_after;
                                 let first = first_event(&mut call, accepts.stream, stream_after, wakes).await;
                                 break self.begin_response(call, first, accepts);
@@ -205,33 +205,34 @@ impl HttpServiceInner {
                         }
                     }
                 }
-                // Boxed, or every call would have room for it in its own future, which is moved before it runs.
-                Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &heads, body)).await,
-                Err(PostRejection::Disallowed(foreign)) => {
-                    refusal_response(&self.header_warnings.refuse(foreign), None, header_revision(&heads))
+                // Boxed, or the future of every call would reserve space for it, and that future is moved before it
+                // runs.
+                Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &headers, body)).await,
+                Err(PostRejection::Disallowed(header)) => {
+                    refusal_response(&self.header_warnings.refuse(header), None, header_revision(&headers))
                 }
                 Err(PostRejection::Unauthorized(challenge)) => {
-                    unauthorized_response(&challenge, header_revision(&heads))
+                    unauthorized_response(&challenge, header_revision(&headers))
                 }
             };
-            if !matches!(heads.origin, HeaderOccurrence::Absent) {
+            if !matches!(headers.origin, HeaderOccurrence::Absent) {
                 cors::allow_origin(head.parts(), &mut response);
             }
             response
         }
     }
 
-    /// Checks who a request is for and from; of a message to the endpoint, returns whose it is.
-    fn authorize(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
+    /// Checks the `Host` and `Origin` of a request; of a message to the endpoint, returns the principal.
+    fn authorize(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        allow_list::check(heads, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
+        allow_list::check(headers, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
         if *head.method() != Method::POST || head.path() != self.options.path {
             return Err(PostRejection::Other);
         }
         self.principal(|| head.parts()).map_err(PostRejection::Unauthorized)
     }
 
-    /// Returns whom a request belongs to, and looks at it only if that makes a difference.
+    /// Returns the principal of a request, and reads the request only if that makes a difference.
     pub(super) fn principal<'a>(
         &self,
         request: impl FnOnce() -> &'a Parts,
@@ -240,20 +241,20 @@ impl HttpServiceInner {
         authenticator.fixed_principal().map_or_else(|| authenticator.authenticate(request()), Ok)
     }
 
-    /// Checks what the head of a message says of its body and of the answer, and returns the variables that it brings.
-    fn check_post(&self, head: &RequestHead, heads: &McpHeaders<'_>) -> Result<Env, Refusal> {
-        heads.check_body()?;
-        if heads.accepts().is_nothing() {
+    /// Checks the headers of a message about its body and the response, and returns the variables that it carries.
+    fn check_post(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Env, Refusal> {
+        headers.check_body()?;
+        if headers.accepts().is_nothing() {
             return Err(Refusal::NOT_ACCEPTABLE);
         }
         self.env(head)
     }
 
-    /// Takes what was posted.
+    /// Handles a posted message.
     fn handle_post<'a>(
         self: &'a Arc<Self>,
         head: &'a RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         bytes: Bytes,
         principal: &'a Principal,
         env: Env,
@@ -262,29 +263,30 @@ impl HttpServiceInner {
         let message = match envelope::read(bytes, self.core.limits.bounds) {
             Ok(MessageOrBatch::One(message)) => message,
             Ok(batch) => {
-                if matches!(heads.session, HeaderOccurrence::Absent) {
+                if matches!(headers.session, HeaderOccurrence::Absent) {
                     let problem = "batches are part of revision 2025-03-26 only";
                     return PostOutcome::Refused(Refusal::INVALID_REQUEST.with_message(problem), None);
                 }
-                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
-                return self.handle_legacy(heads, batch, principal, carriage, reserved);
+                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
+                return self.handle_legacy(headers, batch, principal, transport, reserved);
             }
             Err(MalformedMessage { refusal, id }) => return PostOutcome::Refused(refusal, id),
         };
-        let version = if let HeaderOccurrence::Once(version) = heads.version { Some(version) } else { None };
-        let has_session = !matches!(heads.session, HeaderOccurrence::Absent);
+        let version =
+            if let HeaderOccurrence::Once(version) = headers.version { Some(version) } else { None };
+        let has_session = !matches!(headers.session, HeaderOccurrence::Absent);
         let route = era::route_http(&message, version, has_session);
         request_tracing::log_route(&message, &route);
         match (route, message) {
             (MessageRoute::Modern, Message::Request(request)) => {
-                self.handle_modern(head, heads, request, principal.clone(), env, reserved)
+                self.handle_modern(head, headers, request, principal.clone(), env, reserved)
             }
             (MessageRoute::Session, message) => {
-                let carriage = TransportCapabilities { server_requests: heads.accepts().stream, env };
-                self.handle_legacy(heads, MessageOrBatch::One(message), principal, carriage, reserved)
+                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
+                self.handle_legacy(headers, MessageOrBatch::One(message), principal, transport, reserved)
             }
             (MessageRoute::Initialize, Message::Request(request)) => {
-                let accepts = heads.accepts();
+                let accepts = headers.accepts();
                 PostOutcome::Deferred(Box::pin(async move {
                     let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
                     opened.map_or_else(
@@ -312,14 +314,14 @@ pub(super) fn id_of(message: &Message) -> Option<&RequestId> {
     }
 }
 
-/// Makes the response to a message that wants no answer.
+/// Makes the response to a message that gets no JSON-RPC response.
 pub(super) fn accepted() -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-/// Makes the response to a message that is answered elsewhere.
+/// Makes the response to a message with a JSON-RPC response on another stream.
 pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::whole(text));
     *response.status_mut() = StatusCode::ACCEPTED;
@@ -327,7 +329,7 @@ pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
     response
 }
 
-/// Makes a response of one message, in the form that the client takes.
+/// Makes a response of one message, in a media type that the client accepts.
 pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<McpResponseBody> {
     let (kind, body) = if as_stream {
         let mut out = Vec::with_capacity(answer.message.len() + 32);
@@ -345,19 +347,19 @@ pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<Mcp
     response
 }
 
-/// Takes a message that is answered already.
+/// Wraps a response that is complete already.
 pub(super) fn response_outcome<'a>(answer: RenderedResponse, as_stream: bool) -> PostOutcome<'a> {
     PostOutcome::Responded(respond(answer, as_stream))
 }
 
-/// Makes a response that is a stream without an event.
+/// Makes a response that is an empty event stream.
 pub(super) fn respond_empty_stream() -> Response<McpResponseBody> {
     let mut response = Response::new(McpResponseBody::empty());
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
     response
 }
 
-/// Makes a response that is a stream of events.
+/// Makes a response that is an event stream.
 pub(super) fn event_stream_response(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + 'static,
 ) -> Response<McpResponseBody> {
@@ -393,10 +395,11 @@ where
 impl Service for HttpService {
     type Body = McpResponseBody;
 
-    /// Answers a request as [`handle`](Self::handle) does. A call that takes its time needs no timer here: the connection sees
-    /// to it that it is polled when its response has to begin. In a task of its own nobody would, and `handle` is for that.
+    /// Answers a request as [`handle`](Self::handle) does. A slow call needs no timer here: the connection task polls
+    /// it when its response has to begin. A call in a task of its own would not be polled then, and `handle` is for
+    /// that.
     fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<McpResponseBody>> + Send {
-        // Taken apart before there is a future, which would else have room for it twice.
+        // Destructured before there is a future, which would otherwise reserve space for it twice.
         let IncomingRequest { head, body } = request;
         self.inner.serve(head, body, TimerOwner::Connection)
     }

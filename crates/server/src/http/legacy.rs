@@ -43,13 +43,13 @@ impl HttpServiceInner {
             }
             Err(refusal) => Err(refusal),
         };
-        // In this era a refusal that concerns only the parameters travels as an ordinary answer.
+        // In this era a refusal that concerns only the parameters is an ordinary JSON-RPC error response.
         let (id, message) = match opened {
             Ok(opened) => opened,
             Err(refusal) => {
-                // A server without an era of sessions says so in the words of the other.
-                let spoken = self.core.revisions.newest_of(Era::Legacy).unwrap_or(Revision::NEWEST);
-                let answer = legacy::refuse(Some(&request.id), &refusal, spoken);
+                // A server without the legacy era refuses in a revision of the modern one.
+                let revision = self.core.revisions.newest_of(Era::Legacy).unwrap_or(Revision::NEWEST);
+                let answer = legacy::refuse(Some(&request.id), &refusal, revision);
                 return Ok(respond(answer, false));
             }
         };
@@ -60,26 +60,26 @@ impl HttpServiceInner {
         Ok(response)
     }
 
-    /// Takes the messages of a session: one, or those of a batch.
+    /// Handles the messages of a session: one, or those of a batch.
     pub(super) fn handle_legacy<'a>(
         self: &'a Arc<Self>,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         sent: MessageOrBatch,
         principal: &'a Principal,
-        carriage: TransportCapabilities,
+        transport: TransportCapabilities,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostOutcome<'a> {
-        let accepts = heads.accepts();
-        let session = match self.named_session(heads) {
+        let accepts = headers.accepts();
+        let session = match self.named_session(headers) {
             Ok(session) => session,
             Err(refusal) => return PostOutcome::Refused(refusal, request_id(&sent).cloned()),
         };
         if let Some(session) = self.sessions.find_local(session, principal) {
-            return self.begin_legacy(session, sent, &carriage, reserved, accepts);
+            return self.begin_legacy(session, sent, &transport, reserved, accepts);
         }
         PostOutcome::Deferred(Box::pin(async move {
             match self.sessions.find(session, principal).await {
-                Ok(session) => self.begin_legacy(session, sent, &carriage, reserved, accepts),
+                Ok(session) => self.begin_legacy(session, sent, &transport, reserved, accepts),
                 Err(refusal) => PostOutcome::Refused(refusal, request_id(&sent).cloned()),
             }
         }))
@@ -89,14 +89,14 @@ impl HttpServiceInner {
         self: &'a Arc<Self>,
         session: Arc<LiveSession>,
         sent: MessageOrBatch,
-        carriage: &TransportCapabilities,
+        transport: &TransportCapabilities,
         reserved: Option<RequestMemoryPermit>,
         accepts: AcceptedFormats,
     ) -> PostOutcome<'a> {
         let (id, level) = (request_id(&sent).cloned(), session.level());
         let begun = match sent {
-            MessageOrBatch::One(message) => legacy::begin(&self.core, &session, message, carriage),
-            MessageOrBatch::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, carriage),
+            MessageOrBatch::One(message) => legacy::begin(&self.core, &session, message, transport),
+            MessageOrBatch::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, transport),
         };
         let begun = begun.hold_permit(reserved);
         if session.level() == level {
@@ -129,22 +129,22 @@ impl HttpServiceInner {
         }
     }
 
-    /// Opens a standing stream, or one that the client comes back to.
+    /// Opens a standalone stream, or resumes an earlier stream.
     pub(super) async fn handle_get(
         self: &Arc<Self>,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         principal: &Principal,
     ) -> HttpResult {
         let fail = |refusal| (refusal, None);
         self.require_sessions().map_err(fail)?;
-        if !heads.accepts().stream {
+        if !headers.accepts().stream {
             return Err(fail(Refusal::NOT_ACCEPTABLE.with_message("a GET needs Accept: text/event-stream")));
         }
-        let session = self.session(heads, principal).await.map_err(fail)?;
+        let session = self.session(headers, principal).await.map_err(fail)?;
         if self.core.shutdown.is_draining() {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
-        let last = match heads.last_event_id {
+        let last = match headers.last_event_id {
             HeaderOccurrence::Absent => None,
             HeaderOccurrence::Once(value) => Some(std::str::from_utf8(value).ok().and_then(EventId::parse)),
             HeaderOccurrence::Repeated => Some(None),
@@ -165,12 +165,12 @@ impl HttpServiceInner {
     /// Ends a session.
     pub(super) async fn handle_delete(
         self: &Arc<Self>,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         principal: &Principal,
     ) -> HttpResult {
         let fail = |refusal| (refusal, None);
         self.require_sessions().map_err(fail)?;
-        let id = session_id(heads).map_err(fail)?;
+        let id = session_id(headers).map_err(fail)?;
         self.sessions.close(id, principal).await.map_err(fail)?;
         let mut response = Response::new(McpResponseBody::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
@@ -192,7 +192,7 @@ impl HttpServiceInner {
         }
     }
 
-    /// Goes on with a stream whose call may still run, from the events that were kept.
+    /// Resumes a stream from its stored events; its call may still run.
     fn resume_stream(
         self: Arc<Self>,
         session: Arc<LiveSession>,
@@ -210,7 +210,7 @@ impl HttpServiceInner {
                         return Some((render_events(&events), (last, Vec::new())));
                     }
                     let Some(state) = session.stream(last.stream) else {
-                        // The call is over; what it said last may have come between the two looks.
+                        // The call is over; its last message may have been stored between the two replays.
                         events =
                             inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
                         continue;
@@ -230,29 +230,29 @@ impl HttpServiceInner {
     /// Finds the session that a request names, and checks the version that it names.
     async fn session(
         &self,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         principal: &Principal,
     ) -> Result<Arc<LiveSession>, Refusal> {
-        self.sessions.find(self.named_session(heads)?, principal).await
+        self.sessions.find(self.named_session(headers)?, principal).await
     }
 
     /// Returns the session that a request names, and checks the version that it names.
-    fn named_session(&self, heads: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
-        let id = session_id(heads)?;
-        match heads.version {
+    fn named_session(&self, headers: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
+        let id = session_id(headers)?;
+        match headers.version {
             HeaderOccurrence::Absent => Ok(id),
             HeaderOccurrence::Once(version) => check_version(version, self.core.revisions).map(|()| id),
             HeaderOccurrence::Repeated => Err(repeated_header("MCP-Protocol-Version")),
         }
     }
 
-    /// Refuses what there is only where sessions are.
+    /// Refuses the request if no legacy revision, and so no session, is served.
     fn require_sessions(&self) -> Result<(), Refusal> {
         self.core.revisions.newest_of(Era::Legacy).map(drop).ok_or(Refusal::NOT_ALLOWED)
     }
 }
 
-/// Returns the id of what is one request.
+/// Returns the id of a message that is a single request.
 fn request_id(sent: &MessageOrBatch) -> Option<&RequestId> {
     match sent {
         MessageOrBatch::One(message) => id_of(message),
@@ -260,19 +260,19 @@ fn request_id(sent: &MessageOrBatch) -> Option<&RequestId> {
     }
 }
 
-fn session_id(heads: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
-    match heads.session {
+fn session_id(headers: &McpHeaders<'_>) -> Result<SessionId, Refusal> {
+    match headers.session {
         HeaderOccurrence::Absent => Err(Refusal::SESSION_REQUIRED),
         HeaderOccurrence::Once(value) => SessionId::parse(value).ok_or(Refusal::SESSION_NOT_FOUND),
         HeaderOccurrence::Repeated => Err(repeated_header("Mcp-Session-Id")),
     }
 }
 
-fn check_version(header: &[u8], spoken: RevisionSet) -> Result<(), Refusal> {
+fn check_version(header: &[u8], supported: RevisionSet) -> Result<(), Refusal> {
     let revision = std::str::from_utf8(header.trim_ascii()).ok().and_then(Revision::parse);
     match revision {
         Some(revision) if revision.era() == Era::Legacy => Ok(()),
-        _ => Err(Refusal::unsupported_version(&String::from_utf8_lossy(header.trim_ascii()), spoken)),
+        _ => Err(Refusal::unsupported_version(&String::from_utf8_lossy(header.trim_ascii()), supported)),
     }
 }
 
@@ -281,12 +281,12 @@ fn repeated_header(header: &str) -> Refusal {
     Refusal::INVALID_REQUEST.with_message(format!("the header {header} is repeated"))
 }
 
-/// Writes kept events as they were.
+/// Renders stored events as they were.
 pub(super) fn render_events(events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         let message = String::from_utf8_lossy(&event.data);
-        // The opening event has no message, and is not one to be shown again.
+        // The opening event has no message, and is not replayed.
         if !message.is_empty() {
             write_message(&mut out, Some(event.id), &message);
         }

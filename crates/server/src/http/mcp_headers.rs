@@ -4,9 +4,9 @@ use trunkline_protocol::era::HeaderOccurrence;
 
 use super::accept::AcceptedFormats;
 
-/// The headers that decide what becomes of a request, gathered in one pass.
+/// The headers that decide how a request is handled, collected in one pass.
 ///
-/// Looking each of them up by name would hash a dozen names a request, of which most are not there.
+/// Looking up each of them by name would hash a dozen names per request, of which most are absent.
 pub(super) struct McpHeaders<'a> {
     pub(super) host: HeaderOccurrence<'a>,
     pub(super) origin: HeaderOccurrence<'a>,
@@ -27,7 +27,7 @@ impl<'a> McpHeaders<'a> {
     }
 
     pub(super) fn read(headers: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Self {
-        let mut heads = Self {
+        let mut parsed = Self {
             host: HeaderOccurrence::Absent,
             origin: HeaderOccurrence::Absent,
             content_type: HeaderOccurrence::Absent,
@@ -41,22 +41,22 @@ impl<'a> McpHeaders<'a> {
         };
         for (name, value) in headers {
             let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-            // A length tells apart nearly all names.
+            // The length distinguishes nearly all names.
             let slot = match name.len() {
-                4 if is(b"host") => &mut heads.host,
-                6 if is(b"origin") => &mut heads.origin,
-                8 if is(b"mcp-name") => &mut heads.name,
-                10 if is(b"mcp-method") => &mut heads.method,
-                12 if is(b"content-type") => &mut heads.content_type,
-                13 if is(b"last-event-id") => &mut heads.last_event_id,
-                14 if is(b"mcp-session-id") => &mut heads.session,
-                20 if is(b"mcp-protocol-version") => &mut heads.version,
+                4 if is(b"host") => &mut parsed.host,
+                6 if is(b"origin") => &mut parsed.origin,
+                8 if is(b"mcp-name") => &mut parsed.name,
+                10 if is(b"mcp-method") => &mut parsed.method,
+                12 if is(b"content-type") => &mut parsed.content_type,
+                13 if is(b"last-event-id") => &mut parsed.last_event_id,
+                14 if is(b"mcp-session-id") => &mut parsed.session,
+                20 if is(b"mcp-protocol-version") => &mut parsed.version,
                 6 if is(b"accept") => {
-                    heads.accepts.get_or_insert(AcceptedFormats::NOTHING).add(value);
+                    parsed.accepts.get_or_insert(AcceptedFormats::NOTHING).add(value);
                     continue;
                 }
                 16 if is(b"content-encoding") => {
-                    heads.encoded |= !value.eq_ignore_ascii_case(b"identity");
+                    parsed.encoded |= !value.eq_ignore_ascii_case(b"identity");
                     continue;
                 }
                 _ => continue,
@@ -66,15 +66,15 @@ impl<'a> McpHeaders<'a> {
                 _ => HeaderOccurrence::Repeated,
             };
         }
-        heads
+        parsed
     }
 
-    /// Returns the forms of answer that the client takes; one that names none takes any.
+    /// Returns the media types that the client accepts; without an `Accept` header, any.
     pub(super) fn accepts(&self) -> AcceptedFormats {
         self.accepts.unwrap_or(AcceptedFormats::ANYTHING)
     }
 
-    /// Checks that the body is plain JSON by what the headers say.
+    /// Checks by the headers that the body is plain JSON.
     ///
     /// # Errors
     /// [`Refusal::UNSUPPORTED_MEDIA`].
@@ -83,7 +83,7 @@ impl<'a> McpHeaders<'a> {
             return Err(Refusal::UNSUPPORTED_MEDIA);
         }
         if self.encoded {
-            // A few bytes could stand for as many as the limit allows, and clients gain little by it.
+            // A few compressed bytes could expand up to the limit, and clients gain little by compression.
             return Err(Refusal::UNSUPPORTED_MEDIA.with_message("request bodies must not be compressed"));
         }
         Ok(())
@@ -93,7 +93,7 @@ impl<'a> McpHeaders<'a> {
     pub(super) fn is_json(&self) -> bool {
         let HeaderOccurrence::Once(value) = self.content_type else { return false };
         if value == b"application/json" {
-            // What nearly every client sends.
+            // The value that nearly every client sends.
             return true;
         }
         let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -132,10 +132,10 @@ mod tests {
         }
         headers.append(ACCEPT, "application/json".parse().unwrap());
         headers.append(ACCEPT, "text/event-stream".parse().unwrap());
-        let heads = McpHeaders::from_map(&headers);
-        assert!(matches!(heads.name, HeaderOccurrence::Repeated));
-        assert!(matches!(heads.method, HeaderOccurrence::Once(b"m")));
-        assert_eq!(heads.accepts(), AcceptedFormats::ANYTHING);
+        let parsed = McpHeaders::from_map(&headers);
+        assert!(matches!(parsed.name, HeaderOccurrence::Repeated));
+        assert!(matches!(parsed.method, HeaderOccurrence::Once(b"m")));
+        assert_eq!(parsed.accepts(), AcceptedFormats::ANYTHING);
         assert_eq!(McpHeaders::from_map(&HeaderMap::new()).accepts(), AcceptedFormats::ANYTHING);
     }
 }

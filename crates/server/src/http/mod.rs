@@ -1,5 +1,5 @@
-//! Streamable HTTP: one endpoint for both eras, as a service that any HTTP server can mount; and beside it HTTP+SSE and
-//! WebSocket.
+//! Streamable HTTP: one endpoint for both eras, as a service that any HTTP server can mount; and next to it HTTP+SSE
+//! and WebSocket.
 
 mod accept;
 mod allow_list;

@@ -16,17 +16,17 @@ use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
 
 impl HttpServiceInner {
-    /// Takes a modern request.
+    /// Handles a modern request.
     pub(super) fn handle_modern<'a>(
         self: &'a Arc<Self>,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         request: Request,
         principal: Principal,
         env: Env,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostOutcome<'a> {
-        let admitted = match self.validate_request(head, heads, &request) {
+        let admitted = match self.validate_request(head, headers, &request) {
             Ok(admitted) => admitted,
             Err(refusal) => return response_outcome(modern::refuse(Some(&request.id), &refusal), false),
         };
@@ -35,7 +35,7 @@ impl HttpServiceInner {
         if let Some(reserved) = reserved {
             begun = begun.hold_permit(reserved);
         }
-        self.respond_modern(begun, heads.accepts())
+        self.respond_modern(begun, headers.accepts())
     }
 
     fn respond_modern<'a>(
@@ -64,10 +64,10 @@ impl HttpServiceInner {
     fn validate_request(
         &self,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         request: &Request,
     ) -> Result<ValidatedRequest, Refusal> {
-        let mirror = MirrorHeaders { version: heads.version, method: heads.method, name: heads.name };
+        let mirror = MirrorHeaders { version: headers.version, method: headers.method, name: headers.name };
         let admitted = era::validate_request(request, Some(&mirror), self.core.revisions)?;
         if admitted.method == Method::ToolsCall {
             self.check_argument_headers(head, request)?;
@@ -81,7 +81,7 @@ impl HttpServiceInner {
         };
         let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
         let headers = &head.parts().headers;
-        // A reader that takes the last of two would see another value than one that takes the first.
+        // A parser that takes the last of two equal keys would read another value than one that takes the first.
         if let Some(repeated) =
             mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)
         {
@@ -111,8 +111,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_header_that_mirrors_an_argument_must_be_there_once_and_agree() {
-        let tool =
-            Tool::new("go").mirror("region", "Region").run(async |place: RegionArguments| Json(place.region));
+        let tool = Tool::new("go")
+            .mirror("region", "Region")
+            .run(async |arguments: RegionArguments| Json(arguments.region));
         let service = Server::new("test")
             .with(tool)
             .host(HostOptions::default())
@@ -128,7 +129,7 @@ mod tests {
             )
         };
         let north = r#"{"region":"north"}"#;
-        // Whoever takes the first of two equal keys would go where the header does not say.
+        // A parser that takes the first of two equal keys would read another region than the header names.
         let both = r#"{"region":"north","region":"south"}"#;
         for (headers, arguments, status, code) in [
             (&["north"][..], north, 200, Value::Null),

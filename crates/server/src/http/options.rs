@@ -17,28 +17,29 @@ pub struct HttpServerOptions {
     pub path: String,
     /// The hosts that requests may name. Default the loopback names.
     pub hosts: AllowList,
-    /// The origins whose pages may call. Default the loopback ones; requests without an origin always may.
+    /// The origins of pages that may call. Default the loopback ones; requests without an origin always may.
     pub origins: AllowList,
-    /// Where HTTP+SSE is served, the transport of revision 2024-11-05. Default `/sse` and `/messages`; `None` is nowhere.
+    /// The paths of HTTP+SSE, the transport of revision 2024-11-05. Default `/sse` and `/messages`; `None` disables
+    /// it.
     pub legacy_sse: Option<SsePaths>,
-    /// Where WebSockets are served. Default `/ws`; `None` is nowhere.
+    /// The path of WebSockets. Default `/ws`; `None` disables them.
     pub websocket: Option<String>,
-    /// The certificate with which our own listener speaks TLS. Default none: plain HTTP.
+    /// The TLS certificate of our own listener. Default none: plain HTTP.
     pub tls: Option<ServerTls>,
-    /// Whether clients of HTTP+SSE get a cookie that names what is kept for them. Default no.
+    /// Whether clients of HTTP+SSE get a session cookie that names their state. Default no.
     pub cookie_sessions: Option<CookieSessions>,
-    /// Who a request belongs to. Default everybody is anonymous.
+    /// The authenticator of requests. Default every request is anonymous.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Whether answers are event streams even where a plain one would do, for scripts that want that. Default no.
+    /// Whether responses are event streams even where plain JSON would do, for scripts that want that. Default no.
     pub always_stream: bool,
-    /// What a connection is taken for whose listener does not say, such as that of a program which mounts the endpoint.
-    /// Default neither local nor encrypted, so that `X-Env-*` headers are ignored.
+    /// The peer of a connection without a [`PeerInfo`], such as that of a program which mounts the endpoint. Default
+    /// neither local nor encrypted, so that `X-Env-*` headers are ignored.
     pub unknown_peer: PeerInfo,
     /// The bounds of legacy sessions.
     pub session_limits: SessionLimits,
-    /// Where legacy sessions are kept; `None` is in memory, within [`HttpServerOptions::session_limits`].
+    /// The store of legacy sessions; `None` is in memory, within [`HttpServerOptions::session_limits`].
     pub sessions: Option<Arc<dyn SessionStore>>,
-    /// Where the events of resumable streams are kept; `None` is in memory, within [`EventLimits`]'s defaults.
+    /// The store of events of resumable streams; `None` is in memory, within [`EventLimits`]'s defaults.
     pub events: Option<Arc<dyn EventStore>>,
 }
 
@@ -87,7 +88,7 @@ impl HttpServerOptions {
         Self { hosts, ..Self::default() }
     }
 
-    /// Returns what whoever listens on an address with these options should know, if there is something.
+    /// Returns a warning about listening on an address with these options, if there is one.
     pub fn warning(&self, address: IpAddr) -> Option<&'static str> {
         if address.is_loopback() {
             return None;

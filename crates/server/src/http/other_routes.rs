@@ -13,7 +13,7 @@ use super::mcp_headers::McpHeaders;
 use super::options::{HttpServerOptions, SsePaths};
 use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
 
-/// What a path is for.
+/// The purpose of a path.
 #[derive(Clone, Copy)]
 enum HttpRoute<'a> {
     Endpoint,
@@ -22,22 +22,22 @@ enum HttpRoute<'a> {
 }
 
 impl HttpServiceInner {
-    /// Answers whatever is not a message to the endpoint; `Host` and `Origin` were checked before.
+    /// Answers every request that is not a message to the endpoint; `Host` and `Origin` were checked before.
     pub(super) async fn serve_other_route<B>(
         self: &Arc<Self>,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
     ) -> Response<McpResponseBody>
     where
         B: Body<Data = Bytes> + Send,
     {
         let keeps_sessions = self.core.revisions.newest_of(Era::Legacy).is_some();
-        let Some(place) = find_route(&self.options, keeps_sessions, head.path()) else {
-            return refusal_response(&Refusal::NO_SUCH_PATH, None, header_revision(heads));
+        let Some(route) = find_route(&self.options, keeps_sessions, head.path()) else {
+            return refusal_response(&Refusal::NO_SUCH_PATH, None, header_revision(headers));
         };
-        let mut response = self.serve_route(place, head, heads, body).await;
-        if matches!(place, HttpRoute::LegacySse(_)) && self.options.cookie_sessions.is_some() {
+        let mut response = self.serve_route(route, head, headers, body).await;
+        if matches!(route, HttpRoute::LegacySse(_)) && self.options.cookie_sessions.is_some() {
             cors::allow_credentials(head.parts(), &self.options.origins, &mut response);
         }
         response
@@ -45,9 +45,9 @@ impl HttpServiceInner {
 
     async fn serve_route<B>(
         self: &Arc<Self>,
-        place: HttpRoute<'_>,
+        route: HttpRoute<'_>,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
     ) -> Response<McpResponseBody>
     where
@@ -58,27 +58,27 @@ impl HttpServiceInner {
         }
         let principal = match self.principal(|| head.parts()) {
             Ok(principal) => principal,
-            Err(challenge) => return unauthorized_response(&challenge, header_revision(heads)),
+            Err(challenge) => return unauthorized_response(&challenge, header_revision(headers)),
         };
-        let mut response = match place {
+        let mut response = match route {
             HttpRoute::Endpoint => {
                 let answered = match *head.method() {
-                    Method::GET => self.handle_get(heads, &principal).await,
-                    Method::DELETE => self.handle_delete(heads, &principal).await,
+                    Method::GET => self.handle_get(headers, &principal).await,
+                    Method::DELETE => self.handle_delete(headers, &principal).await,
                     _ => Err((Refusal::NOT_ALLOWED, None)),
                 };
                 return answered.unwrap_or_else(|(refusal, id)| {
-                    refusal_response(&refusal, id.as_ref(), self.refusal_revision(heads, &principal))
+                    refusal_response(&refusal, id.as_ref(), self.refusal_revision(headers, &principal))
                 });
             }
-            HttpRoute::LegacySse(paths) => self.handle_sse(paths, head, heads, body, principal).await,
+            HttpRoute::LegacySse(paths) => self.handle_sse(paths, head, headers, body, principal).await,
             HttpRoute::WebSocket => match self.upgrade(head, principal) {
                 Ok(response) => response,
-                Err(refusal) => refusal_response(&refusal, None, header_revision(heads)),
+                Err(refusal) => refusal_response(&refusal, None, header_revision(headers)),
             },
         };
         if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
-            *allow = match place {
+            *allow = match route {
                 HttpRoute::LegacySse(paths) if paths.messages == head.path() => {
                     HeaderValue::from_static("POST, OPTIONS")
                 }
@@ -89,7 +89,7 @@ impl HttpServiceInner {
     }
 }
 
-/// Returns what is at a path; HTTP+SSE is of one era alone.
+/// Returns the route of a path; HTTP+SSE belongs to the legacy era alone.
 fn find_route<'a>(options: &'a HttpServerOptions, keeps_sessions: bool, path: &str) -> Option<HttpRoute<'a>> {
     if path == options.path {
         return Some(HttpRoute::Endpoint);

@@ -4,27 +4,27 @@ use super::endpoint::HttpServiceInner;
 use super::incoming_request::RequestHead;
 use crate::env::Env;
 
-/// What a listener knows of a connection, as an extension of each of its requests.
+/// The properties of a connection, as an extension of each of its requests.
 ///
-/// A program that serves the endpoint by a listener of its own inserts it; where nobody does,
-/// [`HttpServerOptions::unknown_peer`](super::HttpServerOptions::unknown_peer) counts.
+/// A program that serves the endpoint with a listener of its own inserts it; without one,
+/// [`HttpServerOptions::unknown_peer`](super::HttpServerOptions::unknown_peer) applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerInfo {
-    /// The other end is on this machine.
+    /// The peer is on this machine.
     pub loopback: bool,
-    /// What is sent is encrypted.
+    /// The connection is encrypted.
     pub tls: bool,
 }
 
 impl PeerInfo {
-    /// Reports whether nobody on the way can read what is sent.
+    /// Reports whether the connection cannot be read by others on the network.
     pub const fn is_private(self) -> bool {
         self.loopback || self.tls
     }
 }
 
 impl HttpServiceInner {
-    /// Reads the variables that a request brings, where the operator allows any.
+    /// Reads the variables that a request carries, where the operator allows any.
     pub(super) fn env(&self, head: &RequestHead) -> Result<Env, Refusal> {
         let sources = &self.core.env;
         if !sources.reads_headers() {

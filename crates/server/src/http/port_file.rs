@@ -2,17 +2,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// A file that holds the address while a server is ready, for scripts to wait for. It goes with this value.
+/// A file with the server's address while it is ready, for scripts to wait for. It is removed when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct PortFile {
     path: PathBuf,
 }
 
 impl PortFile {
-    /// Removes what an earlier server left, so that nobody takes its address for ours.
+    /// Removes the file of an earlier server, so that a script does not read an outdated address.
     ///
     /// # Errors
-    /// There is something that cannot be removed.
+    /// The file exists and cannot be removed.
     pub fn claim(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         match std::fs::remove_file(&path) {
@@ -21,7 +22,7 @@ impl PortFile {
         }
     }
 
-    /// Writes the address, at once and whole.
+    /// Writes the address atomically.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -32,7 +33,7 @@ impl PortFile {
         std::fs::rename(&beside, &self.path)
     }
 
-    /// Returns where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -40,7 +41,7 @@ impl PortFile {
 
 impl Drop for PortFile {
     fn drop(&mut self) {
-        // Nobody is left to be told if it cannot be removed.
+        // A failure to remove it cannot be reported in `drop`.
         let _ = std::fs::remove_file(&self.path);
     }
 }

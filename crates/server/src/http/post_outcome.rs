@@ -9,23 +9,23 @@ use super::stream::CallEventStream;
 use crate::call::BoxFuture;
 use crate::edge::CallEvent;
 
-/// What became of a message that was posted.
+/// The outcome of a posted message.
 ///
-/// A message is taken by plain functions, down to the call that it begins. Futures within futures would have to be moved with
-/// all that they hold, for every request; so there is one only where something has to be waited for.
+/// A message is handled by plain functions, down to the call that it begins. Nested futures would have to be moved
+/// with all that they hold, for every request; so there is one only where something has to be waited for.
 pub(super) enum PostOutcome<'a> {
-    /// It is answered.
+    /// It has its response.
     Responded(Response<McpResponseBody>),
     /// It is refused, under its id if it has one that could be read.
     Refused(Refusal, Option<RequestId>),
-    /// It runs, and what it does first decides what the response is.
+    /// It runs, and its first event decides the kind of the response.
     Call(CallExchange),
-    /// Somebody else is waited for: a store, or whoever holds a call that goes on.
+    /// It waits for a store, or for a suspended call to be resumed.
     Deferred(BoxFuture<'a, PostOutcome<'a>>),
 }
 
 impl HttpServiceInner {
-    /// Makes the response to a call from the first thing that it did; `None` if that takes its time.
+    /// Makes the response to a call from its first event; `None` if that is not ready yet.
     pub(super) fn begin_response(
         &self,
         call: CallExchange,
@@ -34,8 +34,8 @@ impl HttpServiceInner {
     ) -> Response<McpResponseBody> {
         match first {
             Some(CallEvent::Response(answer)) => respond(answer, self.prefers_stream(accepts)),
-            // A call that was cancelled is not answered: its stream ends without a word. A client that takes no stream is told,
-            // since HTTP has to answer a request with one or the other.
+            // A cancelled call gets no JSON-RPC response: its stream ends without an event. A client that accepts no
+            // stream gets an error, since an HTTP request needs a response.
             Some(CallEvent::NoResponse) if accepts.stream => respond_empty_stream(),
             Some(CallEvent::NoResponse) => respond(call.cancelled_response(), false),
             first => event_stream_response(CallEventStream::new(call, first, self.core.limits.keep_alive)),

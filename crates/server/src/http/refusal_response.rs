@@ -1,4 +1,4 @@
-//! Responses to requests that are refused, in the words of whoever sent them.
+//! Responses to refused requests, in the revision of the request.
 
 use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response};
@@ -15,21 +15,21 @@ use crate::metrics::process;
 
 impl HttpServiceInner {
     /// Returns the revision in which a request to the endpoint is refused.
-    pub(super) fn refusal_revision(&self, heads: &McpHeaders<'_>, principal: &Principal) -> Revision {
-        let session = match heads.session {
+    pub(super) fn refusal_revision(&self, headers: &McpHeaders<'_>, principal: &Principal) -> Revision {
+        let session = match headers.session {
             HeaderOccurrence::Once(id) => SessionId::parse(id),
             _ => None,
         };
-        choose_revision(named_revision(heads), session.and_then(|id| self.sessions.revision(id, principal)))
+        choose_revision(named_revision(headers), session.and_then(|id| self.sessions.revision(id, principal)))
     }
 }
 
-/// Returns the revision in which a request is refused of which nothing is known but its headers.
-pub(super) fn header_revision(heads: &McpHeaders<'_>) -> Revision {
-    choose_revision(named_revision(heads), None)
+/// Returns the revision for the refusal of a request of which only the headers are known.
+pub(super) fn header_revision(headers: &McpHeaders<'_>) -> Revision {
+    choose_revision(named_revision(headers), None)
 }
 
-/// Chooses the revision of a refusal: that of the session, unless the request says that it belongs to none.
+/// Chooses the revision of a refusal: that of the session, unless the request names a modern one.
 fn choose_revision(named: Option<Revision>, session: Option<Revision>) -> Revision {
     match (named, session) {
         (Some(named), _) if named.era() == Era::Modern => named,
@@ -40,12 +40,12 @@ fn choose_revision(named: Option<Revision>, session: Option<Revision>) -> Revisi
 }
 
 /// Returns the revision that a request names.
-pub(super) fn named_revision(heads: &McpHeaders<'_>) -> Option<Revision> {
-    let HeaderOccurrence::Once(name) = heads.version else { return None };
+pub(super) fn named_revision(headers: &McpHeaders<'_>) -> Option<Revision> {
+    let HeaderOccurrence::Once(name) = headers.version else { return None };
     std::str::from_utf8(name).ok().and_then(Revision::parse)
 }
 
-/// Makes the response to a request that is refused.
+/// Makes the response to a refused request.
 #[cold]
 pub(super) fn refusal_response(
     refusal: &Refusal,

@@ -1,4 +1,4 @@
-//! What the log says of a request on its way through, at the level `DEBUG`.
+//! Tracing of a request on its path through the endpoint, at the level `DEBUG`.
 
 use http::header::CONTENT_TYPE;
 use http::{Method, Response};
@@ -9,7 +9,7 @@ use trunkline_protocol::{Message, TraceContext};
 
 use super::body::McpResponseBody;
 
-/// Makes the span of a request; of what the peer wrote only what is one of ours is repeated.
+/// Makes the span of a request; of the peer's text it repeats only values that are known here.
 pub(super) fn request_span(method: &Method) -> Span {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return Span::none();
@@ -26,7 +26,7 @@ pub(super) fn request_span(method: &Method) -> Span {
     span
 }
 
-/// Says which way a message takes, and that the request is part of its trace from here on.
+/// Logs the route of a message, and adds its trace context to the span of the request.
 pub(super) fn log_route(message: &Message, route: &MessageRoute) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -45,7 +45,7 @@ pub(super) fn log_route(message: &Message, route: &MessageRoute) {
     tracing::debug!(route, "routed");
 }
 
-/// Says what the response is; where it is a stream, its events are still to come.
+/// Logs the response; where it is a stream, its events are still to come.
 pub(super) fn log_response(span: &Span, response: &Response<McpResponseBody>) {
     if span.is_disabled() {
         return;

@@ -1,10 +1,10 @@
 use super::endpoint::HttpService;
 
 impl HttpService {
-    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged into
-    /// a program's own.
+    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged
+    /// into a program's own.
     ///
-    /// A program that serves the router by itself calls [`HttpService::sweep`] now and then.
+    /// A program that serves the router by itself calls [`HttpService::sweep`] from time to time.
     pub fn into_router(self) -> axum::Router {
         let options = &self.inner.options;
         let mut paths = vec![options.path.clone()];
@@ -79,10 +79,10 @@ mod tests {
         }});
         let call =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "hello" } });
-        for (message, said) in [(hello, "serverInfo"), (call, r#""text":"hi""#)] {
+        for (message, expected) in [(hello, "serverInfo"), (call, r#""text":"hi""#)] {
             socket.send(message.to_string().into()).await.unwrap();
             let answer = socket.next().await.unwrap().unwrap().into_text().unwrap();
-            assert!(answer.contains(said), "{answer}");
+            assert!(answer.contains(expected), "{answer}");
         }
         assert_eq!(service.channels(), 1);
     }

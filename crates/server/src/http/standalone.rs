@@ -13,29 +13,29 @@ use super::legacy::render_events;
 use super::stream::{ChunkStreamBody, millis, write_message};
 use crate::edge::legacy::{LiveSession, StandaloneConnection};
 
-/// The time after which a client that lost a standing stream may come back, in milliseconds.
+/// The SSE `retry` time of a standalone stream, in milliseconds.
 const RETRY_MS: u64 = 1000;
 
 impl HttpServiceInner {
-    /// Opens a stream for what belongs to no call.
+    /// Opens a standalone stream, for messages that belong to no call.
     pub(super) fn open_standalone(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
-        let standing = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
+        let standalone = self.attach_standalone(session, standalone_id(session.new_stream()), 0)?;
         let mut opening = Vec::new();
         if session.revision().primes_streams() {
-            let primed = standing.connection.poll_event(|| Poll::Ready(String::new()));
+            let primed = standalone.connection.poll_event(|| Poll::Ready(String::new()));
             if let Poll::Ready(Some((id, _))) = primed {
                 sse::write_priming(&mut opening, &id.to_string(), Some(RETRY_MS));
-                return Ok(event_stream_response(ChunkStreamBody(standing.chunks(opening))));
+                return Ok(event_stream_response(ChunkStreamBody(standalone.chunks(opening))));
             }
         }
-        Ok(standing.into_response(opening))
+        Ok(standalone.into_response(opening))
     }
 
-    /// Opens a stream again from an event on, with those that were kept since. Whatever carried it until now, and may not
-    /// know yet that nobody listens, carries it no more.
+    /// Resumes a stream from an event on, with the events stored since. The previous connection, which may not have
+    /// noticed yet that its client has disconnected, sends no more of them.
     pub(super) async fn resume_standalone(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
@@ -43,10 +43,11 @@ impl HttpServiceInner {
         kept: Vec<StoredEvent>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
         let next = kept.last().map_or(last.seq, |event| event.id.seq) + 1;
-        let standing = self.attach_standalone(session, last.stream, next)?;
-        // What the carrier before has kept since it was looked is found by looking again; from here on it keeps nothing.
-        let kept = if standing.connection.took_over() { self.replay(session, last).await? } else { kept };
-        Ok(standing.into_response(render_events(&kept)))
+        let standalone = self.attach_standalone(session, last.stream, next)?;
+        // A second replay finds the events that the previous connection stored since the first; from here on it
+        // stores none.
+        let kept = if standalone.connection.took_over() { self.replay(session, last).await? } else { kept };
+        Ok(standalone.into_response(render_events(&kept)))
     }
 
     fn attach_standalone(
@@ -56,14 +57,15 @@ impl HttpServiceInner {
         next: u64,
     ) -> Result<StandaloneSseStream, Refusal> {
         let (most, events) = (self.core.limits.streams_per_session, self.sessions.events());
-        let carrier = session.attach_standalone(stream, next, most, events)?;
-        // The watch begins before the client can know that it is connected, so that no change is lost in between.
+        let connection = session.attach_standalone(stream, next, most, events)?;
+        // The subscription begins before the client can know that it is connected, so that no change is lost in
+        // between.
         session.subscription(&*self.core.handler);
-        Ok(StandaloneSseStream { inner: self.clone(), connection: carrier })
+        Ok(StandaloneSseStream { inner: self.clone(), connection })
     }
 }
 
-/// Marks the numbers of standing streams, so that a client's `Last-Event-ID` tells which kind it was.
+/// Marks the ids of standalone streams, so that a client's `Last-Event-ID` reveals the kind of its stream.
 fn standalone_id(stream: StreamId) -> StreamId {
     StreamId(stream.0 | STANDALONE_BIT)
 }
@@ -74,16 +76,16 @@ pub(super) fn is_standalone(stream: StreamId) -> bool {
 
 const STANDALONE_BIT: u64 = 1 << 63;
 
-/// A standing stream of a session.
+/// A standalone stream of a session.
 struct StandaloneSseStream {
     inner: Arc<HttpServiceInner>,
     connection: StandaloneConnection,
 }
 
-/// What a standing stream does next.
+/// The next event of a standalone stream.
 enum StandaloneEvent {
     Message(EventId, String),
-    /// Look again.
+    /// Poll again.
     Poll,
     End,
 }
@@ -96,18 +98,18 @@ impl StandaloneSseStream {
     }
 
     fn chunks(self, opening: Vec<u8>) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
-        Box::pin(stream::unfold((Some(self), Some(opening)), |(standing, opening)| async move {
-            let standing = standing?;
+        Box::pin(stream::unfold((Some(self), Some(opening)), |(standalone, opening)| async move {
+            let standalone = standalone?;
             match opening {
-                Some(opening) => Some((opening, (Some(standing), None))),
-                None => standing.next_chunk().await.map(|(chunk, standing)| (chunk, (standing, None))),
+                Some(opening) => Some((opening, (Some(standalone), None))),
+                None => standalone.next_chunk().await.map(|(chunk, standalone)| (chunk, (standalone, None))),
             }
         }))
     }
 
-    /// Waits for what there is to say next; `None` after the last word.
+    /// Waits for the next chunk; `None` after the last.
     async fn next_chunk(self) -> Option<(Vec<u8>, Option<Self>)> {
-        // Ended while the last chunk was being written: whoever ended it has woken nobody here.
+        // The session may have ended while the last chunk was being written, when no task waited here to be woken.
         if self.connection.session().is_ended() {
             return None;
         }
@@ -116,7 +118,7 @@ impl StandaloneSseStream {
         let next = tokio::select! {
             biased;
             () = core.shutdown.draining() => {
-                // Told to come back in a while, clients do not all return at once.
+                // With a longer `retry` time, clients do not all reconnect at once.
                 sse::write_retry(&mut out, millis(core.limits.keep_alive));
                 return Some((out, None));
             }
@@ -138,7 +140,7 @@ impl StandaloneSseStream {
 
     fn request_roots(&self) -> StandaloneEvent {
         let session = self.connection.session();
-        // Another stream of the session may have been quicker.
+        // Another stream of the session may have taken it first.
         match self.connection.poll_event(|| session.request_roots().map_or(Poll::Pending, Poll::Ready)) {
             Poll::Ready(Some((id, request))) => StandaloneEvent::Message(id, request),
             Poll::Ready(None) => StandaloneEvent::End,
@@ -146,18 +148,18 @@ impl StandaloneSseStream {
         }
     }
 
-    /// Waits for a change, or for the session to end, which wakes whoever waits here.
+    /// Waits for a change, or for the session to end, which wakes this task too.
     async fn change_or_end(&self) -> StandaloneEvent {
         let session = self.connection.session();
-        let watch = session.subscription(&*self.inner.core.handler);
+        let subscription = session.subscription(&*self.inner.core.handler);
         std::future::poll_fn(|cx| {
-            // Asked first, because that is what makes sure of being woken.
-            let said = self.connection.poll_event(|| watch.poll_message(cx));
+            // Polled first, because that registers the waker.
+            let event = self.connection.poll_event(|| subscription.poll_message(cx));
             if session.is_ended() {
                 return Poll::Ready(StandaloneEvent::End);
             }
-            said.map(|said| {
-                said.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
+            event.map(|event| {
+                event.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
             })
         })
         .await

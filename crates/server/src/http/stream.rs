@@ -17,15 +17,15 @@ use crate::edge::CallEvent;
 use crate::edge::modern::SubscriptionStream;
 use crate::server_core::ServerCore;
 
-/// The time after which a client that lost its stream may come back.
+/// The SSE `retry` time: when a client that lost its stream may reconnect.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A frame that grew this long is sent before more is gathered.
+/// A frame of this length is sent before more is collected.
 const FRAME_TARGET: usize = 64 * 1024;
 
 pub(super) type PolledFrame = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
-/// Sends comments on a stream that is otherwise silent, so that nobody between takes it for dead.
+/// Sends comments on an otherwise idle stream, so that no proxy in between closes it.
 pub(super) struct SseKeepAlive {
     every: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -73,7 +73,7 @@ impl CallEventStream {
             CallEvent::ReleaseStream(retry) => sse::write_retry(out, millis(retry)),
             CallEvent::NoResponse => {}
         }
-        // Dropping a legacy call that is not over detaches it; the client comes back for the rest.
+        // Dropping a legacy call that is not over detaches it; the client resumes the stream for the rest.
         self.call = None;
         false
     }
@@ -198,7 +198,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Makes a frame of what there is to write; the end of the body, if there is nothing.
+/// Makes a frame of the collected bytes; the end of the body, if there are none.
 pub(super) fn frame(out: Vec<u8>) -> PolledFrame {
     Poll::Ready((!out.is_empty()).then(|| Ok(Frame::data(shrink_to_bytes(out)))))
 }

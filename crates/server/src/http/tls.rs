@@ -11,13 +11,13 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use crate::secret_file;
 
-/// A certificate and its key, ready to be served with.
+/// A certificate chain and its private key.
 #[derive(Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
 }
 
-/// Why a certificate cannot be served with.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerTlsError {
@@ -50,7 +50,7 @@ impl ServerTls {
     /// Reads a chain of certificates and a private key from PEM files.
     ///
     /// # Errors
-    /// A file is unreadable, holds something else, or the key's can be read by others; or the two do not belong together.
+    /// A file is unreadable, holds something else, or the key can be read by other users; or the two do not match.
     pub fn from_pem_files(certificate: &Path, key: &Path) -> Result<Self, ServerTlsError> {
         let unreadable = |path: &Path| {
             let path = path.to_owned();

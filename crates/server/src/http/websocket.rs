@@ -25,10 +25,10 @@ use crate::principal_quota::PrincipalQuota;
 use crate::server_core::ServerCore;
 use crate::write_budget::SlowReaderEvicted;
 
-/// The subprotocol by which clients say that they mean this protocol.
+/// The subprotocol of this protocol, which clients may offer in `Sec-WebSocket-Protocol`.
 const SUBPROTOCOL: &str = "mcp";
 
-/// How long a peer may take to answer our closing with its own.
+/// How long a peer may take to answer our close frame with its own.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The WebSockets of one endpoint, each served by a task that is owned here: it ends with the endpoint at the latest.
@@ -38,8 +38,8 @@ pub(super) struct WebSocketTasks {
 }
 
 impl WebSocketTasks {
-    pub(super) fn new(tally: PrincipalQuota) -> Self {
-        Self { tasks: Mutex::default(), quota: tally }
+    pub(super) fn new(quota: PrincipalQuota) -> Self {
+        Self { tasks: Mutex::default(), quota }
     }
 
     /// Returns how many WebSockets are open.
@@ -71,7 +71,7 @@ impl WebSocketTasks {
     }
 }
 
-/// Who hands a connection over, which only its listener can.
+/// The source of an upgraded connection, which depends on its listener.
 enum UpgradeSource {
     Native(ConnectionUpgrade),
     #[cfg(feature = "hyper")]
@@ -88,10 +88,10 @@ impl UpgradeSource {
 }
 
 impl HttpServiceInner {
-    /// Takes a connection over as a WebSocket; `Host`, `Origin` and token were checked before.
+    /// Upgrades a connection to a WebSocket; `Host`, `Origin` and token were checked before.
     ///
     /// # Errors
-    /// The request asks for nothing of the kind, or there is no room.
+    /// The request is no WebSocket handshake, or the limit of channels is reached.
     pub(super) fn upgrade(
         &self,
         head: &RequestHead,
@@ -108,10 +108,10 @@ impl HttpServiceInner {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let share = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
+        let permit = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.web_sockets.spawn(async move {
-            let _share = share;
+            let _permit = permit;
             match handing {
                 UpgradeSource::Native(handover) => {
                     let Some((socket, ahead)) = handover.upgraded().await else { return };
@@ -129,7 +129,7 @@ impl HttpServiceInner {
     }
 }
 
-/// Serves a connection that was taken over until it ends.
+/// Serves an upgraded connection until it ends.
 async fn serve(
     core: Arc<ServerCore>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -144,14 +144,14 @@ async fn serve(
     if let Err(error) = (&mut server).await {
         tracing::debug!(%error, "a WebSocket ended");
         if SlowReaderEvicted::caused(&error) {
-            // It does not read, and what it has not read is to go.
+            // The peer does not read, and its unread messages are to be dropped.
             return;
         }
         if error.kind() == io::ErrorKind::QuotaExceeded {
             closing = CloseReason::TryAgainLater;
         }
     }
-    // Nobody will read an answer any more.
+    // The peer reads no more responses.
     server.abandon();
     let closing = server.channel_mut().close(closing);
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, closing).await;
@@ -172,7 +172,7 @@ fn switching_protocols(accept: &str, subprotocol: Option<&'static str>) -> Respo
     response
 }
 
-/// Returns the key of a request for a WebSocket.
+/// Returns the key of a WebSocket handshake (RFC 6455 §4.2.1).
 fn key(headers: &HeaderMap) -> Result<&[u8], Refusal> {
     let asks = has_token(headers, CONNECTION, "upgrade")
         && has_token(headers, UPGRADE, "websocket")

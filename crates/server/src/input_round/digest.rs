@@ -2,10 +2,10 @@ use sha2::{Digest as _, Sha256};
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::{Params, RawJson};
 
-/// What identifies the arguments of a call in every round: a hash that does not depend on the order of keys.
+/// Identifies the arguments of a call in every round: a hash that does not depend on the order of keys.
 ///
-/// What belongs to the protocol rather than to the call (`_meta`, the answers, the state) is left out. Numbers count by
-/// their text, so that two numbers which a parser would fold into one stay different.
+/// Members of the protocol rather than of the call (`_meta`, the input responses, the state) are left out. Numbers
+/// are hashed as text, so that two numbers which a parser would round to one stay different.
 pub(crate) fn params_digest(params: &Params) -> [u8; 32] {
     let mut hash = Sha256::new();
     let own = params.members.iter().filter(|(key, _)| !matches!(&***key, "inputResponses" | "requestState"));
@@ -17,7 +17,7 @@ fn value(hash: &mut Sha256, raw: &RawJson) {
     match raw.kind() {
         JsonKind::Object => match raw.members() {
             Ok(members) => object(hash, members.iter().map(|(k, v)| (k.to_string(), v.clone())).collect()),
-            // Equal keys: no order can be made of them, so the text itself counts.
+            // Duplicate keys cannot be ordered, so the text itself is hashed.
             Err(_) => tagged(hash, b"?", raw.as_str()),
         },
         JsonKind::Array => match raw.elements() {

@@ -1,4 +1,4 @@
-//! Rounds: how a call that asked something waits for the request that brings the answer.
+//! Multi-round-trip requests: how a call that requested input is suspended until the request with the responses.
 
 mod digest;
 mod seal;

@@ -16,9 +16,9 @@ use crate::secret_file;
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
 
-/// The keys under which state travels through clients: the first seals, all open.
+/// The keys that encrypt the state that travels through clients: the first key encrypts, all keys can decrypt.
 ///
-/// Replicas that share keys can each go on with a call that another began.
+/// Replicas that share keys can each resume a call that another began.
 #[derive(Clone)]
 pub struct StateKeys(Vec<[u8; KEY_BYTES]>);
 
@@ -41,7 +41,7 @@ pub enum StateKeysError {
     /// A key file is too short to hold a secret.
     #[error("state key file {0} holds fewer than 32 bytes; make one with `head -c 32 /dev/urandom > FILE`")]
     TooShort(PathBuf),
-    /// There is no key at all.
+    /// No key was given.
     #[error("no state key is given")]
     Empty,
     /// The operating system gives no random bytes.
@@ -50,7 +50,7 @@ pub enum StateKeysError {
 }
 
 impl StateKeys {
-    /// Makes one random key, which dies with the process.
+    /// Makes one random key, which ends with the process.
     ///
     /// # Errors
     /// The operating system gives no random bytes.
@@ -88,7 +88,7 @@ impl fmt::Debug for StateKeys {
     }
 }
 
-/// What a state may be used for: the same caller, method and arguments as the call that it belongs to.
+/// The binding of a state: it is valid only with the caller, method and arguments of its call.
 #[derive(Clone, Debug)]
 pub(crate) struct StateBinding {
     pub(crate) principal: Principal,
@@ -113,16 +113,16 @@ impl StateBinding {
     }
 }
 
-/// How the call goes on when the state comes back.
+/// How the call continues when the state comes back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SealedContinuation {
-    /// It waits here under this number.
+    /// It is suspended in this process under this number.
     Suspended(u128),
-    /// It is made anew from these bytes.
+    /// It is rebuilt from these bytes.
     Portable(Bytes),
 }
 
-/// Seals continuations into text that only we can make and open.
+/// Encrypts continuations into text that only this server can make and decrypt.
 pub(crate) struct StateSealer {
     keys: Vec<XChaCha20Poly1305>,
 }
@@ -138,7 +138,7 @@ impl StateSealer {
         Self { keys: keys.0.iter().map(|key| XChaCha20Poly1305::new(key.into())).collect() }
     }
 
-    /// Seals a continuation; `None` only if the operating system gives no random bytes.
+    /// Encrypts a continuation; `None` only if the operating system gives no random bytes.
     pub(crate) fn seal(
         &self,
         binding: &StateBinding,
@@ -168,7 +168,7 @@ impl StateSealer {
         Some(URL_SAFE_NO_PAD.encode(whole))
     }
 
-    /// Opens a state; `None` if it was not made by us for this binding, or has expired.
+    /// Decrypts a state; `None` if it was not made by this server for this binding, or has expired.
     pub(crate) fn open(
         &self,
         state: &str,

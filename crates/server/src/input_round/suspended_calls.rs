@@ -11,10 +11,10 @@ use crate::call::ExecutingCall;
 use crate::limits::ServerLimits;
 use crate::shutdown::Shutdown;
 
-/// Where calls wait for the request that brings the answers to their questions.
+/// The calls that are suspended until the request with the responses to their input requests.
 ///
-/// A parked call goes on being polled, by a task of its own that also ends it when its time is over or the server drains.
-/// Ending an entry is dropping it: the task then drops the call, which cancels it.
+/// A suspended call is still polled, by a task of its own that also ends it on timeout or when the server drains.
+/// Dropping an entry ends it: the task then drops the call, which cancels it.
 #[derive(Clone, Debug)]
 pub(crate) struct SuspendedCalls {
     entries: Arc<Mutex<SuspendedEntries>>,
@@ -42,16 +42,16 @@ struct SuspendedEntry {
 
 #[derive(Debug)]
 enum SuspendedContent {
-    /// A live call: its task hands it over to whoever sends a way back.
+    /// A live call: its task sends it back through the sender that it receives.
     Call(oneshot::Sender<oneshot::Sender<ExecutingCall>>),
-    /// A continuation too large to travel through the client; its task only keeps the time.
+    /// A continuation too large to travel through the client; its task only enforces the timeout.
     Bytes(
         Bytes,
         #[expect(dead_code, reason = "dropping it ends the task that keeps the time")] oneshot::Sender<()>,
     ),
 }
 
-/// What was parked.
+/// The content of a resumed entry.
 pub(crate) enum ResumedContent {
     Call(ExecutingCall),
     Bytes(Bytes),
@@ -68,7 +68,7 @@ impl SuspendedCalls {
         }
     }
 
-    /// Parks a call and returns its number; `None` only if the operating system gives no random bytes.
+    /// Suspends a call and returns its number; `None` only if the operating system gives no random bytes.
     pub(crate) fn suspend(
         &self,
         principal: &Principal,
@@ -77,21 +77,21 @@ impl SuspendedCalls {
     ) -> Option<u128> {
         running.shared().suspend();
         let is_large = running.shared().is_large();
-        let (reclaim, mut wanted) = oneshot::channel::<oneshot::Sender<ExecutingCall>>();
-        let number = self.insert(principal, round, is_large, SuspendedContent::Call(reclaim))?;
-        let (lot, parked_for) = (self.clone(), self.timeout);
+        let (resume_sender, mut resume_receiver) = oneshot::channel::<oneshot::Sender<ExecutingCall>>();
+        let number = self.insert(principal, round, is_large, SuspendedContent::Call(resume_sender))?;
+        let (calls, timeout) = (self.clone(), self.timeout);
         tokio::spawn(async move {
-            let over = tokio::time::sleep(parked_for);
+            let over = tokio::time::sleep(timeout);
             tokio::pin!(over);
-            let mut draining = std::pin::pin!(lot.shutdown.draining());
+            let mut draining = std::pin::pin!(calls.shutdown.draining());
             let mut ended = false;
             loop {
                 tokio::select! {
                     biased;
-                    way_back = &mut wanted => {
-                        if let Ok(way_back) = way_back {
-                            // Nobody waits any more if the request that came was itself given up.
-                            let _ = way_back.send(running);
+                    reply = &mut resume_receiver => {
+                        if let Ok(reply) = reply {
+                            // The resuming request may itself have been cancelled meanwhile.
+                            let _ = reply.send(running);
                         }
                         break;
                     }
@@ -100,28 +100,28 @@ impl SuspendedCalls {
                     () = std::future::poll_fn(|cx| running.poll_suspended(cx)), if !ended => ended = true,
                 }
             }
-            lot.remove(number);
+            calls.remove(number);
         });
         Some(number)
     }
 
-    /// Parks a continuation that is too large to travel.
+    /// Stores a continuation that is too large to travel.
     pub(crate) fn suspend_bytes(&self, principal: &Principal, round: u32, bytes: Bytes) -> Option<u128> {
         let (alive, gone) = oneshot::channel::<()>();
         let number = self.insert(principal, round, false, SuspendedContent::Bytes(bytes, alive))?;
-        let (lot, parked_for) = (self.clone(), self.timeout);
+        let (calls, timeout) = (self.clone(), self.timeout);
         tokio::spawn(async move {
             tokio::select! {
                 _ = gone => return,
-                () = tokio::time::sleep(parked_for) => {}
-                () = lot.shutdown.draining() => {}
+                () = tokio::time::sleep(timeout) => {}
+                () = calls.shutdown.draining() => {}
             }
-            lot.remove(number);
+            calls.remove(number);
         });
         Some(number)
     }
 
-    /// Takes a call out, if it is that principal's and in that round. Each round can be taken once.
+    /// Removes and returns a call, if it is that principal's and in that round. Each round can be resumed once.
     pub(crate) async fn resume(
         &self,
         number: u128,
@@ -129,32 +129,32 @@ impl SuspendedCalls {
         round: u32,
     ) -> Option<ResumedContent> {
         let held = {
-            let mut places = self.lock();
-            let place = places.by_number.get(&number)?;
-            if place.principal != *principal || place.round != round {
+            let mut entries = self.lock();
+            let entry = entries.by_number.get(&number)?;
+            if entry.principal != *principal || entry.round != round {
                 return None;
             }
-            places.by_number.remove(&number)?.content
+            entries.by_number.remove(&number)?.content
         };
         match held {
             SuspendedContent::Bytes(bytes, _) => Some(ResumedContent::Bytes(bytes)),
-            SuspendedContent::Call(reclaim) => {
-                let (way_back, running) = oneshot::channel();
-                reclaim.send(way_back).ok()?;
+            SuspendedContent::Call(resume_sender) => {
+                let (reply, running) = oneshot::channel();
+                resume_sender.send(reply).ok()?;
                 running.await.ok().map(ResumedContent::Call)
             }
         }
     }
 
-    /// Returns how many calls are parked.
+    /// Returns how many calls are suspended.
     pub(crate) fn count(&self) -> usize {
         self.lock().by_number.len()
     }
 
-    /// Ends the oldest call that holds a large request, if there is one.
+    /// Evicts the oldest call that holds a large request, if there is one.
     pub(crate) fn evict_oldest_large(&self) {
-        let place = remove_oldest(&mut self.lock(), |place| place.is_large);
-        drop(place);
+        let entry = remove_oldest(&mut self.lock(), |entry| entry.is_large);
+        drop(entry);
     }
 
     fn insert(
@@ -167,41 +167,41 @@ impl SuspendedCalls {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).ok()?;
         let number = u128::from_le_bytes(bytes);
-        let mut places = self.lock();
-        places.arrivals += 1;
-        let place = SuspendedEntry {
-            arrival: places.arrivals,
+        let mut entries = self.lock();
+        entries.arrivals += 1;
+        let entry = SuspendedEntry {
+            arrival: entries.arrivals,
             principal: principal.clone(),
             round,
             is_large,
             content: held,
         };
-        places.by_number.insert(number, place);
-        let evicted = self.evict(&mut places, principal);
-        drop(places);
+        entries.by_number.insert(number, entry);
+        let evicted = self.evict(&mut entries, principal);
+        drop(entries);
         drop(evicted);
         Some(number)
     }
 
-    /// Removes the oldest places until the caps hold; the newest is never refused.
-    fn evict(&self, places: &mut SuspendedEntries, principal: &Principal) -> Vec<SuspendedEntry> {
+    /// Evicts the oldest entries until the limits hold; the newest is never refused.
+    fn evict(&self, entries: &mut SuspendedEntries, principal: &Principal) -> Vec<SuspendedEntry> {
         let mut evicted = Vec::new();
         if matches!(principal, Principal::Named(_)) {
             let of_principal =
-                places.by_number.values().filter(|place| place.principal == *principal).count();
+                entries.by_number.values().filter(|entry| entry.principal == *principal).count();
             if of_principal > self.max_per_principal {
-                evicted.extend(remove_oldest(places, |place| place.principal == *principal));
+                evicted.extend(remove_oldest(entries, |entry| entry.principal == *principal));
             }
         }
-        if places.by_number.len() > self.max {
-            evicted.extend(remove_oldest(places, |_| true));
+        if entries.by_number.len() > self.max {
+            evicted.extend(remove_oldest(entries, |_| true));
         }
         evicted
     }
 
     fn remove(&self, number: u128) {
-        let place = self.lock().by_number.remove(&number);
-        drop(place);
+        let entry = self.lock().by_number.remove(&number);
+        drop(entry);
     }
 
     fn lock(&self) -> MutexGuard<'_, SuspendedEntries> {
@@ -210,10 +210,10 @@ impl SuspendedCalls {
 }
 
 fn remove_oldest(
-    places: &mut SuspendedEntries,
+    entries: &mut SuspendedEntries,
     eligible: impl Fn(&SuspendedEntry) -> bool,
 ) -> Option<SuspendedEntry> {
-    let candidates = places.by_number.iter().filter(|(_, place)| eligible(place));
-    let number = *candidates.min_by_key(|(_, place)| place.arrival)?.0;
-    places.by_number.remove(&number)
+    let candidates = entries.by_number.iter().filter(|(_, entry)| eligible(entry));
+    let number = *candidates.min_by_key(|(_, entry)| entry.arrival)?.0;
+    entries.by_number.remove(&number)
 }

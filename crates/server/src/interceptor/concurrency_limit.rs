@@ -10,14 +10,14 @@ use trunkline_session::Principal;
 use super::{Interceptor, Next};
 use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 
-/// Refuses calls of a principal that has as many running as it may, with [`Refusal::TOO_MANY`].
+/// Refuses calls of a principal at its limit of running calls, with [`Refusal::TOO_MANY`].
 ///
-/// Anonymous callers are one principal. A call that waits for an answer does not count, since it does not run; once the
-/// answer is there it goes on in any case.
+/// Anonymous callers are one principal. A call that waits for input does not count, since it does not run; after the
+/// response it continues in any case.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     max: usize,
-    /// Only those who have calls running.
+    /// Only principals with running calls.
     running: Arc<Mutex<HashMap<Principal, usize>>>,
 }
 
@@ -82,7 +82,7 @@ impl Future for LimitedCall {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         if this.permit.is_none() && !this.context.is_waiting() {
-            // It was admitted when it began; a caller that has answered is not refused for the answer.
+            // It was admitted when it began; a caller that has responded is not refused for the response.
             this.permit = this.limit.acquire(&this.principal, usize::MAX);
         }
         let answer = this.future.as_mut().poll(cx);

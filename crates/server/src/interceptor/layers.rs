@@ -10,7 +10,7 @@ use super::{Interceptor, Next, NextTarget};
 use crate::call::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
 use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
-/// Interceptors in their order: the first is the outermost, sees a call first and its answer last.
+/// Interceptors in their order: the first is the outermost, sees a call first and its result last.
 #[derive(Clone, Default)]
 pub struct Layers {
     layers: Vec<Arc<dyn Interceptor>>,
@@ -22,7 +22,7 @@ impl Layers {
         Self::default()
     }
 
-    /// Adds an interceptor within those that are there.
+    /// Adds an interceptor inside of the existing ones.
     #[must_use]
     pub fn with(mut self, interceptor: impl Interceptor) -> Self {
         self.push(interceptor);
@@ -42,7 +42,7 @@ impl Layers {
         self.layers.get(at).map(|layer| &**layer)
     }
 
-    /// Puts the interceptors around a handler; without any, the handler stays what it is.
+    /// Wraps a handler in the interceptors; without any, returns the handler itself.
     pub(crate) fn wrap(self, handler: impl Handler) -> Arc<dyn Handler> {
         if self.is_empty() {
             return Arc::new(handler);

@@ -1,8 +1,8 @@
-//! Interceptors: what stands around every call, ours and a program's own.
+//! Interceptors: middleware around every call, ours and a program's own.
 //!
-//! An interceptor is given a call and the way on. It may look at the call, refuse it, wait, pass it on, and look at or
-//! replace what comes back. What belongs to the protocol itself (the handshake, pings, subscriptions, and whatever is
-//! refused before it is a call) does not come this way.
+//! An interceptor gets a call and the next handler. It may inspect the call, refuse it, wait, pass it on, and inspect
+//! or replace the result. Protocol messages (the handshake, pings, subscriptions, and requests that are refused
+//! before they become a call) are not intercepted.
 
 mod concurrency_limit;
 mod layers;
@@ -26,9 +26,9 @@ use crate::call::{BoxFuture, Handler as _, HandlerOutcome, IncomingCall};
 use crate::dispatch;
 use crate::server::ServerHandle;
 
-/// What stands around calls.
+/// Middleware around calls.
 ///
-/// An async function of a [`IncomingCall`] and a [`Next`] is one:
+/// An async function of an [`IncomingCall`] and a [`Next`] is one:
 ///
 /// ```
 /// # use trunkline_server::{IncomingCall, Next, Server};
@@ -40,14 +40,14 @@ use crate::server::ServerHandle;
 /// });
 /// ```
 ///
-/// The future is dropped when the caller cancels, and what it holds with it. It goes on being polled while the call waits
-/// for its caller; [`Context::is_waiting`](crate::Context::is_waiting) tells.
+/// The future, and all that it holds, is dropped when the caller cancels. It is still polled while the call waits for
+/// input; [`Context::is_waiting`](crate::Context::is_waiting) reports that.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an interceptor",
     note = "an async function of `IncomingCall` and `Next` that returns `Result<HandlerOutcome, Refusal>` is one"
 )]
 pub trait Interceptor: Send + Sync + 'static {
-    /// Answers a call, usually with what the way on answers.
+    /// Handles a call, usually with the result of the next handler.
     fn intercept(
         &self,
         call: IncomingCall,
@@ -69,14 +69,14 @@ where
     }
 }
 
-/// The way on from an interceptor: the next one, and in the end the handler.
+/// The rest of the chain after an interceptor: the next one, and in the end the handler.
 #[must_use = "the call is not answered unless it is passed on"]
 pub struct Next {
     target: NextTarget,
     index: usize,
 }
 
-/// Whose layers, and what stands behind them.
+/// The owner of the layers, and the handler behind them.
 #[derive(Clone)]
 enum NextTarget {
     Server(ServerHandle),
@@ -88,7 +88,7 @@ impl Next {
         Self { target: NextTarget::Server(server), index: 0 }
     }
 
-    /// Reports whether there is a tool of this name, as far as the handler says.
+    /// Reports whether the handler knows a tool of this name.
     pub fn has_tool(&self, name: &str) -> bool {
         match &self.target {
             NextTarget::Server(server) => server.has_tool(name),

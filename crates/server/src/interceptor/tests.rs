@@ -21,15 +21,15 @@ use crate::{Confirm, ToolError};
 type TestCallFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 type RecordedEvents = Arc<Mutex<Vec<String>>>;
 
-/// An interceptor that says its name on the way in and on the way out.
-fn says(name: &'static str, said: &RecordedEvents) -> impl Interceptor {
-    let said = said.clone();
+/// An interceptor that records its name before and after the call.
+fn recorder(name: &'static str, events: &RecordedEvents) -> impl Interceptor {
+    let events = events.clone();
     move |call: IncomingCall, next: Next| {
-        let said = said.clone();
+        let events = events.clone();
         async move {
-            said.lock().unwrap().push(format!("{name} in"));
+            events.lock().unwrap().push(format!("{name} in"));
             let answer = next.run(call).await;
-            said.lock().unwrap().push(format!("{name} out"));
+            events.lock().unwrap().push(format!("{name} out"));
             answer
         }
     }
@@ -53,25 +53,26 @@ fn text(outcome: HandlerOutcome) -> String {
 
 #[test]
 fn the_first_interceptor_that_is_added_is_the_outermost() {
-    let said = RecordedEvents::default();
-    let hear = said.clone();
+    let events = RecordedEvents::default();
+    let recorded = events.clone();
     let tool = Tool::new("hello").run(move || {
-        hear.lock().unwrap().push("tool".to_owned());
+        recorded.lock().unwrap().push("tool".to_owned());
         async { "hi" }
     });
-    let server = Server::new("test").with(tool).layer(says("a", &said)).layer(says("b", &said));
+    let server = Server::new("test").with(tool).layer(recorder("a", &events)).layer(recorder("b", &events));
     assert_eq!(call_text(&server, "hello", &json!({})), "hi");
-    assert_eq!(*said.lock().unwrap(), ["a in", "b in", "tool", "b out", "a out"]);
+    assert_eq!(*events.lock().unwrap(), ["a in", "b in", "tool", "b out", "a out"]);
 }
 
 #[tokio::test]
 async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_handler() {
-    let said = RecordedEvents::default();
-    let server = Server::new("test").with(Tool::new("hello").run(async || "hi")).layer(says("server", &said));
-    let layers = Layers::new().with(says("host", &said));
+    let events = RecordedEvents::default();
+    let server =
+        Server::new("test").with(Tool::new("hello").run(async || "hi")).layer(recorder("server", &events));
+    let layers = Layers::new().with(recorder("host", &events));
     let handler = layers.wrap(server.handle().unwrap());
     assert_eq!(text(handler.call(tool_call("hello")).await.unwrap()), "hi");
-    assert_eq!(*said.lock().unwrap(), ["host in", "server in", "server out", "host out"]);
+    assert_eq!(*events.lock().unwrap(), ["host in", "server in", "server out", "host out"]);
     assert_eq!(handler.identity(), server.handle().unwrap().identity());
     assert_eq!(handler.capabilities(), server.handle().unwrap().capabilities());
 }
@@ -164,9 +165,9 @@ async fn the_clock_of_a_timeout_stands_still_while_a_question_is_open() {
     for (limit, expected) in [(41, "done"), (39, "!the call was ended")] {
         let limited = Timeout::new(Duration::from_secs(limit));
         let handle = Server::new("test").with(asks_in_between).layer(limited).handle().unwrap();
-        let asked = tool_call("asks");
-        let context = asked.context.clone();
-        let answer = tokio::spawn(Handler::call(&handle, asked));
+        let call = tool_call("asks");
+        let context = call.context.clone();
+        let answer = tokio::spawn(Handler::call(&handle, call));
         tokio::time::sleep(Duration::from_secs(21)).await;
         assert!(context.is_waiting());
         tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -228,9 +229,9 @@ fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
     let quick = Tool::new("quick").run(async || "quick");
     let limit = ConcurrencyLimit::per_principal(1);
     let handle = Server::new("test").with((asks, quick)).layer(limit.clone()).handle().unwrap();
-    let asked = call_of("ann", "asks");
-    let context = asked.context.clone();
-    let mut waiting = Handler::call(&handle, asked);
+    let call = call_of("ann", "asks");
+    let context = call.context.clone();
+    let mut waiting = Handler::call(&handle, call);
     assert!(poll(&mut waiting).is_pending());
     assert!(limit.lock().is_empty());
     assert_eq!(
@@ -284,8 +285,8 @@ fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
     let meta = json!({ "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
     let members = RawJson::from(&params).members().unwrap();
     let params = trunkline_protocol::Params { members, meta: Some(RawJson::from(&meta).members().unwrap()) };
-    let surroundings = crate::call::CallScope::Sessionless(std::sync::Arc::default());
-    let shared = crate::call::CallState::new(Method::ToolsCall, params, caller, Vec::new(), surroundings);
+    let scope = crate::call::CallScope::Sessionless(std::sync::Arc::default());
+    let shared = crate::call::CallState::new(Method::ToolsCall, params, caller, Vec::new(), scope);
     let traced =
         IncomingCall { method: Method::ToolsCall, continuation: None, context: Context::new(shared) };
     tracing::subscriber::with_default(subscriber, || {

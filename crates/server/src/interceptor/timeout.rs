@@ -10,12 +10,12 @@ use trunkline_protocol::{Method, Refusal};
 use super::{Interceptor, Next};
 use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 
-/// Ends calls that take too long, however much progress they report.
+/// Aborts calls that take too long, however much progress they report.
 ///
-/// The clock stands still while a question is open: people may think as long as they like, within the time that a call
-/// may be parked. A call that is run again from its start after a question has all of its time again.
+/// The timeout is paused while an input request is open: users may take as long as they like, within the time that a
+/// call may be suspended. A call that is run again from its start after an input request has its full time again.
 ///
-/// A tool that is ended says so in its result, for the model to read; any other call is refused with
+/// The timeout of a tool is an error in its result, for the model to read; any other call is refused with
 /// [`Refusal::TIMED_OUT`].
 #[derive(Clone, Copy, Debug)]
 pub struct Timeout {
@@ -74,10 +74,10 @@ impl TimeoutClock {
         }
     }
 
-    /// Ready when the time is over.
+    /// Ready when the timeout has elapsed.
     fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
         let Self::Running { since, left, sleep } = self else { return Poll::Pending };
-        // A time that no clock will ever show is never over.
+        // A deadline beyond the range of the clock never expires.
         let Some(due) = since.checked_add(*left) else { return Poll::Pending };
         sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due))).as_mut().poll(cx)
     }
@@ -96,7 +96,7 @@ impl Future for TimedCall {
             this.future = None;
             return Poll::Ready(answer);
         }
-        // A question is put and its answer is taken in polls, so that this is where either can be seen.
+        // Input requests are sent, and responses consumed, only in polls, so the change is visible here.
         if this.context.is_waiting() {
             this.clock.pause();
             return Poll::Pending;

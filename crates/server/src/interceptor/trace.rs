@@ -9,9 +9,9 @@ use crate::call::{BoxFuture, HandlerOutcome, IncomingCall};
 
 /// Puts every call into a `tracing` span, `call`, at the level `DEBUG`.
 ///
-/// The span has the method, the revision, the request's id, the beginning of the session's, the tool if there is one of
-/// that name, and, where the request is part of a trace, that trace and the caller's span. Of arguments and results it has
-/// nothing. Where nobody listens to the span, a call costs a look at a flag more.
+/// The span has the method, the revision, the request's id, a prefix of the session's, the tool if there is one of
+/// that name, and, where the request is part of a trace, that trace and the caller's span. It has nothing of
+/// arguments and results. Where the span is disabled, a call costs one more check of a flag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trace;
 
@@ -61,7 +61,7 @@ impl Interceptor for Trace {
     }
 }
 
-/// Fills the span with what is known of the call; whatever comes from a peer is cut short.
+/// Fills the span with the properties of the call; values of a peer are shortened.
 fn describe(span: &Span, call: &IncomingCall, next: &Next) {
     call.context.shared().with_caller(|caller| {
         span.record("revision", caller.revision.as_str());
@@ -72,7 +72,7 @@ fn describe(span: &Span, call: &IncomingCall, next: &Next) {
             span.record("session", display(session.short()));
         }
     });
-    // A name that is no tool's is whatever the caller wrote there, and may be a secret that it put in the wrong place.
+    // An unknown tool name is arbitrary text of the caller, and may be a misplaced secret.
     if let Some(name) = call.name().filter(|_| call.method == Method::ToolsCall) {
         span.record("tool", if next.has_tool(&name) { &*name } else { "unknown" });
     }

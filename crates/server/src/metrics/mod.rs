@@ -1,7 +1,7 @@
-//! Metrics in the form that Prometheus reads.
+//! Metrics in the text format of Prometheus.
 //!
-//! Every label comes from a closed set: methods, revisions, ways to end, rows of the table of refusals, and the names of
-//! tools that the handler really has. No peer can make a series.
+//! Every label comes from a closed set: methods, revisions, outcomes, rows of the table of refusals, and the names of
+//! tools that the handler really has. No peer can create a series.
 
 pub(crate) mod process;
 mod series;
@@ -30,10 +30,10 @@ use crate::server_core::ServerCore;
 /// The most tools that have a series of their own; the others share one.
 const MAX_TOOLS: usize = 1_000;
 
-/// Counts and times calls, and writes what it knows as text. Clones are the same.
+/// Counts and times calls, and writes the metrics as text. Clones share them.
 ///
-/// Give it to a host with [`HostOptions::metrics`](crate::HostOptions::metrics), and serve [`Metrics::text`] where only
-/// those can read it who may.
+/// Pass it to a host with [`HostOptions::metrics`](crate::HostOptions::metrics), and serve [`Metrics::text`] where
+/// only authorized clients can read it.
 #[derive(Clone, Default)]
 pub struct Metrics {
     inner: Arc<MetricsInner>,
@@ -44,24 +44,24 @@ struct MetricsInner {
     methods: [CallSeries; Method::ALL.len()],
     revisions: [AtomicU64; Revision::ALL.len()],
     tools: ArcSwap<BTreeMap<Arc<str>, Arc<CallSeries>>>,
-    /// Calls of tools that there are not, or that came after too many others.
+    /// Calls of unknown tools, or of tools beyond the limit of series.
     other_tools: Arc<CallSeries>,
     hosts: Mutex<Vec<Weak<ServerCore>>>,
 }
 
-/// What there is at one moment.
+/// The gauges at one moment.
 #[derive(Debug, Default)]
 struct CurrentLoad {
-    /// Calls that run.
+    /// Running calls.
     running: usize,
-    /// Calls that wait for an answer in another request.
+    /// Suspended calls, which wait for input in another request.
     suspended: usize,
     /// Bytes that are held for peers that have not read them.
     unread: usize,
 }
 
 impl Metrics {
-    /// Makes metrics that nothing was counted in yet.
+    /// Makes empty metrics.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,19 +69,19 @@ impl Metrics {
     /// Returns the content type of [`Metrics::text`].
     pub const CONTENT_TYPE: &'static str = "text/plain; version=0.0.4; charset=utf-8";
 
-    /// Writes everything that was counted, in the text format of Prometheus.
+    /// Writes all metrics, in the text format of Prometheus.
     pub fn text(&self) -> String {
         text::write(self)
     }
 
-    /// Has the calls that run on a host counted too.
+    /// Adds the running calls of a host to the gauges.
     pub(crate) fn attach(&self, core: &Arc<ServerCore>) {
         let mut hosts = self.inner.hosts.lock();
         hosts.retain(|host| host.strong_count() > 0);
         hosts.push(Arc::downgrade(core));
     }
 
-    /// Returns what all hosts together have to do now.
+    /// Returns the gauges of all hosts together.
     fn load(&self) -> CurrentLoad {
         let hosts = self.inner.hosts.lock();
         hosts.iter().filter_map(Weak::upgrade).fold(CurrentLoad::default(), |load, core| CurrentLoad {
@@ -110,7 +110,7 @@ impl Metrics {
         CallTimer { series, began: Instant::now(), ended: false }
     }
 
-    /// Finds the series of the tool that a call names; the first call of a tool makes it.
+    /// Finds the series of the tool that a call names; the first call of a tool creates it.
     fn tool(&self, handler: &dyn Handler, params: &Params) -> Arc<CallSeries> {
         let Some(name) = params.get("name").and_then(RawJson::as_text) else {
             return self.inner.other_tools.clone();
@@ -140,7 +140,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// One call that is being timed; dropped before it was told how the call ended, it counts as cancelled.
+/// One call that is being timed; dropped before its outcome is recorded, it counts as cancelled.
 pub(crate) struct CallTimer {
     series: TimedSeries,
     began: Instant,

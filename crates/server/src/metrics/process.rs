@@ -1,4 +1,4 @@
-//! What is counted for the whole process, since whoever reads metrics sees a process and not its parts.
+//! Counters of the whole process, since a metrics scraper sees one process and not its parts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ static DROPPED_NOTIFICATIONS: [AtomicU64; NotificationKind::ALL.len()] =
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a refusal that a peer is told.
+/// Counts a refusal that is sent to a peer.
 pub(crate) fn count_refusal(refusal: &Refusal) {
     let row = Refusal::TABLE.iter().position(|row| row.is_same_kind(refusal));
     if let Some(counter) = row.and_then(|row| REFUSALS.get(row)) {
@@ -35,12 +35,12 @@ pub(super) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// Why a connection was cut whose peer did not read.
+/// Why a connection of a slow reader was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionReason {
-    /// The peer took nothing within [`ServerLimits::write_timeout`](crate::ServerLimits::write_timeout).
+    /// The peer read nothing within [`ServerLimits::write_timeout`](crate::ServerLimits::write_timeout).
     Stalled,
-    /// What is held for all peers was more than [`ServerLimits::unread_bytes`](crate::ServerLimits::unread_bytes).
+    /// The unread data of all peers exceeded [`ServerLimits::unread_bytes`](crate::ServerLimits::unread_bytes).
     Budget,
 }
 
@@ -55,7 +55,7 @@ impl EvictionReason {
     }
 }
 
-/// What kind of notice of a call was dropped, because its client did not read.
+/// The kind of a call's notification that was dropped, because its client did not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotificationKind {
     Log,
@@ -73,27 +73,27 @@ impl NotificationKind {
     }
 }
 
-/// Counts a notice of a call that was dropped.
+/// Counts a dropped notification of a call.
 pub(crate) fn count_dropped_notification(kind: NotificationKind) {
     if let Some(counter) = DROPPED_NOTIFICATIONS.get(kind as usize) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Returns every kind of notice with how many of it were dropped.
+/// Returns every kind of notification with the number of dropped ones.
 pub(super) fn dropped_notifications() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = DROPPED_NOTIFICATIONS.iter().map(|count| count.load(Ordering::Relaxed));
     NotificationKind::ALL.into_iter().map(NotificationKind::label).zip(counts)
 }
 
-/// Counts a connection that was cut because its peer did not read.
+/// Counts a connection that was closed because its peer did not read.
 pub(crate) fn count_slow_reader(reason: EvictionReason) {
     if let Some(counter) = SLOW_READERS.get(reason as usize) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Returns every reason for which slow readers are cut, with its count.
+/// Returns every reason for evicting slow readers, with its count.
 pub(super) fn slow_readers() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = SLOW_READERS.iter().map(|count| count.load(Ordering::Relaxed));
     EvictionReason::ALL.into_iter().map(EvictionReason::label).zip(counts)
@@ -107,7 +107,7 @@ pub(super) fn streams() -> u64 {
     STREAMS.load(Ordering::Relaxed)
 }
 
-/// Something that is counted for as long as it is there.
+/// A gauge: counts an item for as long as it exists.
 #[derive(Debug)]
 pub(crate) struct GaugeGuard(&'static AtomicU64);
 

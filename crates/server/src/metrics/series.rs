@@ -5,7 +5,7 @@ use trunkline_protocol::Refusal;
 
 use crate::call::HandlerOutcome;
 
-/// The upper ends of the buckets, in nanoseconds; beyond the last there is one without an end.
+/// The upper bounds of the buckets, in nanoseconds; after the last comes one without a bound.
 pub(super) const BUCKET_BOUNDS: [u64; 15] = [
     100_000,
     500_000,
@@ -24,17 +24,17 @@ pub(super) const BUCKET_BOUNDS: [u64; 15] = [
     300_000_000_000,
 ];
 
-/// How a call ended, as far as metrics go.
+/// The outcome of a call, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetricOutcome {
     Ok,
-    /// The tool failed and said so.
+    /// The tool returned an error result.
     ToolError,
-    /// The request ended with a question, and another one will go on.
+    /// The request ended with an input request; another request continues the call.
     InputRequired,
     Refused,
     Panicked,
-    /// The caller did not want the answer any more.
+    /// The caller cancelled it.
     Cancelled,
 }
 
@@ -64,7 +64,7 @@ impl MetricOutcome {
     }
 }
 
-/// What is counted of the calls of one method or tool.
+/// The counters of the calls of one method or tool.
 #[derive(Debug, Default)]
 pub(super) struct CallSeries {
     buckets: [AtomicU64; BUCKET_BOUNDS.len() + 1],
@@ -75,7 +75,7 @@ pub(super) struct CallSeries {
 impl CallSeries {
     /// Counts one call; three additions and no lock.
     pub(super) fn record(&self, took: Duration, ended: MetricOutcome) {
-        // Not by way of `as_nanos`, whose 128 bits cost more than the rest.
+        // Not by `as_nanos`: its 128-bit arithmetic costs more than the rest.
         let nanoseconds =
             took.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(took.subsec_nanos()));
         let bucket =
@@ -88,7 +88,7 @@ impl CallSeries {
         }
     }
 
-    /// Returns the buckets with their upper ends in seconds, and the sum of all times.
+    /// Returns the buckets with their upper bounds in seconds, and the sum of all times.
     pub(super) fn histogram(&self) -> (Vec<(f64, u64)>, f64) {
         let ends = BUCKET_BOUNDS.iter().map(|bound| Duration::from_nanos(*bound).as_secs_f64());
         let counts = self.buckets.iter().map(|count| count.load(Ordering::Relaxed));

@@ -1,6 +1,6 @@
 //! The text format of Prometheus, version 0.0.4: families of samples, each sample with its labels.
 //!
-//! It is a few lines for every kind of family, and written here so that labels stand in the order that is documented.
+//! It is a few lines for every kind of family, and written here so that labels are in the documented order.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use trunkline_protocol::{Method, Revision};
 use super::series::{CallSeries, MetricOutcome};
 use super::{Metrics, UpstreamItem, process};
 
-/// A series with the labels that set it apart.
+/// A series with the labels that identify it.
 type LabelledSeries<'a> = (Vec<(&'static str, &'a str)>, &'a CallSeries);
 
-/// Writes everything that was counted.
+/// Writes all metrics.
 pub(super) fn write(metrics: &Metrics) -> String {
     let mut page = MetricsPage { text: String::with_capacity(8 * 1024) };
     let tools = metrics.inner.tools.load();

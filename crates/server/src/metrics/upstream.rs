@@ -1,9 +1,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What was done about something that an upstream server sent, since it could not be passed on as it is.
+/// What was done about an item of an upstream server that could not be forwarded unchanged.
 ///
-/// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row of
-/// [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
+/// The kinds are the labels of the metric `trunkline_upstream_items_total`. A further kind is a variant here, a row
+/// of [`UpstreamItem::ALL`] and a line in `docs/interceptors.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamItem {
@@ -17,7 +17,7 @@ pub enum UpstreamItem {
     Shadowed,
     /// A result had a malformed member, which was replaced or dropped.
     ResultRepaired,
-    /// A result could not be passed on, and its call failed.
+    /// A result could not be forwarded, and its call failed.
     ResultRejected,
 }
 
@@ -46,18 +46,18 @@ impl UpstreamItem {
         }
     }
 
-    /// Counts so many of this kind.
+    /// Adds to the count of this kind.
     pub fn count(self, items: usize) {
-        let place = Self::ALL.iter().position(|kind| *kind == self);
-        if let Some(counter) = place.and_then(|place| COUNTS.get(place)) {
+        let index = Self::ALL.iter().position(|kind| *kind == self);
+        if let Some(counter) = index.and_then(|index| COUNTS.get(index)) {
             counter.fetch_add(items.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }
 
     /// Returns how many of this kind were counted in this process.
     pub fn counted(self) -> u64 {
-        let place = Self::ALL.iter().position(|kind| *kind == self);
-        place.and_then(|place| COUNTS.get(place)).map_or(0, |counter| counter.load(Ordering::Relaxed))
+        let index = Self::ALL.iter().position(|kind| *kind == self);
+        index.and_then(|index| COUNTS.get(index)).map_or(0, |counter| counter.load(Ordering::Relaxed))
     }
 }
 

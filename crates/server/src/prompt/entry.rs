@@ -97,7 +97,7 @@ impl fmt::Debug for PromptEntry {
     }
 }
 
-/// Reads an object whose values must be texts; `place` names it in a refusal.
+/// Reads an object with values that must be texts; `place` names it in a refusal.
 pub(crate) fn read_texts(object: &RawJson, place: &str) -> Result<Vec<(String, String)>, Refusal> {
     let refuse = |problem: String| Refusal::INVALID_PARAMS.with_message(problem);
     if object.kind() != JsonKind::Object {

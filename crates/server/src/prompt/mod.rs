@@ -32,7 +32,7 @@ type PromptFn = Box<
 #[must_use = "a prompt does nothing until it is given to a server"]
 pub struct Prompt {
     described: model::Prompt,
-    /// What the type of the handler's arguments tells.
+    /// The arguments that are derived from the type of the handler's arguments.
     derived: Vec<PromptArgument>,
     completers: Completers,
     get: Option<PromptFn>,
@@ -51,12 +51,12 @@ impl Prompt {
         }
     }
 
-    /// Takes over the description of a prompt that is known only at run time.
+    /// Adopts the description of a prompt that is known only at run time.
     pub(crate) fn from_description(described: model::Prompt) -> Self {
         Self { described, ..Self::new("") }
     }
 
-    /// Describes an argument; it replaces what the type of the handler's arguments tells of it.
+    /// Describes an argument; this replaces the description derived from the type of the handler's arguments.
     pub fn argument(mut self, argument: PromptArgument) -> Self {
         self.described.arguments.push(argument);
         self
@@ -85,7 +85,7 @@ impl Prompt {
         self
     }
 
-    /// Sets the handler: an async function whose arguments are a type made of texts, or a map of them.
+    /// Sets the handler: an async function with arguments that are a type made of texts, or a map of them.
     ///
     /// The fields of such a type describe the arguments. Numbers and booleans are read from their texts.
     pub fn get<Shape, F>(mut self, handler: F) -> Self

@@ -1,8 +1,8 @@
 //! Providers: tools, prompts and resources that are known only at run time.
 //!
-//! A provider lists what it has at one moment and answers for it. The server takes the list over into its registry, so
-//! that what comes from a provider is listed, paged, checked and counted like the server's own parts; when the provider
-//! says that its list has changed, the server takes it over anew.
+//! A provider lists its current parts and answers their calls. The server copies the list into its registry, so that
+//! a provider's parts are listed, paged, checked and counted like the server's own; when the provider reports that
+//! its list has changed, the server copies it again.
 
 mod notifier;
 mod prompts;

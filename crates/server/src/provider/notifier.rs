@@ -3,9 +3,9 @@ use std::sync::Weak;
 
 use crate::server::{ServerHandle, ServerInner};
 
-/// The means by which a provider says that something has changed. Clones speak for the same provider.
+/// Lets a provider report changes. Clones belong to the same provider.
 ///
-/// It does nothing once the server is gone.
+/// It does nothing once the server is dropped.
 #[derive(Clone)]
 pub struct ChangeNotifier {
     server: Weak<ServerInner>,
@@ -17,10 +17,10 @@ impl ChangeNotifier {
         Self { server, source }
     }
 
-    /// Says that the provider's list has changed: the server lists it anew, and tells whoever watches.
+    /// Reports that the provider's list has changed: the server lists it again, and notifies subscribers.
     ///
-    /// The list is asked for before this returns, so that a provider must not hold a lock that its list needs. What
-    /// collides with something that is there already is left out, with a warning in the log that names both sources.
+    /// The provider is listed before this returns, so that it must not hold a lock that its list needs. A part that
+    /// collides with an existing one is left out, with a warning in the log that names both sources.
     pub fn list_changed(&self) {
         let Some(server) = ServerHandle::upgrade(&self.server) else { return };
         let left_out = server.refresh(self.source);
@@ -29,7 +29,7 @@ impl ChangeNotifier {
         }
     }
 
-    /// Says that the content of a resource has changed.
+    /// Reports that the content of a resource has changed.
     pub fn resource_updated(&self, uri: impl Into<String>) {
         if let Some(server) = ServerHandle::upgrade(&self.server) {
             server.notify_updated(uri);

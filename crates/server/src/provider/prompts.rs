@@ -13,13 +13,13 @@ use crate::registry::AdvertisedFeatures;
 
 /// A source of prompts that are known only at run time.
 pub trait PromptProvider: Send + Sync + 'static {
-    /// Returns what the provider calls itself, for messages about names that two sources have.
+    /// Returns the provider's name, for messages about names that two sources have.
     fn source(&self) -> String;
 
-    /// Returns the prompts that there are at this moment.
+    /// Returns the current prompts.
     fn prompts(&self) -> Vec<model::Prompt>;
 
-    /// Fills one of them in; the arguments that must be given are.
+    /// Renders one of them; the required arguments are present.
     fn get(
         &self,
         prompt: &str,
@@ -27,7 +27,7 @@ pub trait PromptProvider: Send + Sync + 'static {
         arguments: BTreeMap<String, String>,
     ) -> BoxFuture<'static, Result<GetPromptResult, ToolError>>;
 
-    /// Returns the arguments of a prompt for which [`PromptProvider::complete`] suggests values; none unless said.
+    /// Returns the arguments of a prompt for which [`PromptProvider::complete`] suggests values; by default none.
     fn completed_arguments(&self, _prompt: &str) -> Vec<String> {
         Vec::new()
     }
@@ -43,7 +43,7 @@ pub trait PromptProvider: Send + Sync + 'static {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Takes the means to say that the list has changed; a provider whose list never does needs none.
+    /// Receives the notifier for changes of the list; a provider with a fixed list needs none.
     fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 

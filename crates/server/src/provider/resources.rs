@@ -29,8 +29,8 @@ use crate::resource::{Resource, ResourceTemplate};
 ///     }
 ///
 ///     fn read(&self, uri: &str, _: Context) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>> {
-///         let there = self.0.iter().any(|book| uri == format!("book://{book}"));
-///         let read = there.then(|| ReadResourceResult::new(vec![ResourceContents::text(uri, "Once upon a time")]));
+///         let exists = self.0.iter().any(|book| uri == format!("book://{book}"));
+///         let read = exists.then(|| ReadResourceResult::new(vec![ResourceContents::text(uri, "Once upon a time")]));
 ///         Box::pin(async { Ok(read) })
 ///     }
 /// }
@@ -39,13 +39,13 @@ use crate::resource::{Resource, ResourceTemplate};
 /// assert!(server.handle().is_ok());
 /// ```
 pub trait ResourceProvider: Send + Sync + 'static {
-    /// Returns what the provider calls itself, for messages about URIs that two sources have.
+    /// Returns the provider's name, for messages about URIs that two sources have.
     fn source(&self) -> String;
 
-    /// Returns the resources that there are at this moment.
+    /// Returns the current resources.
     fn resources(&self) -> Vec<model::Resource>;
 
-    /// Returns the templates of further resources, which need not be listed; none unless said.
+    /// Returns the templates of further resources, which need not be listed; by default none.
     fn templates(&self) -> Vec<model::ResourceTemplate> {
         Vec::new()
     }
@@ -57,7 +57,7 @@ pub trait ResourceProvider: Send + Sync + 'static {
         context: Context,
     ) -> BoxFuture<'static, Result<Option<ReadResourceResult>, ToolError>>;
 
-    /// Returns the variables of a template for which [`ResourceProvider::complete`] suggests values; none unless said.
+    /// Returns the variables of a template for which [`ResourceProvider::complete`] suggests values; by default none.
     fn completed_variables(&self, _uri_template: &str) -> Vec<String> {
         Vec::new()
     }
@@ -73,7 +73,7 @@ pub trait ResourceProvider: Send + Sync + 'static {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Takes the means to say that a list or a content has changed; a provider where nothing does needs none.
+    /// Receives the notifier for changes of a list or a content; a provider without changes needs none.
     fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 

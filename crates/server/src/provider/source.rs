@@ -7,18 +7,18 @@ use crate::registry::AdvertisedFeatures;
 
 /// A provider of any kind, as the server sees it.
 pub(crate) trait PartSource: Send + Sync {
-    /// Returns what the provider calls itself.
+    /// Returns the provider's name.
     fn name(&self) -> String;
 
-    /// Returns what the server advertises because of the provider.
+    /// Returns the features that the server advertises because of the provider.
     fn features(&self) -> AdvertisedFeatures;
 
-    /// Returns what whoever watches is told when the list has changed.
+    /// Returns the change that subscribers are notified of when the list has changed.
     fn change(&self) -> ServerChange;
 
-    /// Makes parts of what the provider has at this moment.
+    /// Makes parts of the provider's current list.
     fn parts(self: Arc<Self>) -> Parts;
 
-    /// Gives the provider the means to say that its list has changed.
+    /// Passes the provider the notifier for changes of its list.
     fn set_notifier(&self, notifier: ChangeNotifier);
 }

@@ -16,7 +16,7 @@ use crate::server::{Server, ServerHandle};
 use crate::testing::{answer_in, assert_refused};
 use crate::tool::Tool;
 
-/// A provider whose tools, prompts and resources are names in a list that tests change.
+/// A provider with tools, prompts and resources that are names in a list that tests change.
 #[derive(Clone, Default)]
 struct NamedParts {
     source: &'static str,
@@ -302,14 +302,14 @@ fn prompts_and_resources_come_from_providers_too() {
         ..SubscriptionFilter::default()
     });
     shelf.notifier.lock().unwrap().as_ref().unwrap().resource_updated("shelf://one");
-    let told = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
-    assert_eq!(told, std::task::Poll::Ready(ServerChange::ResourceUpdated("shelf://one".into())));
+    let change = watch.poll_change(&mut TaskContext::from_waker(Waker::noop()));
+    assert_eq!(change, std::task::Poll::Ready(ServerChange::ResourceUpdated("shelf://one".into())));
     shelf.set_names(&["one", "two"]);
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://two" })).is_ok());
     assert!(ask(&server, Method::ResourcesRead, &json!({ "uri": "shelf://deep/x" })).is_ok());
 }
 
-/// A provider that completes what it is told to.
+/// A provider that completes the given arguments.
 struct CompletingProvider(&'static [&'static str]);
 
 fn suggestion(
@@ -410,10 +410,10 @@ fn providers_complete_the_arguments_that_they_say() {
     let expected = json!(["shelf://{row}/{name} name ru {\"other\": \"1\"}"]);
     assert_eq!(values(template.clone(), "name"), expected);
     assert_eq!(values(template, "row"), json!([]));
-    // A provider that completes nothing is no reason to say so.
+    // A provider without completions does not advertise them.
     let silent = Server::new("test").prompts_from(CompletingProvider(&[])).handle().unwrap();
     assert!(!silent.capabilities().completions);
-    // One that says it completes what its prompt does not have is left out, and the others are there.
+    // A prompt is left out if its provider completes an argument that it does not have; the others stay.
     let wrong = Server::new("test").prompts_from(CompletingProvider(&["none"])).handle().unwrap();
     let prompts = ask(&wrong, Method::PromptsList, &json!({})).unwrap();
     assert_eq!(prompts["prompts"].as_array().unwrap().len(), 1);

@@ -35,8 +35,8 @@ use crate::tool::Tool;
 ///     }
 ///
 ///     fn call(&self, tool: &str, _: Context, _: RawJson) -> BoxFuture<'static, Result<CallToolResult, ToolError>> {
-///         let said = CallToolResult::text(format!("one {tool}"));
-///         Box::pin(async { Ok(said) })
+///         let result = CallToolResult::text(format!("one {tool}"));
+///         Box::pin(async { Ok(result) })
 ///     }
 /// }
 ///
@@ -47,10 +47,10 @@ use crate::tool::Tool;
 /// # });
 /// ```
 pub trait ToolProvider: Send + Sync + 'static {
-    /// Returns what the provider calls itself, for messages about names that two sources have.
+    /// Returns the provider's name, for messages about names that two sources have.
     fn source(&self) -> String;
 
-    /// Returns the tools that there are at this moment.
+    /// Returns the current tools.
     fn tools(&self) -> Vec<model::Tool>;
 
     /// Calls one of them.
@@ -61,11 +61,11 @@ pub trait ToolProvider: Send + Sync + 'static {
         arguments: RawJson,
     ) -> BoxFuture<'static, Result<CallToolResult, ToolError>>;
 
-    /// Takes the means to say that the list has changed; a provider whose list never does needs none.
+    /// Receives the notifier for changes of the list; a provider with a fixed list needs none.
     fn set_notifier(&self, _notifier: ChangeNotifier) {}
 }
 
-/// A provider whose tools have a prefix before their names, so that they do not collide with those of another.
+/// A provider of tools with a prefix before their names, so that they do not collide with those of another.
 #[derive(Clone, Debug)]
 pub struct PrefixedProvider<P> {
     prefix: String,

@@ -1,4 +1,4 @@
-//! What a server offers at one moment.
+//! The current parts of a server.
 
 mod page;
 mod rendered_item;
@@ -14,7 +14,7 @@ use crate::prompt::PromptEntry;
 use crate::resource::{ResourceEntry, TemplateEntry};
 use crate::tool::ToolEntry;
 
-/// A snapshot, which is replaced as a whole and never changed: calls that run keep the one that they started with.
+/// A snapshot, which is replaced as a whole and never changed: running calls keep the one that they started with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartRegistry {
     pub(crate) tools: BTreeMap<Arc<str>, Arc<ToolEntry>>,
@@ -26,11 +26,11 @@ pub(crate) struct PartRegistry {
     /// The templates once more, in the order in which they were added and are tried.
     pub(crate) template_order: Vec<Arc<TemplateEntry>>,
     pub(crate) features: AdvertisedFeatures,
-    /// What comes from providers, by their place.
+    /// The parts of providers, by the provider's index.
     pub(crate) provider_parts: BTreeMap<usize, Arc<ProviderParts>>,
 }
 
-/// What is advertised; what was offered once stays advertised, so that a list may become empty.
+/// The advertised features; a feature that was offered once stays advertised, so that a list may become empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AdvertisedFeatures {
     pub(crate) tools: bool,
@@ -54,7 +54,7 @@ impl PartRegistry {
     /// Adds parts, all or none.
     ///
     /// # Errors
-    /// The problems that the parts had, and every name that is taken already.
+    /// The problems of the parts, and every name that is already in use.
     pub(crate) fn with(&self, parts: Parts) -> Result<Self, Vec<String>> {
         let mut next = self.clone();
         let mut problems = parts.problems.clone();
@@ -65,25 +65,25 @@ impl PartRegistry {
         if problems.is_empty() { Ok(next) } else { Err(problems) }
     }
 
-    /// Replaces what a source has by what it has now, and returns what had to be left out; `None` if the registry has a
-    /// newer list already.
+    /// Replaces the parts of a source by its current ones, and returns those that had to be left out; `None` if the
+    /// registry has a newer list already.
     pub(crate) fn with_provider_parts(
         &self,
         at: usize,
-        lent: ProviderParts,
+        provided: ProviderParts,
     ) -> Option<(Self, RejectedParts)> {
         let mut next = self.clone();
         if let Some(before) = next.provider_parts.remove(&at) {
-            if before.generation > lent.generation {
+            if before.generation > provided.generation {
                 return None;
             }
             next.remove_parts(&before.parts);
         }
-        let named = |problem: &String| format!("provider `{}`: {problem}", lent.source);
-        let unusable = lent.parts.problems.iter().map(named).collect();
-        let lent = Arc::new(lent);
-        next.provider_parts.insert(at, lent.clone());
-        let collisions = next.insert(lent.parts.clone(), Some(&lent.source));
+        let named = |problem: &String| format!("provider `{}`: {problem}", provided.source);
+        let unusable = provided.parts.problems.iter().map(named).collect();
+        let provided = Arc::new(provided);
+        next.provider_parts.insert(at, provided.clone());
+        let collisions = next.insert(provided.parts.clone(), Some(&provided.source));
         let collisions = collisions.iter().map(ToString::to_string).collect();
         Some((next, RejectedParts { unusable, collisions }))
     }
@@ -100,18 +100,18 @@ impl PartRegistry {
         true
     }
 
-    /// Adds the parts whose names are free, and returns the others.
+    /// Adds the parts with unused names, and returns the others.
     fn insert(&mut self, parts: Parts, source: Option<&str>) -> Vec<PartCollision> {
         self.features.completions |= parts.prompts.iter().any(|prompt| prompt.completes());
         self.features.completions |= parts.templates.iter().any(|template| template.completes());
-        let (mut collisions, lent, theirs) = (Vec::new(), &self.provider_parts, source);
+        let (mut collisions, provided, theirs) = (Vec::new(), &self.provider_parts, source);
         let mut note = |kind, name: &str, owner: Option<&str>| {
             let [owner, theirs] = [owner, theirs].map(|source| source.map(str::to_owned));
             collisions.push(PartCollision { kind, name: name.to_owned(), sources: [owner, theirs] });
         };
         for tool in parts.tools {
             if let Some(taken) = insert(&mut self.tools, tool.name(), &tool) {
-                note("tool", tool.name(), owner(lent, |parts| &parts.tools, &taken));
+                note("tool", tool.name(), owner(provided, |parts| &parts.tools, &taken));
                 continue;
             }
             for alias in tool.aliases() {
@@ -120,26 +120,30 @@ impl PartRegistry {
         }
         for prompt in parts.prompts {
             if let Some(taken) = insert(&mut self.prompts, prompt.name(), &prompt) {
-                note("prompt", prompt.name(), owner(lent, |parts| &parts.prompts, &taken));
+                note("prompt", prompt.name(), owner(provided, |parts| &parts.prompts, &taken));
             }
         }
         for resource in parts.resources {
             if let Some(taken) = insert(&mut self.resources, resource.uri(), &resource) {
-                note("resource", resource.uri(), owner(lent, |parts| &parts.resources, &taken));
+                note("resource", resource.uri(), owner(provided, |parts| &parts.resources, &taken));
             }
         }
         for template in parts.templates {
             match insert(&mut self.templates, template.uri(), &template) {
                 None => self.template_order.push(template),
                 Some(taken) => {
-                    note("resource template", template.uri(), owner(lent, |parts| &parts.templates, &taken));
+                    note(
+                        "resource template",
+                        template.uri(),
+                        owner(provided, |parts| &parts.templates, &taken),
+                    );
                 }
             }
         }
         collisions
     }
 
-    /// Removes what a source had, as far as it is still there.
+    /// Removes the parts of a source, as far as they still exist.
     fn remove_parts(&mut self, parts: &Parts) {
         for tool in &parts.tools {
             remove(&mut self.tools, tool.name(), tool);
@@ -160,23 +164,23 @@ impl PartRegistry {
     }
 }
 
-/// What of a provider had to be left out, and why.
+/// The parts of a provider that were left out, and why.
 #[derive(Debug, Default)]
 pub(crate) struct RejectedParts {
-    /// What is wrong in itself.
+    /// Parts that are invalid themselves.
     pub(crate) unusable: Vec<String>,
-    /// What has a name that is taken.
+    /// Parts with a name that is already in use.
     pub(crate) collisions: Vec<String>,
 }
 
-/// What a provider has lent to the registry.
+/// The parts of a provider in the registry.
 #[derive(Debug)]
 pub(crate) struct ProviderParts {
-    /// What the provider calls itself.
+    /// The provider's name.
     pub(crate) source: String,
-    /// When it was asked, in the order of asking.
+    /// The generation of its list: a later list has a greater number.
     pub(crate) generation: u64,
-    /// Its parts, those that had to be left out among them.
+    /// Its parts, including those that had to be left out.
     pub(crate) parts: Parts,
 }
 
@@ -219,11 +223,12 @@ fn remove<T>(entries: &mut BTreeMap<Arc<str>, Arc<T>>, name: &str, entry: &Arc<T
 
 /// Finds the provider that an entry comes from.
 fn owner<'l, T>(
-    lent: &'l BTreeMap<usize, Arc<ProviderParts>>,
+    provided: &'l BTreeMap<usize, Arc<ProviderParts>>,
     entries: fn(&Parts) -> &Vec<Arc<T>>,
     entry: &Arc<T>,
 ) -> Option<&'l str> {
-    let from =
-        |lent: &&Arc<ProviderParts>| entries(&lent.parts).iter().any(|there| Arc::ptr_eq(there, entry));
-    lent.values().find(from).map(|lent| lent.source.as_str())
+    let from = |provided: &&Arc<ProviderParts>| {
+        entries(&provided.parts).iter().any(|there| Arc::ptr_eq(there, entry))
+    };
+    provided.values().find(from).map(|provided| provided.source.as_str())
 }

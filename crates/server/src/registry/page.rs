@@ -32,7 +32,7 @@ impl ListKind {
         }
     }
 
-    /// Returns what the cursors of the list begin with, so that no cursor of another list is taken for one of this.
+    /// Returns the prefix of the list's cursors, so that a cursor of another list is not accepted.
     const fn tag(self) -> &'static str {
         match self {
             Self::Tools => "t:",
@@ -46,13 +46,14 @@ impl ListKind {
 /// The longest cursor that is read; ours hold a name or a URI.
 const MAX_CURSOR_LENGTH: usize = 16 * 1024;
 
-/// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, as long as no item
-/// alone is larger.
+/// The bytes of items after which a page ends: a client that reads messages of 4 MiB can read every page, unless a
+/// single item is larger.
 const MAX_PAGE_BYTES: usize = 2 << 20;
 
-/// Makes the page that a request asks for: at most `size` items, and no more than 2 MiB of them.
+/// Makes the requested page: at most `size` items, and no more than 2 MiB of them.
 ///
-/// A cursor names the last item before the page, so pages stay in step when items come and go between requests.
+/// A cursor names the last item before the page, so pages stay consistent when items are added or removed between
+/// requests.
 ///
 /// # Errors
 /// [`Refusal::INVALID_PARAMS`] if the cursor is not one of ours for this list.
@@ -72,7 +73,7 @@ pub fn page<T>(
     while let Some((name, entry)) = rest.peek().filter(|_| items.len() < size) {
         let written = item(entry);
         bytes += written.as_str().len();
-        // One item there is on every page, so that the list comes to its end.
+        // Every page has at least one item, so that paging ends.
         if bytes > MAX_PAGE_BYTES && !items.is_empty() {
             break;
         }

@@ -3,7 +3,7 @@ use std::sync::OnceLock;
 use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::{JsonWriter, RawJson, Revision};
 
-/// The item of a list, written once in each revision that somebody asks for.
+/// The item of a list, rendered once for each requested revision.
 #[derive(Debug, Default)]
 pub struct RenderedItem {
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
@@ -17,8 +17,8 @@ impl RenderedItem {
             write(Dialect::of(revision), &mut writer);
             writer.into_raw()
         };
-        let place = Revision::ALL.iter().position(|known| *known == revision);
-        match place.and_then(|place| self.texts.get(place)) {
+        let index = Revision::ALL.iter().position(|known| *known == revision);
+        match index.and_then(|index| self.texts.get(index)) {
             Some(text) => text.get_or_init(render).clone(),
             None => render(),
         }

@@ -45,12 +45,12 @@ impl ResourceEntry {
 
     /// Reads the resource.
     pub(crate) fn read(&self, context: Context) -> ReadFuture {
-        let asked = ReadRequest {
+        let request = ReadRequest {
             uri: self.described.uri.clone(),
             mime_type: self.described.mime_type.clone(),
             cache: self.cache,
         };
-        (self.read)(context, asked)
+        (self.read)(context, request)
     }
 }
 

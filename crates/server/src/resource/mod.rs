@@ -44,12 +44,12 @@ impl Resource {
         }
     }
 
-    /// Takes over the description of a resource that is known only at run time.
+    /// Adopts the description of a resource that is known only at run time.
     pub(crate) fn from_description(described: model::Resource) -> Self {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets the size in bytes; that of a content which is given is known without.
+    /// Sets the size in bytes; with a fixed content it is known.
     pub fn size(mut self, bytes: u64) -> Self {
         self.described.size = Some(bytes);
         self
@@ -59,14 +59,14 @@ impl Resource {
     pub fn text(mut self, text: impl Into<String>) -> Self {
         let text = text.into();
         self.set_length(text.len());
-        self.set_source(Box::new(move |_, asked| ready(text.clone(), asked)))
+        self.set_source(Box::new(move |_, request| ready(text.clone(), request)))
     }
 
     /// Sets the content: bytes that never change.
     pub fn blob(mut self, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         self.set_length(bytes.len());
-        self.set_source(Box::new(move |_, asked| ready(bytes.clone(), asked)))
+        self.set_source(Box::new(move |_, request| ready(bytes.clone(), request)))
     }
 
     /// Sets the handler: an async function of the context, of the URI, of both, or of nothing.
@@ -76,9 +76,9 @@ impl Resource {
         F::Arguments: FromUri,
         F::Output: IntoReadResult,
     {
-        self.set_source(Box::new(move |context, asked| {
-            let future = handler.invoke(context, F::Arguments::from_uri(&asked.uri));
-            Box::pin(async move { finish(future.await, asked) })
+        self.set_source(Box::new(move |context, request| {
+            let future = handler.invoke(context, F::Arguments::from_uri(&request.uri));
+            Box::pin(async move { finish(future.await, request) })
         }))
     }
 
@@ -95,15 +95,15 @@ impl Resource {
     }
 }
 
-fn finish(read: impl IntoReadResult, asked: ReadRequest) -> Result<HandlerOutcome, Refusal> {
-    result::finish(read, asked).map(|result| HandlerOutcome::Done(ServerResult::Read(result)))
+fn finish(read: impl IntoReadResult, request: ReadRequest) -> Result<HandlerOutcome, Refusal> {
+    result::finish(read, request).map(|result| HandlerOutcome::Done(ServerResult::Read(result)))
 }
 
-fn ready(read: impl IntoReadResult, asked: ReadRequest) -> ReadFuture {
-    Box::pin(std::future::ready(finish(read, asked)))
+fn ready(read: impl IntoReadResult, request: ReadRequest) -> ReadFuture {
+    Box::pin(std::future::ready(finish(read, request)))
 }
 
-/// What the handler of a [`Resource`] may take beside the context: its URI or nothing.
+/// What the handler of a [`Resource`] may take besides the context: its URI or nothing.
 pub trait FromUri {
     /// Takes the URI.
     fn from_uri(uri: &str) -> Self;

@@ -6,14 +6,14 @@ use trunkline_protocol::model::{CacheHint, ReadResourceResult, ResourceContents}
 use crate::error::ToolError;
 use crate::json::Json;
 
-/// What is known of a resource before it is read.
+/// The properties of a resource before it is read.
 #[derive(Clone, Debug)]
 pub struct ReadRequest {
-    /// The URI that was asked for.
+    /// The requested URI.
     pub uri: String,
-    /// The media type that the resource or template is described with.
+    /// The media type in the description of the resource or template.
     pub mime_type: Option<String>,
-    /// How long what is read may be kept.
+    /// How long the content may be cached.
     pub cache: CacheHint,
 }
 
@@ -39,7 +39,7 @@ pub trait IntoReadResult {
     ///
     /// # Errors
     /// The refusal that the caller gets instead.
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal>;
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal>;
 }
 
 impl IntoReadResult for ReadResourceResult {
@@ -49,74 +49,74 @@ impl IntoReadResult for ReadResourceResult {
 }
 
 impl IntoReadResult for Vec<ResourceContents> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        Ok(ReadResourceResult { cache: asked.cache, ..ReadResourceResult::new(self) })
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        Ok(ReadResourceResult { cache: request.cache, ..ReadResourceResult::new(self) })
     }
 }
 
 impl IntoReadResult for ResourceContents {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        vec![self].into_read_result(asked)
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        vec![self].into_read_result(request)
     }
 }
 
 impl IntoReadResult for String {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        let contents = ResourceContents::text(asked.uri.clone(), self);
-        Ok(asked.result(contents))
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        let contents = ResourceContents::text(request.uri.clone(), self);
+        Ok(request.result(contents))
     }
 }
 
 impl IntoReadResult for &'static str {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        self.to_owned().into_read_result(asked)
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        self.to_owned().into_read_result(request)
     }
 }
 
 impl IntoReadResult for Vec<u8> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        let contents = ResourceContents::blob(asked.uri.clone(), &self);
-        Ok(asked.result(contents))
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        let contents = ResourceContents::blob(request.uri.clone(), &self);
+        Ok(request.result(contents))
     }
 }
 
 impl IntoReadResult for Bytes {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        let contents = ResourceContents::blob(asked.uri.clone(), &self);
-        Ok(asked.result(contents))
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        let contents = ResourceContents::blob(request.uri.clone(), &self);
+        Ok(request.result(contents))
     }
 }
 
 impl<T: Serialize> IntoReadResult for Json<T> {
-    fn into_read_result(self, mut asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-        asked.mime_type.get_or_insert_with(|| "application/json".to_owned());
-        let contents = ResourceContents::text(asked.uri.clone(), self.to_raw()?.as_str());
-        Ok(asked.result(contents))
+    fn into_read_result(self, mut request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+        request.mime_type.get_or_insert_with(|| "application/json".to_owned());
+        let contents = ResourceContents::text(request.uri.clone(), self.to_raw()?.as_str());
+        Ok(request.result(contents))
     }
 }
 
 impl<R: IntoReadResult> IntoReadResult for Option<R> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         match self {
-            Some(read) => read.into_read_result(asked),
-            None => Err(Refusal::resource_not_found(&asked.uri)),
+            Some(read) => read.into_read_result(request),
+            None => Err(Refusal::resource_not_found(&request.uri)),
         }
     }
 }
 
 impl<R: IntoReadResult, E: Into<ToolError>> IntoReadResult for Result<R, E> {
-    fn into_read_result(self, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+    fn into_read_result(self, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
         match self {
-            Ok(read) => read.into_read_result(asked),
+            Ok(read) => read.into_read_result(request),
             Err(error) => Err(error.into().into_refusal()),
         }
     }
 }
 
 /// Makes the result of a read; one without contents would claim that there is a resource where there is none.
-pub(super) fn finish(read: impl IntoReadResult, asked: ReadRequest) -> Result<ReadResourceResult, Refusal> {
-    let uri = asked.uri.clone();
-    let mut result = read.into_read_result(asked)?;
+pub(super) fn finish(read: impl IntoReadResult, request: ReadRequest) -> Result<ReadResourceResult, Refusal> {
+    let uri = request.uri.clone();
+    let mut result = read.into_read_result(request)?;
     if result.contents.is_empty() {
         return Err(Refusal::resource_not_found(&uri));
     }

@@ -11,7 +11,7 @@ use crate::function::HandlerFn;
 use crate::part::{Part, Parts};
 use crate::text_arguments;
 
-/// A family of resources whose URIs follow a template after RFC 6570: its description, and the function that reads one.
+/// A family of resources with URIs that match an RFC 6570 template: its description, and the function that reads one.
 #[must_use = "a resource template does nothing until it is given to a server"]
 pub struct ResourceTemplate {
     pub(super) described: model::ResourceTemplate,
@@ -33,20 +33,21 @@ impl ResourceTemplate {
         }
     }
 
-    /// Takes over the description of a family that is known only at run time.
+    /// Adopts the description of a family that is known only at run time.
     pub(crate) fn from_description(described: model::ResourceTemplate) -> Self {
         Self { described, ..Self::new("", "") }
     }
 
-    /// Sets the handler of a family that is known only at run time: an async function of the context and the whole URI.
+    /// Sets the handler of a family that is known only at run time: an async function of the context and the full
+    /// URI.
     pub(crate) fn read_uri<F, Fut>(mut self, handler: F) -> Self
     where
         F: Fn(Context, &str) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoReadResult> + Send + 'static,
     {
-        self.read = Some(Box::new(move |context, _, asked| {
-            let future = handler(context, &asked.uri);
-            Some(Box::pin(async move { finish(future.await, asked) }))
+        self.read = Some(Box::new(move |context, _, request| {
+            let future = handler(context, &request.uri);
+            Some(Box::pin(async move { finish(future.await, request) }))
         }));
         self
     }
@@ -61,17 +62,19 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets the handler: an async function whose arguments are the template's variables, as a type or as a map of texts.
+    /// Sets the handler: an async function with the template's variables as arguments, as a type or as a map of
+    /// texts.
     ///
-    /// Numbers and booleans are read from their texts. A URI whose variables do not fit the type is none of this family.
+    /// Numbers and booleans are read from their texts. A URI with variables that do not fit the type does not match
+    /// this family.
     pub fn read<Shape, F>(mut self, handler: F) -> Self
     where
         F: HandlerFn<Shape>,
         F::Output: IntoReadResult,
     {
-        let read: TemplateReadFn = Box::new(move |context, variables, asked| {
+        let read: TemplateReadFn = Box::new(move |context, variables, request| {
             let future = handler.invoke(context, text_arguments::read(variables).ok()?);
-            Some(Box::pin(async move { finish(future.await, asked) }))
+            Some(Box::pin(async move { finish(future.await, request) }))
         });
         if self.read.replace(read).is_some() {
             self.problems.push("has two handlers".to_owned());

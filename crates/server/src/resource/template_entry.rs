@@ -80,12 +80,12 @@ impl TemplateEntry {
     pub(crate) fn read(&self, context: &Context, uri: &str) -> Option<ReadFuture> {
         let variables = self.template.match_uri(uri)?;
         let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        let asked = ReadRequest {
+        let request = ReadRequest {
             uri: uri.to_owned(),
             mime_type: self.described.mime_type.clone(),
             cache: self.cache,
         };
-        (self.read)(context.clone(), variables, asked)
+        (self.read)(context.clone(), variables, request)
     }
 }
 

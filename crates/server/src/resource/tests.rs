@@ -67,7 +67,7 @@ fn resources_are_read_as_what_their_handlers_return() {
             "x:several",
             json!([{ "uri": "x:several", "text": "1" }, { "uri": "x:2", "mimeType": "text/html", "text": "2" }]),
         ),
-        // A template whose type does not fit leaves the URI to those that were added after it.
+        // A template with a type that does not fit leaves the URI to those that were added after it.
         ("users:7", json!([{ "uri": "users:7", "mimeType": "text/x", "text": "user 7" }])),
         ("users:ann%20b", json!([{ "uri": "users:ann%20b", "text": "{\"name\": \"ann b\"}" }])),
         ("x:other", json!([{ "uri": "x:other", "text": "any" }])),

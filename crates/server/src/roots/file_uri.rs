@@ -14,7 +14,7 @@ pub fn root_path(root: &Root) -> Option<PathBuf> {
             host.eq_ignore_ascii_case("localhost").then_some(path)?
         }
     };
-    // A query or a fragment means nothing here, so that who writes one means something that we do not know.
+    // A query or a fragment has no meaning in a path, so the author of such a URI means something unknown here.
     if path.contains(['?', '#']) {
         return None;
     }

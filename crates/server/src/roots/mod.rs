@@ -1,6 +1,7 @@
-//! The directories that a client works in, and what lies within them.
+//! The roots of a client, and the files within them.
 //!
-//! Roots are a client's advice, not a right: [`Sandbox`] is for tools that must not leave what the operator allows.
+//! Roots are a client's advice, not a permission: [`Sandbox`] is for tools that must not leave the directories that
+//! the operator allows.
 
 mod file_uri;
 mod sandbox;
@@ -18,32 +19,32 @@ use self::session::RootsLookup;
 pub(crate) use self::session::{ClientRoots, client_info_roots};
 use crate::call::{AskError, Context, roots};
 
-/// How long a call waits for an answer that is already on its way.
+/// How long a call waits for a response to a request that is already open.
 const PENDING_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long a call waits for the answer to its own question; some clients declare roots and never tell them.
+/// How long a call waits for the response to its own request; some clients declare roots and never list them.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The roots that are taken of one client.
+/// The most roots that are read of one client.
 const MAX_ROOTS: usize = 256;
 
-/// The key of the question for roots.
+/// The key of the input request for roots.
 const KEY: &str = "roots";
 
 impl Context {
     /// Returns the directories that the client works in.
     ///
-    /// A legacy session is asked once and again when it says that they have changed; any other caller is asked once for
-    /// each call. A legacy client that does not answer in time has the roots that are known of it, perhaps none.
+    /// A legacy session requests them once and again when the client reports a change; any other call requests them
+    /// once. A legacy client that does not respond in time has its last known roots, perhaps none.
     ///
     /// Revision 2026-07-28 still has roots, and deprecates them: a path can be an argument of the tool instead.
     ///
     /// # Errors
-    /// As [`Context::ask`]: a client without roots cannot be asked for them.
+    /// As [`Context::ask`]: a client may not support roots.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         let Some(session) = self.shared().scope().session() else {
-            let asked = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
-            return asked.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
+            let listed = self.shared().roots().get_or_try_init(|| self.ask(roots().key(KEY))).await;
+            return listed.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
         };
         let known = &session.roots;
         match known.lookup() {
@@ -55,7 +56,7 @@ impl Context {
             RootsLookup::Request(asking) => {
                 let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.ask(roots().key(KEY))).await;
                 drop(asking);
-                // The session has learned them from the answer, and merged them with what it knew.
+                // The session has stored them from the response, and merged them with the roots of `clientInfo`.
                 match (answered, known.best_known()) {
                     (Ok(Err(error)), best) if best.is_empty() => Err(error),
                     (_, best) => Ok(best),
@@ -64,11 +65,11 @@ impl Context {
         }
     }
 
-    /// Returns the roots that are known of the client without asking it: those of a legacy session that were asked for
-    /// before, or that are on their way.
+    /// Returns the roots of the client that are known without a new request: those of a legacy session that were
+    /// requested before, or that are still being requested.
     pub async fn known_roots(&self) -> Option<Vec<Root>> {
         let known = &self.shared().scope().session()?.roots;
-        // One that is not answered in time has the roots that it had before, if it ever said which.
+        // A client that does not respond in time has its previous roots, if it ever listed any.
         let _ = tokio::time::timeout(PENDING_TIMEOUT, known.wait_settled()).await;
         known.listed()
     }
@@ -83,8 +84,8 @@ impl Context {
 
     /// Reports whether a path lies within one of the client's roots, with `..` and symbolic links resolved.
     ///
-    /// A file that does not exist yet lies where it would be made. A relative path is taken from the primary root. By the
-    /// time that the path is used it may lead elsewhere; [`Sandbox`] has no such gap.
+    /// A file that does not exist yet lies where it would be created. A relative path is resolved against the primary
+    /// root. By the time that the path is used it may lead elsewhere; [`Sandbox`] has no such race.
     ///
     /// # Errors
     /// As [`Context::roots`].

@@ -10,8 +10,8 @@ use crate::call::{AskError, Context};
 
 /// Reads files for tools, and nothing outside of what the operator allows and the client works in.
 ///
-/// Every path is walked from an open directory, step by step, so that neither `..` nor a symbolic link leads out of it, nor
-/// anything that changes between a check and its use.
+/// Every path is walked from an open directory, step by step, so that neither `..` nor a symbolic link leads out of
+/// it, nor any change between a check and its use.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     allowed: Option<Vec<PathBuf>>,
@@ -22,10 +22,10 @@ pub struct Sandbox {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
-    /// The client's roots cannot be had.
+    /// The client's roots are unavailable.
     #[error(transparent)]
     Roots(#[from] AskError),
-    /// The path leads out of what may be read.
+    /// The path leads outside of what may be read.
     #[error("the path is outside of what may be read")]
     Outside,
     /// The file is larger than may be read at once.
@@ -37,7 +37,8 @@ pub enum SandboxError {
 }
 
 impl Sandbox {
-    /// Allows whatever the client works in. A client chooses its roots, so this holds back mistakes rather than clients.
+    /// Allows everything that the client works in. A client chooses its roots, so this prevents mistakes rather than
+    /// attacks.
     pub fn of_roots() -> Self {
         Self { allowed: None, max_bytes: 1 << 20 }
     }
@@ -70,10 +71,10 @@ impl Sandbox {
             Some(primary) => primary.join(path),
             None => return Err(SandboxError::Outside),
         };
-        // What one way does not lead to, another may: roots lie within each other, and so do allowed directories.
+        // Where one candidate fails, another may succeed: roots can be nested, and so can allowed directories.
         let mut failure = SandboxError::Outside;
-        for way in roots.iter().flat_map(|root| self.candidate_paths(root, &absolute)) {
-            match way.read(self.max_bytes) {
+        for candidate in roots.iter().flat_map(|root| self.candidate_paths(root, &absolute)) {
+            match candidate.read(self.max_bytes) {
                 Err(error) if matches!(failure, SandboxError::Outside) => failure = error,
                 Err(_) => {}
                 read => return read,
@@ -82,7 +83,7 @@ impl Sandbox {
         Err(failure)
     }
 
-    /// Returns the ways to a path through a root: each lies in the root and in one of the allowed directories.
+    /// Returns the candidate paths through a root: each lies in the root and in one of the allowed directories.
     fn candidate_paths(&self, root: &Path, path: &Path) -> Vec<SandboxPath> {
         let Some(allowed) = &self.allowed else {
             return SandboxPath::through(root, root, path).into_iter().collect();
@@ -95,7 +96,7 @@ impl Sandbox {
     }
 }
 
-/// A way to a file: a directory, one that lies in it, and what is left of the path.
+/// A candidate path: a directory, one that lies in it, and the rest of the path.
 struct SandboxPath {
     outer: PathBuf,
     inner: PathBuf,
@@ -127,8 +128,8 @@ impl SandboxPath {
     }
 }
 
-/// Returns how files are opened: without waiting, as for a pipe that nobody writes to that would be for ever. What was opened
-/// is looked at afterwards, since what is looked at before may be something else by then.
+/// Returns the options for opening files: non-blocking, since opening a pipe without a writer would block for ever.
+/// The file type is checked after opening, since it could change between a check and the opening.
 fn read_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -140,14 +141,14 @@ fn read_options() -> OpenOptions {
     options
 }
 
-/// Returns what follows a directory in a path, as it is written; what the way there means is for the walk to find out.
+/// Returns the rest of a path after a directory, as written; links on the way are resolved by the walk.
 fn strip_directory(directory: &Path, path: &Path) -> Option<PathBuf> {
     let plain = |path: &Path| path.components().all(|part| part != Component::ParentDir);
     let below = path.strip_prefix(directory).ok()?;
     plain(directory).then(|| below.to_owned())
 }
 
-/// Tells a path that leads out of its directory from one that cannot be read.
+/// Distinguishes a path that leads out of its directory from one that cannot be read.
 fn escape_error(error: io::Error) -> SandboxError {
     match error.kind() {
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => SandboxError::Outside,
@@ -228,10 +229,11 @@ mod tests {
         let folder = TestFolder::new("sandbox-pipe");
         let (pipe, mode) = (folder.path().join("pipe"), rustix::fs::Mode::from_raw_mode(0o600));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        let way = SandboxPath::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
-        let (told, heard) = std::sync::mpsc::channel();
-        std::thread::spawn(move || told.send(way.read(8)));
-        let read = heard.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
+        let candidate =
+            SandboxPath::through(folder.path(), folder.path(), &folder.path().join("pipe")).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(candidate.read(8)));
+        let read = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("an answer");
         assert!(matches!(read, Err(SandboxError::Unreadable(_))));
     }
 

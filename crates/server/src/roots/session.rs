@@ -9,23 +9,22 @@ use trunkline_protocol::{JsonObject, RawJson};
 
 use super::MAX_ROOTS;
 
-/// How long a question counts as being on its way; after that somebody else may ask.
+/// How long a request counts as open; after that another may be sent.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a legacy session knows of its client's roots.
+/// The known roots of a legacy session's client.
 ///
-/// Over a channel the session asks by itself after the handshake and after every change. Over HTTP it does so on a
-/// standing stream, and where there is none the first call that wants to know asks for it, as it does wherever nobody is to be
-/// asked before.
+/// Over a channel the session requests them after the handshake and after every change. Over HTTP it does so on a
+/// standalone stream; without one, or with `on_demand`, the first call that needs them sends the request.
 #[derive(Debug)]
 pub(crate) struct ClientRoots {
     declared: bool,
-    /// Whether nobody asks before a call wants to know.
+    /// Whether roots are requested only when a call needs them.
     on_demand: bool,
-    /// What `clientInfo` said, where that counts.
+    /// The roots in `clientInfo`, where these count.
     client_info_roots: Vec<Root>,
     state: Mutex<RootsState>,
-    /// Whether the session itself should ask; beside the lock, since it is looked at with every message.
+    /// Whether the session itself should send a request; outside of the lock, since it is read with every message.
     should_request: AtomicBool,
     changed: Notify,
     request_wanted: Notify,
@@ -34,7 +33,7 @@ pub(crate) struct ClientRoots {
 #[derive(Debug, Default)]
 struct RootsState {
     listed: Option<Vec<Root>>,
-    /// Counts the changes that the client has told of.
+    /// Counts the changes that the client has reported.
     change: u64,
     /// The change that `listed` is not older than.
     known_change: Option<u64>,
@@ -47,14 +46,14 @@ struct RootsRequest {
     at: Instant,
 }
 
-/// How a session's roots stand.
+/// The state of a session's roots.
 pub(crate) enum RootsLookup<'a> {
     Known(Vec<Root>),
     Pending,
     Request(RootsRequestGuard<'a>),
 }
 
-/// A question that a call is about to put. When it is dropped without an answer, others may ask.
+/// A request that a call is about to send. When it is dropped without a response, others may send theirs.
 pub(crate) struct RootsRequestGuard<'a>(&'a ClientRoots, RootsRequest);
 
 impl Drop for RootsRequestGuard<'_> {
@@ -69,11 +68,11 @@ impl Drop for RootsRequestGuard<'_> {
 }
 
 impl ClientRoots {
-    pub(crate) fn new(declared: bool, on_demand: bool, introduced: Vec<Root>) -> Self {
+    pub(crate) fn new(declared: bool, on_demand: bool, client_info_roots: Vec<Root>) -> Self {
         Self {
             declared,
             on_demand,
-            client_info_roots: introduced,
+            client_info_roots,
             state: Mutex::default(),
             should_request: AtomicBool::new(false),
             changed: Notify::new(),
@@ -81,7 +80,7 @@ impl ClientRoots {
         }
     }
 
-    /// Notes that the client may be asked from now on, or that its roots have changed.
+    /// Records that the client can be sent requests from now on, or that its roots have changed.
     pub(crate) fn refresh(&self) {
         if !self.declared {
             return;
@@ -97,7 +96,7 @@ impl ClientRoots {
         self.request_wanted.notify_waiters();
     }
 
-    /// Waits until the session itself should ask.
+    /// Waits until the session itself should send a request.
     pub(crate) async fn wait_until_wanted(&self) {
         loop {
             let wants = self.request_wanted.notified();
@@ -108,26 +107,27 @@ impl ClientRoots {
         }
     }
 
-    /// Returns the number of changes that the client has told of.
+    /// Returns the number of changes that the client has reported.
     pub(crate) fn change(&self) -> u64 {
         self.lock().change
     }
 
-    /// Decides whether the session itself asks now; whoever is given the number of the latest change must.
+    /// Decides whether the session itself sends a request now; a caller that gets the number of the latest change
+    /// must send it.
     pub(crate) fn begin_request(&self) -> Option<u64> {
         if !self.should_request.load(Ordering::Acquire) || !self.should_request.swap(false, Ordering::AcqRel)
         {
             return None;
         }
         let mut state = self.lock();
-        // The answer that is on its way wakes the wish again, if it turns out to be too old.
+        // If the response to the open request turns out to be outdated, it schedules another request.
         if state.is_fresh() || state.is_requesting() {
             return None;
         }
         Some(state.start_request().change)
     }
 
-    /// Looks for the roots on behalf of a call.
+    /// Looks up the roots for a call.
     pub(crate) fn lookup(&self) -> RootsLookup<'_> {
         let mut state = self.lock();
         if state.is_fresh() || (!self.declared && !self.client_info_roots.is_empty()) {
@@ -136,27 +136,27 @@ impl ClientRoots {
         if state.is_requesting() {
             return RootsLookup::Pending;
         }
-        let asked = state.start_request();
+        let request = state.start_request();
         drop(state);
         self.should_request.store(false, Ordering::Release);
-        RootsLookup::Request(RootsRequestGuard(self, asked))
+        RootsLookup::Request(RootsRequestGuard(self, request))
     }
 
-    /// Takes the client's answer, or that there is none.
+    /// Stores the client's response, or that there is none.
     pub(crate) fn store_response(&self, change: u64, answer: Option<&RawJson>) {
         let answer = answer.and_then(|raw| InputRequest::Roots.read_response(raw).ok());
         let mut state = self.lock();
         if state.known_change.is_some_and(|known| known > change) {
             return;
         }
-        if state.request.is_some_and(|asked| asked.change <= change) {
+        if state.request.is_some_and(|request| request.change <= change) {
             state.request = None;
         }
         if let Some(InputResponse::Roots(mut roots)) = answer {
             roots.truncate(MAX_ROOTS);
             state.listed = Some(roots);
         }
-        // A client that refuses will refuse again, so that its answer counts too.
+        // A client that refuses will refuse again, so that its response counts too.
         state.known_change = Some(change);
         let outdated = !state.is_fresh();
         drop(state);
@@ -166,7 +166,7 @@ impl ClientRoots {
         self.changed.notify_waiters();
     }
 
-    /// Waits until nothing is on its way.
+    /// Waits until no request is open.
     pub(crate) async fn wait_settled(&self) {
         loop {
             let changed = self.changed.notified();
@@ -186,7 +186,7 @@ impl ClientRoots {
         self.merged(&self.lock())
     }
 
-    /// Returns the roots, if the client has ever said which they are.
+    /// Returns the roots, if the client has ever listed them.
     pub(crate) fn listed(&self) -> Option<Vec<Root>> {
         let state = self.lock();
         state.listed.is_some().then(|| self.merged(&state))
@@ -213,7 +213,7 @@ impl RootsState {
     }
 
     fn is_requesting(&self) -> bool {
-        self.request.is_some_and(|asked| asked.at.elapsed() < REQUEST_TIMEOUT)
+        self.request.is_some_and(|request| request.at.elapsed() < REQUEST_TIMEOUT)
     }
 
     fn start_request(&mut self) -> RootsRequest {
@@ -221,10 +221,10 @@ impl RootsState {
     }
 }
 
-/// The member of a root's `_meta` that says where it is from, if not from an answer to `roots/list`.
+/// The key in a root's `_meta` that names its source, if that is not a response to `roots/list`.
 const ROOT_SOURCE: &str = "trunkline/source";
 
-/// Reads the roots that a few clients put into their description of themselves, where no revision has them.
+/// Reads the roots that a few clients put into their `clientInfo`, where no revision has them.
 pub(crate) fn client_info_roots(client: Option<&RawJson>) -> Vec<Root> {
     let roots = client.and_then(|client| client.members().ok()).and_then(|mut client| client.take("roots"));
     let Some(roots) = roots else { return Vec::new() };
@@ -234,7 +234,7 @@ pub(crate) fn client_info_roots(client: Option<&RawJson>) -> Vec<Root> {
         Ok(InputResponse::Roots(mut roots)) => {
             roots.truncate(MAX_ROOTS);
             for root in &mut roots {
-                // Whoever uses one can tell it from those that the client was asked for.
+                // Lets handlers distinguish it from roots in a response of the client.
                 root.meta
                     .get_or_insert_with(JsonObject::new)
                     .set(ROOT_SOURCE, RawJson::from_text("clientInfo"));

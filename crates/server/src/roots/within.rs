@@ -4,7 +4,7 @@ use trunkline_protocol::model::Root;
 
 use super::root_path;
 
-/// Reports whether a path lies within one of the roots. It asks the file system, and so may block.
+/// Reports whether a path lies within one of the roots. It reads the file system, and so may block.
 pub(super) fn contains(roots: &[Root], path: &Path) -> bool {
     let roots: Vec<PathBuf> =
         roots.iter().filter_map(root_path).filter_map(|root| root.canonicalize().ok()).collect();

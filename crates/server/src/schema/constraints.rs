@@ -35,10 +35,10 @@ const CONSTRAINT_KEYWORDS: [&str; 31] = [
     "contentSchema",
 ];
 
-/// Keywords whose value is not a schema, so that their inside says nothing.
+/// Keywords with a value that is not a schema, so that nested keywords have no meaning.
 const DATA_KEYWORDS: [&str; 5] = ["default", "examples", "required", "description", "title"];
 
-/// Reports whether a schema made from a type says more than the type.
+/// Reports whether a schema made from a type is stricter than the type.
 pub(super) fn is_stricter_than_type(schema: &Value) -> bool {
     let Some(members) = schema.as_object() else { return schema == &Value::Bool(false) };
     members.iter().any(|(keyword, value)| match keyword.as_str() {
@@ -74,7 +74,7 @@ fn is_bound_of_type(schema: &Value, keyword: &str, bound: &Value) -> bool {
     *bound == if keyword == "minimum" { least } else { greatest }
 }
 
-/// Reports whether alternatives are those of an optional value: something that says no more than its type, or null.
+/// Reports whether alternatives are those of an optional value: a schema no stricter than its type, or null.
 fn is_option(alternatives: &Value) -> bool {
     let null = |schema: &&Value| schema.get("type").and_then(Value::as_str) == Some("null");
     let Some([first, second]) = alternatives.as_array().map(Vec::as_slice) else { return false };

@@ -3,10 +3,11 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use trunkline_protocol::RawJson;
 
-/// Makes the schema of a form: an object of plain fields, without references, nulls or anything that a form cannot show.
+/// Makes the schema of a form: an object of plain fields, without references, nulls or others that a form cannot
+/// show.
 ///
-/// A field that a form cannot show is left out and said in the log. A type that cannot do without the field then has
-/// answers that never fit, which the first test of its author shows.
+/// A field that a form cannot show is left out and logged. A type that requires the field then never accepts a
+/// response, which the first test of its author shows.
 pub(crate) fn form_schema<T: JsonSchema>() -> RawJson {
     let schema = super::generate::<T>(SchemaSettings::draft2020_12().for_deserialize());
     let given = schema.get("properties").and_then(Value::as_object);
@@ -27,10 +28,10 @@ pub(crate) fn form_schema<T: JsonSchema>() -> RawJson {
     form.into()
 }
 
-/// Keeps of a property what a form can show, if it can show the property at all.
+/// Reduces a property to what a form can show, if it can show the property at all.
 fn plain_field(property: &Value) -> Option<Value> {
     let outer = property.as_object()?;
-    // `Option<T>`: the form shows the field of a `T`, and nobody has to fill it in.
+    // `Option<T>`: the form shows the field of a `T`, and the user may leave it empty.
     let mut field = match outer.get("anyOf").and_then(Value::as_array) {
         None => outer.clone(),
         Some(alternatives) => {
@@ -80,7 +81,7 @@ fn kind_of(field: &Map<String, Value>) -> Option<String> {
     kind.as_str().map(str::to_owned)
 }
 
-/// Turns the alternatives of an enum whose variants have descriptions into choices that have titles.
+/// Turns the alternatives of an enum with described variants into choices with titles.
 fn titled_choices(field: &mut Map<String, Value>) {
     let Some(alternatives) = field.get("oneOf").and_then(Value::as_array) else { return };
     let choice = |schema: &Value| {
@@ -104,7 +105,7 @@ fn titled_choices(field: &mut Map<String, Value>) {
     }
 }
 
-/// Says the choices of one item as those of several.
+/// Turns the choices of one item into those of several.
 fn several_choices(choices: &Value) -> Option<Value> {
     match (choices.get("enum"), choices.get("oneOf")) {
         (Some(values), None) => Some(json!({ "type": "string", "enum": values })),

@@ -19,15 +19,15 @@ pub(crate) struct InputSchema {
     pub(crate) is_stricter: bool,
 }
 
-/// The mark of a type that itself refuses properties which it does not have, so that nothing else must look for them. The
-/// attributes of functions put it there, and nobody sees it.
+/// Marks a type that itself refuses unknown properties, so that the schema need not be checked for them. The
+/// attribute macros add it, and it is removed before the schema is published.
 const STRICT: &str = "x-trunkline-strict";
 
 /// Makes the schema of a type that arguments are read into.
 pub(crate) fn input<T: JsonSchema>() -> InputSchema {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let mut schema = generate::<T>(settings);
-    let says_more = match schema.remove(STRICT) {
+    let is_stricter = match schema.remove(STRICT) {
         Some(_) => {
             let mut checked = schema.clone();
             checked.remove("additionalProperties");
@@ -35,13 +35,13 @@ pub(crate) fn input<T: JsonSchema>() -> InputSchema {
         }
         None => constraints::is_stricter_than_type(&Value::Object(schema.clone())),
     };
-    // The protocol wants the word even where alternatives or a map already imply it.
+    // The protocol requires the keyword even where alternatives or a map already imply it.
     schema.entry("type").or_insert_with(|| "object".into());
     drop_machine_formats(&mut schema);
-    InputSchema { schema, is_stricter: says_more }
+    InputSchema { schema, is_stricter }
 }
 
-/// Makes the schema of a type that results are written from, if it says anything.
+/// Makes the schema of a type that results are written from, if it has any constraint.
 pub(crate) fn output<T: JsonSchema>() -> Option<Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = generate::<T>(settings);
@@ -53,11 +53,11 @@ pub(crate) fn output<T: JsonSchema>() -> Option<Value> {
 fn generate<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
-        // 2020-12 is what everybody takes for granted, so naming it says nothing.
+        // 2020-12 is the default dialect of the protocol, so it need not be named.
         settings.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    // The name of a Rust type tells a model nothing.
+    // The name of a Rust type means nothing to a model.
     if schema.get("title").and_then(Value::as_str) == Some(&T::schema_name()) {
         schema.remove("title");
     }

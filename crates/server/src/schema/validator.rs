@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use trunkline_protocol::shorten;
 
-/// The most faults that one complaint names.
+/// The most violations that one message names.
 const MAX_VIOLATIONS: usize = 5;
 
 /// A schema, compiled.
@@ -29,7 +29,7 @@ impl SchemaValidator {
         Ok(Self { validator })
     }
 
-    /// Returns what is wrong with a value, each fault with the way to it, or nothing.
+    /// Returns the violations of a value, each with the path to it, or nothing.
     pub(crate) fn violation(&self, value: &Value) -> Option<String> {
         if self.validator.is_valid(value) {
             return None;
@@ -50,7 +50,8 @@ impl SchemaValidator {
     }
 }
 
-/// Says that there should be nothing, naming what is there: the validator's own sentence names no property.
+/// Makes the message for a value where none is allowed, naming the properties found: the validator's own message does
+/// not.
 fn nothing_allowed(found: Option<&Value>) -> String {
     let names = found.and_then(Value::as_object).map(|found| found.keys().map(|name| format!("`{name}`")));
     let names: Vec<_> = names.into_iter().flatten().take(MAX_VIOLATIONS).collect();

@@ -27,7 +27,8 @@ use crate::state::StateStores;
 
 /// A server that is built; clones are the same server.
 ///
-/// Its parts may come and go while it runs, and whoever watches is told. A call that runs keeps what it started with.
+/// Its parts may be added and removed while it runs, and subscribers are notified. A running call keeps the parts
+/// that it started with.
 #[derive(Clone)]
 pub struct ServerHandle {
     inner: Arc<ServerInner>,
@@ -36,24 +37,24 @@ pub struct ServerHandle {
 pub(crate) struct ServerInner {
     settings: ServerSettings,
     registry: ArcSwap<PartRegistry>,
-    /// Held by whoever makes the next snapshot, so that no change is lost; never while a handler runs.
+    /// Held while the next snapshot is made, so that no change is lost; never while a handler runs.
     update_lock: Mutex<()>,
     publisher: ChangePublisher,
     sources: Vec<Arc<dyn PartSource>>,
-    /// How often a source was asked for its list, so that an older list never replaces a newer one.
+    /// Counts the lists requested from sources, so that an older list never replaces a newer one.
     list_generation: AtomicU64,
-    /// What is kept between calls without a transport; a host has its own.
+    /// The state between calls without a transport; a host has its own.
     states: Arc<StateStores>,
 }
 
 impl ServerHandle {
-    /// Makes the server, and takes over what its providers have.
+    /// Makes the server, and copies the lists of its providers.
     ///
-    /// What a provider has that is wrong in itself is left out with a warning, as it is when its list changes: it may come
-    /// from a peer, and must not keep the others away.
+    /// An invalid part of a provider is left out with a warning, as it is when its list changes: it may come from a
+    /// peer, and must not block the others.
     ///
     /// # Errors
-    /// Names that are taken already.
+    /// Names that are already in use.
     pub(super) fn new(
         settings: ServerSettings,
         registry: PartRegistry,
@@ -71,7 +72,7 @@ impl ServerHandle {
         let server = Self { inner: Arc::new(inner) };
         let mut problems = Vec::new();
         for (at, source) in server.inner.sources.iter().enumerate() {
-            // Watched before it is asked for its list, so that no change is missed in between.
+            // The notifier is set before the source is listed, so that no change is missed in between.
             source.set_notifier(ChangeNotifier::new(Arc::downgrade(&server.inner), at));
             let left_out = server.refresh(at);
             left_out.unusable.iter().for_each(|problem| tracing::warn!("left out: {problem}"));
@@ -84,16 +85,17 @@ impl ServerHandle {
         inner.upgrade().map(|inner| Self { inner })
     }
 
-    /// Takes over anew what a source has, tells whoever watches, and returns what had to be left out and why.
+    /// Copies the list of a source again, notifies subscribers, and returns what had to be left out and why.
     pub(crate) fn refresh(&self, at: usize) -> RejectedParts {
         let Some(source) = self.inner.sources.get(at) else { return RejectedParts::default() };
         let turn = self.inner.list_generation.fetch_add(1, Ordering::SeqCst);
         // The provider's own code runs before the lock is taken.
-        let lent = ProviderParts { source: source.name(), generation: turn, parts: source.clone().parts() };
+        let provided =
+            ProviderParts { source: source.name(), generation: turn, parts: source.clone().parts() };
         let change = source.change();
         let left_out = {
             let _changing = self.inner.update_lock.lock();
-            let Some((next, left_out)) = self.registry().with_provider_parts(at, lent) else {
+            let Some((next, left_out)) = self.registry().with_provider_parts(at, provided) else {
                 return RejectedParts::default();
             };
             self.inner.registry.store(Arc::new(next));
@@ -122,20 +124,20 @@ impl ServerHandle {
     /// Adds a part, or several at once: all of them or none.
     ///
     /// # Errors
-    /// [`BuildError`] with everything that is wrong with them, such as names that are taken already.
+    /// [`BuildError`] with every problem, such as names that are already in use.
     pub fn add(&self, part: impl Part) -> Result<(), BuildError> {
         let parts = Parts::of(part);
-        let mut told = Vec::new();
-        told.extend((!parts.tools.is_empty()).then_some(ServerChange::Tools));
-        told.extend((!parts.prompts.is_empty()).then_some(ServerChange::Prompts));
+        let mut changes = Vec::new();
+        changes.extend((!parts.tools.is_empty()).then_some(ServerChange::Tools));
+        changes.extend((!parts.prompts.is_empty()).then_some(ServerChange::Prompts));
         let resources = !parts.resources.is_empty() || !parts.templates.is_empty();
-        told.extend(resources.then_some(ServerChange::Resources));
+        changes.extend(resources.then_some(ServerChange::Resources));
         {
             let _changing = self.inner.update_lock.lock();
             let next = self.registry().with(parts).map_err(BuildError::new)?;
             self.inner.registry.store(Arc::new(next));
         }
-        for change in &told {
+        for change in &changes {
             self.inner.publisher.publish(change);
         }
         Ok(())
@@ -174,7 +176,7 @@ impl ServerHandle {
         true
     }
 
-    /// Tells whoever watches a resource, or what it is a part of, that its content has changed.
+    /// Notifies the subscribers of a resource, or of one that contains it, that its content has changed.
     pub fn notify_updated(&self, uri: impl Into<String>) {
         self.inner.publisher.publish(&ServerChange::ResourceUpdated(uri.into().into()));
     }
@@ -182,7 +184,7 @@ impl ServerHandle {
     /// Calls a tool without any transport, as this process and in the newest revision.
     ///
     /// # Errors
-    /// The refusal, if the call is refused; what the tool itself says is a result.
+    /// The refusal, if the call is refused; an error of the tool itself is a result.
     pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<CallToolResult, Refusal> {
         let arguments = RawJson::from_value(&arguments).map_err(|error| {
             Refusal::INVALID_PARAMS.with_message(format!("the arguments have no JSON form: {error}"))
@@ -201,7 +203,7 @@ fn declared(named: &JsonObject) -> Option<RawJson> {
     (!named.is_empty()).then(|| named.to_raw())
 }
 
-/// Makes a call from this process, which can be asked nothing.
+/// Makes a call from this process, as a client without any capabilities.
 fn local_call(method: Method, members: JsonObject, states: Arc<StateStores>) -> IncomingCall {
     let caller = Caller {
         principal: Principal::Process,

@@ -1,4 +1,4 @@
-//! The server: parts put together, and the handle through which it runs.
+//! The server: its parts, and the handle through which it runs.
 
 mod handle;
 #[cfg(test)]
@@ -20,12 +20,12 @@ use crate::part::{Part, Parts};
 use crate::provider::{self, PartSource, PromptProvider, ResourceProvider, ToolProvider};
 use crate::registry::{AdvertisedFeatures, PartRegistry};
 
-/// How many items one page of a list has, unless told otherwise.
+/// The default number of items on one page of a list.
 const PAGE_SIZE: usize = 1000;
 
 /// A server under construction.
 ///
-/// What is wrong with its parts is collected and told once, when it is first built, served or called.
+/// Problems of its parts are collected and reported once, when it is first built, served or called.
 #[must_use = "a server does nothing until it is served or called"]
 pub struct Server {
     settings: ServerSettings,
@@ -35,7 +35,7 @@ pub struct Server {
     built: OnceLock<Result<ServerHandle, BuildError>>,
 }
 
-/// What does not change while a server runs.
+/// The settings that do not change while a server runs.
 #[derive(Clone, Debug)]
 struct ServerSettings {
     identity: Implementation,
@@ -78,12 +78,12 @@ impl Server {
         self.set(|settings| settings.identity.title = Some(title.into()))
     }
 
-    /// Says what the server is for.
+    /// Sets the description of the server's purpose.
     pub fn description(self, description: impl Into<String>) -> Self {
         self.set(|settings| settings.identity.description = Some(description.into()))
     }
 
-    /// Says where to read more.
+    /// Sets the URL of the server's website.
     pub fn website(self, url: impl Into<String>) -> Self {
         self.set(|settings| settings.identity.website_url = Some(url.into()))
     }
@@ -103,37 +103,37 @@ impl Server {
         self.set(|settings| settings.page_size = items.max(1))
     }
 
-    /// Says how long lists may be kept, and by whom; by default not at all.
+    /// Sets how long lists may be cached, and in which scope; by default not at all.
     pub fn cache(self, cache: CacheHint) -> Self {
         self.set(|settings| settings.list_cache = cache)
     }
 
-    /// Offers tools even while there are none.
+    /// Advertises tools even while there are none.
     pub fn advertise_tools(mut self) -> Self {
         self.features.tools = true;
         self.set(|_| {})
     }
 
-    /// Offers prompts even while there are none.
+    /// Advertises prompts even while there are none.
     pub fn advertise_prompts(mut self) -> Self {
         self.features.prompts = true;
         self.set(|_| {})
     }
 
-    /// Offers resources even while there are none.
+    /// Advertises resources even while there are none.
     pub fn advertise_resources(mut self) -> Self {
         self.features.resources = true;
         self.set(|_| {})
     }
 
-    /// Offers completions even while nothing has any.
+    /// Advertises completions even while nothing has any.
     pub fn advertise_completions(mut self) -> Self {
         self.features.completions = true;
         self.set(|_| {})
     }
 
-    /// Declares an extension of the protocol that the server knows, such as `com.example/tables`, with its settings, which
-    /// are an object. Clients of revisions that have no extensions are not told.
+    /// Declares a protocol extension that the server supports, such as `com.example/tables`, with its settings, which
+    /// are an object. It is not sent to clients of revisions without extensions.
     pub fn extension(self, id: impl Into<String>, settings: impl Into<RawJson>) -> Self {
         self.set(|declared| declared.extensions.set(id.into(), settings.into()))
     }
@@ -149,17 +149,17 @@ impl Server {
         self.set(|_| {})
     }
 
-    /// Adds the tools of a provider, after the server's own parts and the providers that are there.
+    /// Adds the tools of a provider, after the server's own parts and earlier providers.
     pub fn tools_from(self, provider: impl ToolProvider) -> Self {
         self.source(provider::ToolSource(provider))
     }
 
-    /// Adds the prompts of a provider, after the server's own parts and the providers that are there.
+    /// Adds the prompts of a provider, after the server's own parts and earlier providers.
     pub fn prompts_from(self, provider: impl PromptProvider) -> Self {
         self.source(provider::PromptSource(provider))
     }
 
-    /// Adds the resources of a provider, after the server's own parts and the providers that are there.
+    /// Adds the resources of a provider, after the server's own parts and earlier providers.
     pub fn resources_from(self, provider: impl ResourceProvider) -> Self {
         self.source(provider::ResourceSource(provider))
     }
@@ -171,12 +171,12 @@ impl Server {
 
     /// Adds an interceptor around every call.
     ///
-    /// The first that is added is the outermost: it sees a call first and its answer last.
+    /// The first that is added is the outermost: it sees a call first and its result last.
     pub fn layer(self, interceptor: impl Interceptor) -> Self {
         self.set(|settings| settings.layers.push(interceptor))
     }
 
-    /// Changes the settings, and forgets what was built before.
+    /// Changes the settings, and discards an earlier build.
     fn set(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         change(&mut self.settings);
         self.built = OnceLock::new();
@@ -209,7 +209,7 @@ impl Server {
     /// Calls a tool without any transport, as this process and in the newest revision.
     ///
     /// # Errors
-    /// [`CallError`] if the server cannot be built or the call is refused; what the tool itself says is a result.
+    /// [`CallError`] if the server cannot be built or the call is refused; an error of the tool itself is a result.
     pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<CallToolResult, CallError> {
         Ok(self.handle()?.call(tool, arguments).await?)
     }

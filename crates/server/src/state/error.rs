@@ -1,16 +1,16 @@
 use trunkline_session::StoreError;
 
-/// Why there is no state to be had.
+/// Why a state is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The handle names nothing that this caller has: it is unknown, over, or someone else's.
+    /// The handle names no state of this caller: it is unknown, expired, or belongs to another caller.
     #[error("there is no state under this handle; call without one to begin anew")]
     NotFound,
-    /// The handle names something of another type, such as what another tool keeps.
+    /// The handle names a state of another type, such as that of another tool.
     #[error("the state under this handle belongs to something else")]
     WrongType,
-    /// The session is over, so that nothing can be kept for it.
+    /// The session is over, so that it can have no state.
     #[error("the session is over")]
     SessionEnded,
     /// The value has no JSON form, or is larger than the store keeps.
@@ -29,7 +29,7 @@ impl From<StoreError> for StateError {
         match error {
             StoreError::TooLarge => Self::Unstorable("it is larger than the store keeps".to_owned()),
             other => {
-                // What the store says is for the operator; the model could do nothing with it.
+                // The store's error is for the operator; the model could do nothing with it.
                 tracing::error!(error = %other, "the state store failed");
                 Self::Unavailable
             }

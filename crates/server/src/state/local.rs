@@ -12,8 +12,8 @@ use crate::server_core::now;
 
 /// A value of this process that is kept between calls.
 ///
-/// Clones are the same value. It may be in use by several calls at once, so every use takes its lock for as long as that
-/// lasts, and none of them can wait for anything meanwhile.
+/// Clones are the same value. Several calls may use it at once, so every use takes its lock for as long as it lasts,
+/// and cannot await anything meanwhile.
 pub struct LocalState<T> {
     handle: StateHandle,
     value: Arc<Mutex<T>>,
@@ -33,7 +33,7 @@ impl<T> LocalState<T> {
         self.lock().clone()
     }
 
-    /// Looks at the value, or changes it, and returns what the function returns.
+    /// Reads the value, or changes it, and returns the function's result.
     ///
     /// The function must not use the same state again.
     pub fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
@@ -41,7 +41,7 @@ impl<T> LocalState<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, T> {
-        // A change that panicked may have left the value half done, but what that means only the author can know.
+        // A change that panicked may have left the value incomplete, but only the author can know what that means.
         self.value.lock()
     }
 }
@@ -61,9 +61,9 @@ impl<T> fmt::Debug for LocalState<T> {
 impl Context {
     /// Returns the state under a handle that an earlier call returned.
     ///
-    /// Without a handle a call of a legacy session gets the session's own state of this type, and any other call a new
-    /// one. So a handler that takes the handle as an optional argument and returns [`LocalState::handle`] keeps its state for
-    /// callers of both kinds.
+    /// Without a handle a call of a legacy session gets the session's own state of this type, and any other call a
+    /// new one. So a handler that takes the handle as an optional argument and returns [`LocalState::handle`] keeps
+    /// its state for callers of both kinds.
     ///
     /// # Errors
     /// [`StateError`]: the caller has nothing of this type under this handle, or its session is over.
@@ -71,8 +71,8 @@ impl Context {
         &self,
         handle: Option<&str>,
     ) -> Result<LocalState<T>, StateError> {
-        let surroundings = self.shared().scope();
-        let (states, session) = (surroundings.states(), surroundings.session());
+        let scope = self.shared().scope();
+        let (states, session) = (scope.states(), scope.session());
         let (principal, now) = (self.principal(), now());
         let fresh = || -> LiveValue { Arc::new(Mutex::new(T::default())) };
         let (handle, value) = match (handle, session) {

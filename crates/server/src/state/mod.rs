@@ -1,8 +1,8 @@
 //! State that a handler keeps between calls.
 //!
-//! A bag has a handle. Within a legacy session a handler that is given none has the session's own bag, one for each type;
-//! any other caller gets a new bag, and the handle to come back with. One handler body serves both: it takes the handle as
-//! an optional argument and returns the one that it has.
+//! A state has a handle. Within a legacy session a handler without a handle has the session's own state, one for each
+//! type; any other caller gets a new state, and its handle for later calls. One handler body serves both: it takes
+//! the handle as an optional argument and returns the one that it has.
 
 mod error;
 mod local;
@@ -18,7 +18,7 @@ pub use self::local::LocalState;
 pub use self::persistent::PersistentState;
 pub(crate) use self::session_states::SessionStates;
 
-/// Everything that is kept between the calls of one host.
+/// All state between the calls of one host.
 #[derive(Debug)]
 pub(crate) struct StateStores {
     live: LiveStates,
@@ -31,7 +31,7 @@ impl StateStores {
         Self { live: LiveStates::new(limits.clone()), stored }
     }
 
-    /// Ends what was not used for too long.
+    /// Removes the states that have expired.
     pub(crate) async fn expire(&self, now: Timestamp) {
         self.live.expire(now);
         if let Err(error) = self.stored.expire(now).await {
@@ -39,7 +39,7 @@ impl StateStores {
         }
     }
 
-    /// Returns how many bags there are, live ones and stored ones.
+    /// Returns the number of states, live ones and stored ones.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.live.count(), self.stored.count())
     }

@@ -15,7 +15,7 @@ use super::session_states::StateStorage;
 use crate::call::Context;
 use crate::server_core::now;
 
-/// How often a change is tried again when others change the value at the same time.
+/// How often a change is retried when other calls change the value at the same time.
 const MAX_ATTEMPTS: usize = 16;
 
 /// A value that is kept between calls as JSON in the host's store, where other nodes find it too.
@@ -42,7 +42,7 @@ impl<T: Serialize + DeserializeOwned> PersistentState<T> {
 
     /// Changes the value and returns what the function returns.
     ///
-    /// The function is called again, on the newer value, when another call was quicker.
+    /// The function is called again, on the newer value, when another call changed it first.
     ///
     /// # Errors
     /// [`StateError`]: as for [`PersistentState::get`], or the new value cannot be stored.
@@ -84,16 +84,17 @@ impl<T> fmt::Debug for PersistentState<T> {
 impl Context {
     /// Returns the stored state under a handle that an earlier call returned.
     ///
-    /// As with [`Context::state`], no handle means a legacy session's own state of this type, and otherwise a new one.
+    /// As with [`Context::state`], no handle means a legacy session's own state of this type, or else a new one.
     ///
     /// # Errors
-    /// [`StateError`]: the caller has nothing of this type under this handle, its session is over, or the store fails.
+    /// [`StateError`]: the caller has no state of this type under this handle, its session is over, or the store
+    /// fails.
     pub async fn persistent_state<T>(&self, handle: Option<&str>) -> Result<PersistentState<T>, StateError>
     where
         T: Default + Serialize + DeserializeOwned + 'static,
     {
-        let surroundings = self.shared().scope();
-        let own = surroundings.session();
+        let scope = self.shared().scope();
+        let own = scope.session();
         let (handle, begins) = match (handle, own) {
             (Some(handle), _) => (StateHandle::parse(handle).ok_or(StateError::NotFound)?, None),
             (None, None) => (StateHandle::random(), Some(StateLifetime::Idle)),
@@ -101,7 +102,7 @@ impl Context {
                 (session.states.handle::<T>(StateStorage::Stored)?, Some(session.states.lifetime()))
             }
         };
-        let (principal, store) = (self.principal(), surroundings.states().stored.clone());
+        let (principal, store) = (self.principal(), scope.states().stored.clone());
         let stored = PersistentState { handle, principal, store, value: PhantomData };
         if let Some(lifetime) = begins {
             let (principal, value) = (stored.principal.clone(), write(&T::default())?);

@@ -7,10 +7,10 @@ use trunkline_session::{SessionId, StateHandle, StateLifetime};
 
 use super::{StateError, StateStores};
 
-/// The bags that belong to a legacy session, one of each kind for each type.
+/// The states that belong to a legacy session, one of each kind for each type.
 ///
-/// Their handles follow from the session's id, so that every node which serves the session finds the same stored ones. They
-/// end with the session, unless they go by a name that outlives it.
+/// Their handles are derived from the session's id, so that every node which serves the session finds the same stored
+/// ones. They end with the session, unless they are named by a cookie that outlives it.
 #[derive(Debug)]
 pub(crate) struct SessionStates {
     id: SessionId,
@@ -19,7 +19,7 @@ pub(crate) struct SessionStates {
     owned: Mutex<OwnedHandles>,
 }
 
-/// Where a bag is kept.
+/// The location of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum StateStorage {
     Live,
@@ -41,12 +41,12 @@ impl SessionStates {
         Self { id: name, lifetime, states, owned: Mutex::default() }
     }
 
-    /// Returns where the bags are kept.
+    /// Returns the stores of the states.
     pub(crate) fn states(&self) -> &Arc<StateStores> {
         &self.states
     }
 
-    /// Returns the name that the bags go by.
+    /// Returns the id that the handles are derived from.
     pub(crate) fn id(&self) -> SessionId {
         self.id
     }
@@ -55,7 +55,7 @@ impl SessionStates {
         self.lifetime
     }
 
-    /// Returns the handle of the session's own bag of a type, whether or not there is one already.
+    /// Returns the handle of the session's own state of a type, whether or not the state exists.
     pub(super) fn handle<T: 'static>(&self, kind: StateStorage) -> Result<StateHandle, StateError> {
         let text = format!("trunkline state {kind:?} {} {}", self.id, std::any::type_name::<T>());
         let digest = Sha256::digest(text.as_bytes());
@@ -68,7 +68,7 @@ impl SessionStates {
         Ok(handle)
     }
 
-    /// Forgets a bag that was made while the session ended; reports whether the session is over.
+    /// Removes a state that was made while the session ended; reports whether the session is over.
     pub(super) fn discard_if_ended(&self, kind: StateStorage, handle: StateHandle) -> bool {
         let ended = self.lock().ended;
         if ended && self.lifetime == StateLifetime::Session {
@@ -77,7 +77,7 @@ impl SessionStates {
         ended
     }
 
-    /// Ends the bags that are only the session's; nothing can be kept for it any more.
+    /// Ends the states that belong only to the session; it can have no others from now on.
     pub(crate) fn end(&self) {
         let handles = {
             let mut held = self.lock();

@@ -9,10 +9,10 @@ use super::ArgumentValidator;
 use crate::schema::SchemaValidator;
 use trunkline_protocol::shorten;
 
-/// What a tool's arguments must pass before its handler sees them.
+/// The checks of a tool's arguments before its handler runs.
 pub(super) struct ArgumentCheck {
     schema: Value,
-    /// Compiled at once if every call needs it, or by the first call that must be told what is wrong with it.
+    /// Compiled at once if every call needs it, or by the first call that needs an explanation.
     compiled: OnceLock<Option<SchemaValidator>>,
     pre_check: PreCheck,
     validators: Vec<ArgumentValidator>,
@@ -21,9 +21,9 @@ pub(super) struct ArgumentCheck {
 /// What is checked before the arguments are read into their type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreCheck {
-    /// Nothing: the type says all that the schema says.
+    /// Nothing: the type is as strict as the schema.
     Nothing,
-    /// The schema, which says more than the type.
+    /// The schema, which is stricter than the type.
     Schema,
 }
 
@@ -42,7 +42,7 @@ impl ArgumentCheck {
         Ok(Self { schema, compiled, pre_check: before, validators })
     }
 
-    /// Returns what is wrong with the arguments, for the model to read, or nothing.
+    /// Returns the problem with the arguments, for the model to read, or nothing.
     pub(super) fn violation(&self, arguments: &RawJson) -> Option<String> {
         if self.pre_check == PreCheck::Nothing && self.validators.is_empty() {
             return None;
@@ -59,7 +59,8 @@ impl ArgumentCheck {
         self.validators.iter().find_map(|check| check(&value).err())
     }
 
-    /// Says why arguments could not be read, naming the field: the schema does, or the place where reading ended.
+    /// Explains why arguments could not be read, naming the field: by the schema, or by the position where reading
+    /// ended.
     pub(super) fn explain(&self, arguments: &RawJson, error: &serde_json::Error) -> String {
         let complaint = arguments.get().ok().and_then(|value| self.schema_violation(&value));
         invalid_arguments(&complaint.unwrap_or_else(|| {
@@ -71,14 +72,14 @@ impl ArgumentCheck {
     }
 
     fn schema_violation(&self, value: &Value) -> Option<String> {
-        // A schema that does not compile here was made from a type; the reading then speaks for itself.
+        // A schema that does not compile here was made from a type; the read error is explanation enough.
         let compiled = self.compiled.get_or_init(|| SchemaValidator::compile(&self.schema).ok());
         compiled.as_ref()?.violation(value)
     }
 }
 
-/// Writes numbers such as `1.0` as the integers that they are: to a schema there is no difference, but to a type there is.
-/// `None` if there are no such numbers.
+/// Writes numbers such as `1.0` as integers: to a schema there is no difference, but to a type there is. `None` if
+/// there are no such numbers.
 pub(super) fn with_integers(arguments: &RawJson) -> Option<RawJson> {
     let mut value: Value = arguments.get().ok()?;
     make_integers(&mut value).then(|| RawJson::from(&value))
@@ -102,16 +103,16 @@ fn make_integers(value: &mut Value) -> bool {
     }
 }
 
-/// Returns the way to the innermost value at a place in the text of arguments.
+/// Returns the path of the innermost value at a position in the text of arguments.
 fn field_at(arguments: &RawJson, line: usize, column: usize) -> Option<String> {
     let text = arguments.as_str();
     let start: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
-    let place = text.as_ptr().addr() + start + column;
+    let address = text.as_ptr().addr() + start + column;
     let mut path = Vec::new();
     let mut value = arguments.clone();
     let holds = |value: &RawJson| {
         let start = value.as_str().as_ptr().addr();
-        (start..=start + value.as_str().len()).contains(&place)
+        (start..=start + value.as_str().len()).contains(&address)
     };
     loop {
         // What these give are parts of the same text, so that their places can be compared.
@@ -137,8 +138,8 @@ fn invalid_arguments(complaint: &str) -> String {
     format!("Invalid arguments: {complaint}")
 }
 
-/// Drops the line and column from a message, which are places in a text that the model never saw, and the value that was
-/// found, which is the caller's and may be something that must not be repeated.
+/// Drops the line and column from a message, which are positions in a text that the model never saw, and the value
+/// that was found, which is the caller's and may be confidential.
 fn without_position(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let (sentence, _) = sentence.rsplit_once(" at line ").unwrap_or((&sentence, ""));

@@ -89,7 +89,7 @@ impl ToolEntry {
         self.mirrored.clone()
     }
 
-    /// Runs the tool; what the handler returns is the future that comes back.
+    /// Runs the tool and returns the handler's own future.
     pub(crate) fn call(&self, call: IncomingCall) -> ToolFuture {
         let arguments = call.context.shared().arguments();
         if arguments.kind() != JsonKind::Object {
@@ -118,7 +118,7 @@ fn refused(refusal: Refusal) -> ToolFuture {
     Box::pin(std::future::ready(Err(refusal)))
 }
 
-/// Keeps the answers of this round, and gives the handler those of the rounds before.
+/// Keeps the responses of this round, and gives the handler those of earlier rounds.
 fn replay_responses(call: &IncomingCall) -> Result<(), Refusal> {
     let shared = call.context.shared();
     shared.record_responses();
@@ -169,7 +169,7 @@ fn mark_mirrored(schema: &mut Map<String, Value>, argument: &str, header: &str) 
     Ok(())
 }
 
-/// Describes the structured content, and returns the check that a schema given by the author asks for.
+/// Describes the structured content, and returns the check against a schema that the author gave.
 fn output_check(
     output: OutputSchemaSource,
     described: &mut model::Tool,

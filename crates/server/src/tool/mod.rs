@@ -59,7 +59,7 @@ enum InputSchemaSource {
     Unknown,
     /// The type of the handler's arguments.
     Derived(schema::InputSchema),
-    /// The author, who is always held to it.
+    /// The author's own schema, which is always checked.
     Explicit(RawJson),
 }
 
@@ -89,7 +89,7 @@ impl Tool {
         }
     }
 
-    /// Takes over the description of a tool that is known only at run time, schemas and all.
+    /// Adopts the description of a tool that is known only at run time, with its schemas.
     pub(crate) fn from_description(described: model::Tool) -> Self {
         let input = InputSchemaSource::Explicit(described.input_schema.clone());
         let output =
@@ -99,7 +99,7 @@ impl Tool {
 
     /// Lets the tool be called by another name too, such as an older one. It is not listed, and may be any text.
     ///
-    /// A tool of that name goes before it, and so does a tool that had it as an alias earlier.
+    /// A tool of that name takes precedence, and so does a tool that had it as an alias earlier.
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
         self
@@ -117,7 +117,7 @@ impl Tool {
         self
     }
 
-    /// Hints that the tool may destroy something, which clients take for granted unless told otherwise.
+    /// Hints that the tool may destroy something, which is the default that clients assume.
     pub fn destructive(mut self) -> Self {
         self.hints().destructive = Some(true);
         self
@@ -135,7 +135,7 @@ impl Tool {
         self
     }
 
-    /// Hints whether the tool deals with things outside of the server; clients take it for granted unless told otherwise.
+    /// Hints whether the tool deals with things outside of the server; clients assume so by default.
     pub fn open_world(mut self, open_world: bool) -> Self {
         self.hints().open_world = Some(open_world);
         self
@@ -145,16 +145,17 @@ impl Tool {
         self.described.annotations.get_or_insert_default()
     }
 
-    /// Lets a call be run again from its start when it has asked something, on any replica, instead of waiting in memory.
+    /// Lets a call be run again from its start after it has requested input, on any replica, instead of being
+    /// suspended in memory.
     ///
-    /// The answers so far are kept and given again at once, so what the handler does before its last question happens once
+    /// The responses so far are kept and returned at once, so side effects before the last input request happen once
     /// per round.
     pub fn replay(mut self) -> Self {
         self.replay = true;
         self
     }
 
-    /// Adds a check of the arguments that no schema can express; its sentence is for the model to read.
+    /// Adds a check of the arguments that no schema can express; its message is for the model to read.
     pub fn validator<F>(mut self, check: F) -> Self
     where
         F: Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
@@ -175,8 +176,8 @@ impl Tool {
         self
     }
 
-    /// Holds calls to another JSON Schema than the one that is listed, for a handler that says itself, and better, what else
-    /// is wrong with them.
+    /// Checks calls against another JSON Schema than the one that is listed, for a handler that reports the other
+    /// problems itself, and better.
     pub fn validation_schema(mut self, schema: impl Into<RawJson>) -> Self {
         self.validation_schema = Some(schema.into());
         self
@@ -188,7 +189,7 @@ impl Tool {
         self
     }
 
-    /// Sets the handler: an async function whose types make the schemas.
+    /// Sets the handler: an async function with types that make the schemas.
     pub fn run<Shape, F>(mut self, handler: F) -> Self
     where
         Shape: 'static,
@@ -218,9 +219,9 @@ impl Tool {
         self.set_handler(Box::new(RawTool(handler)))
     }
 
-    /// Has another function answer calls of a tool, in the place of its own handler if it has one; all else stays.
+    /// Replaces the handler of a tool, if it has one; everything else stays.
     ///
-    /// The function takes the arguments as they came, and so calls are held to the tool's schemas on both ways.
+    /// The function takes the arguments unchanged, and so calls and results are checked against the tool's schemas.
     ///
     /// ```
     /// # use trunkline_server::{Server, Tool};
@@ -232,7 +233,7 @@ impl Tool {
         F: Fn(Context, RawJson) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoToolResult> + Send + 'static,
     {
-        // What the types of the tool's own handler would have held, only the schemas hold now.
+        // The types of the tool's own handler no longer enforce anything, so only the schemas do.
         if let InputSchemaSource::Derived(derived) = &self.input {
             self.input = InputSchemaSource::Explicit(RawJson::from(&Value::Object(derived.schema.clone())));
         }

@@ -8,8 +8,8 @@ use crate::json::Json;
 
 /// What a tool's handler may return.
 ///
-/// Text is content. Numbers, booleans and [`Json`] are structured content, with a schema and with a text of the same for
-/// readers that know no other.
+/// Text is content. Numbers, booleans and [`Json`] are structured content, with a schema and with the same as text
+/// for clients that only read text.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not something that a tool can return",
     note = "wrap serializable values in `Json`"

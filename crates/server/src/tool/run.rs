@@ -13,14 +13,14 @@ use crate::schema::SchemaValidator;
 
 pub(super) type ToolFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// A tool's handler, whatever its types.
+/// A tool's handler, with its types erased.
 ///
 /// The future that it returns is the only one that a call boxes.
 pub(super) trait RunTool: Send + Sync {
     fn run(&self, request: ToolRequest<'_>) -> ToolFuture;
 }
 
-/// A call whose arguments have passed the checks that come before the handler.
+/// A call with arguments that have passed the checks before the handler.
 pub(super) struct ToolRequest<'t> {
     pub(super) context: Context,
     pub(super) check: &'t ArgumentCheck,
@@ -33,7 +33,7 @@ impl ToolRequest<'_> {
     }
 }
 
-/// A handler whose arguments have a type.
+/// A handler with typed arguments.
 pub(super) struct TypedTool<F, Shape> {
     function: F,
     shape: PhantomData<fn() -> Shape>,
@@ -64,7 +64,7 @@ where
     }
 }
 
-/// A handler that takes its arguments as they came.
+/// A handler that takes its arguments unchanged.
 pub(super) struct RawTool<F>(pub(super) F);
 
 impl<F, Fut> RunTool for RawTool<F>
@@ -80,7 +80,7 @@ where
     }
 }
 
-/// Answers with a failure that the model may learn from.
+/// Answers with an error result that the model may correct itself by.
 pub(super) fn tool_error(text: String) -> ToolFuture {
     Box::pin(std::future::ready(Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(text))))))
 }

@@ -30,7 +30,7 @@ async fn both(host: &Host) -> (Client, Peer) {
     (Client::new(host).initialized(BATCHES).await, Peer::initialized(host, BATCHES).await)
 }
 
-/// Sorts the answers of a batch by the text of their ids, and says of each what it is.
+/// Sorts the responses of a batch by the text of their ids, each with its outcome.
 #[track_caller]
 fn sorted(answers: &Value) -> Vec<(String, String)> {
     let mut said = BTreeMap::new();

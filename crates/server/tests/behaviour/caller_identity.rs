@@ -1,4 +1,4 @@
-//! Who calls: a session is known by its id, and a principal by name.
+//! Caller identity: a session is known by its id, and a principal by name.
 
 use serde_json::{Value, json};
 use trunkline_server::protocol::Refusal;

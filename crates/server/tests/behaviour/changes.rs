@@ -1,4 +1,4 @@
-//! Changes that legacy clients are told of: on standing streams and on channels, once each.
+//! Change notifications for legacy clients: on standalone streams and on channels, once each.
 
 use std::time::Duration;
 
@@ -29,11 +29,11 @@ fn methods(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["method"].as_str().unwrap()).collect()
 }
 
-/// Returns what a stream has to say by the time that the server has nothing left to do.
+/// Returns the messages on a stream by the time that the server is idle.
 async fn heard(stream: &mut HttpExchange) -> Vec<Value> {
     let mut messages = Vec::new();
     settle().await;
-    // Nothing is said at a later time than this, and comments come only after it.
+    // No message is sent later than this, and keep-alive comments come only after it.
     let soon = Instant::now() + Duration::from_secs(1);
     while let Ok(Some(message)) = tokio::time::timeout_at(soon, stream.message()).await {
         messages.push(message);
@@ -71,7 +71,7 @@ async fn a_standing_stream_tells_each_change_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_all_watch_together_is_bounded_in_both_eras() {
-    // Room for two of these addresses.
+    // A budget for two of these URIs.
     let host =
         host_with(&server().1, ServerLimits { watched_uri_bytes: 2 * (64 + 8), ..ServerLimits::default() });
     let subscribe = legacy(1, "resources/subscribe", json!({ "uri": "test://a" }));
@@ -209,7 +209,7 @@ async fn a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_oth
     let (_, told) = stream.message_with_id().await.unwrap();
     assert_eq!(client.get().await.status, 429, "there is no second place");
     let mut ids = vec![primed.clone(), told.clone().unwrap()];
-    // Nobody has noticed that the connection is dead, and the next one may be dead as soon as it is made.
+    // The server has not noticed that the connection is dead, and the next one may be dead as soon as it is made.
     let mut dead = vec![stream];
     for _ in 0..3 {
         let mut resumed = client.resume(&primed).await;

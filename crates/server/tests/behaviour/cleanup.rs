@@ -16,7 +16,7 @@ use trunkline_server::{
 
 use crate::support::{Client, LiveCount, ModernRequest, Peer, legacy, legacy_tool, note, settle};
 
-/// A server whose subscriptions can be counted.
+/// A server with subscriptions that can be counted.
 struct CountedServer {
     server: ServerHandle,
     changes: ChangePublisher,

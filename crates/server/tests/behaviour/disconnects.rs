@@ -1,4 +1,4 @@
-//! Clients that cancel: a modern one by disconnecting, a legacy one by saying so.
+//! Cancellation: a modern client disconnects, a legacy client sends `notifications/cancelled`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The end of a channel's input: what was read is answered in any case, and nobody is asked who cannot answer.
+//! The end of a channel's input: requests that were read are answered, and no input is requested from a client that
+//! cannot respond.
 
 use std::time::Duration;
 
@@ -96,7 +97,7 @@ async fn a_client_that_can_answer_no_more_is_not_asked_and_its_call_is_answered_
         assert!(begun.elapsed() < Duration::from_millis(100), "by the paused clock nobody waits");
         let said = text(answer(&answers, &json!(2)));
         assert!(said == "Ok([])" || said.contains("can answer no more"), "{said}");
-        // The session itself may have asked before it knew.
+        // The session itself may have sent a request before the end of input was read.
         assert!(answers.iter().all(|message| message["method"] != "elicitation/create"), "{answers:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Variables of callers: who may bring which, over what, and that they do not get out.
+//! Environment variables of callers: which caller may send which, over which connection, and that they do not leak.
 
 use serde_json::{Value, json};
 use trunkline_server::http::{HttpServerOptions, PeerInfo};
@@ -17,7 +17,7 @@ fn host(server: &Server, names: &[&str]) -> Host {
     server.host(HostOptions { env, ..HostOptions::default() }).unwrap()
 }
 
-/// A server whose tool says the tenant; tenants are short, so that no net catches them.
+/// A server with a tool that returns the tenant; tenants are too short to be redacted.
 fn tenant() -> Server {
     Server::new("s").with(Tool::new("tenant").run(async |cx: Context| {
         tokio::task::yield_now().await;

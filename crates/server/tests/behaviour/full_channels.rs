@@ -1,5 +1,5 @@
-//! Channels on which as many calls run as may: those that wait for their client make room for others, each for one, and the
-//! rest waits or is refused.
+//! Channels at their limit of running calls: a call that waits for input frees one slot, and the other calls are
+//! queued or refused.
 
 use serde_json::json;
 use trunkline_server::{Confirm, Context, Server, ServerLimits, Tool, ToolError, ask};

@@ -1,4 +1,4 @@
-//! State between calls: who finds it again, and when it ends.
+//! State between calls: which caller finds it again, and when it ends.
 
 use std::time::Duration;
 

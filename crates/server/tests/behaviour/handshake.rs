@@ -1,4 +1,4 @@
-//! What a legacy client may do at which moment of its handshake, and what the handshake tells it.
+//! What a legacy client may send at which point of its handshake, and the content of the response.
 
 use serde_json::{Value, json};
 use trunkline_server::{Host, HostOptions, Server, Tool};
@@ -33,7 +33,7 @@ async fn what_is_asked_before_initialized_is_answered_unless_the_server_is_stric
         assert_eq!(is_refused(&peer.call(&legacy(4, "tools/list", json!({}))).await), strict);
         peer.send(&note("notifications/initialized", json!({}))).await;
         assert_eq!(tool_text(&peer.call(&legacy_tool(5, "hello")).await), "hello");
-        // Another handshake begins anew.
+        // Another handshake starts over.
         peer.call(&initialize("2025-06-18", json!({}))).await;
         assert_eq!(is_refused(&peer.call(&legacy_tool(6, "hello")).await), strict);
 

@@ -1,4 +1,5 @@
-//! Questions in the legacy era: requests of the server's own, on the stream or channel of the call that asks.
+//! Input requests in the legacy era: requests of the server's own, on the stream or channel of the call that makes
+//! them.
 
 use std::time::Duration;
 
@@ -110,7 +111,7 @@ async fn an_error_or_a_malformed_answer_fails_the_question_and_not_the_server() 
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let error = |message: &str| json!({ "error": { "code": -1, "message": message } });
-    // What does not fit may be a slip, and is asked again twice.
+    // A response that does not fit may be a mistake, and the input request is repeated twice.
     for (answer, times, said) in [
         (error("User rejected the request"), 1, "refused: User rejected the request"),
         (json!({ "error": { "code": -32603 } }), 1, "refused: no reason given"),
@@ -225,7 +226,7 @@ async fn what_the_revision_or_the_client_does_not_have_is_not_asked() {
     }
 }
 
-/// Tools that ask for several things at once and say why that failed.
+/// Tools that make several input requests at once and return why that failed.
 fn several() -> Server {
     fn said<T>(asked: Result<T, AskError>) -> String {
         asked.map_or_else(|error| format!("not asked: {error}"), |_| "asked".to_owned())

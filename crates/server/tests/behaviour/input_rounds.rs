@@ -1,4 +1,4 @@
-//! Rounds of the modern era: what is asked, under which key, and which answers count.
+//! Input rounds of the modern era: the input requests, their keys, and which responses count.
 
 use serde_json::{Value, json};
 use trunkline_server::protocol::model::CreateMessageRequest;
@@ -6,7 +6,7 @@ use trunkline_server::{Confirm, Context, Server, Tool, ToolError, ask, roots, sa
 
 use crate::support::{ModernRequest, code, host, lines, outcome, questions, state, text, tool_text};
 
-/// Makes the answer of a user who says yes or no.
+/// Makes the response of a user that accepts with yes or no.
 pub(crate) fn accept(confirm: impl Into<Value>) -> Value {
     json!({ "action": "accept", "content": { "confirm": confirm.into() } })
 }

@@ -17,7 +17,7 @@ fn sure() -> TypedInputRequest<Confirm> {
     ask("Sure?").key("sure")
 }
 
-/// A tool that asks, and then works for a while.
+/// A tool that requests input, and then works for a while.
 fn careful() -> Tool {
     Tool::new("careful").input_schema(json!({ "type": "object" })).run_raw(|cx: Context, _| async move {
         cx.ask(sure()).await?;

@@ -1,4 +1,4 @@
-//! Two clients that say the same things at the same time hear only of their own.
+//! Two clients that send the same messages at the same time each get only their own responses.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn echo() -> Tool {
     })
 }
 
-/// Checks that a call heard its own progress under its own token, and its own result.
+/// Checks that a call got its own progress under its own token, and its own result.
 fn assert_own(mut messages: Vec<Value>, id: &Value, say: &str) {
     let answer = messages.pop().unwrap();
     assert_eq!(answer["id"], *id);

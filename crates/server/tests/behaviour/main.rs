@@ -1,7 +1,7 @@
-//! What a server does over HTTP and over channels, seen from outside: one module a subject.
+//! The behaviour of a server over HTTP and over channels, as clients see it: one module per subject.
 //!
-//! Nothing here opens a socket. Time is tokio's paused clock, so that a wait which never ends fails at once instead of
-//! hanging the run.
+//! No test here opens a socket. Time is tokio's paused clock, so that a wait which never ends fails at once instead
+//! of hanging the run.
 
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]

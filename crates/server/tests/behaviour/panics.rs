@@ -1,4 +1,4 @@
-//! Handlers that panic: their caller gets an internal error, and everybody else gets on.
+//! Handlers that panic: their caller gets an internal error, and all other callers are served.
 
 use serde_json::json;
 use trunkline_server::{Context, Prompt, Resource, Server, Tool};

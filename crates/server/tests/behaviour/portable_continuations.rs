@@ -1,4 +1,5 @@
-//! Rounds whose state travels whole: tools that are run again, and handlers that bring their own bytes.
+//! Input rounds with state that travels through the client: tools that are replayed, and handlers with their own
+//! bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -166,7 +167,7 @@ async fn a_continuation_that_is_too_large_to_travel_is_parked() {
     }
 }
 
-/// A handler of its own that answers in steps; what it was told so far travels as bytes.
+/// A custom handler that answers in steps; its responses so far travel as bytes.
 struct StepwiseHandler {
     /// How many bytes are added to every continuation.
     padding: usize,
@@ -285,7 +286,7 @@ async fn returned_questions_are_not_put_to_callers_that_cannot_be_asked() {
     let answer = client.post(&legacy_tool(1, "any")).await.answer().await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(text(&answer).contains("elicitation/create"), "{answer}");
-    // A tool that asks in a straight line says it in the same words.
+    // A tool that awaits its input requests sends the same message.
     let straight = Tool::new("any").run(async |cx: Context| -> Result<String, ToolError> {
         Ok(cx.ask(ask::<Confirm>("Sure?")).await?.0.to_string())
     });
@@ -294,7 +295,7 @@ async fn returned_questions_are_not_put_to_callers_that_cannot_be_asked() {
     assert_eq!(client.post(&legacy_tool(1, "any")).await.answer().await, answer);
 }
 
-/// A handler that wants to be asked again some times before it has an answer.
+/// A handler that requests some retries before it has a result.
 struct LaterHandler {
     times: AtomicUsize,
     changes: ChangePublisher,

@@ -1,4 +1,4 @@
-//! Legacy sessions that live again, on another node or after a restart: what came before is not taken for what comes now.
+//! Legacy sessions that are restored, on another node or after a restart: earlier ids never match later requests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Legacy streams that break: the call goes on, and its client comes back for the rest.
+//! Legacy streams that break: the call continues, and its client resumes the stream for the rest.
 
 use std::sync::Arc;
 use std::time::Duration;

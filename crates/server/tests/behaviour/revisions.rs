@@ -1,4 +1,4 @@
-//! A server that speaks some revisions alone.
+//! A server that supports only some revisions.
 
 use serde_json::{Value, json};
 use trunkline_server::protocol::{Revision, RevisionSet};

@@ -1,4 +1,4 @@
-//! Roots: when a client is asked for them, how often, and what holds until it has answered.
+//! Roots: when they are requested from a client, how often, and what holds until the response.
 
 use serde_json::{Value, json};
 use trunkline_server::{Context, Host, HostOptions, Server, Tool, ToolError};
@@ -126,7 +126,7 @@ async fn a_call_that_races_the_answer_waits_for_it_but_not_for_ever() {
     let asked = silent.receive().await;
     assert_eq!(tool_text(&silent.call(&legacy_tool(1, "list")).await), "");
     assert!(begun.elapsed().as_millis() <= 600, "{:?}", begun.elapsed());
-    // The late answer counts for what comes after it, and one that nobody waits for is nothing.
+    // The late response counts for later calls, and a response to no open request is ignored.
     silent.send(&response(&asked, roots(&["file:///late"]))).await;
     silent.send(&json!({ "jsonrpc": "2.0", "id": "trunkline-99", "result": roots(&["file:///x"]) })).await;
     assert_eq!(tool_text(&silent.call(&legacy_tool(2, "list")).await), "file:///late");
@@ -140,7 +140,7 @@ async fn over_http_the_first_call_that_wants_roots_asks_for_the_session() {
     assert_eq!(asked["method"], "roots/list");
     assert_eq!(client.post(&response(&asked, roots(&["file:///a"]))).await.status, 202);
     assert_eq!(tool_text(&stream.answer().await), "file:///a");
-    // From now on it is known, even where nothing could be asked.
+    // From now on they are known, even on a connection without input requests.
     let plain = client.clone().with("accept", JSON_ONLY);
     assert_eq!(tool_text(&plain.post(&legacy_tool(2, "list")).await.answer().await), "file:///a");
 

@@ -1,4 +1,4 @@
-//! Legacy sessions over HTTP: who may use one, how long, and what it remembers.
+//! Legacy sessions over HTTP: which principal may use one, how long, and what it remembers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ async fn a_session_that_was_deleted_is_not_found_again() {
 
 /// Sweeps until this many sessions are left, and returns the longest pause between two sweeps.
 ///
-/// Sessions are timed by the clock of the machine, which does not stand still for tests.
+/// Sessions are timed by the system clock, which cannot be paused for tests.
 async fn sweep_down_to(service: &HttpService, left: usize) -> Duration {
     let begun = Instant::now();
     let (mut swept, mut longest) = (begun, Duration::ZERO);

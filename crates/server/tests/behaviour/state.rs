@@ -1,4 +1,5 @@
-//! `requestState`: whose it is, what for, how often and how long. What does not fit is refused and never asked again.
+//! `requestState`: its principal, its binding, how often and how long it is valid. An invalid one is refused without
+//! another input request.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use trunkline_server::{Prompt, Server, Tool, ToolError};
 
 use crate::support::{Client, ModernRequest, host, legacy};
 
-/// The rows whose status the protocol gives them wherever they come from, and the one that asks to come back later.
+/// The rows with a status that the protocol gives them from any source, and the one that lets the client retry later.
 const TELLING: [Refusal; 3] = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
 
 fn server(refusal: &Refusal) -> Server {

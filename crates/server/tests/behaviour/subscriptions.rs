@@ -1,4 +1,5 @@
-//! `subscriptions/listen`: what a modern client asked to be told, under its own id, until one of them ends it.
+//! `subscriptions/listen`: the subscribed notifications, under the subscription's id, until the client or the server
+//! ends it.
 
 use serde_json::{Value, json};
 use trunkline_server::protocol::meta::SUBSCRIPTION_ID;
@@ -85,7 +86,7 @@ async fn a_subscription_is_acknowledged_first_and_told_what_it_asked_for_over_ht
             for expected in &told {
                 assert_eq!(method_of(&stream.message().await.unwrap(), &id), *expected);
             }
-            // Nothing else comes, or it would be here before the next change of what was asked for.
+            // No other notification comes, or it would precede the next change of a subscribed list.
             if told.contains(&TOOLS) {
                 change_all(&handle);
                 assert_eq!(method_of(&stream.message().await.unwrap(), &id), TOOLS);

@@ -1,4 +1,4 @@
-//! Calls that wait for the request which brings their answers: they go on running meanwhile, and are bounded.
+//! Suspended calls, which wait for the request with their responses: they continue to run meanwhile, and are bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn answered(tool: &str, asked: &Value) -> ModernRequest {
     ModernRequest::tool(tool).id("retry").after(asked).answers(json!({ "sure": accept(true) }))
 }
 
-/// A tool that asks and works at once; the work begins when the gate is opened.
+/// A tool that requests input and works at the same time; the work begins when the gate is opened.
 fn busy(gate: &Arc<Notify>) -> Tool {
     let gate = gate.clone();
     Tool::new("busy").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {
@@ -140,7 +140,7 @@ async fn a_call_that_panics_while_parked_is_an_internal_error_to_the_retry() {
     }
 }
 
-/// A tool that asks, and whose life is watched.
+/// A tool that requests input, with a count of its live futures.
 fn watched(life: &LiveCount) -> Tool {
     let life = life.clone();
     Tool::new("watched").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {
@@ -208,7 +208,7 @@ async fn draining_ends_parked_calls() {
     assert_eq!((host.load(), life.count()), ((0, 0), 0));
 }
 
-/// A tool that asks and then runs for ever.
+/// A tool that requests input and then runs for ever.
 fn endless(life: &LiveCount) -> Tool {
     let life = life.clone();
     Tool::new("endless").input_schema(json!({ "type": "object" })).run_raw(move |cx: Context, _| {

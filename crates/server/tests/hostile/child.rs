@@ -1,4 +1,4 @@
-//! A server in a process of its own, whose memory can be measured: this test program, started once more.
+//! A server in a separate process, to measure its memory: this test program, started once more.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -11,10 +11,10 @@ use trunkline_server::{Context, HostOptions, ServerLimits, ServerTransport as _,
 
 use crate::service::{DEADLINE, server};
 
-/// Says what the program is to be; absent, it is a test program.
+/// Selects the role of the process; absent, it is a test program.
 const ROLE: &str = "TRUNKLINE_HOSTILE_CHILD";
 
-/// The bytes that a server with little room has room for.
+/// The memory budgets of a server with tight limits.
 pub(crate) const TIGHT: usize = 16 << 20;
 
 /// How long the child waits for calls that run when its input ends.
@@ -28,7 +28,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a server that speaks over its standard input and output.
+    /// Starts a server on its standard input and output.
     pub(crate) fn stdio() -> Self {
         Self::start("stdio")
     }
@@ -38,7 +38,7 @@ impl Process {
         Self::listening("http")
     }
 
-    /// Starts a server that listens and has little room for what peers do not read and for what they send: [`TIGHT`].
+    /// Starts a server that listens with small budgets for unread data and for requests: [`TIGHT`].
     pub(crate) fn tight() -> (Self, std::net::SocketAddr) {
         Self::listening("tight")
     }
@@ -64,7 +64,7 @@ impl Process {
         Self { child, input, output }
     }
 
-    /// Reads lines up to one with a text; what the test program says before it serves is passed over.
+    /// Reads lines up to one with a text; output of the test program before it serves is skipped.
     pub(crate) fn line_with(&mut self, text: &str) -> String {
         let output = self.output.as_mut().expect("its output is ours");
         loop {
@@ -105,7 +105,7 @@ impl Drop for Process {
     }
 }
 
-/// Tells every watcher of many changes at once, as often as it is called.
+/// Notifies every subscriber of many changes at once, each time it is called.
 fn publish() -> Tool {
     Tool::new("publish").run(|context: Context| async move {
         let server = context.server().expect("a server");

@@ -1,4 +1,4 @@
-//! More connections than there is room for.
+//! More connections than the limit.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn connections_beyond_the_limit_wait_and_are_served_when_others_go() {
     assert_eq!(fourth.reply().await.json()["result"]["content"][0]["text"], "patient");
 }
 
-/// Elsewhere the system may allow no more than tokio asks for.
+/// On other systems the backlog may be no longer than tokio requests.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_crowd_that_comes_at_once_may_wait() {

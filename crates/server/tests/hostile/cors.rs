@@ -1,4 +1,4 @@
-//! What a browser asks before a page may call, and what a page may send without asking.
+//! CORS: preflight requests, and the simple requests that a page may send without one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

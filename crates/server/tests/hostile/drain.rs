@@ -1,4 +1,4 @@
-//! The end of a server: what runs may finish, what stands is told, what is new is refused.
+//! Shutdown: running calls may finish, streams are ended, and new requests are refused.
 
 use std::time::{Duration, Instant};
 

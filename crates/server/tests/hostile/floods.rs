@@ -1,4 +1,4 @@
-//! Calls that say more than anybody reads, with handlers that never really wait.
+//! Calls that send more than their clients read, with handlers that never really wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What HTTP/1.1 asks of a server and clients rely on, by hand.
+//! HTTP/1.1 requirements for servers that clients rely on, over raw sockets.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn altered(request: &[u8], line: &str, header: &str) -> Vec<u8> {
     format!("{line}\r\n{header}{rest}").into_bytes()
 }
 
-/// Writes a call whose body is these chunks.
+/// Writes a call with these chunks as its body.
 fn chunked(chunks: &str) -> Vec<u8> {
     let headers = [
         ("Transfer-Encoding", "chunked"),
@@ -78,7 +78,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
     assert_eq!(connection.reply().await.status, 100);
     connection.send(&whole[head..]).await;
     assert_said(&connection.reply().await, "asked for");
-    // One that comes with its head need not be asked for.
+    // A body that comes with its head needs no `100 Continue`.
     connection.send(&whole).await;
     assert_said(&connection.reply().await, "unasked");
     connection.send(&raw_http::post(&[("Expect", "100-continue"), ("Content-Length", "10001")], b"")).await;

@@ -1,4 +1,4 @@
-//! Large requests, of which many at once would hold more than there is: those that are half read, that run, and that wait.
+//! Large requests, many of which at once would exceed the memory budget: incomplete, running and suspended ones.
 
 use std::io;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::service::{DEADLINE, Service, Setup, eventually, server};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Room for one request of 600 KiB, which takes up the power of two above it while it is read.
+/// A budget for one request of 600 KiB, which reserves the power of two above it while it is read.
 fn limits() -> ServerLimits {
     ServerLimits { request_memory_bytes: MIB, ..ServerLimits::default() }
 }
@@ -28,7 +28,7 @@ async fn service() -> Service {
     Service::start_with(Setup { limits: limits(), ..Setup::default() }).await
 }
 
-/// A modern call of a tool with so many bytes that nobody needs.
+/// A modern call of a tool with so many bytes of padding.
 fn padded(id: u64, tool: &str, bytes: usize) -> String {
     let mut call: Value = serde_json::from_str(&raw_http::call(id, tool, &json!({}))).unwrap();
     call["params"]["_meta"]["padding"] = json!("p".repeat(bytes));
@@ -65,7 +65,7 @@ async fn half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_an
     eventually_asks(address, &request(3, "bulk", 3 * MIB), 200).await;
 }
 
-/// Asks until the answer has a status, which is that of a limit that is reached or left sooner or later.
+/// Repeats a request until the response has a status, that of a limit which is reached or left sooner or later.
 async fn eventually_asks(address: std::net::SocketAddr, request: &[u8], status: u16) -> raw_http::RawReply {
     let asked = async {
         loop {
@@ -180,10 +180,10 @@ async fn a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long() 
     for (sent, room, expected) in
         [(300 * KIB, 256 * KIB, io::ErrorKind::QuotaExceeded), (100 * KIB, MIB, io::ErrorKind::TimedOut)]
     {
-        // Other than those who share pipes with us, somebody who is known by name may come many times.
+        // Unlike the peer of our own pipes, a named principal may have many connections.
         let ann = Principal::Named("ann".into());
         let (_host, mut peer, served) = channel(ServerLimits { request_memory_bytes: room, ..limits() }, ann);
-        // A line without an end; what is beyond the room is perhaps not read any more.
+        // A line without an end; bytes beyond the budget may not be read any more.
         let line = padded(1, "wait", sent);
         let _ = peer.write_all(line.as_bytes()).await;
         let ended = served.await.unwrap();

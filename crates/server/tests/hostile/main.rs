@@ -1,5 +1,5 @@
-//! Peers that break the rules, over real sockets and pipes: whatever they do, the server answers as it says it does, holds
-//! no more than it says it does, and goes on serving everybody else.
+//! Peers that violate the protocol, over real sockets and pipes: whatever they do, the server responds as documented,
+//! holds no more memory than documented, and continues to serve all other peers.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

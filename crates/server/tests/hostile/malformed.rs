@@ -13,10 +13,11 @@ use crate::service::{DEADLINE, Service};
 /// No answer to a message that is refused is longer than this, beside the id that it repeats.
 const MOST_ANSWER: usize = 2048;
 
-/// A good message, whose answer shows that the one before it has had its own or has none.
+/// A valid message; its response shows that the one before it has had its own or has none.
 pub(crate) const AFTER: &str = r#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#;
 
-/// Says what is wrong with one answer in a revision; `status` is that of HTTP, and an answer without a body is empty.
+/// Returns the problem of one response in a revision; `status` is that of HTTP, and a response without a body is
+/// empty.
 pub(crate) fn check(
     row: &MessageCase,
     expect: ExpectedReply,
@@ -60,7 +61,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Returns the id of an answer to a message whose own cannot be read.
+/// Returns the id of a response to a message with an unreadable id.
 fn unknown_id(revision: &str) -> Option<Value> {
     matches!(revision, "2024-11-05" | "2025-03-26" | "2025-06-18").then_some(Value::Null)
 }
@@ -167,7 +168,7 @@ impl Peer {
         line.unwrap().expect("the server closed the channel")
     }
 
-    /// Sends a message, and a good one after it whose answer shows that the first had none.
+    /// Sends a message, and a valid one after it; the response to the latter shows that the first had none.
     async fn exchange(&mut self, message: &[u8]) -> String {
         self.send(message).await;
         self.send(AFTER.as_bytes()).await;

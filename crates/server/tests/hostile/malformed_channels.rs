@@ -101,7 +101,7 @@ impl SsePair {
         reply
     }
 
-    /// Posts a message and a good one after it; returns what the stream says to the first.
+    /// Posts a message and a valid one after it; returns the message on the stream for the first.
     async fn exchange(
         &mut self,
         service: &Service,
@@ -116,7 +116,7 @@ impl SsePair {
         let first = said.next().filter(|line| !is_after(line)).unwrap_or_default();
         match (reply.status, expect) {
             (202, _) => check(row, expect, revision, None, first.as_bytes()),
-            // What cannot be read is refused where it was posted, and the stream says nothing of it.
+            // An unreadable message is refused where it was posted, and nothing is sent on the stream.
             (_, ExpectedReply::Refused(_, status)) if first.is_empty() && matches!(status, 400 | 413) => {
                 check(row, expect, revision, Some(reply.status), &reply.body)
             }

@@ -1,5 +1,5 @@
-//! Services that a program adds beside an endpoint, over the same connections: whatever they do with a body, the next request
-//! gets its own answer.
+//! Services that a program adds to an endpoint, over the same connections: whatever they do with a body, the next
+//! request gets its own response.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -59,7 +59,7 @@ async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
         connection.send(chunk.as_bytes()).await;
     }
     assert_eq!(connection.reply().await.status, 413);
-    // The rest of the body cannot be told from another request, so the connection is over.
+    // The rest of the body could be another request, so the connection is closed.
     connection.ended().await;
     service.still_serves().await;
 }

@@ -89,7 +89,7 @@ impl Connection {
         Some(reply)
     }
 
-    /// Reads the head of a response whose body is an event stream.
+    /// Reads the head of a response that is an event stream.
     pub(crate) async fn stream_head(&mut self) -> String {
         let end = tokio::time::timeout(DEADLINE, self.read_to(b"\r\n\r\n")).await.expect("a head in time");
         String::from_utf8(self.held.drain(..end.expect("a head")).collect()).expect("a head is text")
@@ -132,14 +132,14 @@ impl Connection {
         self.held.drain(..end.expect("the server says it before it closes"));
     }
 
-    /// Reads everything that the server says until it closes the connection.
+    /// Reads everything that the server sends until it closes the connection.
     pub(crate) async fn all(&mut self) -> String {
         let to_end = async { while self.fill().await {} };
         tokio::time::timeout(DEADLINE, to_end).await.expect("the server closes the connection");
         String::from_utf8(std::mem::take(&mut self.held)).expect("answers are text")
     }
 
-    /// Waits until the server has closed the connection; what it still says is thrown away.
+    /// Waits until the server has closed the connection; remaining bytes are discarded.
     pub(crate) async fn ended(&mut self) {
         let to_end = async { while self.fill().await {} };
         tokio::time::timeout(DEADLINE, to_end).await.expect("the server closes the connection");
@@ -224,7 +224,7 @@ pub(crate) fn echo(id: u64, message: &str) -> String {
     call(id, "echo", &json!({ "message": message }))
 }
 
-/// A legacy call of a tool, which asks for progress.
+/// A legacy call of a tool, which requests progress.
 pub(crate) fn legacy_call(id: u64, tool: &str, arguments: &Value) -> String {
     let params = json!({ "name": tool, "arguments": arguments, "_meta": { "progressToken": "p" } });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string()

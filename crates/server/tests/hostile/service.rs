@@ -43,7 +43,8 @@ pub(crate) struct Setup {
     pub(crate) limits: ServerLimits,
     pub(crate) http: HttpServerOptions,
     pub(crate) grace: Duration,
-    /// Whether the endpoint answers in place, as that of a program does; else as whoever has another listener may use it.
+    /// Whether the endpoint answers in place, as with our own listener; otherwise as a program with another listener
+    /// uses it.
     pub(crate) directly: bool,
 }
 
@@ -135,7 +136,7 @@ impl Service {
         eventually("nothing is left running", || self.host.load() == (0, 0)).await;
     }
 
-    /// Waits for the server to end after it was told to.
+    /// Waits for the server to end after shutdown was requested.
     pub(crate) async fn drained(self) -> DrainOutcome {
         tokio::time::timeout(DEADLINE, self.served).await.expect("the server ends").unwrap().unwrap()
     }

@@ -17,7 +17,7 @@ use crate::service::{DEADLINE, Service, Setup, server};
 
 const MIB: usize = 1 << 20;
 
-/// What a reader that never reads may cost the server: two buffers of 64 KiB, and the changes that it was not told.
+/// What a client that never reads may cost the server: two buffers of 64 KiB, and its pending changes.
 const MOST_PER_READER: usize = 256 * 1024;
 
 /// Returns how many sockets may be open at once, with some left for everything else.
@@ -121,7 +121,8 @@ async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_th
     assert!(healthy.reply().await.body.len() > 2 * MIB, "those who read get large answers too");
     let grown = process.memory("VmHWM").saturating_sub(before);
     println!("{READERS} readers of 2 MiB each cost {} KiB", grown / 1024);
-    // Beside what waits there is what is being made, on two threads: text, and the message of it in a buffer that doubles.
+    // Besides the unread data there are responses in progress, on two threads: text, and its message in a buffer that
+    // doubles.
     assert!(grown < TIGHT + 24 * MIB, "{READERS} readers of 2 MiB each cost {} KiB", grown / 1024);
 
     let mut whole = 0;

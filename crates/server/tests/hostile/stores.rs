@@ -1,4 +1,4 @@
-//! Stores that hang or fail, as those elsewhere do: they keep nobody waiting who does not need them.
+//! Stores that hang or fail, as remote ones do: they delay no request that does not need them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -19,7 +19,7 @@ async fn cut_after(service: &Service, sent: &[u8], rudely: bool) {
     } else {
         stream.shutdown().await.unwrap();
         let mut rest = Vec::new();
-        // A server that waits for the rest of the request has nothing to say to one who will not send it.
+        // A server that waits for the rest of the request sends no response to a client that will not send it.
         let _ =
             tokio::time::timeout(DEADLINE, stream.read_to_end(&mut rest)).await.expect("the server closes");
     }

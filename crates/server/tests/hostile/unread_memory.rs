@@ -1,4 +1,5 @@
-//! What is held for clients that do not read is counted as it is held: whole buffers, whatever the system has taken of them.
+//! Memory for clients that do not read is counted as it is held: complete buffers, however much the system has taken
+//! of them.
 
 use serde_json::json;
 use trunkline_server::ServerLimits;
@@ -31,7 +32,7 @@ fn bulk() -> String {
     raw_http::call(1, "bulk", &json!({ "bytes": ANSWER }))
 }
 
-/// Asks for a large answer in one response of a content type, and does not read it.
+/// Requests a large response in one content type, and does not read it.
 async fn over_http(service: &Service, accept: &str) -> Vec<Connection> {
     let mut connection = Connection::open_deaf(service.address).await;
     let headers = [

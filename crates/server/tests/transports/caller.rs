@@ -10,7 +10,7 @@ use crate::transport_link::{TRANSPORTS, TransportLink};
 const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const MODERN: &str = "2026-07-28";
 
-/// Those transports whose callers are the process at the other end, and have its variables.
+/// The transports with callers that are the process at the other end, and have its variables.
 const OF_THE_PROCESS: [&str; 4] = ["memory", "lines", "unix", "stdio"];
 
 /// What a client has, or has not.
@@ -116,7 +116,7 @@ fn content_types(revision: &str) -> Vec<&str> {
     kinds.filter(|(_, since)| revision >= *since).map(|(kind, _)| kind).collect()
 }
 
-/// Opens every way, and checks what the tool knows against `expected`, which need not say what no client can change.
+/// Opens every transport, and checks what the tool sees against `expected`, which may omit what no client can change.
 async fn check(client: &Client, expected: impl Fn(&str) -> Value) {
     for transport in TRANSPORTS.iter().chain(&["stdio"]) {
         let service = Service::start().await;
@@ -182,7 +182,7 @@ async fn what_a_caller_does_not_have_is_absent_and_no_failure() {
         json!({
             "client": null,
             "sampling": false,
-            // Over pipes the variable is the process's; over HTTP nobody sent it.
+            // Over pipes the variable is the process's; over HTTP no client sent it.
             "variable": OF_THE_PROCESS.contains(&transport),
             "roots": null,
             "primary": null,

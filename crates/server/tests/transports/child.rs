@@ -5,10 +5,11 @@ use trunkline_server::{ServerLimits, ServerTransport as _, stdio};
 
 use crate::service::host;
 
-/// Says that the program is to be a server; absent, it is a test program.
+/// Marks the process as a server; absent, it is a test program.
 const ROLE: &str = "TRUNKLINE_TRANSPORTS_CHILD";
 
-/// Starts the process; it is ended when the second value goes. What the test program says before it serves is passed over.
+/// Starts the process; it is ended when the second value is dropped. Output of the test program before it serves is
+/// skipped.
 pub(crate) fn open() -> (ProcessChannel, ServerProcess) {
     let command = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child::serve", "--ignored", "--nocapture", "--test-threads=1"])

@@ -1,4 +1,4 @@
-//! The cookie of HTTP+SSE: it names what is kept for a client, and nothing else.
+//! The session cookie of HTTP+SSE: it names the state of a client, and nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ async fn service(secure: bool) -> Service {
     Service::start_with(options, ServerLimits::default()).await
 }
 
-/// Opens a stream and calls the tool that tells the name; returns the cookie's value and that name.
+/// Opens a stream and calls the tool that returns the state's id; returns the cookie's value and that id.
 async fn visit(service: &Service, who: &str, cookie: Option<&str>) -> (String, String) {
     visit_and_call(service, who, cookie, "bag").await
 }

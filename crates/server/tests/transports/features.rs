@@ -42,7 +42,7 @@ fn add_parts(service: &Service) {
     service.parts.add(model).unwrap();
 }
 
-/// Requests that every era has, and what each answer must say.
+/// Requests that every era has, and a text that each response must contain.
 fn questions() -> Vec<(&'static str, Value, &'static str)> {
     let argument = json!({ "name": "name", "value": "an" });
     let reference = json!({ "type": "ref/prompt", "name": "hello" });
@@ -57,7 +57,7 @@ fn questions() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// What a model says, as a client hands it on.
+/// The response of a model, as a client forwards it.
 fn sampled() -> Value {
     json!({ "role": "assistant", "model": "a model", "content": { "type": "text", "text": "hm" } })
 }

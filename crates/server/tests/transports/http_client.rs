@@ -1,4 +1,4 @@
-//! A client of HTTP that sends what it is told, one connection a request.
+//! An HTTP client that sends a given request, on one connection per request.
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ pub(crate) async fn send(
     send_over(stream, request, body).await
 }
 
-/// Sends a request over a connection that stands, which is closed when the response is dropped.
+/// Sends a request over an open connection, which is closed when the response is dropped.
 pub(crate) async fn send_over(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: http::request::Builder,

@@ -1,4 +1,4 @@
-//! A tool that says everything it knows of its caller.
+//! A tool that returns everything it knows of its caller.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -107,7 +107,7 @@ impl Service {
         Self { address, host, endpoint, parts, waiting, served }
     }
 
-    /// Waits until no call runs or waits, and no channel stands.
+    /// Waits until no call runs or is suspended, and no channel is open.
     pub(crate) async fn is_left_alone(&self) {
         within(async {
             while self.host.load() != (0, 0) || self.endpoint.channels() != 0 {
@@ -117,7 +117,7 @@ impl Service {
         .await;
     }
 
-    /// Waits until the server has ended after it was told to drain.
+    /// Waits until the server has ended after it began to drain.
     pub(crate) async fn ended(self) -> DrainOutcome {
         within(self.served).await.unwrap().unwrap()
     }

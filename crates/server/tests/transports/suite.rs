@@ -6,7 +6,7 @@ use trunkline_server::Tool;
 use crate::service::{Service, initialize, modern, note, request, tool};
 use crate::transport_link::{TRANSPORTS, TransportLink};
 
-/// Runs a legacy client's script and returns everything that it heard.
+/// Runs a legacy client's script and returns everything that it received.
 async fn legacy_script(service: &Service, line: &mut TransportLink, revision: &str) -> Vec<Value> {
     let mut heard = Vec::new();
     line.send(&initialize(revision)).await;
@@ -46,7 +46,7 @@ async fn legacy_script(service: &Service, line: &mut TransportLink, revision: &s
     heard
 }
 
-/// Runs a modern client's script and returns everything that it heard, with what is random left out.
+/// Runs a modern client's script and returns everything that it received, without random values.
 async fn modern_script(service: &Service, line: &mut TransportLink) -> Vec<Value> {
     let mut heard = Vec::new();
     line.send(&modern(1, "server/discover", json!({}))).await;

@@ -148,6 +148,6 @@ async fn a_connection_that_rests_is_ended_as_tls_asks() {
     stream.write_all(b"GET /nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     assert!(within(stream.read(&mut [0; 1000])).await.unwrap() > 0);
     service.host.shutdown().drain();
-    // Without a word an end could be somebody else's doing, and this would be an error.
+    // Without `close_notify` the end could be a truncation attack, and this would be an error.
     within(stream.read_to_end(&mut Vec::new())).await.unwrap();
 }

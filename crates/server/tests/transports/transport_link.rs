@@ -38,7 +38,7 @@ pub(crate) enum TransportLink {
     Streamable(StreamableLink),
 }
 
-/// A client of the endpoint, whose answers all come to one place.
+/// A client of the endpoint that collects all responses in one queue.
 pub(crate) struct StreamableLink {
     address: SocketAddr,
     variable: Option<String>,
@@ -53,7 +53,7 @@ impl TransportLink {
         Self::open_as(transport, service, Some(&variable())).await
     }
 
-    /// Opens a line on which the client brings this variable or none, and one that nobody wants to see.
+    /// Opens a link with this allowed variable or none, and with one that the operator does not allow.
     pub(crate) async fn open_as(transport: &str, service: &Service, variable: Option<&str>) -> Self {
         let mut headers = vec![("x-env-home", "/nowhere")];
         headers.extend(variable.map(|variable| (HEADER, variable)));

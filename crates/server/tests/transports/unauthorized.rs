@@ -1,4 +1,4 @@
-//! Pages from elsewhere, callers without a token, and callers with the token of somebody else.
+//! Pages of disallowed origins, callers without a token, and callers with the token of another principal.
 
 use serde_json::json;
 

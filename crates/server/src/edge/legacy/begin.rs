@@ -20,16 +20,16 @@ use crate::server_core::ServerCore;
 
 /// How a legacy message begins.
 pub(crate) enum LegacyStart {
-    /// It was a notification or a response, and wants no answer.
+    /// It was a notification or a response, and gets no response.
     Accepted,
-    /// It is answered already.
+    /// It has its response already.
     Response(RenderedResponse),
     /// It runs.
     Exchange(LegacyExchange),
 }
 
 impl LegacyStart {
-    /// Keeps the room of a large message for as long as what it began may hold any of it.
+    /// Holds the memory permit of a large message for as long as what it began may hold any of it.
     pub(crate) fn hold_permit(mut self, reserved: Option<RequestMemoryPermit>) -> Self {
         if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
             exchange.hold_permit(reserved);
@@ -38,11 +38,11 @@ impl LegacyStart {
     }
 }
 
-/// What carries a message, as far as its calls need to know.
+/// The transport of a message, as far as its calls depend on it.
 pub(crate) struct TransportCapabilities {
     /// Whether it can carry the server's own requests too.
     pub(crate) server_requests: bool,
-    /// The variables that came with the message itself; without any, those of the session count.
+    /// The variables that came with the message itself; without any, those of the session apply.
     pub(crate) env: Env,
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn begin(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> LegacyStart {
-    match start(core, session, message, carriage) {
+    match start(core, session, message, transport) {
         MessageStart::Nothing => LegacyStart::Accepted,
         MessageStart::Response(answer) => LegacyStart::Response(answer),
         MessageStart::Call(call) => LegacyStart::Exchange(LegacyExchange::Single(call)),
@@ -65,7 +65,7 @@ pub(crate) fn begin_batch(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     messages: Vec<Result<Message, MalformedMessage>>,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> LegacyStart {
     if !accepts_batch(session, &messages) {
         return LegacyStart::Response(refuse(None, &batch_not_allowed(), session.revision()));
@@ -73,7 +73,7 @@ pub(crate) fn begin_batch(
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
         let started = match message.map(|message| check_batched(session, &calls, message)) {
-            Ok(Ok(message)) => start(core, session, message, carriage),
+            Ok(Ok(message)) => start(core, session, message, transport),
             Ok(Err(answer)) => MessageStart::Response(answer),
             Err(MalformedMessage { refusal, id }) => {
                 MessageStart::Response(refuse(id.as_ref(), &refusal, session.revision()))
@@ -109,7 +109,7 @@ pub(crate) fn refuse_batch(
     batch_response(&refused.collect::<Vec<_>>())
 }
 
-/// Says that a batch may not stand where it does.
+/// Refuses a batch where it is not allowed.
 pub(crate) fn batch_not_allowed() -> Refusal {
     Refusal::INVALID_REQUEST.with_message("batches are part of revision 2025-03-26 only")
 }
@@ -122,7 +122,7 @@ fn is_modern(message: &Result<Message, MalformedMessage>) -> bool {
     matches!(message, Ok(Message::Request(request)) if meta::has_modern_meta(request.params.meta.as_ref()))
 }
 
-/// Refuses what may not stand in a batch: the handshake, and an id that another of its requests has.
+/// Refuses what is not allowed in a batch: the handshake, and an id that another of its requests has.
 fn check_batched(
     session: &LiveSession,
     calls: &[LegacyCall],
@@ -149,7 +149,7 @@ fn start(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> MessageStart {
     let request = match message {
         Message::Request(request) => request,
@@ -176,13 +176,13 @@ fn start(
             let message = core.result(&id, &reply, revision);
             Ok(MessageStart::Response(RenderedResponse { message, status: 200 }))
         }
-        Ok(None) => begin_call(core, session, request, method, carriage).map(MessageStart::Call),
+        Ok(None) => begin_call(core, session, request, method, transport).map(MessageStart::Call),
         Err(refusal) => Err(refusal),
     };
     started.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal, revision)))
 }
 
-/// Answers what belongs to the session itself; `None` for what the handler answers.
+/// Answers requests about the session itself; `None` for requests to the handler.
 fn answer_session_request(
     core: &ServerCore,
     session: &LiveSession,
@@ -219,7 +219,7 @@ fn begin_call(
     session: &Arc<LiveSession>,
     request: Request,
     method: Method,
-    carriage: &TransportCapabilities,
+    transport: &TransportCapabilities,
 ) -> Result<Box<LegacyCall>, Refusal> {
     if !session.announce_call(&request.id) {
         return Err(id_in_use());
@@ -227,19 +227,19 @@ fn begin_call(
     let mut in_flight = core.admit_call(session.principal())?;
     in_flight.start_timer(method, &request.params, session.revision());
     let mut caller = session.caller(&request.id, meta::progress_token(request.params.meta.as_ref()));
-    if !carriage.env.is_empty() {
-        caller.env = carriage.env.clone();
+    if !transport.env.is_empty() {
+        caller.env = transport.env.clone();
     }
-    if !carriage.server_requests {
-        // A caller that can only be answered has, for this call, nothing to be asked with.
+    if !transport.server_requests {
+        // A transport that carries only responses cannot carry input requests, so none are supported for this call.
         caller.capabilities = RawJson::EMPTY_OBJECT;
     }
-    let surroundings = CallScope::Session(session.state().clone());
+    let scope = CallScope::Session(session.state().clone());
     let watched = match method {
         Method::ResourcesSubscribe => Some(watched_uri(core, &request)?),
         _ => None,
     };
-    let shared = CallState::new(method, request.params, caller, Vec::new(), surroundings);
+    let shared = CallState::new(method, request.params, caller, Vec::new(), scope);
     let running = match watched {
         Some(uri) => {
             ExecutingCall::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri)))
@@ -252,7 +252,7 @@ fn begin_call(
     Ok(LegacyCall::start(session.clone(), in_flight, request.id, method, running))
 }
 
-/// Returns the resource that a request to watch, or to watch no longer, is about.
+/// Returns the resource of a `resources/subscribe` or `resources/unsubscribe` request.
 fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> {
     if core.handler.capabilities().resources.is_none() {
         return Err(era::unknown_method(&request.method));
@@ -264,14 +264,15 @@ fn watched_uri(core: &ServerCore, request: &Request) -> Result<String, Refusal> 
     }
 }
 
-/// Begins to watch a resource for a session, once the handler is ready to tell of it.
+/// Subscribes a session to a resource, once the handler is ready to notify of it.
 async fn subscribe(
     core: Arc<ServerCore>,
     session: Arc<LiveSession>,
     uri: String,
 ) -> Result<HandlerOutcome, Refusal> {
-    let told = core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
-    if !told.contains(&uri) {
+    let accepted =
+        core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
+    if !accepted.contains(&uri) {
         let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }
@@ -317,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Begins a call before anything that was begun is polled, as another thread may.
+    /// Begins a call before any begun call is polled, as another thread may.
     fn begin_tool(core: &Arc<ServerCore>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
         let params = json!({ "name": tool });
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
@@ -383,13 +384,13 @@ mod tests {
         let session = testing::session(&core, Revision::NEWEST_LEGACY);
         let mut cx = TaskContext::from_waker(Waker::noop());
         let id = trunkline_protocol::RequestId::from_number(7);
-        // Meant for another call that had this id, and is over.
+        // Meant for an earlier call with this id that is over.
         session.cancel_call(&id);
         let mut call = begin_tool(&core, &session, "endless");
         assert!(call.poll_event(&mut cx).is_pending());
         drop(call);
         let mut call = begin_tool(&core, &session, "endless");
-        // As from another thread, before the call has waited for anything and is known.
+        // As from another thread, before the call has waited for anything and is registered.
         session.cancel_call(&id);
         assert!(call.poll_event(&mut cx).is_pending(), "its first step is over before it is looked at again");
         assert!(matches!(call.poll_event(&mut cx), Poll::Ready(CallEvent::NoResponse)));

@@ -19,7 +19,7 @@ use crate::metrics::MetricOutcome;
 use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::{AdmittedCall, ServerCore};
 
-/// How long a handler that wants to be called again, and asks nothing, is left alone.
+/// How long to wait before a handler is called again that requests a retry without any input.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// A legacy call in progress.
@@ -28,21 +28,21 @@ pub(crate) struct LegacyCall {
     id: RequestId,
     method: Method,
     executing: Option<ExecutingCall>,
-    /// Whether the session knows of the call; it is told when the call does not end with the first thing that it does.
+    /// Whether the call is registered with the session, which happens if it does not end with its first step.
     registered: bool,
-    /// Made with the first question: most calls only answer.
+    /// Allocated by the first input request: most calls only return a result.
     client_requests: Option<Box<ClientRequests>>,
     admitted: AdmittedCall,
 }
 
-/// What a call asks its client.
+/// The requests of a call to its client.
 #[derive(Default)]
 struct ClientRequests {
     outgoing: VecDeque<String>,
     request_ids: Vec<RequestId>,
-    /// Made with the first page that is asked for.
+    /// Allocated by the first URL elicitation.
     elicited_urls: Option<ElicitedUrls>,
-    /// How the call ended, while there is still something to be said before that.
+    /// How the call ended, while messages remain to be sent before that.
     ended: Option<Result<HandlerOutcome, Refusal>>,
 }
 
@@ -69,14 +69,14 @@ impl LegacyCall {
         &self.id
     }
 
-    /// Keeps the room of a large request while the call runs.
+    /// Holds the memory permit of a large request while the call runs.
     pub(super) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }
     }
 
-    /// Polls for what the carrier must do next.
+    /// Polls for what the transport must do next.
     pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         self.poll_redacted(cx)
     }
@@ -90,15 +90,15 @@ impl LegacyCall {
     }
 
     fn request_ids(&self) -> &[RequestId] {
-        self.client_requests.as_ref().map_or(&[], |asking| &asking.request_ids)
+        self.client_requests.as_ref().map_or(&[], |client_requests| &client_requests.request_ids)
     }
 
-    /// Makes the call known to the session; returns false if another has its id.
+    /// Registers the call with the session; returns false if another has its id.
     ///
-    /// Two requests with one id may come at the same time, on two connections. Most calls end with their first step, and for
-    /// these it makes no difference: each was answered on its own connection, as if they had come one after the other. Of
-    /// those that go on, the first to get here has the id, and the other ends before its second step. So nothing has to be
-    /// noted, and no lock taken, for the many that end at once.
+    /// Two requests with one id may come at the same time, on two connections. Most calls end with their first step,
+    /// and for these it makes no difference: each is answered on its own connection, as if they had come one after
+    /// the other. Of those that continue, the first to register has the id, and the other ends before its second
+    /// step. So nothing has to be recorded, and no lock taken, for the many that end at once.
     fn register(&mut self) -> bool {
         if let (false, Some(running)) = (self.registered, &self.executing) {
             self.registered = self.session.register_call(&self.id, running.shared());
@@ -107,19 +107,19 @@ impl LegacyCall {
         true
     }
 
-    /// Turns questions into requests to the client; one that its revision cannot express fails at once.
+    /// Turns input requests into requests to the client; one that its revision cannot express fails at once.
     fn send_requests(&mut self, questions: Vec<(String, InputRequest)>) {
         let Some(running) = &self.executing else { return };
-        let asking = self.client_requests.get_or_insert_default();
+        let client_requests = self.client_requests.get_or_insert_default();
         let dialect = Dialect::of(self.session.revision());
         for (key, question) in questions {
-            let page = || {
-                let id = asking.elicited_urls.get_or_insert_default().record(&question);
+            let elicitation_id = || {
+                let id = client_requests.elicited_urls.get_or_insert_default().record(&question);
                 running.shared().record_elicitation(&key, &id);
                 id
             };
             let params = question
-                .to_legacy(dialect, page)
+                .to_legacy(dialect, elicitation_id)
                 .map_err(|inexpressible| AskError::unsupported(&question, inexpressible.to_string()));
             let is_roots = matches!(question, InputRequest::Roots);
             let put = params.and_then(|params| {
@@ -127,8 +127,8 @@ impl LegacyCall {
             });
             match put {
                 Ok((id, params)) => {
-                    asking.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
-                    asking.request_ids.push(id);
+                    client_requests.outgoing.push_back(emit::request(&id, question.method(), Some(&params)));
+                    client_requests.request_ids.push(id);
                 }
                 Err(error) => {
                     running.shared().deliver_response(&key, Err(error));
@@ -137,7 +137,7 @@ impl LegacyCall {
         }
     }
 
-    /// Goes on after a handler returned questions together with bytes to be called again with.
+    /// Continues after a handler returned input requests together with bytes to be called again with.
     fn request_input_and_retry(&mut self, round: InputRound) {
         let Some(running) = self.executing.take() else { return };
         let shared = running.shared().clone();
@@ -145,21 +145,21 @@ impl LegacyCall {
         let (handler, method) = (self.admitted.core().handler.clone(), self.method);
         let context = Context::new(shared.clone());
         let mut questions = round.requests;
-        let has_pages = questions.iter().any(|(_, question)| matches!(question, InputRequest::Url(_)));
-        let pages = has_pages.then(|| {
+        let has_urls = questions.iter().any(|(_, question)| matches!(question, InputRequest::Url(_)));
+        let urls = has_urls.then(|| {
             self.client_requests.get_or_insert_default().elicited_urls.get_or_insert_default().clone()
         });
-        let agreed = pages.as_ref().map(|pages| pages.take_accepted(&mut questions)).unwrap_or_default();
+        let agreed = urls.as_ref().map(|urls| urls.take_accepted(&mut questions)).unwrap_or_default();
         let again = async move {
             if questions.is_empty() {
                 tokio::time::sleep(RETRY_DELAY).await;
             }
-            let asked = pages.as_ref().map(|_| questions.clone()).unwrap_or_default();
-            if let Err((asked, error)) = context.shared().collect_responses(questions).await {
-                return input_failure(method, asked, &error);
+            let requested = urls.as_ref().map(|_| questions.clone()).unwrap_or_default();
+            if let Err((input_method, error)) = context.shared().collect_responses(questions).await {
+                return input_failure(method, input_method, &error);
             }
-            if let Some(pages) = pages {
-                pages.record_responses(&asked, &context.shared().unused_responses());
+            if let Some(urls) = urls {
+                urls.record_responses(&requested, &context.shared().unused_responses());
                 context.shared().replay_responses(agreed);
             }
             handler.call(IncomingCall { method, continuation: Some(bytes), context }).await
@@ -167,12 +167,12 @@ impl LegacyCall {
         self.executing = Some(ExecutingCall::from_future(shared, Box::pin(again)));
     }
 
-    /// Tells the client of pages that nobody asks for any more.
-    fn complete_elicitations(&mut self, still_asked: &[(String, InputRequest)]) {
-        if let Some(asking) = &mut self.client_requests
-            && let Some(pages) = &asking.elicited_urls
+    /// Notifies the client of URL elicitations that the handler no longer requests.
+    fn complete_elicitations(&mut self, still_requested: &[(String, InputRequest)]) {
+        if let Some(client_requests) = &mut self.client_requests
+            && let Some(urls) = &client_requests.elicited_urls
         {
-            asking.outgoing.extend(pages.complete(still_asked));
+            client_requests.outgoing.extend(urls.complete(still_requested));
         }
     }
 
@@ -197,7 +197,7 @@ impl LegacyCall {
         self.refuse(&id_in_use())
     }
 
-    /// Renders a refusal as the answer.
+    /// Renders a refusal as the response.
     pub(super) fn refuse(&self, refusal: &Refusal) -> RenderedResponse {
         refuse(Some(&self.id), refusal, self.session.revision())
     }
@@ -214,11 +214,11 @@ impl EraCall for LegacyCall {
 
     fn poll_unredacted(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         loop {
-            if let Some(asking) = &mut self.client_requests {
-                if let Some(message) = asking.outgoing.pop_front() {
+            if let Some(client_requests) = &mut self.client_requests {
+                if let Some(message) = client_requests.outgoing.pop_front() {
                     return Poll::Ready(CallEvent::Message(message));
                 }
-                if let Some(outcome) = asking.ended.take() {
+                if let Some(outcome) = client_requests.ended.take() {
                     return Poll::Ready(CallEvent::Response(self.finish(outcome)));
                 }
             }
@@ -228,8 +228,8 @@ impl EraCall for LegacyCall {
                 return Poll::Ready(CallEvent::Response(self.refuse_duplicate_id()));
             }
             match ready!(step) {
-                HandlerStep::Notification(note) => {
-                    match self.executing.as_ref().and_then(|running| running.render(&note)) {
+                HandlerStep::Notification(notification) => {
+                    match self.executing.as_ref().and_then(|running| running.render(&notification)) {
                         Some(message) => return Poll::Ready(CallEvent::Message(message)),
                         None => continue,
                     }
@@ -246,7 +246,9 @@ impl EraCall for LegacyCall {
                 HandlerStep::Done(outcome) => {
                     self.complete_elicitations(&[]);
                     match &mut self.client_requests {
-                        Some(asking) if !asking.outgoing.is_empty() => asking.ended = Some(outcome),
+                        Some(client_requests) if !client_requests.outgoing.is_empty() => {
+                            client_requests.ended = Some(outcome)
+                        }
                         _ => return Poll::Ready(CallEvent::Response(self.finish(outcome))),
                     }
                 }
@@ -259,7 +261,7 @@ impl EraCall for LegacyCall {
     }
 }
 
-/// Reports whether a call goes on after a step, perhaps without ever having to wait.
+/// Reports whether a call continues after a step, perhaps without ever having to wait.
 fn continues_after(step: &Poll<HandlerStep>) -> bool {
     !matches!(
         step,
@@ -267,10 +269,14 @@ fn continues_after(step: &Poll<HandlerStep>) -> bool {
     )
 }
 
-/// Ends a call whose question was not answered: a model that called a tool should read which, and why.
-fn input_failure(method: Method, asked: Option<&str>, error: &AskError) -> Result<HandlerOutcome, Refusal> {
-    let problem = match asked {
-        Some(asked) => format!("a question for {asked} was not answered: {error}"),
+/// Ends a call after an input request failed: a model that called a tool should read which, and why.
+fn input_failure(
+    method: Method,
+    input_method: Option<&str>,
+    error: &AskError,
+) -> Result<HandlerOutcome, Refusal> {
+    let problem = match input_method {
+        Some(input_method) => format!("a question for {input_method} was not answered: {error}"),
         None => error.to_string(),
     };
     match (method, error) {
@@ -282,7 +288,7 @@ fn input_failure(method: Method, asked: Option<&str>, error: &AskError) -> Resul
     }
 }
 
-/// Makes the result of a tool of a refusal for which the revision has no code.
+/// Turns a refusal without a code in the revision into the result of a tool.
 fn as_tool_result(
     outcome: Result<HandlerOutcome, Refusal>,
     method: Method,

@@ -7,65 +7,74 @@ use trunkline_session::SessionId;
 
 use crate::call::elicitation_complete;
 
-/// The pages that the user of one call was sent to.
+/// The URL elicitations of one call.
 ///
-/// A handler that is called again with the answers may ask for the same page until the user is done there. The user agreed
-/// once, so that the page is not opened again; and the client hears when nobody asks for it any more.
+/// A handler that is called again with the responses may request the same URL until the user has finished there. The
+/// user agreed once, so the URL is not opened again; and the client is notified once the handler no longer requests
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ElicitedUrls(Arc<Mutex<Vec<ElicitedUrl>>>);
 
 #[derive(Debug)]
 struct ElicitedUrl {
     url: String,
-    /// What the client knows it by.
+    /// The id of the elicitation.
     id: String,
     is_accepted: bool,
 }
 
 impl ElicitedUrls {
-    /// Notes that a page is put to the client, and returns what the client knows it by.
+    /// Records a URL that is sent to the client, and returns the id of its elicitation.
     pub(super) fn record(&self, question: &InputRequest) -> String {
         let id = SessionId::random().to_string();
         if let Some(url) = url_of(question) {
-            let mut pages = self.lock();
-            pages.retain(|page| page.url != url);
-            pages.push(ElicitedUrl { url: url.to_owned(), id: id.clone(), is_accepted: false });
+            let mut entries = self.lock();
+            entries.retain(|entry| entry.url != url);
+            entries.push(ElicitedUrl { url: url.to_owned(), id: id.clone(), is_accepted: false });
         }
         id
     }
 
-    /// Takes out the questions for pages to which the user has agreed, each with that answer.
+    /// Removes the input requests for URLs to which the user has agreed, each with that response.
     pub(super) fn take_accepted(
         &self,
         questions: &mut Vec<(String, InputRequest)>,
     ) -> Vec<(String, RawJson)> {
-        let pages = self.lock();
-        let is_agreed = |url: &str| pages.iter().any(|page| page.is_accepted && page.url == url);
+        let entries = self.lock();
+        let is_agreed = |url: &str| entries.iter().any(|entry| entry.is_accepted && entry.url == url);
         let agreed = questions.extract_if(.., |(_, question)| url_of(question).is_some_and(is_agreed));
         agreed.map(|(key, _)| (key, accept_response())).collect()
     }
 
-    /// Notes which of these pages the user has agreed to.
-    pub(super) fn record_responses(&self, asked: &[(String, InputRequest)], answers: &[(String, RawJson)]) {
-        let mut pages = self.lock();
-        for (key, question) in asked {
+    /// Records which of these URLs the user has agreed to.
+    pub(super) fn record_responses(
+        &self,
+        requests: &[(String, InputRequest)],
+        answers: &[(String, RawJson)],
+    ) {
+        let mut entries = self.lock();
+        for (key, question) in requests {
             let (Some(url), Some((_, raw))) =
                 (url_of(question), answers.iter().find(|(known, _)| known == key))
             else {
                 continue;
             };
             let is_agreed = matches!(question.read_response(raw), Ok(InputResponse::Elicit(it)) if it.action == ElicitAction::Accept);
-            pages.iter_mut().filter(|page| page.url == url).for_each(|page| page.is_accepted = is_agreed);
+            entries
+                .iter_mut()
+                .filter(|entry| entry.url == url)
+                .for_each(|entry| entry.is_accepted = is_agreed);
         }
     }
 
-    /// Forgets the pages that nobody asks for any more, and returns what the client is told about those that it opened.
-    pub(super) fn complete(&self, still_asked: &[(String, InputRequest)]) -> Vec<String> {
-        let is_asked = |url: &str| still_asked.iter().any(|(_, question)| url_of(question) == Some(url));
-        let mut pages = self.lock();
-        let done: Vec<ElicitedUrl> = pages.extract_if(.., |page| !is_asked(&page.url)).collect();
-        drop(pages);
-        done.iter().filter(|page| page.is_accepted).map(|page| elicitation_complete(&page.id)).collect()
+    /// Removes the URLs that are no longer requested, and returns the notifications about those that the user opened.
+    pub(super) fn complete(&self, still_requested: &[(String, InputRequest)]) -> Vec<String> {
+        let is_requested =
+            |url: &str| still_requested.iter().any(|(_, question)| url_of(question) == Some(url));
+        let mut entries = self.lock();
+        let done: Vec<ElicitedUrl> = entries.extract_if(.., |entry| !is_requested(&entry.url)).collect();
+        drop(entries);
+        done.iter().filter(|entry| entry.is_accepted).map(|entry| elicitation_complete(&entry.id)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ElicitedUrl>> {
@@ -80,7 +89,7 @@ fn url_of(question: &InputRequest) -> Option<&str> {
     }
 }
 
-/// The answer of somebody who agrees to visit a page.
+/// The response of a user that agrees to open a URL.
 fn accept_response() -> RawJson {
     let mut writer = JsonWriter::with_capacity(24);
     writer.open_object();

@@ -10,24 +10,24 @@ use crate::request_memory::RequestMemoryPermit;
 pub(crate) enum LegacyExchange {
     /// One call.
     Single(Box<LegacyCall>),
-    /// The calls of a batch that still run, and the answers of those that do not.
+    /// The calls of a batch that still run, and the responses of those that do not.
     Batch {
         calls: Vec<LegacyCall>,
         responses: Vec<String>,
-        /// Room for the batch, of which each call holds a part.
+        /// The memory permit of the batch, of which each call holds a part.
         _memory_permit: Option<RequestMemoryPermit>,
     },
-    /// Everything is answered.
+    /// All responses were sent.
     Done,
 }
 
 impl LegacyExchange {
-    /// Reports whether a call waits for an answer of the client.
+    /// Reports whether a call waits for a response of the client.
     pub(crate) fn is_waiting_for_input(&self) -> bool {
         self.calls().iter().any(LegacyCall::is_waiting_for_input)
     }
 
-    /// Fails the questions that are open, as if the client were gone.
+    /// Fails the open input requests, as if the client had disconnected.
     pub(crate) fn fail_open_requests(&self) {
         self.calls().iter().for_each(LegacyCall::fail_open_requests);
     }
@@ -37,7 +37,7 @@ impl LegacyExchange {
         self.calls().len()
     }
 
-    /// Ends what still runs, and answers that with a refusal.
+    /// Ends the calls that still run, and answers them with a refusal.
     pub(crate) fn abort(self, refusal: &Refusal) -> RenderedResponse {
         match self {
             Self::Single(call) => call.refuse(refusal),
@@ -49,7 +49,7 @@ impl LegacyExchange {
         }
     }
 
-    /// Keeps the room of a large message while it runs.
+    /// Holds the memory permit of a large message while it runs.
     pub(super) fn hold_permit(&mut self, reserved: RequestMemoryPermit) {
         match self {
             Self::Single(call) => call.hold_permit(reserved),
@@ -66,7 +66,7 @@ impl LegacyExchange {
         }
     }
 
-    /// Polls for what the carrier must do next.
+    /// Polls for what the transport must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         let event = match self {
             Self::Single(call) => ready!(call.poll_event(cx)),
@@ -108,7 +108,7 @@ fn poll_batch(
     })
 }
 
-/// Makes the answer of a batch.
+/// Makes the response to a batch.
 pub(super) fn batch_response(answers: &[String]) -> RenderedResponse {
     RenderedResponse { message: format!("[{}]", answers.join(",")), status: 200 }
 }

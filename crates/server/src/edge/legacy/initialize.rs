@@ -5,16 +5,16 @@ use trunkline_session::{Principal, SessionId, SessionRecord};
 
 use crate::server_core::{ServerCore, now};
 
-/// A handshake that can be accepted: what to remember and what to answer.
+/// A handshake that can be accepted: the session's record and the response.
 pub(crate) struct AcceptedHandshake {
     pub(crate) record: SessionRecord,
     pub(crate) response: String,
 }
 
-/// Where the answer has the session's id, for clients that want it there.
+/// The `_meta` key of the session's id in the response, for clients that want it there.
 const SESSION_ID: &str = "trunkline/sessionId";
 
-/// Reads `initialize` and makes its answer.
+/// Reads `initialize` and makes its response.
 pub(crate) fn accept_handshake(
     core: &ServerCore,
     request: &Request,

@@ -1,4 +1,4 @@
-//! The legacy edge: sessions opened by `initialize`, in which the server may put requests of its own.
+//! The legacy edge: sessions opened by `initialize`, in which the server may send requests of its own.
 
 mod begin;
 mod call;
@@ -23,7 +23,7 @@ use trunkline_protocol::{Refusal, RequestId, Revision, emit};
 use super::RenderedResponse;
 use crate::metrics::process;
 
-/// Renders a refusal as a legacy answer.
+/// Renders a refusal as a legacy response.
 #[cold]
 pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal, revision: Revision) -> RenderedResponse {
     process::count_refusal(refusal);

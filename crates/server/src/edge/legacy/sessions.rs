@@ -13,9 +13,9 @@ use crate::call::SessionState;
 use crate::env::Env;
 use crate::server_core::{ServerCore, now};
 
-/// The sessions that this node serves, in front of the store that knows them all.
+/// The sessions that this node serves, in front of the store that has them all.
 ///
-/// A session found here is not looked up again; the store is told now and then that it is in use.
+/// A session found here is not looked up again; its use is reported to the store from time to time.
 pub(crate) struct LegacySessions {
     core: Arc<ServerCore>,
     store: Arc<dyn SessionStore>,
@@ -47,12 +47,13 @@ impl LegacySessions {
         let (id, now) = (record.id, now());
         let record = self.create(record, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
-        let keep = SessionState::new(&self.core, &record, env, None);
-        self.live.insert(id, Arc::new(LiveSession::new(record, keep, now)));
+        let state = SessionState::new(&self.core, &record, env, None);
+        self.live.insert(id, Arc::new(LiveSession::new(record, state, now)));
         Ok(id)
     }
 
-    /// Creates a session in the store, making room or leaving out what only decorates it where that helps.
+    /// Creates a session in the store; if the store is full, evicts sessions or leaves out optional data where that
+    /// helps.
     async fn create(&self, record: SessionRecord, now: Timestamp) -> Result<SessionRecord, Refusal> {
         let mut record = record;
         match self.store.create(record.clone(), now).await {
@@ -66,7 +67,7 @@ impl LegacySessions {
         Ok(record)
     }
 
-    /// Finds the session of a request, if it is that principal's and nobody has to be asked or told about it.
+    /// Finds the session of a request, if it is that principal's and the store need not be read or updated.
     pub(crate) fn find_local(&self, id: SessionId, principal: &Principal) -> Option<Arc<LiveSession>> {
         let now = now();
         let session = self.live.get(&id)?.value().clone();
@@ -106,13 +107,14 @@ impl LegacySessions {
         Ok(session)
     }
 
-    /// Returns the revision of a session that is known here, if it is that principal's; this is no use of the session.
+    /// Returns the revision of a session of this node, if it is that principal's; this does not count as use of the
+    /// session.
     pub(crate) fn revision(&self, id: SessionId, principal: &Principal) -> Option<Revision> {
         let session = self.live.get(&id)?;
         (session.principal() == principal).then(|| session.revision())
     }
 
-    /// Finds a session that another node opened, or that this one opened before it was restarted.
+    /// Restores a session that another node opened, or that this one opened before it was restarted.
     async fn restore(
         &self,
         id: SessionId,
@@ -121,12 +123,12 @@ impl LegacySessions {
     ) -> Result<Arc<LiveSession>, Refusal> {
         let record = self.store.get(id, principal, now).await.map_err(|error| refuse(&error))?;
         let record = record.ok_or(Refusal::SESSION_NOT_FOUND)?;
-        // What came in headers was never stored, so that a client of a revived session has to bring it again.
-        let keep = SessionState::new(&self.core, &record, Env::NONE, None);
-        keep.roots.refresh();
-        keep.shown_lists.mark_all_shown();
-        let session = Arc::new(LiveSession::new(record, keep, now));
-        // A client that comes back has said so to whoever opened the session.
+        // Values of headers are never stored, so the client of a restored session has to send them again.
+        let state = SessionState::new(&self.core, &record, Env::NONE, None);
+        state.roots.refresh();
+        state.shown_lists.mark_all_shown();
+        let session = Arc::new(LiveSession::new(record, state, now));
+        // A client that continues a session has sent `notifications/initialized` to the node that opened it.
         session.mark_initialized();
         Ok(self.live.entry(id).or_insert(session).value().clone())
     }
@@ -137,7 +139,7 @@ impl LegacySessions {
         Ok(())
     }
 
-    /// Ends a session at its client's wish.
+    /// Ends a session at its client's request.
     pub(crate) async fn close(&self, id: SessionId, principal: &Principal) -> Result<(), Refusal> {
         if !self.store.delete(id, principal).await.map_err(|error| refuse(&error))? {
             return Err(Refusal::SESSION_NOT_FOUND);
@@ -146,7 +148,7 @@ impl LegacySessions {
         Ok(())
     }
 
-    /// Ends the sessions whose time is over.
+    /// Ends the sessions that have expired.
     pub(crate) async fn sweep(&self) {
         let now = now();
         let busy: Vec<_> =
@@ -163,7 +165,7 @@ impl LegacySessions {
             Ok(over) => over.into_iter().for_each(|id| self.remove(id)),
             Err(error) => tracing::warn!(%error, "sessions could not be swept"),
         }
-        // A session that the store lost otherwise, such as by its own bounds, must not live on here.
+        // A session that the store has removed, for instance by its own bounds, must not live on here.
         let over: Vec<_> =
             self.live.iter().filter(|entry| self.is_expired(entry, now)).map(|entry| *entry.key()).collect();
         over.into_iter().for_each(|id| self.remove(id));
@@ -171,7 +173,7 @@ impl LegacySessions {
         self.core.states.expire(now).await;
     }
 
-    /// Returns how often sessions are to be swept.
+    /// Returns how often expired sessions are to be removed.
     pub(crate) fn sweep_interval(&self) -> Duration {
         (self.limits.idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(30))
     }
@@ -198,7 +200,7 @@ impl LegacySessions {
     }
 }
 
-/// Takes an id for its own hash. Its bits are random, and no client chooses those of a session that there is.
+/// Uses an id as its own hash. Its bits are random, and no client chooses those of an existing session.
 #[derive(Default)]
 struct IdentityHasher(u64);
 

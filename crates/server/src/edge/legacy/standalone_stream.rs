@@ -9,14 +9,15 @@ use trunkline_session::{EventId, EventStore, StreamEvent, StreamId};
 use super::live::LiveSession;
 use crate::server_core::now;
 
-/// A standing stream: which of its carriers counts, and the number of its next event.
+/// The state of a standalone SSE stream: its current connection, and the number of its next event.
 ///
-/// A client that comes back to a stream may do so long before anybody notices that the connection before is dead. From then
-/// on only the new carrier gives events of the stream.
+/// A client may resume a stream long before the server notices that its previous connection is dead. From then on
+/// only the new connection sends events of the stream.
 #[derive(Debug)]
 pub(super) struct StandaloneStreamState {
     connection: AtomicU64,
-    /// Held while an event is made and kept, so that whoever takes over finds either both done or neither.
+    /// Held while an event is made and stored, so that a connection that takes over finds either both done or
+    /// neither.
     next: Mutex<u64>,
     taken_over: Notify,
 }
@@ -26,7 +27,7 @@ impl StandaloneStreamState {
         Self { connection: AtomicU64::new(0), next: Mutex::new(next), taken_over: Notify::new() }
     }
 
-    /// Makes a new carrier the one that counts.
+    /// Makes a new connection the current one.
     pub(super) fn take_over(&self) -> u64 {
         let number = self.connection.fetch_add(1, Ordering::SeqCst) + 1;
         self.taken_over.notify_waiters();
@@ -38,7 +39,7 @@ impl StandaloneStreamState {
     }
 }
 
-/// What carries a standing stream of a session, until it is dropped or another one takes the stream over.
+/// A connection of a session's standalone stream, until it is dropped or another one takes the stream over.
 pub(crate) struct StandaloneConnection {
     session: Arc<LiveSession>,
     events: Arc<dyn EventStore>,
@@ -52,27 +53,27 @@ impl StandaloneConnection {
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
         stream: StreamId,
-        stand: Arc<StandaloneStreamState>,
+        state: Arc<StandaloneStreamState>,
         number: u64,
     ) -> Self {
         if number > 0 {
-            // The carrier before may be about to keep an event; after this it is kept.
-            drop(stand.next.lock());
+            // The previous connection may be storing an event; once the lock is released, the event is stored.
+            drop(state.next.lock());
         }
-        Self { session, events, stream, state: stand, number }
+        Self { session, events, stream, state, number }
     }
 
     pub(crate) fn session(&self) -> &Arc<LiveSession> {
         &self.session
     }
 
-    /// Reports whether the stream had another carrier, which this one took it over from.
+    /// Reports whether this connection took the stream over from another.
     pub(crate) fn took_over(&self) -> bool {
         self.number > 0
     }
 
-    /// Takes what there is to say, keeps it as the stream's next event and returns it; `None` if another carrier has taken
-    /// over, in which case nothing was taken.
+    /// Takes the next message, stores it as the stream's next event and returns it; `None` if another connection has
+    /// taken over, in which case nothing was taken.
     pub(crate) fn poll_event(&self, take: impl FnOnce() -> Poll<String>) -> Poll<Option<(EventId, String)>> {
         let mut next = self.state.next.lock();
         if !self.state.is_current(self.number) {
@@ -86,7 +87,7 @@ impl StandaloneConnection {
         Poll::Ready(Some((id, message)))
     }
 
-    /// Waits until another carrier has taken over.
+    /// Waits until another connection has taken over.
     pub(crate) async fn taken_over(&self) {
         let taken_over = self.state.taken_over.notified();
         if self.state.is_current(self.number) {
@@ -110,15 +111,15 @@ mod tests {
     use crate::server::Server;
     use crate::testing;
 
-    /// Says numbers, as long as the carrier counts, and tells of the first.
-    fn say_on(carrier: &StandaloneConnection, numbers: &AtomicU64, begun: &Notify) {
-        for said in 0.. {
-            // Not more than the store keeps, however slow the others are.
-            let take = || match said {
+    /// Sends numbers while the connection is current, and signals the first.
+    fn send_numbers(connection: &StandaloneConnection, numbers: &AtomicU64, begun: &Notify) {
+        for sent in 0.. {
+            // Not more than the store retains, however slow the others are.
+            let take = || match sent {
                 0..200 => Poll::Ready(numbers.fetch_add(1, Ordering::SeqCst).to_string()),
                 _ => Poll::Pending,
             };
-            match carrier.poll_event(take) {
+            match connection.poll_event(take) {
                 Poll::Ready(Some((id, number))) => assert_eq!(id.seq.to_string(), number),
                 Poll::Ready(None) => return,
                 Poll::Pending => std::thread::yield_now(),
@@ -134,12 +135,12 @@ mod tests {
         let limits = EventLimits { events: 10_000, ..EventLimits::default() };
         let events: Arc<dyn EventStore> = Arc::new(MemoryEvents::new(limits));
         let stream = StreamId(1);
-        // Each number stands for a change: whoever takes one must have it kept.
+        // Each number is a change: a connection that takes one must have stored it.
         let numbers = Arc::new(AtomicU64::new(0));
-        let mut carriers = Vec::new();
+        let mut connections = Vec::new();
         for _ in 0..16 {
-            let carrier = session.attach_standalone(stream, 0, 1, &events).unwrap();
-            if carrier.took_over() {
+            let connection = session.attach_standalone(stream, 0, 1, &events).unwrap();
+            if connection.took_over() {
                 let first = EventId { stream, seq: 0 };
                 let Ok(EventReplay::Events(kept)) = events.replay(session.id(), first, now()).await else {
                     panic!("everything is kept");
@@ -149,12 +150,13 @@ mod tests {
             }
             let (numbers, begun) = (numbers.clone(), Arc::new(Notify::new()));
             let first = begun.clone();
-            carriers.push(tokio::task::spawn_blocking(move || say_on(&carrier, &numbers, &first)));
+            connections
+                .push(tokio::task::spawn_blocking(move || send_numbers(&connection, &numbers, &first)));
             begun.notified().await;
         }
         drop(session.attach_standalone(stream, 0, 1, &events).unwrap());
-        for carrier in carriers {
-            carrier.await.unwrap();
+        for connection in connections {
+            connection.await.unwrap();
         }
         assert!(!session.is_busy(), "no carrier is left");
     }

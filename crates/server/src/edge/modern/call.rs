@@ -42,7 +42,7 @@ impl ModernCall {
         self.round = round;
     }
 
-    /// Refuses the request before anything of it runs.
+    /// Refuses the request before any of it runs.
     pub(super) fn refuse(&mut self, refusal: &Refusal) -> RenderedResponse {
         self.admitted.record_outcome(MetricOutcome::Refused);
         refuse(Some(&self.id), refusal)
@@ -60,19 +60,19 @@ impl ModernCall {
         &self.id
     }
 
-    /// Returns what the call can be cancelled by; its next event is then [`CallEvent::NoResponse`].
+    /// Returns the state to cancel the call by; its next event is then [`CallEvent::NoResponse`].
     pub(crate) fn shared(&self) -> Option<Arc<CallState>> {
         self.executing.as_ref().map(|running| running.shared().clone())
     }
 
-    /// Keeps the room of a large request while the call runs or waits.
+    /// Holds the memory permit of a large request while the call runs or is suspended.
     pub(super) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }
     }
 
-    /// Polls for what the carrier must do next.
+    /// Polls for what the transport must do next.
     pub(crate) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         self.poll_redacted(cx)
     }
@@ -101,7 +101,7 @@ impl ModernCall {
         RenderedResponse { message: self.core().result(&self.id, reply, Revision::NEWEST), status: 200 }
     }
 
-    /// Ends the request with questions; the call itself waits for the next request.
+    /// Ends the request with input requests; the call itself waits for the next request.
     fn suspend_for_input(&mut self, questions: Vec<(String, InputRequest)>) -> RenderedResponse {
         let Some(running) = self.executing.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
         let shared = running.shared().clone();
@@ -163,11 +163,11 @@ impl EraCall for ModernCall {
             let Some(running) = &mut self.executing else { return Poll::Ready(CallEvent::NoResponse) };
             let step = ready!(running.poll_step(cx));
             return Poll::Ready(match step {
-                HandlerStep::Notification(note) => match running.render(&note) {
+                HandlerStep::Notification(notification) => match running.render(&notification) {
                     Some(message) => CallEvent::Message(message),
                     None => continue,
                 },
-                // There is no polling of streams in this era.
+                // This era has no resumable streams to release.
                 HandlerStep::ReleaseStream(_) => continue,
                 HandlerStep::Cancelled => {
                     self.executing = None;
@@ -188,7 +188,7 @@ impl EraCall for ModernCall {
     }
 }
 
-/// Writes the answers that a replayed call is given when it starts again.
+/// Writes the responses that a replayed call gets when it runs again.
 fn encode_replay(answers: &[(String, RawJson)]) -> Bytes {
     let mut writer = JsonWriter::with_capacity(64);
     writer.open_array();

@@ -12,7 +12,7 @@ use crate::principal_quota::QuotaPermit;
 use crate::server_core::ServerCore;
 use crate::watched_uris::WatchedUriPermit;
 
-/// A standing stream of changes.
+/// A `subscriptions/listen` stream of change notifications.
 pub(crate) struct SubscriptionStream {
     core: Arc<ServerCore>,
     id: RequestId,
@@ -23,17 +23,17 @@ pub(crate) struct SubscriptionStream {
 }
 
 impl SubscriptionStream {
-    /// Reads what is asked for, and leaves out what is not offered.
+    /// Reads the requested filter, and leaves out what the server does not offer.
     pub(super) fn filter(core: &ServerCore, params: &Params) -> Result<SubscriptionFilter, Refusal> {
-        let asked = read_filter(params.get("notifications"))?;
+        let requested = read_filter(params.get("notifications"))?;
         let offered = core.handler.capabilities();
         Ok(SubscriptionFilter {
             subscriber: None,
             shown_lists: None,
-            tools: asked.tools && offered.tools.is_some(),
-            prompts: asked.prompts && offered.prompts.is_some(),
-            resources: asked.resources && offered.resources.is_some(),
-            uris: if offered.resources.is_some() { asked.uris } else { BTreeSet::new() },
+            tools: requested.tools && offered.tools.is_some(),
+            prompts: requested.prompts && offered.prompts.is_some(),
+            resources: requested.resources && offered.resources.is_some(),
+            uris: if offered.resources.is_some() { requested.uris } else { BTreeSet::new() },
         })
     }
 
@@ -46,20 +46,21 @@ impl SubscriptionStream {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let share = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
-        let mut room = core.watched_uris.permit();
-        if !filter.uris.iter().all(|uri| room.add(uri)) {
+        let quota_permit = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
+        let mut permit = core.watched_uris.permit();
+        if !filter.uris.iter().all(|uri| permit.add(uri)) {
             return Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"));
         }
-        // The watch begins here and is first read after the acknowledgement was sent, so nothing can slip ahead of it.
+        // The subscription begins here and is first read after the acknowledgement was sent, so no change can precede
+        // it.
         let subscription = core.handler.subscribe(filter.clone());
         Ok(Self {
             core: core.clone(),
             id: id.to_owned_buffer(),
             filter,
             subscription,
-            _permit: share,
-            _uri_permit: room,
+            _permit: quota_permit,
+            _uri_permit: permit,
         })
     }
 
@@ -67,7 +68,7 @@ impl SubscriptionStream {
         &self.id
     }
 
-    /// Returns the first message of the stream, which says what will be told.
+    /// Returns the first message of the stream, which lists the accepted subscriptions.
     pub(crate) fn acknowledgement(&self) -> String {
         emit::notification("notifications/subscriptions/acknowledged", |writer| {
             writer.open_object();
@@ -83,7 +84,7 @@ impl SubscriptionStream {
         self.subscription.poll_change(cx).map(|change| self.render(&change))
     }
 
-    /// Returns the answer with which the server ends the stream.
+    /// Returns the response with which the server ends the stream.
     pub(crate) fn final_response(&self) -> String {
         let mut about = JsonObject::new();
         about.set(meta::SUBSCRIPTION_ID, self.id.to_raw());
@@ -92,7 +93,7 @@ impl SubscriptionStream {
         self.core.result(&self.id, &ServerResult::Object(members), Revision::NEWEST)
     }
 
-    /// Returns what a channel says after the ending, for clients that take only this for one.
+    /// Returns the message that follows the response on a channel, for clients that only take this for the end.
     pub(crate) fn cancellation(&self) -> String {
         emit::notification("notifications/cancelled", |writer| {
             writer.open_object();

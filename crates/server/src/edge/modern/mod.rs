@@ -1,4 +1,4 @@
-//! The modern edge: every request stands alone, and a question ends it.
+//! The modern edge: every request is independent, and an input request ends it.
 
 mod call;
 mod listen;
@@ -28,18 +28,18 @@ use crate::server_core::{ServerCore, now};
 
 /// How a modern request begins.
 pub(crate) enum ModernStart {
-    /// It is answered already.
+    /// It has its response already.
     Response(RenderedResponse),
     /// It runs.
     Call(Box<ModernCall>),
-    /// It begins once somebody else is ready: a parked call that has to be handed over, or whoever tells of changes.
+    /// It begins after a wait: for a suspended call to be resumed, or for the handler to prepare a subscription.
     Deferred(RequestId, BoxFuture<'static, ModernStart>),
-    /// It is a standing stream of changes.
+    /// It is a stream of change notifications.
     Subscription(Box<SubscriptionStream>),
 }
 
 impl ModernStart {
-    /// Keeps the room of a large request for as long as what it began may hold any of it.
+    /// Holds the memory permit of a large request for as long as what it began may hold any of it.
     pub(crate) fn hold_permit(self, reserved: RequestMemoryPermit) -> Self {
         match self {
             Self::Call(call) => {
@@ -54,15 +54,15 @@ impl ModernStart {
     }
 }
 
-/// Where a request came from, which it does not say itself.
+/// The origin of a request, which is not part of its message.
 pub(crate) struct RequestOrigin {
     pub(crate) principal: Principal,
-    /// The connection, if that lasts for longer than the request.
+    /// The connection, if that outlives the request.
     pub(crate) connection: Option<SessionId>,
     pub(crate) env: Env,
 }
 
-/// Begins a request that passed the ladder.
+/// Begins a request that passed request validation.
 pub(crate) fn begin(
     core: &Arc<ServerCore>,
     request: Request,
@@ -78,7 +78,7 @@ pub(crate) fn begin(
     begun.unwrap_or_else(|refusal| ModernStart::Response(refuse(Some(&id), &refusal)))
 }
 
-/// Renders a refusal as a modern answer.
+/// Renders a refusal as a modern response.
 #[cold]
 pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal) -> RenderedResponse {
     process::count_refusal(refusal);
@@ -101,7 +101,7 @@ fn discover(core: &ServerCore, id: &RequestId, admitted: &ValidatedRequest) -> R
     }
 }
 
-/// Begins a stream of changes, once the handler is ready to tell of them.
+/// Begins a stream of change notifications, once the handler is ready to send them.
 fn begin_subscription(
     core: &Arc<ServerCore>,
     id: &RequestId,
@@ -110,7 +110,7 @@ fn begin_subscription(
 ) -> Result<ModernStart, Refusal> {
     let mut filter = SubscriptionStream::filter(core, params)?;
     let principal = sender.principal;
-    // A stream is its own connection where there is no other.
+    // Without another connection, the stream is its own.
     let connection = sender.connection.unwrap_or_else(SessionId::random);
     let listener =
         ChangeSubscriber { principal: principal.clone(), session: None, connection: Some(connection) };
@@ -126,7 +126,7 @@ fn begin_subscription(
         return Ok(listen(filter));
     }
     let mut preparing = core.handler.prepare_subscription(&listener, filter.uris.clone());
-    // Most handlers need not wait for anybody, and then nothing that changes from here on may be missed.
+    // Most handlers are ready at once; then the subscription begins now, so that no change from here on is missed.
     if let Poll::Ready(uris) = preparing.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
         return Ok(listen(SubscriptionFilter { uris, ..filter }));
     }
@@ -176,13 +176,13 @@ fn start(
     continuation: Option<Bytes>,
 ) -> Box<ModernCall> {
     let method = call.method();
-    let surroundings = CallScope::Sessionless(call.core().states.clone());
-    let context = Context::new(CallState::new(method, params, caller, answers, surroundings));
+    let scope = CallScope::Sessionless(call.core().states.clone());
+    let context = Context::new(CallState::new(method, params, caller, answers, scope));
     call.start(IncomingCall { method, continuation, context });
     call
 }
 
-/// Goes on with a call that asked something in an earlier request.
+/// Resumes a call that requested input in an earlier request.
 fn resume(
     mut call: Box<ModernCall>,
     state: &str,
@@ -224,10 +224,10 @@ fn resume(
     ModernStart::Deferred(id, resumed)
 }
 
-/// Answers by the key of their question.
+/// Input responses by the key of their input request.
 type KeyedResponses = Vec<(String, RawJson)>;
 
-/// Reads the answers and the state that came with a request.
+/// Reads the input responses and the state that came with a request.
 fn read_input(params: &Params) -> Result<(KeyedResponses, Option<String>), Refusal> {
     let answers = match params.get("inputResponses") {
         None => Vec::new(),

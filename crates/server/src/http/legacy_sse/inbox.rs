@@ -12,23 +12,24 @@ use crate::request_memory::RequestMemoryPermit;
 /// How many small messages an inbox holds.
 const MAX_MESSAGES: u32 = 64;
 
-/// How many bytes they may have together. A message takes the room of several small ones, and one that is larger than this
-/// takes all of it: such a one is counted with the large requests of everybody, and these here are not.
+/// How many bytes they may have together. A large message takes the permits of several small ones, and one that is
+/// larger than this takes all of them: such a one counts against the memory budget of large requests, and smaller
+/// ones do not.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Makes an inbox and the channel that reads from it.
 pub(super) fn open(message_bytes: usize) -> (Arc<SseInbox>, SseChannel) {
     let (sender, receiver) = mpsc::channel(MAX_MESSAGES as usize);
-    let room = Arc::new(Semaphore::new(MAX_MESSAGES as usize));
+    let permits = Arc::new(Semaphore::new(MAX_MESSAGES as usize));
     let inbox = SseInbox {
         sender,
-        permits: room.clone(),
+        permits: permits.clone(),
         unit: (message_bytes.min(MAX_BYTES) / MAX_MESSAGES as usize).max(1),
     };
-    (Arc::new(inbox), SseChannel { receiver, permits: room, outgoing: Vec::new() })
+    (Arc::new(inbox), SseChannel { receiver, permits, outgoing: Vec::new() })
 }
 
-/// Takes the messages that are posted to one stream.
+/// Receives the messages that are posted to one stream.
 #[derive(Debug)]
 pub(super) struct SseInbox {
     sender: mpsc::Sender<PostedMessage>,
@@ -39,13 +40,13 @@ pub(super) struct SseInbox {
 #[derive(Debug)]
 struct PostedMessage {
     message: Bytes,
-    /// Given back when the message is taken out.
+    /// Released when the message is taken out.
     _permit: OwnedSemaphorePermit,
-    /// The same: whoever takes it out reserves its own.
+    /// Also released then: the channel reserves memory for the message itself.
     _memory_permit: Option<RequestMemoryPermit>,
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum InboxError {
     /// The stream is over.
@@ -53,9 +54,9 @@ pub(super) enum InboxError {
 }
 
 impl SseInbox {
-    /// Waits for room and puts a message in.
+    /// Waits for permits and enqueues a message.
     ///
-    /// Cancel safe: a message that found no room was not put in.
+    /// Cancel safe: a message without its permits was not enqueued.
     pub(super) async fn push(
         &self,
         message: Bytes,
@@ -63,15 +64,15 @@ impl SseInbox {
     ) -> Result<(), InboxError> {
         let units =
             u32::try_from(message.len().div_ceil(self.unit)).unwrap_or(MAX_MESSAGES).clamp(1, MAX_MESSAGES);
-        let room = self.permits.clone().acquire_many_owned(units).await.map_err(|_| InboxError::Closed)?;
-        // Whoever has room finds a place in the queue, which is as long as there are units.
+        let permit = self.permits.clone().acquire_many_owned(units).await.map_err(|_| InboxError::Closed)?;
+        // With its permits a message always fits: the queue is as long as there are permits.
         self.sender
-            .try_send(PostedMessage { message, _permit: room, _memory_permit: reserved })
+            .try_send(PostedMessage { message, _permit: permit, _memory_permit: reserved })
             .map_err(|_| InboxError::Closed)
     }
 }
 
-/// The channel of one stream: it hears what is posted, and what it says is taken from it by the response body.
+/// The channel of one stream: it reads the posted messages, and the response body takes its outgoing ones.
 #[derive(Debug)]
 pub(super) struct SseChannel {
     receiver: mpsc::Receiver<PostedMessage>,
@@ -80,7 +81,7 @@ pub(super) struct SseChannel {
 }
 
 impl SseChannel {
-    /// Takes everything that was said since the last time, as events.
+    /// Takes all outgoing messages since the last time, as events.
     pub(super) fn take_events(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outgoing)
     }
@@ -95,8 +96,8 @@ impl Channel for SseChannel {
         write_message(&mut self.outgoing, None, message);
     }
 
-    /// Reports whether everything was taken. The body takes it right after every poll of the driver, and polls again as
-    /// soon as the connection has room, so that nobody needs to be woken from here.
+    /// Reports whether all output was taken. The body takes it right after every poll of the driver, and polls again
+    /// as soon as the connection can write more, so that no task needs to be woken from here.
     fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.outgoing.is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
@@ -108,7 +109,7 @@ impl Channel for SseChannel {
 
 impl Drop for SseChannel {
     fn drop(&mut self) {
-        // Those who wait for room learn that there will be none.
+        // Posts that wait for permits fail at once.
         self.permits.close();
     }
 }

@@ -1,7 +1,8 @@
-//! HTTP+SSE, the transport of revision 2024-11-05: a stream that says everything, and a path that takes everything.
+//! HTTP+SSE, the transport of revision 2024-11-05: one stream for all messages of the server, and one path for all
+//! messages of the client.
 //!
-//! One stream is one channel. Its response body owns the driver of the channel and polls it, so that there is no task to
-//! lose: when the stream ends, for whatever reason, the session ends with it and its calls are cancelled.
+//! One stream is one channel. Its response body owns the driver of the channel and polls it, so that there is no
+//! separate task: when the stream ends, for whatever reason, the session ends with it and its calls are cancelled.
 
 mod inbox;
 mod stream;
@@ -28,7 +29,7 @@ use super::refusal_response::{named_revision, refusal_response};
 use crate::channel::ChannelServer;
 use crate::principal_quota::PrincipalQuota;
 
-/// The member of the query that names the stream to which a message belongs.
+/// The query parameter that names the stream to which a message belongs.
 const SESSION_PARAMETER: &str = "sessionId";
 
 /// The streams of one endpoint.
@@ -37,18 +38,18 @@ pub(super) struct SseStreams {
     quota: PrincipalQuota,
 }
 
-/// Where the messages to one stream go.
+/// The destination of messages to one stream.
 struct SseStreamEntry {
     principal: Principal,
     inbox: Arc<SseInbox>,
     revision: Arc<StreamRevision>,
 }
 
-/// The revision that is spoken on a stream, for those who post to it.
+/// The protocol revision of a stream, for posts to it.
 struct StreamRevision(AtomicU8);
 
 impl StreamRevision {
-    /// Until a handshake says otherwise it is the revision whose transport this is.
+    /// Until the handshake, the revision that has this transport.
     const INITIAL: Revision = Revision::V2024_11_05;
 
     fn set(&self, revision: Revision) {
@@ -56,14 +57,14 @@ impl StreamRevision {
     }
 
     fn get(&self) -> Revision {
-        let spoken = usize::from(self.0.load(Ordering::Relaxed));
-        Revision::ALL.get(spoken).copied().unwrap_or(Self::INITIAL)
+        let index = usize::from(self.0.load(Ordering::Relaxed));
+        Revision::ALL.get(index).copied().unwrap_or(Self::INITIAL)
     }
 }
 
 impl SseStreams {
-    pub(super) fn new(tally: PrincipalQuota) -> Self {
-        Self { open: Arc::default(), quota: tally }
+    pub(super) fn new(quota: PrincipalQuota) -> Self {
+        Self { open: Arc::default(), quota }
     }
 
     /// Returns how many streams are open.
@@ -77,14 +78,14 @@ impl SseStreams {
         (entry.principal == *principal).then(|| entry.inbox.clone())
     }
 
-    /// Returns the revision that is spoken on the stream to which a request belongs.
+    /// Returns the protocol revision of the stream to which a request belongs.
     fn revision(&self, query: &str, principal: &Principal) -> Option<Revision> {
         let entry = self.open.get(&named_session(query).ok()??)?;
         (entry.principal == *principal).then(|| entry.revision.get())
     }
 }
 
-/// Takes a stream out of the table when it ends.
+/// Removes a stream from the table when it ends.
 struct SseStreamGuard {
     open: Arc<DashMap<SessionId, SseStreamEntry>>,
     id: SessionId,
@@ -103,7 +104,7 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         paths: &SsePaths,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
         principal: Principal,
     ) -> Response<McpResponseBody>
@@ -113,15 +114,15 @@ impl HttpServiceInner {
         let cookie = self.cookie(head.parts(), &principal);
         let answered = match (head.path() == paths.stream, head.method()) {
             (true, &Method::GET) => {
-                self.open_sse_stream(paths, head, heads, &principal, cookie.as_ref().map(|c| c.state_id))
+                self.open_sse_stream(paths, head, headers, &principal, cookie.as_ref().map(|c| c.state_id))
             }
-            (false, &Method::POST) => self.handle_sse_message(head, heads, body, &principal).await,
+            (false, &Method::POST) => self.handle_sse_message(head, headers, body, &principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         let mut response = answered.unwrap_or_else(|(refusal, id)| {
-            let spoken = self.sse_streams.revision(head.query().unwrap_or_default(), &principal);
-            let spoken = spoken.or_else(|| named_revision(heads)).unwrap_or(StreamRevision::INITIAL);
-            refusal_response(&refusal, id.as_ref(), spoken)
+            let revision = self.sse_streams.revision(head.query().unwrap_or_default(), &principal);
+            let revision = revision.or_else(|| named_revision(headers)).unwrap_or(StreamRevision::INITIAL);
+            refusal_response(&refusal, id.as_ref(), revision)
         });
         if let Some(cookie) = cookie {
             cookie.set(response.headers_mut());
@@ -133,12 +134,12 @@ impl HttpServiceInner {
         self: &Arc<Self>,
         paths: &SsePaths,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         principal: &Principal,
-        bag: Option<SessionId>,
+        state_id: Option<SessionId>,
     ) -> HttpResult {
         let fail = |refusal| (refusal, None);
-        if !heads.accepts().stream {
+        if !headers.accepts().stream {
             return Err(fail(
                 Refusal::NOT_ACCEPTABLE.with_message("this path needs Accept: text/event-stream"),
             ));
@@ -147,26 +148,26 @@ impl HttpServiceInner {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let env = self.env(head).map_err(fail)?;
-        let share = self.sse_streams.quota.acquire(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
+        let permit = self.sse_streams.quota.acquire(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
-        let spoken = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));
+        let revision = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));
         self.sse_streams
             .open
-            .insert(id, SseStreamEntry { principal: principal.clone(), inbox, revision: spoken.clone() });
-        let listed = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision: spoken };
+            .insert(id, SseStreamEntry { principal: principal.clone(), inbox, revision: revision.clone() });
+        let guard = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision };
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
-        let server = server.with_state_id(bag).with_env(env).ended_by_owner().without_backlog_limit();
-        // A path alone: what the client is told must not depend on a name that it sent.
+        let server = server.with_state_id(state_id).with_env(env).ended_by_owner().without_backlog_limit();
+        // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;
-        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (listed, share))))
+        Ok(event_stream_response(SseSessionBody::new(server, &endpoint, keep_alive, (guard, permit))))
     }
 
     async fn handle_sse_message<B>(
         self: &Arc<Self>,
         head: &RequestHead,
-        heads: &McpHeaders<'_>,
+        headers: &McpHeaders<'_>,
         body: B,
         principal: &Principal,
     ) -> HttpResult
@@ -174,14 +175,14 @@ impl HttpServiceInner {
         B: Body<Data = Bytes> + Send,
     {
         let fail = |refusal| (refusal, None);
-        heads.check_body().map_err(fail)?;
+        headers.check_body().map_err(fail)?;
         let named = named_session(head.query().unwrap_or_default()).map_err(fail)?;
         let inbox = named
             .and_then(|id| self.sse_streams.find(id, principal))
             .ok_or_else(|| fail(stream_not_found()))?;
         let limits = &self.core.limits;
         let (bytes, reserved) = body::read_body(body, &self.core).await.map_err(fail)?;
-        // The stream would tell too, but not which of the messages was meant.
+        // The stream would report the error too, but not which of the messages was meant.
         let id = check_message(bytes.clone(), limits.bounds)?;
         match tokio::time::timeout(limits.body_timeout, inbox.push(bytes, reserved)).await {
             Ok(Ok(())) => Ok(accepted_with("Accepted")),

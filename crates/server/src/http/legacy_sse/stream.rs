@@ -15,11 +15,11 @@ use crate::principal_quota::QuotaPermit;
 
 /// The body of a stream: it owns the channel's driver and polls it.
 ///
-/// A client that does not read is not polled for either: its calls stand still, its inbox fills, and what it posts is
+/// While a client does not read, its channel is not polled: its calls pause, its inbox fills, and further posts are
 /// refused.
 pub(super) struct SseSessionBody {
     server: Option<ChannelServer<SseChannel>>,
-    /// The event that says where to post; always the first.
+    /// The `endpoint` event, with the path for posts; always the first.
     endpoint: Vec<u8>,
     keep_alive: SseKeepAlive,
     guard: SseStreamGuard,
@@ -31,7 +31,7 @@ impl SseSessionBody {
         server: ChannelServer<SseChannel>,
         endpoint: &str,
         keep_alive: Duration,
-        (listed, share): (SseStreamGuard, QuotaPermit),
+        (guard, permit): (SseStreamGuard, QuotaPermit),
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());
@@ -39,8 +39,8 @@ impl SseSessionBody {
             server: Some(server),
             endpoint: first,
             keep_alive: SseKeepAlive::new(keep_alive),
-            guard: listed,
-            _permit: share,
+            guard,
+            _permit: permit,
         }
     }
 }

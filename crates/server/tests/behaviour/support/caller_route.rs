@@ -35,7 +35,7 @@ pub(crate) async fn ways(host: &Host) -> [CallerRoute; 4] {
 }
 
 impl CallerRoute {
-    /// Calls a tool that asks nothing, and returns its structured content.
+    /// Calls a tool that requests no input, and returns its structured content.
     pub(crate) async fn structured(&mut self, tool: &str, arguments: &Value) -> Value {
         self.calls += 1;
         let request = match self.is_legacy {

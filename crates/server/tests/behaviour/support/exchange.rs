@@ -11,7 +11,7 @@ use trunkline_server::protocol::sse::{SseDecoder, SseEvent};
 
 use super::within;
 
-/// A response whose body is still being read. Dropping it is a disconnect.
+/// A response with a body that is still being read. Dropping it is a disconnect.
 #[derive(Debug)]
 pub(crate) struct HttpExchange {
     pub(crate) status: u16,

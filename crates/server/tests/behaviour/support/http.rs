@@ -33,7 +33,7 @@ pub(crate) fn service(host: &Host) -> HttpService {
 }
 
 impl Client {
-    /// Makes a client of an endpoint that knows nobody.
+    /// Makes an anonymous client of an endpoint.
     pub(crate) fn new(host: &Host) -> Self {
         Self::of(&host.http_service(HttpServerOptions::default()))
     }
@@ -54,7 +54,7 @@ impl Client {
         self
     }
 
-    /// Makes a listener say what the connection is.
+    /// Sets the properties of the connection, as a listener would.
     pub(crate) fn over(mut self, peer: PeerInfo) -> Self {
         self.peer = Some(peer);
         self

@@ -1,7 +1,7 @@
 use serde_json::{Map, Value, json};
 use trunkline_server::protocol::meta;
 
-/// A modern request under construction: a caller that can be asked everything, unless it is told otherwise.
+/// A modern request under construction: the caller supports every input request, unless changed.
 #[derive(Clone, Debug)]
 pub(crate) struct ModernRequest {
     id: Value,
@@ -57,7 +57,7 @@ impl ModernRequest {
         self.param("inputResponses", answers)
     }
 
-    /// Goes on where an answer of the server left off.
+    /// Continues from the state of an earlier response.
     pub(crate) fn after(self, answer: &Value) -> Self {
         let state = state(answer);
         self.state(&state)
@@ -114,7 +114,7 @@ pub(crate) fn tool_text(answer: &Value) -> &str {
     text(answer)
 }
 
-/// Says how a request ended, in one word or number.
+/// Returns the outcome of a request, in one word or number.
 pub(crate) fn outcome(answer: &Value) -> String {
     match (&answer["result"]["resultType"], &answer["error"]["code"]) {
         (Value::String(kind), _) => kind.clone(),

@@ -150,7 +150,7 @@ fn responses() -> Vec<MessageCase> {
         fault(r#"{"jsonrpc":"2.0","id":null,"result":{}}"#),
         fault(r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#).id("1"),
     ];
-    // A response that nobody waits for is no error within a session, and has no place outside of one.
+    // A response to no open request is no error within a session, and is not allowed outside of one.
     let stray = [
         r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":"trunkline-1","result":null}"#,

@@ -17,8 +17,8 @@ pub(crate) enum ExpectedReply {
     Accepted,
 }
 
-/// One message and its answers: over HTTP as a modern request, over HTTP in a legacy session, and on a channel on which
-/// a legacy session was opened.
+/// One message and its responses: over HTTP as a modern request, over HTTP in a legacy session, and on a channel with
+/// a legacy session.
 #[derive(Clone, Debug)]
 pub(crate) struct MessageCase {
     pub(crate) name: String,
@@ -43,12 +43,12 @@ impl MessageCase {
         Self::new("an unknown version in the header", "").id(r#""after""#)
     }
 
-    /// Reports whether the row is about a revision: one of them has batches, and tests of its own for what is in them.
+    /// Reports whether the row applies to a revision: one of them has batches, with tests of their own.
     pub(crate) fn is_in(&self, revision: &str) -> bool {
         revision != "2025-03-26" || self.bytes.trim_ascii_start().first() != Some(&b'[')
     }
 
-    /// Says that the message gets the same wherever it comes from.
+    /// Expects the same reply over every transport.
     fn everywhere(self, expect: ExpectedReply) -> Self {
         Self { modern: Some(expect), legacy: Some(expect), channel: Some(expect), ..self }
     }

@@ -23,7 +23,7 @@ fn modern_request(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string()
 }
 
-/// A modern request whose headers agree with it, which is the same over HTTP and on a channel.
+/// A modern request with matching headers, which is the same over HTTP and on a channel.
 fn modern_row(method: &str, params: &Value, expect: ExpectedReply) -> MessageCase {
     let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).unwrap_or("-");
     let text = modern_request(method, params);
@@ -57,7 +57,7 @@ fn methods() -> Vec<MessageCase> {
         "elicitation/create",
     ];
     let mut rows: Vec<MessageCase> = removed.map(|method| modern_row(method, &json!({}), NO_METHOD)).into();
-    // A header cannot begin or end with a space, nor say nothing by saying it, so these two have no modern form.
+    // A header value cannot begin or end with a space, nor be empty, so these two have no modern form.
     let named = unknown.into_iter().filter(|method| !method.trim().is_empty());
     rows.extend(named.map(|method| modern_row(method, &json!({}), NO_METHOD)));
     rows.extend(unknown.map(|method| legacy_row(method, &json!({}), NO_METHOD_LEGACY)));
@@ -100,7 +100,7 @@ fn metas() -> Vec<MessageCase> {
         let text = row(json!({ version: unknown, capabilities: {} }), NO_VERSION);
         rows.push(text.header("MCP-Protocol-Version", unknown));
     }
-    // Without a claim only the header says that the request is modern.
+    // Without `_meta` only the header marks the request as modern.
     let bare = |members: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list"{members}}}"#);
         MessageCase::new(format!("a modern request without a claim: {members}"), text).id("1").modern(NO_META)
@@ -154,7 +154,7 @@ fn legacy_params() -> Vec<MessageCase> {
         legacy_row("logging/setLevel", &json!({ "level": "loud" }), BAD_PARAMS),
         legacy_row("logging/setLevel", &json!({}), BAD_PARAMS),
         legacy_row("tools/list", &json!({ "cursor": "forged" }), BAD_PARAMS),
-        // A handshake that says nothing opens no session.
+        // A handshake without its parameters opens no session.
         MessageCase {
             legacy: Some(BAD_PARAMS),
             ..legacy_row("initialize", &json!({ "capabilities": {} }), BAD_PARAMS)
@@ -182,7 +182,7 @@ fn notifications() -> Vec<MessageCase> {
         .into()
 }
 
-/// What a peer says at length is not said back at length.
+/// Long texts of a peer are shortened in the response.
 fn long_texts() -> Vec<MessageCase> {
     let long = "z".repeat(200_000);
     let twice = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"{long}":1,"{long}":2}}}}"#);
@@ -245,5 +245,5 @@ pub(super) fn header_rows() -> Vec<MessageCase> {
     ]
 }
 
-/// Stands for a header that is left out.
+/// Marks a header that is left out.
 pub(crate) const ABSENT: &str = "\0";

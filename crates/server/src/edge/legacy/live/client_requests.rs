@@ -7,19 +7,19 @@ use trunkline_protocol::{Era, RawJson, Refusal, RequestId, Response, emit};
 use super::LiveSession;
 use crate::call::{AskError, CallState};
 
-/// The most questions that one session may have open.
+/// The most requests to the client that one session may have open.
 const MAX_OPEN_REQUESTS: usize = 256;
 
-/// A question that was put to the client.
+/// A request that was sent to the client.
 pub(super) struct OpenClientRequest {
-    /// The call that asked, and the key of its question; the session itself has neither.
+    /// The call that sent it, and the key of its input request; a request of the session itself has neither.
     requester: Option<(Arc<CallState>, String)>,
-    /// The change that an answer to a question for roots is not older than.
+    /// The roots change that a response to `roots/list` is not older than.
     roots: Option<u64>,
 }
 
 impl OpenClientRequest {
-    /// Tells whoever asked that there will be no answer.
+    /// Fails the input request: there will be no response.
     pub(super) fn fail(self) {
         if let Some((shared, key)) = self.requester {
             shared.deliver_response(&key, Err(AskError::Ended));
@@ -27,9 +27,9 @@ impl OpenClientRequest {
     }
 }
 
-/// What the client is asked.
+/// Requests to the client.
 impl LiveSession {
-    /// Registers a question and returns the id under which it is put to the client.
+    /// Registers an input request and returns the id under which it is sent to the client.
     pub(crate) fn register_request(
         &self,
         shared: &Arc<CallState>,
@@ -40,58 +40,58 @@ impl LiveSession {
         self.insert_request(OpenClientRequest { requester: Some((shared.clone(), key.to_owned())), roots })
     }
 
-    /// Returns the request by which the session itself asks for its client's roots, if it should do so now.
+    /// Returns the `roots/list` request of the session itself, if it should be sent now.
     pub(crate) fn request_roots(&self) -> Option<String> {
         let change = self.state.roots.begin_request()?;
         let id = self.insert_request(OpenClientRequest { requester: None, roots: Some(change) }).ok()?;
-        let mut desk = self.lock();
-        // Only the latest question of the session's own is waited for, however many go unanswered.
-        if let Some(before) = desk.own_request.replace(id.clone()) {
-            desk.open_requests.remove(&before);
+        let mut activity = self.lock();
+        // Only the latest request of the session's own is waited for, however many get no response.
+        if let Some(before) = activity.own_request.replace(id.clone()) {
+            activity.open_requests.remove(&before);
         }
-        drop(desk);
+        drop(activity);
         Some(emit::request(&id, InputRequest::Roots.method(), Some(&RawJson::EMPTY_OBJECT)))
     }
 
     fn insert_request(&self, open: OpenClientRequest) -> Result<RequestId, AskError> {
-        let mut desk = self.lock();
-        if desk.ended || desk.input_closed || desk.open_requests.len() >= MAX_OPEN_REQUESTS {
+        let mut activity = self.lock();
+        if activity.ended || activity.input_closed || activity.open_requests.len() >= MAX_OPEN_REQUESTS {
             return Err(AskError::Ended);
         }
-        let id = RequestId::from_text(&format!("trunkline-{:x}", desk.next_number()));
-        desk.open_requests.insert(id.clone(), open);
+        let id = RequestId::from_text(&format!("trunkline-{:x}", activity.next_number()));
+        activity.open_requests.insert(id.clone(), open);
         Ok(id)
     }
 
-    /// Reports whether a call waits for an answer of the client.
+    /// Reports whether a call waits for a response of the client.
     pub(crate) fn is_waiting_for_input(&self) -> bool {
         self.lock().open_requests.values().any(|open| open.requester.is_some())
     }
 
-    /// Reports whether one of these questions has no answer yet.
-    pub(crate) fn has_open_requests(&self, questions: &[RequestId]) -> bool {
-        let desk = self.lock();
-        questions.iter().any(|id| desk.open_requests.contains_key(id))
+    /// Reports whether one of these requests has no response yet.
+    pub(crate) fn has_open_requests(&self, requests: &[RequestId]) -> bool {
+        let activity = self.lock();
+        requests.iter().any(|id| activity.open_requests.contains_key(id))
     }
 
-    /// Fails those of these questions that have no answer yet.
-    pub(crate) fn fail_requests(&self, questions: &[RequestId]) {
+    /// Fails those of these requests that have no response yet.
+    pub(crate) fn fail_requests(&self, requests: &[RequestId]) {
         let open: Vec<_> = {
-            let mut desk = self.lock();
-            questions.iter().filter_map(|id| desk.open_requests.remove(id)).collect()
+            let mut activity = self.lock();
+            requests.iter().filter_map(|id| activity.open_requests.remove(id)).collect()
         };
         open.into_iter().for_each(OpenClientRequest::fail);
     }
 
-    /// Fails every question that has no answer yet, and each that is put from now on: the client sends no more.
+    /// Fails every request that has no response yet, and each later one: the client sends no more.
     pub(crate) fn close_input(&self) {
-        let questions = {
-            let mut desk = self.lock();
-            desk.input_closed = true;
-            std::mem::take(&mut desk.open_requests)
+        let requests = {
+            let mut activity = self.lock();
+            activity.input_closed = true;
+            std::mem::take(&mut activity.open_requests)
         };
-        for open in questions.into_values() {
-            // Calls that wait for the roots have those that are known.
+        for open in requests.into_values() {
+            // Calls that wait for the roots get those that are known.
             if let Some(change) = open.roots {
                 self.state.roots.store_response(change, None);
             }
@@ -99,21 +99,21 @@ impl LiveSession {
         }
     }
 
-    /// Hands a client's response to the call that asked; one that nobody waits for is dropped.
+    /// Delivers a client's response to the call that waits for it; a response to no open request is dropped.
     pub(crate) fn deliver_response(&self, response: Response) {
         let open = response.id.and_then(|id| self.lock().open_requests.remove(&id));
-        let Some(OpenClientRequest { requester: asker, roots }) = open else { return };
+        let Some(OpenClientRequest { requester, roots }) = open else { return };
         if let Some(change) = roots {
             self.state.roots.store_response(change, response.outcome.as_deref().ok());
         }
-        if let Some((shared, key)) = asker {
+        if let Some((shared, key)) = requester {
             let outcome = response.outcome.map(RawResult::into_raw);
             shared.deliver_response(&key, outcome.map_err(|error| AskError::Refused(refusal(&error))));
         }
     }
 }
 
-/// Reads a client's error, with no more of its sentence than anybody needs.
+/// Reads a client's error, with its message shortened.
 fn refusal(error: &RawJson) -> Refusal {
     let members = error.members().unwrap_or_default();
     let code = members.get("code").and_then(|code| code.get().ok());

@@ -17,7 +17,7 @@ use crate::call::{CallState, Caller, SessionState};
 use crate::change::{ChangeSubscriber, ChangeSubscription};
 use crate::metrics::process::GaugeGuard;
 
-/// A session on this node: what its record says, and what is under way in it.
+/// A session on this node: its record, and its current activity.
 ///
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
@@ -25,37 +25,36 @@ pub(crate) struct LiveSession {
     level: AtomicU8,
     last_used: AtomicU64,
     store_touched: AtomicU64,
-    /// The client has said that it is initialized.
+    /// The client has sent `notifications/initialized`.
     initialized: AtomicBool,
     state: Arc<SessionState>,
     activity: Mutex<SessionActivity>,
     _gauge: GaugeGuard,
 }
 
-/// What is under way.
+/// The current activity of a session.
 #[derive(Default)]
 struct SessionActivity {
-    /// The number that was given last, to a question or a stream; none has been given yet if this is `None`.
+    /// The number that was assigned last, to a request or a stream; `None` before the first.
     number: Option<u64>,
     standalone_streams: HashMap<StreamId, Arc<StandaloneStreamState>>,
     ended: bool,
-    /// The client sends no more, so that it can answer nothing.
+    /// The client sends no more, so that it cannot respond.
     input_closed: bool,
     open_requests: HashMap<RequestId, OpenClientRequest>,
     own_request: Option<RequestId>,
     calls: HashMap<RequestId, Arc<CallState>>,
-    /// Calls that were cancelled and are not known: perhaps one has begun, and has not entered yet.
+    /// Cancellations of unregistered calls: one may have begun, and not be registered yet.
     cancelled: VecDeque<RequestId>,
     streams: HashMap<StreamId, Arc<ResumableStream>>,
     subscription: Option<Arc<ChangeSubscription>>,
 }
 
 impl SessionActivity {
-    /// Returns a number that nothing in the session has.
+    /// Returns a number that is unused in the session.
     ///
-    /// They begin anywhere: a session that lives again, here or on another node, does not know those that were given before,
-    /// and an answer or a position which comes late must not be taken for one that belongs to something new. The highest
-    /// bits stay free.
+    /// Numbers start at random: a session that is restored, here or on another node, does not know the earlier ones,
+    /// and a late response or `Last-Event-ID` must not match a newer request or stream. The highest bits stay free.
     fn next_number(&mut self) -> u64 {
         let number = match self.number {
             Some(last) => last + 1,
@@ -66,7 +65,7 @@ impl SessionActivity {
 }
 
 impl LiveSession {
-    pub(crate) fn new(record: SessionRecord, keep: SessionState, now: Timestamp) -> Self {
+    pub(crate) fn new(record: SessionRecord, state: SessionState, now: Timestamp) -> Self {
         let level = record.log_level.unwrap_or(LoggingLevel::Info);
         Self {
             record,
@@ -74,7 +73,7 @@ impl LiveSession {
             last_used: AtomicU64::new(now.0),
             store_touched: AtomicU64::new(now.0),
             initialized: AtomicBool::new(false),
-            state: Arc::new(keep),
+            state: Arc::new(state),
             activity: Mutex::default(),
             _gauge: GaugeGuard::session(),
         }
@@ -92,7 +91,7 @@ impl LiveSession {
         self.record.revision
     }
 
-    /// Returns who is told of changes in it.
+    /// Returns the session as a recipient of change notifications.
     pub(crate) fn subscriber(&self) -> ChangeSubscriber {
         ChangeSubscriber {
             principal: self.record.principal.clone(),
@@ -101,7 +100,7 @@ impl LiveSession {
         }
     }
 
-    /// Returns what the session keeps for its calls.
+    /// Returns the state that the session keeps for its calls.
     pub(crate) fn state(&self) -> &Arc<SessionState> {
         &self.state
     }
@@ -132,7 +131,7 @@ impl LiveSession {
         }
     }
 
-    /// Takes note that the client has said that it is initialized.
+    /// Records that the client has sent `notifications/initialized`.
     pub(crate) fn mark_initialized(&self) {
         self.initialized.store(true, Ordering::Relaxed);
     }
@@ -157,20 +156,21 @@ impl LiveSession {
         Timestamp(self.last_used.load(Ordering::Relaxed))
     }
 
-    /// Notes that the store hears now that the session is in use.
+    /// Records that the store is now notified of the session's use.
     pub(crate) fn touch_store(&self, now: Timestamp) {
         self.store_touched.store(now.0, Ordering::Relaxed);
     }
 
-    /// Returns when the store last heard that the session is in use.
+    /// Returns when the store was last notified of the session's use.
     pub(crate) fn store_touched(&self) -> Timestamp {
         Timestamp(self.store_touched.load(Ordering::Relaxed))
     }
 
-    /// Reports whether a call runs or a stream stands, so that silence does not mean that the client is gone.
+    /// Reports whether a call runs or a standalone stream is open, so that an idle client is not taken for
+    /// disconnected.
     pub(crate) fn is_busy(&self) -> bool {
-        let desk = self.lock();
-        !desk.standalone_streams.is_empty() || !desk.calls.is_empty()
+        let activity = self.lock();
+        !activity.standalone_streams.is_empty() || !activity.calls.is_empty()
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -179,16 +179,16 @@ impl LiveSession {
 
     /// Ends the session: its calls are cancelled and its streams are woken to find it ended.
     pub(crate) fn end(&self) {
-        let (calls, streams, questions, watch) = {
-            let mut desk = self.lock();
-            if std::mem::replace(&mut desk.ended, true) {
+        let (calls, streams, questions, subscription) = {
+            let mut activity = self.lock();
+            if std::mem::replace(&mut activity.ended, true) {
                 return;
             }
             (
-                std::mem::take(&mut desk.calls),
-                std::mem::take(&mut desk.streams),
-                std::mem::take(&mut desk.open_requests),
-                desk.subscription.take(),
+                std::mem::take(&mut activity.calls),
+                std::mem::take(&mut activity.streams),
+                std::mem::take(&mut activity.open_requests),
+                activity.subscription.take(),
             )
         };
         tracing::info!(session = %self.id().short(), "session ended");
@@ -196,8 +196,8 @@ impl LiveSession {
         streams.values().for_each(|stream| stream.appended.notify_waiters());
         questions.into_values().for_each(OpenClientRequest::fail);
         self.state.states.end();
-        if let Some(watch) = watch {
-            watch.wake();
+        if let Some(subscription) = subscription {
+            subscription.wake();
         }
     }
 

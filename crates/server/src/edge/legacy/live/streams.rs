@@ -9,13 +9,13 @@ use super::LiveSession;
 use crate::call::Handler;
 use crate::change::{ChangeSubscription, SubscriptionFilter};
 
-/// A stream that a client may come back to while its call still runs.
+/// A stream that a client may resume while its call still runs.
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStream {
     pub(crate) appended: Notify,
 }
 
-/// The streams of a session, and what they tell of.
+/// The streams of a session, and its change subscription.
 impl LiveSession {
     pub(crate) fn new_stream(&self) -> StreamId {
         StreamId(self.lock().next_number())
@@ -39,7 +39,8 @@ impl LiveSession {
         }
     }
 
-    /// Carries a standing stream from an event on; one that has a carrier already is taken over from it, wherever it is.
+    /// Attaches a connection to a standalone stream from an event on, and takes over from its current connection, if
+    /// any.
     pub(crate) fn attach_standalone(
         self: &Arc<Self>,
         stream: StreamId,
@@ -47,35 +48,35 @@ impl LiveSession {
         most: usize,
         events: &Arc<dyn EventStore>,
     ) -> Result<StandaloneConnection, Refusal> {
-        let mut desk = self.lock();
-        if desk.ended {
+        let mut activity = self.lock();
+        if activity.ended {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
-        let (stand, number) = match desk.standalone_streams.get(&stream) {
-            Some(stand) => (stand.clone(), stand.take_over()),
-            None if desk.standalone_streams.len() >= most => return Err(Refusal::TOO_MANY),
+        let (state, number) = match activity.standalone_streams.get(&stream) {
+            Some(state) => (state.clone(), state.take_over()),
+            None if activity.standalone_streams.len() >= most => return Err(Refusal::TOO_MANY),
             None => {
-                let stand = Arc::new(StandaloneStreamState::new(next));
-                desk.standalone_streams.insert(stream, stand.clone());
-                (stand, 0)
+                let state = Arc::new(StandaloneStreamState::new(next));
+                activity.standalone_streams.insert(stream, state.clone());
+                (state, 0)
             }
         };
-        drop(desk);
-        Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, stand, number))
+        drop(activity);
+        Ok(StandaloneConnection::new(self.clone(), events.clone(), stream, state, number))
     }
 
-    /// Forgets a standing stream whose carrier ends, unless another has taken it over.
-    pub(in crate::edge::legacy) fn detach_standalone(&self, stream: StreamId, carrier: u64) {
-        let mut desk = self.lock();
-        if desk.standalone_streams.get(&stream).is_some_and(|stand| stand.is_current(carrier)) {
-            desk.standalone_streams.remove(&stream);
+    /// Removes a standalone stream when its connection ends, unless another has taken it over.
+    pub(in crate::edge::legacy) fn detach_standalone(&self, stream: StreamId, connection: u64) {
+        let mut activity = self.lock();
+        if activity.standalone_streams.get(&stream).is_some_and(|state| state.is_current(connection)) {
+            activity.standalone_streams.remove(&stream);
         }
     }
 
     /// Returns the session's subscription, which begins with its first use.
     pub(crate) fn subscription(&self, handler: &dyn Handler) -> Arc<ChangeSubscription> {
-        if let Some(watch) = &self.lock().subscription {
-            return watch.clone();
+        if let Some(subscription) = &self.lock().subscription {
+            return subscription.clone();
         }
         let (listener, shown) = (Some(self.subscriber()), Some(self.state.shown_lists.clone()));
         let fresh = Arc::new(handler.subscribe(SubscriptionFilter {
@@ -83,8 +84,8 @@ impl LiveSession {
             shown_lists: shown,
             ..SubscriptionFilter::all_lists()
         }));
-        let watch = self.lock().subscription.get_or_insert(fresh).clone();
-        self.state.set_notifier(&watch);
-        watch
+        let subscription = self.lock().subscription.get_or_insert(fresh).clone();
+        self.state.set_notifier(&subscription);
+        subscription
     }
 }

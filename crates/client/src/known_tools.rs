@@ -79,7 +79,7 @@ impl KnownTools {
     /// Validates a result against the tool's output schema.
     ///
     /// # Errors
-    /// [`Error::Malformed`] with what is wrong.
+    /// [`Error::Malformed`] with the validation errors.
     pub(crate) fn check(&self, call: &ClientCall, result: &CallToolResult) -> Result<(), Error> {
         let known = self.by_name.load();
         let tool = call.name.as_deref().and_then(|name| known.get(name));

@@ -34,11 +34,11 @@ pub struct ClientLimits {
     pub input_rounds: usize,
     /// How long a step waits for further input requests after the first. Default 25 ms.
     pub input_batch_window: Duration,
-    /// Pages of one list. Default 1,000; a list that goes on is an error.
+    /// Pages of one list. Default 1,000; a longer list is an error.
     pub pages: usize,
-    /// Items of one list. Default 100,000; a list that goes on is an error.
+    /// Items of one list. Default 100,000; a longer list is an error.
     pub items: usize,
-    /// Total bytes of the pages of one list. Default 64 MiB; a list that goes on is an error.
+    /// Total bytes of the pages of one list. Default 64 MiB; a longer list is an error.
     pub list_bytes: usize,
     /// Cached results. Default 256; beyond it the oldest is evicted.
     pub cache_entries: usize,

@@ -93,7 +93,7 @@ async fn probe(
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
     let mut requested = Revision::NEWEST;
-    let mut has_retried = false;
+    let mut retried = false;
     let mut waited = false;
     loop {
         let edge = handshake::modern_edge(plan, requested);
@@ -104,9 +104,7 @@ async fn probe(
                 return open.establish_described(source, edge, &result, attempts);
             }
             // At most one retry: a server could list a revision and then reject it, without end.
-            (ProbeDecision::Retry(revision), _) if !has_retried => {
-                (requested, has_retried) = (revision, true);
-            }
+            (ProbeDecision::Retry(revision), _) if !retried => (requested, retried) = (revision, true),
             (
                 ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
                 observation,

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::input::{InputHandler, NoInputHandler};
 use crate::limits::ClientLimits;
 
-/// How a client connects, and what it does with what the server says.
+/// Builds a [`Client`]: how it connects, and how it handles what the server sends.
 #[must_use = "nothing happens before `connect`"]
 #[derive(Clone)]
 pub struct ClientBuilder {
@@ -26,7 +26,7 @@ pub struct ClientBuilder {
     whole_era: bool,
     prefers: Era,
     http_transport: HttpTransportKind,
-    /// The bounds, if somebody has set them.
+    /// The limits, if the caller has set them.
     limits: Option<ClientLimits>,
     headers: Vec<(String, Secret)>,
     env: Vec<(String, Secret)>,
@@ -61,25 +61,26 @@ impl Default for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Sets what the client calls itself.
+    /// Sets the name and version that the client reports to servers (`clientInfo`).
     pub fn identity(mut self, identity: Implementation) -> Self {
         self.identity = identity;
         self
     }
 
-    /// Sets who answers what the server asks. Without one, the server is told that nothing can be asked.
+    /// Sets the handler for input requests: elicitation, sampling and roots. Without one, the client declares none
+    /// of these capabilities.
     pub fn input(mut self, handler: impl InputHandler) -> Self {
         self.input = Arc::new(handler);
         self
     }
 
-    /// Speaks this revision and no other; nothing is probed.
+    /// Pins one protocol revision; the server is not probed.
     pub fn pin(mut self, revision: Revision) -> Self {
         (self.pin, self.whole_era) = (Some(revision), false);
         self
     }
 
-    /// Speaks whatever revision of an era the server has; the other era is not tried.
+    /// Pins an era: any revision of it is accepted, and the other era is not tried.
     pub fn era(self, era: Era) -> Self {
         let newest = match era {
             Era::Legacy => Revision::NEWEST_LEGACY,
@@ -88,20 +89,20 @@ impl ClientBuilder {
         Self { whole_era: true, ..self.pin(newest) }
     }
 
-    /// Sets the era that is tried first with a server that may speak both; the other is tried if it does not speak that one. It
-    /// means nothing where a revision or an era is pinned. Without it that is the modern one.
+    /// Sets the era to try first with a server that may support both. If the server does not support it, the other
+    /// era is tried. Ignored if a revision or an era is pinned. Default: modern.
     pub fn prefer(mut self, era: Era) -> Self {
         self.prefers = era;
         self
     }
 
-    /// Sets which transport is spoken to an `http` address. Without it that is found out.
+    /// Sets the transport for an `http` address. Default: detected.
     pub fn http_transport(mut self, transport: HttpTransportKind) -> Self {
         self.http_transport = transport;
         self
     }
 
-    /// Sets the bounds.
+    /// Sets the limits.
     pub fn limits(mut self, limits: ClientLimits) -> Self {
         self.limits = Some(limits);
         self
@@ -113,40 +114,41 @@ impl ClientBuilder {
         self
     }
 
-    /// Shows a token with every HTTP request to the target.
+    /// Sends a bearer token with every HTTP request to the target.
     pub fn bearer(self, token: impl Into<String>) -> Self {
         self.header("Authorization", format!("Bearer {}", token.into()))
     }
 
-    /// Sets a variable in the environment of a program that is started.
+    /// Sets an environment variable of the server process that is started.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.push((name.into(), Secret::new(value)));
         self
     }
 
-    /// Tells a function of every log message of the server.
-    pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
-        self.logs.all = Some(Arc::new(tell));
+    /// Calls a function for every log message of the server.
+    pub fn on_log(mut self, callback: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
+        self.logs.all = Some(Arc::new(callback));
         self
     }
 
-    /// Tells a function of every log message that cannot be told to belong to one call that runs; with it comes whether it may
-    /// belong to one that was given up.
-    pub fn on_session_log(mut self, tell: impl Fn(&LogMessage, bool) + Send + Sync + 'static) -> Self {
-        self.logs.session = Some(Arc::new(tell));
+    /// Calls a function for every log message that cannot be attributed to one running call. The second argument is
+    /// whether the message may belong to an abandoned call.
+    pub fn on_session_log(mut self, callback: impl Fn(&LogMessage, bool) + Send + Sync + 'static) -> Self {
+        self.logs.session = Some(Arc::new(callback));
         self
     }
 
-    /// Tells a function of every line that a program which is started writes beside the protocol: to its standard error, and
-    /// to its standard output where it is no message.
+    /// Calls a function for every line that the server process writes outside of the protocol: to its standard
+    /// error, and lines on its standard output that are not messages.
     ///
-    /// Without it the last lines of standard error are in the error if the program ends, and all others are dropped.
-    pub fn on_line(mut self, tell: impl Fn(&OutputLine<'_>) + Send + Sync + 'static) -> Self {
-        self.on_line = Some(Arc::new(tell));
+    /// Without it, the error contains the last lines of standard error if the process exits, and all others are
+    /// dropped.
+    pub fn on_line(mut self, callback: impl Fn(&OutputLine<'_>) + Send + Sync + 'static) -> Self {
+        self.on_line = Some(Arc::new(callback));
         self
     }
 
-    /// Adds a member to `_meta` of every request for a list. What the protocol itself keeps there is left out.
+    /// Adds a member to `_meta` of every list request. Keys that are reserved by the protocol are ignored.
     pub fn list_meta(mut self, key: impl Into<String>, value: RawJson) -> Self {
         let key = key.into();
         if !meta::is_hop_by_hop(&key) {
@@ -155,29 +157,29 @@ impl ClientBuilder {
         self
     }
 
-    /// Asks for log messages from a level on, if the server has any.
+    /// Requests log messages of this level and above, if the server supports logging.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// Sets where the eras of servers are remembered; clones of one [`EraCache`] remember together.
-    pub fn era_cache(mut self, verdicts: EraCache) -> Self {
-        self.era_cache = verdicts;
+    /// Sets the cache of server eras; clones of one [`EraCache`] share their entries.
+    pub fn era_cache(mut self, era_cache: EraCache) -> Self {
+        self.era_cache = era_cache;
         self
     }
 
-    /// Sets how connections to addresses are opened: through which proxies, within which time, trusting whom.
+    /// Sets the dialer for network connections: proxies, timeouts, and trusted certificates.
     pub fn dialer(mut self, dialer: Dialer) -> Self {
         self.dialer = dialer;
         self
     }
 
-    /// Connects.
+    /// Connects to the target.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] with everything that was tried, [`Error::Unauthorized`], or [`Error::Invalid`] if the target is
-    /// none, such as a name that is configured nowhere.
+    /// [`Error::Unreachable`] with every attempt, [`Error::Unauthorized`], or [`Error::Invalid`] if the target is
+    /// not valid, such as a name that is not configured.
     pub async fn connect(self, target: impl Into<Target>) -> Result<Client, Error> {
         match target.into() {
             #[cfg(feature = "config")]
@@ -186,7 +188,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Connects to a server of a configuration. What was set before wins over what the configuration says.
+    /// Connects to a configured server. Options set on the builder override the configuration.
     #[cfg(feature = "config")]
     async fn connect_by_name(
         mut self,
@@ -206,7 +208,7 @@ impl ClientBuilder {
             self.limits = Some(ClientLimits::default().with_request_timeout(timeout));
         }
         self.connect_to(target).await.map_err(|error| match error {
-            // What the configuration says of it may be a secret.
+            // The configured target may contain a secret, so the error has the server's name instead.
             Error::Unreachable(unreachable) => {
                 Error::Unreachable(Box::new(ConnectError { target: name, ..*unreachable }))
             }
@@ -232,7 +234,7 @@ impl ClientBuilder {
             ids: RequestIds::default(),
         };
         let mut attempts = ConnectAttempts::default();
-        // Boxed, since what connecting needs for a moment would else be a part of every future around it.
+        // Boxed, since the state of connecting would otherwise be part of every future around it.
         let connected = Box::pin(connect::connect(target, &plan, &mut attempts)).await?;
         Box::pin(Client::new(connected, attempts.into_vec(), plan, self.input, self.logs, self.level)).await
     }

@@ -1,4 +1,4 @@
-//! Results that are kept for as long as the server allows.
+//! Caches results for as long as the server allows.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use trunkline_protocol::ByteString;
 use trunkline_protocol::model::CacheHint;
 
-/// The longest that anything is kept, whatever the server says.
+/// The upper bound for the server's `ttlMs`.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// The results of one client. Whether a server calls a result public or private makes no difference here, since nobody
-/// but this client, with its own credentials, is ever given one.
+/// The cached results of one client. The server's cache scope (public or private) makes no difference, since only
+/// this client reads the cache, with its own credentials.
 #[derive(Debug)]
 pub(crate) struct ResponseCache {
     max_entries: usize,
@@ -26,7 +26,8 @@ pub(crate) struct ResponseCache {
 struct CacheState {
     entries: HashMap<CacheKey, CacheEntry>,
     bytes: usize,
-    /// Grows with every change notice, so that what was asked for before one is not kept after it.
+    /// Generation counter: bumped by every change notification, so that a result requested before it is not cached
+    /// after it.
     generation: u64,
 }
 
@@ -38,7 +39,7 @@ struct CacheEntry {
     stored_at: Instant,
 }
 
-/// What a result is the answer to.
+/// The request that a cached result answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CacheKey {
     /// A whole list, by its method.
@@ -47,7 +48,7 @@ pub(crate) enum CacheKey {
     Read(ByteString),
 }
 
-/// The place where a result may be kept, given out before it is asked for.
+/// A reservation for a cache entry, made before the request is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheReservation {
     pub(crate) key: CacheKey,
@@ -55,25 +56,25 @@ pub(crate) struct CacheReservation {
 }
 
 impl ResponseCache {
-    pub(crate) fn new(most: usize, most_bytes: usize) -> Self {
-        Self { max_entries: most, max_bytes: most_bytes, state: Mutex::default() }
+    pub(crate) fn new(max_entries: usize, max_bytes: usize) -> Self {
+        Self { max_entries, max_bytes, state: Mutex::default() }
     }
 
     pub(crate) fn reserve(&self, key: CacheKey) -> CacheReservation {
         CacheReservation { key, generation: self.lock().generation }
     }
 
-    /// Returns a result that still counts.
+    /// Returns a result that has not expired.
     pub(crate) fn get<T: Any + Send + Sync>(&self, key: &CacheKey) -> Option<Arc<T>> {
         let state = self.lock();
         let entry = state.entries.get(key).filter(|entry| Instant::now() < entry.expires_at)?;
         entry.value.clone().downcast().ok()
     }
 
-    /// Keeps a result of about so many bytes, if it may be kept; `value` is only called then.
+    /// Caches a result of about `bytes` bytes, if the hint and the limits allow it; `value` is only called then.
     pub(crate) fn put<T: Any + Send + Sync>(
         &self,
-        ticket: CacheReservation,
+        reservation: CacheReservation,
         hint: CacheHint,
         bytes: usize,
         value: impl FnOnce() -> Arc<T>,
@@ -84,18 +85,18 @@ impl ResponseCache {
         let now = Instant::now();
         let until = now + Duration::from_millis(hint.ttl_ms).min(MAX_TTL);
         let mut state = self.lock();
-        if state.generation != ticket.generation {
+        if state.generation != reservation.generation {
             return;
         }
-        state.remove(&ticket.key);
+        state.remove(&reservation.key);
         state.evict(now, self.max_entries - 1, self.max_bytes - bytes);
         state.bytes += bytes;
         state
             .entries
-            .insert(ticket.key, CacheEntry { value: value(), bytes, expires_at: until, stored_at: now });
+            .insert(reservation.key, CacheEntry { value: value(), bytes, expires_at: until, stored_at: now });
     }
 
-    /// Forgets what a change has made old.
+    /// Removes entries that a change has made stale.
     pub(crate) fn invalidate(&self, is_old: impl Fn(&CacheKey) -> bool) {
         let mut state = self.lock();
         state.generation += 1;
@@ -117,9 +118,9 @@ impl CacheState {
         }
     }
 
-    /// Makes room by what is over first, and then by what is oldest.
-    fn evict(&mut self, now: Instant, most: usize, most_bytes: usize) {
-        if self.entries.len() <= most && self.bytes <= most_bytes {
+    /// Evicts expired entries first, then the oldest.
+    fn evict(&mut self, now: Instant, max_entries: usize, max_bytes: usize) {
+        if self.entries.len() <= max_entries && self.bytes <= max_bytes {
             return;
         }
         let over: Vec<CacheKey> = self
@@ -129,7 +130,7 @@ impl CacheState {
             .map(|(key, _)| key.clone())
             .collect();
         over.iter().for_each(|key| self.remove(key));
-        while self.entries.len() > most || self.bytes > most_bytes {
+        while self.entries.len() > max_entries || self.bytes > max_bytes {
             let oldest =
                 self.entries.iter().min_by_key(|(_, entry)| entry.stored_at).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { return };
@@ -173,9 +174,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_asked_for_before_a_change_is_not_kept_after_it() {
         let cache = ResponseCache::new(8, 1000);
-        let ticket = cache.reserve(read("a"));
+        let reservation = cache.reserve(read("a"));
         cache.invalidate(|_| false);
-        cache.put(ticket, for_ms(100), 1, || Arc::new(String::new()));
+        cache.put(reservation, for_ms(100), 1, || Arc::new(String::new()));
         assert!(cache.get::<String>(&read("a")).is_none());
     }
 
@@ -186,11 +187,11 @@ mod tests {
             put(&cache, uri, 1000, bytes);
             tokio::time::advance(Duration::from_millis(1)).await;
         }
-        let kept: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+        let cached: Vec<_> = ["a", "b", "c", "d", "e", "f"]
             .into_iter()
             .filter(|uri| cache.get::<String>(&read(uri)).is_some())
             .collect();
-        assert_eq!(kept, ["d", "e"]);
+        assert_eq!(cached, ["d", "e"]);
         assert_eq!(cache.lock().bytes, 100);
         cache.invalidate(|key| *key == read("d"));
         assert_eq!(cache.lock().bytes, 90);

@@ -7,7 +7,8 @@ use crate::client::ClientInner;
 use crate::error::Error;
 use crate::list::ItemList;
 
-/// The lists of a server for clients of some capabilities; made by [`Client::lists_for`](crate::Client::lists_for).
+/// The lists that a server has for clients with given capabilities; see
+/// [`Client::lists_for`](crate::Client::lists_for).
 #[derive(Clone)]
 pub struct CapabilityLists {
     inner: Arc<ClientInner>,

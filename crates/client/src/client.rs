@@ -32,9 +32,9 @@ use crate::list::ItemList;
 use crate::session_listener::{self, DetachedAnswers};
 use crate::subscribe::{ChangeBroadcaster, ChangeEvent, ChangeFilter, ChangeStream};
 
-/// A connection to one server, whatever it is and whichever revision it speaks.
+/// A connection to one server, over any transport and in any revision.
 ///
-/// Clones share the connection; it ends with the last of them, or by [`Client::close`].
+/// Clones share the connection; it closes with the last of them, or by [`Client::close`].
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), trunkline_client::Error> {
@@ -49,40 +49,39 @@ pub struct Client {
     inner: Arc<ClientInner>,
 }
 
-/// What is known of a server.
+/// The description of a connected server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerInfo {
-    /// The revision that is spoken with it.
+    /// The negotiated protocol revision.
     pub revision: Revision,
-    /// What it calls itself.
+    /// Its name and version.
     pub identity: Option<Implementation>,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: ServerCapabilities,
-    /// Its advice for the model that uses it.
+    /// Its instructions for the model.
     pub instructions: Option<String>,
-    /// Which eras it speaks, as far as that is known.
+    /// The eras that it supports, as far as that is known.
     pub eras: SupportedEras,
-    /// How it is reached: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`.
+    /// The transport: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`.
     pub transport: &'static str,
-    /// What was tried in order to connect, in order.
+    /// The connection attempts, in order.
     pub attempts: Vec<ConnectAttempt>,
 }
 
 impl ServerInfo {
-    /// Reports whether the server knows its client from one request to the next, so that what it is told in one counts in
-    /// the others.
+    /// Reports whether the server keeps a session, so that what it receives in one request applies to later ones.
     pub fn is_stateful(&self) -> bool {
         self.revision.era() == Era::Legacy
     }
 
-    /// Reports whether a question always comes with the request that it is about, so that nobody has to guess.
+    /// Reports whether the transport attributes every input request to the call that caused it.
     pub fn attributes_requests(&self) -> bool {
         !self.is_stateful() || self.transport == "streamable-http"
     }
 }
 
-/// What all clones of a client share.
+/// The state that all clones of a client share.
 pub(crate) struct ClientInner {
     pub(crate) transport: Arc<dyn ClientTransport>,
     pub(crate) session: ArcSwap<CurrentSession>,
@@ -94,16 +93,16 @@ pub(crate) struct ClientInner {
     pub(crate) detached_answers: DetachedAnswers,
     pub(crate) deadline_timer: DeadlineTimer,
     logs: LogSinks,
-    /// The level that requests ask for, as its place among the levels and one more; zero for none.
+    /// The log level that requests carry: its index among the levels plus one, or zero for none.
     level: AtomicU8,
-    /// Held while a session is opened again, so that many lost requests open one.
+    /// Held while a session is opened again, so that concurrent failed requests open only one.
     reopen_lock: tokio::sync::Mutex<()>,
     listener_task: Mutex<Option<AbortHandle>>,
-    /// Told when the connection is gone for good.
+    /// Notified when the connection is closed for good.
     pub(crate) closed: Notify,
 }
 
-/// How a server is talked to at the moment.
+/// The current session: the protocol edge and the server's description.
 #[derive(Debug)]
 pub(crate) struct CurrentSession {
     pub(crate) edge: ProtocolEdge,
@@ -120,7 +119,7 @@ impl Client {
         Self::builder().connect(target).await
     }
 
-    /// Begins a connection with options.
+    /// Returns a builder with default options.
     pub fn builder() -> ClientBuilder {
         ClientBuilder::default()
     }
@@ -133,26 +132,20 @@ impl Client {
         logs: LogSinks,
         level: Option<LoggingLevel>,
     ) -> Result<Self, Error> {
-        let EstablishedConnection {
-            transport: carrier,
-            edge,
-            description: described,
-            unsolicited: aside,
-            transport_name: transport,
-        } = connected;
+        let EstablishedConnection { transport, edge, description, unsolicited, transport_name } = connected;
         let info = Arc::new(ServerInfo {
-            eras: plan.supported_eras(&described),
-            revision: described.revision,
-            identity: described.identity,
-            capabilities: described.capabilities,
-            instructions: described.instructions,
-            transport,
+            eras: plan.supported_eras(&description),
+            revision: description.revision,
+            identity: description.identity,
+            capabilities: description.capabilities,
+            instructions: description.instructions,
+            transport: transport_name,
             attempts,
         });
         let limits = &plan.limits;
         let inner = Arc::new(ClientInner {
             cache: ResponseCache::new(limits.cache_entries, limits.cache_bytes),
-            transport: carrier,
+            transport,
             session: ArcSwap::from_pointee(CurrentSession { edge, info }),
             plan,
             input,
@@ -166,7 +159,7 @@ impl Client {
             listener_task: Mutex::default(),
             closed: Notify::new(),
         });
-        let listener = tokio::spawn(session_listener::listen(&inner, aside)).abort_handle();
+        let listener = tokio::spawn(session_listener::listen(&inner, unsolicited)).abort_handle();
         *inner.listener_task.lock() = Some(listener);
         let client = Self { inner };
         if let Some(level) = level {
@@ -175,12 +168,12 @@ impl Client {
         Ok(client)
     }
 
-    /// Returns what is known of the server.
+    /// Returns the description of the server.
     pub fn server(&self) -> Arc<ServerInfo> {
         self.inner.session.load().info.clone()
     }
 
-    /// Returns the revision that is spoken with the server.
+    /// Returns the negotiated protocol revision.
     pub fn revision(&self) -> Revision {
         self.inner.session.load().info.revision
     }
@@ -188,7 +181,7 @@ impl Client {
     /// Lists the tools, all pages of them.
     ///
     /// # Errors
-    /// [`Error`]: the server is gone, refuses, or lists without end.
+    /// [`Error`]: the connection is closed, the server refuses, or the list exceeds a limit.
     pub async fn tools(&self) -> Result<Arc<ItemList<Tool>>, Error> {
         self.inner.list().await
     }
@@ -217,8 +210,8 @@ impl Client {
         self.inner.list().await
     }
 
-    /// Lists what the server has for clients of other capabilities than this one's. A legacy session has declared its own for
-    /// good, and lists what it always does.
+    /// Returns the server's lists for clients with other capabilities than this one's. A legacy session has
+    /// declared its capabilities for good, so its lists do not change.
     pub fn lists_for(&self, capabilities: ClientCapabilities) -> CapabilityLists {
         CapabilityLists::new(self.inner.clone(), capabilities)
     }
@@ -246,15 +239,16 @@ impl Client {
         CallBuilder::new(self.clone(), ClientCall::prompt(name, arguments))
     }
 
-    /// Asks what an argument could be completed to.
+    /// Requests completions of an argument.
     pub fn complete(&self, completion: CompletionRequest) -> CallBuilder<CompleteResult> {
         CallBuilder::new(self.clone(), ClientCall::complete(completion))
     }
 
-    /// Asks for log messages from a level on: once for all in a session, else with every request from now on.
+    /// Sets the minimum level of log messages: with one request in a legacy session, otherwise with every request
+    /// from now on.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the server writes no log.
+    /// [`Error::Unsupported`] if the server has no logging.
     pub async fn set_level(&self, level: LoggingLevel) -> Result<(), Error> {
         if !self.server().capabilities.logging {
             return Err(Error::Unsupported("the server sends no log messages".to_owned()));
@@ -262,7 +256,7 @@ impl Client {
         self.inner.request_log_level(level).await
     }
 
-    /// Asks whether the server is there, and returns how long it took to say so.
+    /// Pings the server, and returns the round-trip time.
     ///
     /// # Errors
     /// [`Error::Unsupported`] where the revision has no ping.
@@ -272,10 +266,10 @@ impl Client {
         Ok(began.elapsed())
     }
 
-    /// Tells the server that the roots have changed, where a server can be told.
+    /// Notifies the server that the roots have changed, if the era has that notification.
     ///
     /// # Errors
-    /// The connection is gone, or the server does not read.
+    /// The connection is closed, or the server does not read.
     pub async fn roots_changed(&self) -> Result<(), Error> {
         let notification = self.inner.session.load().edge.roots_changed();
         match notification.filter(|_| self.inner.plan.capabilities.roots()) {
@@ -288,54 +282,54 @@ impl Client {
         }
     }
 
-    /// Begins to watch for changes.
+    /// Subscribes to changes.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the server tells of nothing that is to be watched.
-    pub async fn subscribe(&self, watch: ChangeFilter) -> Result<ChangeStream, Error> {
-        ChangeStream::open(self.clone(), watch).await
+    /// [`Error::Unsupported`] if the server reports none of the requested changes.
+    pub async fn subscribe(&self, filter: ChangeFilter) -> Result<ChangeStream, Error> {
+        ChangeStream::open(self.clone(), filter).await
     }
 
-    /// Makes one step of a call: to its result, or to questions that the caller answers.
+    /// Runs one step of a call: to its result, or to input requests that the caller answers.
     ///
     /// # Errors
-    /// [`Error`]; whether the server may have run the call nevertheless is told by [`Error::may_have_run`].
+    /// [`Error`]; [`Error::may_have_run`] reports whether the server may have run the call.
     pub fn step(&self, mut call: ClientCall) -> impl Future<Output = Result<StepOutcome, Error>> + Send {
         call.batches_requests = true;
-        let given = call.supplied_input.take();
+        let supplied_input = call.supplied_input.take();
         async move {
-            match self.inner.step(&call, given).await? {
+            match self.inner.step(&call, supplied_input).await? {
                 CallStep::Done(result) => Ok(StepOutcome::Done(result)),
-                CallStep::InputRequired(questions, then) => Ok(StepOutcome::InputRequired(Box::new(
-                    ClientInputRound::new(self.clone(), call, questions, then),
-                ))),
+                CallStep::InputRequired(input_requests, continuation) => Ok(StepOutcome::InputRequired(
+                    Box::new(ClientInputRound::new(self.clone(), call, input_requests, continuation)),
+                )),
             }
         }
     }
 
-    /// Runs a call to its result, which is returned as the server wrote it; questions are answered by the
-    /// [`InputHandler`].
+    /// Runs a call to its result, which is returned as the server wrote it; the [`InputHandler`] answers input
+    /// requests.
     ///
     /// # Errors
     /// As [`Client::step`].
     pub async fn run(&self, mut call: ClientCall) -> Result<RawJson, Error> {
-        let given = call.supplied_input.take();
-        self.inner.run(&call, given).await
+        let supplied_input = call.supplied_input.take();
+        self.inner.run(&call, supplied_input).await
     }
 
-    /// Returns how many calls were given up that the server has not answered yet, and within which it may still ask something
-    /// where nothing says to which call a question belongs. As long as there are any, the next question may be theirs.
+    /// Returns the number of abandoned calls without a response, if the transport does not attribute input requests
+    /// to calls. While it is not zero, the next input request may belong to one of them.
     pub fn abandoned_calls(&self) -> usize {
         self.inner.transport.abandoned_requests()
     }
 
-    /// Reports whether the connection is gone for good.
+    /// Reports whether the connection is closed for good.
     pub fn is_closed(&self) -> bool {
         self.inner.transport.is_closed()
     }
 
-    /// Waits until the connection is gone for good, and says how that came. A server without a standing connection is never
-    /// gone for good.
+    /// Waits until the connection is closed for good, and returns the reason. It never completes over Streamable
+    /// HTTP, which has no permanent connection.
     pub async fn closed(&self) -> String {
         loop {
             let over = self.inner.closed.notified();
@@ -346,7 +340,7 @@ impl Client {
         }
     }
 
-    /// Ends the connection in an orderly way, for all clones.
+    /// Closes the connection gracefully, for all clones.
     pub async fn close(self) {
         let within = self.inner.plan.limits.close_timeout;
         if tokio::time::timeout(within, self.inner.transport.close()).await.is_err() {
@@ -366,38 +360,38 @@ impl fmt::Debug for Client {
 }
 
 impl ClientInner {
-    /// Tells whoever wants to know of a log message.
+    /// Passes a log message to the client's callback.
     pub(crate) fn log(&self, message: &LogMessage) {
-        if let Some(tell) = &self.logs.all {
-            tell(message);
+        if let Some(callback) = &self.logs.all {
+            callback(message);
         }
     }
 
-    /// Takes a notice that belongs to no request.
-    pub(crate) fn handle_notification(&self, notice: &Notification) {
-        if notice.method == "notifications/message" {
-            if let Some(message) = LogMessage::read(notice) {
+    /// Handles a notification that belongs to no request.
+    pub(crate) fn handle_notification(&self, notification: &Notification) {
+        if notification.method == "notifications/message" {
+            if let Some(message) = LogMessage::read(notification) {
                 self.log(&message);
-                if let Some(tell) = &self.logs.session {
-                    tell(&message, self.transport.abandoned_requests() > 0);
+                if let Some(callback) = &self.logs.session {
+                    callback(&message, self.transport.abandoned_requests() > 0);
                 }
             }
-        } else if notice.method == "notifications/elicitation/complete" {
-            if let Some(id) = notice.params.get("elicitationId").and_then(RawJson::as_text) {
+        } else if notification.method == "notifications/elicitation/complete" {
+            if let Some(id) = notification.params.get("elicitationId").and_then(RawJson::as_text) {
                 self.input.elicitation_complete(&id);
             }
-        } else if let Some(change) = ChangeEvent::read(notice) {
+        } else if let Some(change) = ChangeEvent::read(notification) {
             self.publish_change(&change);
         }
     }
 
-    /// Forgets what a change has made old, and tells whoever watches.
+    /// Invalidates cached results that a change has made stale, and notifies subscribers.
     pub(crate) fn publish_change(&self, change: &ChangeEvent) {
         self.invalidate_cache(change);
         self.changes.publish(change);
     }
 
-    /// Forgets what a change has made old.
+    /// Invalidates cached results that a change has made stale.
     pub(crate) fn invalidate_cache(&self, change: &ChangeEvent) {
         self.cache.invalidate(|key| match (change, key) {
             (ChangeEvent::Missed, _) => true,
@@ -414,23 +408,23 @@ impl ClientInner {
     }
 
     pub(crate) fn level(&self) -> Option<LoggingLevel> {
-        let place = usize::from(self.level.load(Ordering::Relaxed));
-        place.checked_sub(1).and_then(|place| LoggingLevel::ALL.get(place).copied())
+        let index = usize::from(self.level.load(Ordering::Relaxed));
+        index.checked_sub(1).and_then(|index| LoggingLevel::ALL.get(index).copied())
     }
 
     async fn request_log_level(self: &Arc<Self>, level: LoggingLevel) -> Result<(), Error> {
         let session = self.session.load_full();
         #[expect(clippy::cast_possible_truncation, reason = "there are eight levels")]
-        let place =
-            LoggingLevel::ALL.iter().position(|known| *known == level).map_or(0, |place| place as u8 + 1);
-        self.level.store(place, Ordering::Relaxed);
+        let index =
+            LoggingLevel::ALL.iter().position(|known| *known == level).map_or(0, |index| index as u8 + 1);
+        self.level.store(index, Ordering::Relaxed);
         match session.edge.set_level_call(level).filter(|_| session.info.capabilities.logging) {
             Some(call) => self.run(&call, None).await.map(drop),
             None => Ok(()),
         }
     }
 
-    /// Opens a session again that the server has forgotten, unless somebody else has done so already.
+    /// Opens a session again that the server has lost, unless a concurrent request has done so already.
     pub(crate) fn reopen_session(
         self: &Arc<Self>,
         lost: &Arc<CurrentSession>,
@@ -442,14 +436,14 @@ impl ClientInner {
             if !Arc::ptr_eq(&current, &lost) {
                 return Ok(());
             }
-            let (edge, described) =
+            let (edge, description) =
                 crate::connect::initialize(&*self.transport, &self.plan, lost.info.revision).await?;
             let info = ServerInfo {
                 eras: lost.info.eras,
-                revision: described.revision,
-                identity: described.identity,
-                capabilities: described.capabilities,
-                instructions: described.instructions,
+                revision: description.revision,
+                identity: description.identity,
+                capabilities: description.capabilities,
+                instructions: description.instructions,
                 transport: lost.info.transport,
                 attempts: lost.info.attempts.clone(),
             };

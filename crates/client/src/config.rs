@@ -1,4 +1,4 @@
-//! Servers as configurations describe them.
+//! Configured servers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use crate::builder::ClientBuilder;
 use crate::connect::HttpTransportKind;
 use crate::error::Error;
 
-/// Returns what a server of a configuration is reached by: its program with folder and variables, or its address.
+/// Returns the target of a configured server: its command with folder and variables, or its URL.
 ///
-/// The headers of an address are not part of it.
+/// The headers of a URL are not part of it.
 ///
 /// # Errors
-/// The address cannot be read.
-pub fn target(reach: &ServerLocation) -> Result<Target, TargetError> {
-    match reach {
+/// The URL cannot be parsed.
+pub fn target(location: &ServerLocation) -> Result<Target, TargetError> {
+    match location {
         ServerLocation::Program(program) => Ok(command(program).into()),
         ServerLocation::Endpoint(endpoint) => address(endpoint).parse(),
     }
 }
 
-/// Returns which transport is spoken to a server whose address says only that it is HTTP.
-pub fn http_transport(reach: &ServerLocation) -> HttpTransportKind {
-    match reach {
+/// Returns the configured transport of a server with an `http` URL.
+pub fn http_transport(location: &ServerLocation) -> HttpTransportKind {
+    match location {
         ServerLocation::Endpoint(RemoteEndpoint { transport: RemoteTransport::Http, .. }) => {
             HttpTransportKind::Streamable
         }
@@ -41,7 +41,7 @@ pub fn http_transport(reach: &ServerLocation) -> HttpTransportKind {
     }
 }
 
-/// Holds a connection to the era or the revision that the configuration of a server names, if it names one.
+/// Pins the era or the revision that the configuration of a server names, if it names one.
 pub fn with_pinned_revision(builder: ClientBuilder, server: &ServerConfig) -> ClientBuilder {
     match (server.revision, server.era) {
         (Some(revision), _) => builder.pin(revision_of(revision)),
@@ -50,7 +50,7 @@ pub fn with_pinned_revision(builder: ClientBuilder, server: &ServerConfig) -> Cl
     }
 }
 
-/// Returns the era to which the configuration of a server holds it, if it does.
+/// Returns the era that the configuration of a server pins, if it does.
 pub fn pinned_era(server: &ServerConfig) -> Option<Era> {
     server.revision.map(ProtocolRevision::era).or(server.era).map(era_of)
 }
@@ -81,7 +81,7 @@ fn command(program: &LocalProgram) -> Command {
     program.env.iter().fold(command, |command, (name, value)| command.env(name, value.expose()))
 }
 
-/// Writes the address to dial; one that is said to be a WebSocket may be written as that of HTTP.
+/// Returns the URL to dial; a WebSocket server may be configured with an `http` or `https` URL.
 fn address(endpoint: &RemoteEndpoint) -> String {
     let written = endpoint.url.expose();
     match (endpoint.transport, written.split_once("://")) {
@@ -95,7 +95,7 @@ fn address(endpoint: &RemoteEndpoint) -> String {
     }
 }
 
-/// What a name stands for.
+/// The configuration behind a name.
 pub(crate) struct ConfiguredTarget {
     pub(crate) target: Target,
     pub(crate) headers: Vec<(String, Secret)>,
@@ -104,9 +104,9 @@ pub(crate) struct ConfiguredTarget {
     pub(crate) server: ServerConfig,
 }
 
-/// Looks a name up, in a file or in those that are looked at by default.
+/// Looks a name up, in one file or in the default files.
 pub(crate) async fn find_server(name: String, file: Option<PathBuf>) -> Result<ConfiguredTarget, Error> {
-    // Files are read by a thread that may wait for them.
+    // On a blocking thread, since files are read.
     let looking = tokio::task::spawn_blocking(move || look_up(&name, file.as_deref()));
     let found =
         looking.await.map_err(|_| Error::Invalid("the configurations could not be read".to_owned()))?;

@@ -6,49 +6,49 @@ use trunkline_protocol::{Era, RawJson, Refusal};
 use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
 use crate::connect::ConnectAttempt;
 
-/// Why something could not be done, in kinds that a program can act on.
+/// The errors of a client, by kinds that a program can act on.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server was never reached, or does not speak the protocol.
+    /// The server was never reached, or does not support the protocol.
     #[error(transparent)]
     Unreachable(Box<ConnectError>),
-    /// The server wants credentials, or better ones.
+    /// The server requires other credentials.
     #[error("the server refuses access (HTTP {status}){}", hint(.challenge.as_deref()))]
     Unauthorized {
         /// The HTTP status, 401 or 403.
         status: u16,
-        /// What the server says about the credentials that it wants, its `WWW-Authenticate`.
+        /// The server's `WWW-Authenticate` header.
         challenge: Option<String>,
     },
-    /// The server answered with an error.
+    /// The server responded with a JSON-RPC error.
     #[error(transparent)]
     ErrorResponse(ErrorResponse),
-    /// The server was silent for too long, or took too long in all; it was told that nobody waits any more.
+    /// The request timeout or the total timeout expired; the request was cancelled.
     #[error("no answer within {after:?}")]
     TimedOut {
-        /// How long it was waited for.
+        /// The time that was waited.
         after: Duration,
     },
-    /// The server asked something that nobody answered.
+    /// The server requested input, and the input was declined.
     #[error("the server asked something that was not answered: {0}")]
     InputDeclined(Refusal),
-    /// The connection is gone.
+    /// The connection is closed.
     #[error("{cause}")]
     Closed {
         /// What happened.
         cause: String,
-        /// Whether the server may have done what it was asked to.
+        /// Whether the server may have run the request.
         may_have_run: bool,
     },
-    /// The server answered with an HTTP status that is no answer.
+    /// The server responded with an HTTP error status.
     #[error("the server answered with HTTP {status}{}", hint(Some(.excerpt)))]
     Status {
         /// The HTTP status.
         status: u16,
         /// The beginning of the body.
         excerpt: String,
-        /// Whether the server may have done what it was asked to.
+        /// Whether the server may have run the request.
         may_have_run: bool,
     },
     /// The server sent a message above the limit, [`ClientLimits::message_bytes`](crate::ClientLimits::message_bytes).
@@ -57,43 +57,43 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
-    /// What the server sent is not what the protocol, or its own schema, promises.
+    /// The server violated the protocol, or its own output schema.
     #[error("the server's answer makes no sense: {0}")]
     Malformed(String),
-    /// The server, or the revision that it speaks, does not have this.
+    /// The server, or its protocol revision, does not support this.
     #[error("{0}")]
     Unsupported(String),
-    /// What the program asked for makes no sense, and was not sent.
+    /// The request is invalid, and was not sent.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// A server that was never reached, with everything that was tried.
+/// A failed connection, with every attempt.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectError {
-    /// What was to be reached.
+    /// The target.
     pub target: String,
-    /// What was tried, in order.
+    /// The attempts, in order.
     pub attempts: Vec<ConnectAttempt>,
-    /// Why it failed in the end.
+    /// The cause of the failure.
     pub cause: String,
 }
 
-/// An error that a server answered with.
+/// A JSON-RPC error of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorResponse {
     /// The code.
     pub code: i64,
-    /// The sentence.
+    /// The message.
     pub message: String,
-    /// What else the server says about it.
+    /// The additional data.
     pub data: Option<RawJson>,
 }
 
 impl Error {
-    /// Reports whether the server may have done what it was asked to, although there is no answer.
+    /// Reports whether the server may have run the request, although there is no response.
     pub fn may_have_run(&self) -> bool {
         match self {
             Self::TimedOut { .. } | Self::TooLong { .. } | Self::Malformed(_) => true,
@@ -104,9 +104,9 @@ impl Error {
 }
 
 impl From<TransportFailure> for Error {
-    fn from(loss: TransportFailure) -> Self {
-        let may_have_run = loss.delivery == DeliveryStatus::MaybeDelivered;
-        match loss.kind {
+    fn from(failure: TransportFailure) -> Self {
+        let may_have_run = failure.delivery == DeliveryStatus::MaybeDelivered;
+        match failure.kind {
             TransportFailureKind::Closed(cause) => Self::Closed { cause, may_have_run },
             TransportFailureKind::SessionGone => Self::Closed {
                 cause: "the server does not know the session any more".to_owned(),
@@ -125,7 +125,7 @@ impl From<TransportFailure> for Error {
 }
 
 impl ErrorResponse {
-    /// Reads the error of a response. A server that writes it badly has still refused.
+    /// Parses the error of a response. A malformed error is still an error.
     pub(crate) fn from_raw(raw: &RawJson) -> Self {
         let members = raw.members().unwrap_or_default();
         let code = members.get("code").and_then(|code| code.get::<i64>().ok());
@@ -142,7 +142,7 @@ impl ErrorResponse {
         }
     }
 
-    /// Carries the error on to another party.
+    /// Converts the error to a refusal, to relay it to another peer.
     pub fn into_refusal(self) -> Refusal {
         Refusal::relayed(self.code, self.message, self.data)
     }

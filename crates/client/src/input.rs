@@ -1,15 +1,15 @@
-//! Who answers what servers ask.
+//! Handlers for input requests of servers.
 
 use futures_util::future::BoxFuture;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Method, Refusal};
 
-/// Answers what servers ask while they work: forms and pages for the user, conversations for a model, roots.
+/// Answers input requests: form and URL elicitation for the user, sampling for a model, and roots.
 ///
-/// It is the same in both eras. Servers ask only what [`InputHandler::capabilities`] declares; anything else is refused
-/// without a word to the handler.
+/// It is the same in both eras. Servers may request only what [`InputHandler::capabilities`] declares; anything
+/// else is refused without calling the handler.
 pub trait InputHandler: Send + Sync + 'static {
-    /// Returns what can be answered.
+    /// Returns the capabilities to declare.
     ///
     /// ```
     /// # use trunkline_client::protocol::model::ClientCapabilities;
@@ -18,19 +18,19 @@ pub trait InputHandler: Send + Sync + 'static {
     /// ```
     fn capabilities(&self) -> ClientCapabilities;
 
-    /// Answers one question. The future is dropped when nobody waits for the answer any more.
+    /// Answers one input request. The future is dropped when the response is no longer needed.
     fn answer(
         &self,
         origin: InputOrigin,
-        question: InputRequest,
+        input_request: InputRequest,
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>>;
 
-    /// Hears from the server that the user is done at a page that it asked for, by the `elicitationId` of the question. Only
-    /// servers of 2025-11-25 say so, and it may come long after the call.
+    /// Called when the server notifies that a URL elicitation is complete, by its `elicitationId`. Only servers of
+    /// 2025-11-25 send this notification, and it may arrive long after the call.
     fn elicitation_complete(&self, _elicitation_id: &str) {}
 }
 
-/// Where a question came up.
+/// The origin of an input request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InputOrigin {
@@ -41,11 +41,11 @@ pub enum InputOrigin {
         /// The tool, prompt or resource that was called.
         name: Option<String>,
     },
-    /// Outside of any call: a server that asks for roots as soon as it is connected, for one.
+    /// Outside of any call, such as a server that requests the roots as soon as it is connected.
     Session,
 }
 
-/// Answers nothing, and declares so.
+/// Declares no capability, and answers nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NoInputHandler;
 
@@ -57,9 +57,9 @@ impl InputHandler for NoInputHandler {
     fn answer(
         &self,
         _: InputOrigin,
-        question: InputRequest,
+        input_request: InputRequest,
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
-        let problem = format!("this client does not answer `{}`", question.method());
+        let problem = format!("this client does not answer `{}`", input_request.method());
         Box::pin(std::future::ready(Err(Refusal::METHOD_NOT_FOUND.with_message(problem))))
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of a server's tools from the last time that they were listed.
+//! The schemas of a server's tools, as last listed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::output_check::OutputCheck;
 use crate::with_raw::WithRaw;
 
-/// The most tools that are remembered of several lists together, before the next list.
+/// The most tools stored of several lists together, before the next list.
 const MAX_TOOLS_OF_SEVERAL_LISTS: usize = 10_000;
 
-/// The tools that a call may need to know more of than their names.
+/// The tools with an output schema or mirrored arguments.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools {
     by_name: ArcSwap<HashMap<String, Arc<KnownTool>>>,
@@ -29,7 +29,7 @@ struct KnownTool {
     output: Option<LazyOutputSchema>,
 }
 
-/// A schema that is compiled when it is first needed.
+/// An output schema that is compiled on first use.
 #[derive(Debug)]
 struct LazyOutputSchema {
     schema: RawJson,
@@ -37,7 +37,8 @@ struct LazyOutputSchema {
 }
 
 impl KnownTools {
-    /// Learns the tools of a list, beside those of others if it is one of several. Those that need nothing are not remembered.
+    /// Stores the tools of a list, in addition to those of other lists if it is one of several. Tools without an
+    /// output schema or mirrored arguments are not stored.
     pub(crate) fn learn<'a>(
         &self,
         tools: impl Iterator<Item = (&'a WithRaw<Tool>, MirroredParams)>,
@@ -51,7 +52,7 @@ impl KnownTools {
                 .then(|| (tool.name.clone(), Arc::new(KnownTool { mirrored, output })))
         });
         let known = self.by_name.load();
-        // Tools that come and go under ever new names are forgotten all at once.
+        // Tools with ever new names are cleared all at once.
         let mut next = match is_one_of_several && known.len() <= MAX_TOOLS_OF_SEVERAL_LISTS {
             true => HashMap::clone(&known),
             false => HashMap::new(),
@@ -60,8 +61,8 @@ impl KnownTools {
         self.by_name.store(Arc::new(next));
     }
 
-    /// Returns the headers that repeat arguments of a call. For a tool that was never listed there are none: the server
-    /// says so if it wants some.
+    /// Returns the headers that mirror arguments of a call. There are none for a tool that was never listed: the
+    /// server rejects the call if it requires some.
     pub(crate) fn headers(&self, call: &ClientCall) -> Vec<(String, String)> {
         let known = self.by_name.load();
         if known.is_empty() || call.known_method != Some(Method::ToolsCall) {
@@ -75,15 +76,15 @@ impl KnownTools {
         tool.mirrored.headers(arguments.as_ref())
     }
 
-    /// Checks a result against the schema that the tool promises.
+    /// Validates a result against the tool's output schema.
     ///
     /// # Errors
-    /// [`Error::Malformed`] with what is wrong.
+    /// [`Error::Malformed`] with the validation errors.
     pub(crate) fn check(&self, call: &ClientCall, result: &CallToolResult) -> Result<(), Error> {
         let known = self.by_name.load();
         let tool = call.name.as_deref().and_then(|name| known.get(name));
         let Some(output) = tool.and_then(|tool| tool.output.as_ref()) else { return Ok(()) };
-        // What a tool says about its failure is not what it promises to say about its success.
+        // The output schema does not apply to error results.
         if result.is_error {
             return Ok(());
         }

@@ -1,7 +1,8 @@
-//! The client SDK of trunkline: any server, in any revision, over whatever reaches it.
+//! The client SDK of trunkline, for servers of any protocol revision and over any transport.
 //!
-//! A [`Client`] connects to a target, finds out which era of the protocol the server is of, and from then on is the same
-//! for both: lists, calls, reads, changes, and questions of the server that an [`InputHandler`] answers.
+//! A [`Client`] connects to a target and detects the era of the server. From then on its interface is the same for
+//! both eras: lists, calls, resource reads, change subscriptions, and input requests that an [`InputHandler`]
+//! answers.
 
 mod builder;
 mod cache;

@@ -2,54 +2,56 @@ use std::time::Duration;
 
 use trunkline_protocol::envelope::MessageLimits;
 
-/// The bounds within which a client deals with a server. Each field says its default and what it costs.
+/// The limits of a client. Each field documents its default and its cost.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
-    /// The largest message. Default 4 MiB; a server can make us hold this much once per connection and running call.
+    /// The largest message. Default 4 MiB; a server can make the client hold this much once per connection and per
+    /// running call.
     pub message_bytes: usize,
-    /// How deep a message may nest, and how many a batch may hold. Default 64 and 32. A response that nests deeper is still
-    /// the answer to its request: a list leaves out the items that do, and any other result is an error beyond 127 levels.
+    /// How deep a message may nest, and how many messages a batch may hold. Default 64 and 32. A response that
+    /// nests deeper still completes its request: a list leaves out the items that do, and any other result is an
+    /// error beyond 127 levels.
     pub bounds: MessageLimits,
-    /// Requests at one time on one connection. Default 1,024; beyond it they wait.
+    /// Concurrent requests on one connection. Default 1,024; beyond it they wait.
     pub in_flight: usize,
-    /// Bytes that may wait for a server to read before requests wait with us. Default 256 KiB.
+    /// Bytes in the write queue of a connection before further requests wait. Default 256 KiB.
     pub queued_bytes: usize,
-    /// Messages that make no sense before a server is given up. Default 1,000.
+    /// Malformed messages before the connection is closed. Default 1,000.
     pub malformed_messages: usize,
-    /// How long a server may take to say whether it is of the modern era. Default 10 s.
+    /// Timeout of the probe for the modern era. Default 10 s.
     pub probe_timeout: Duration,
-    /// How long the handshake may take, from its own beginning. Default 30 s.
+    /// Timeout of the handshake. Default 30 s.
     pub handshake_timeout: Duration,
-    /// How long a server may be silent within a request. Default 60 s; progress begins it anew, and while a question is
-    /// open it does not run.
+    /// Timeout of a request without progress. Default 60 s; progress restarts it, and it is paused while an input
+    /// request is open.
     pub request_timeout: Duration,
-    /// How long a request may take in all, however much progress it reports, and a list with all its pages. Default 10
-    /// minutes, the time that questions are open not counted.
+    /// Total timeout of a request, however much progress it reports, and of a list with all its pages. Default 10
+    /// minutes, not counting the time that input requests are open.
     pub max_total_timeout: Duration,
-    /// How long an orderly end may take. Default 5 s.
+    /// Timeout of a graceful close. Default 5 s.
     pub close_timeout: Duration,
-    /// How often one call may be interrupted by questions. Default 10.
+    /// Input rounds of one call. Default 10.
     pub input_rounds: usize,
-    /// How long a step waits for further questions after the first. Default 25 ms.
+    /// How long a step waits for further input requests after the first. Default 25 ms.
     pub input_batch_window: Duration,
-    /// The pages that are read of one list. Default 1,000; a list that goes on is an error.
+    /// Pages of one list. Default 1,000; a longer list is an error.
     pub pages: usize,
-    /// The items that are read of one list. Default 100,000; a list that goes on is an error.
+    /// Items of one list. Default 100,000; a longer list is an error.
     pub items: usize,
-    /// The bytes that the pages of one list have together. Default 64 MiB; a list that goes on is an error.
+    /// Total bytes of the pages of one list. Default 64 MiB; a longer list is an error.
     pub list_bytes: usize,
-    /// The results that are kept while the server allows it. Default 256; beyond it the oldest goes.
+    /// Cached results. Default 256; beyond it the oldest is evicted.
     pub cache_entries: usize,
-    /// The bytes that the kept results have together. Default 16 MiB.
+    /// Total bytes of the cached results. Default 16 MiB.
     pub cache_bytes: usize,
-    /// Questions outside of any call that are answered at one time. Default 16; beyond it they are refused.
+    /// Concurrent input requests outside of any call. Default 16; beyond it they are refused.
     pub session_requests: usize,
-    /// How long it is waited before a stream of changes that ended is opened again. Default 1 s, doubling to a minute.
+    /// The delay before a change stream that ended is reopened. Default 1 s, doubling to a minute.
     pub reopen_delay: Duration,
 }
 
 impl ClientLimits {
-    /// Lets a server be silent for so long, and lets nothing end sooner because of another bound.
+    /// Sets the request timeout, and raises or lowers the other timeouts so that none of them defeats it.
     #[must_use]
     pub fn with_request_timeout(self, silent_for: Duration) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Lists: all pages of them, whatever the server does with its cursors.
+//! Complete lists over all pages, with bounds for faulty cursors.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -19,32 +19,32 @@ use crate::client::ClientInner;
 use crate::error::Error;
 use crate::with_raw::WithRaw;
 
-/// A whole list of what a server offers.
+/// A complete list of a server's items.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ItemList<T> {
     items: Vec<WithRaw<T>>,
-    /// Items that cannot be used, and are left out, each alone.
+    /// Items that were left out, since they cannot be used.
     pub skipped: Vec<SkippedItem>,
-    /// Items that are on the list without a member that was malformed, or with another in its place.
+    /// Items that were repaired: a malformed member was removed or replaced.
     pub repaired: Vec<RepairedItem>,
 }
 
-/// An item of a list that was malformed in part. What the server wrote is in [`WithRaw::raw`].
+/// A list item that was malformed in part. [`WithRaw::raw`] has it as the server wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedItem {
-    /// What the item calls itself.
+    /// The name of the item.
     pub name: String,
-    /// What was malformed in it.
+    /// The malformed parts.
     pub repairs: RepairLog,
 }
 
-/// An item of a list that cannot be used.
+/// A list item that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkippedItem {
-    /// What the item calls itself, as far as that can be read.
+    /// The name of the item, as far as it can be parsed.
     pub name: String,
     /// Why it cannot be used.
     pub reason: String,
@@ -67,14 +67,14 @@ impl<'a, T> IntoIterator for &'a ItemList<T> {
     }
 }
 
-/// An item of a list.
+/// A type of list items.
 pub(crate) trait ListItem: Sized + Send + Sync + 'static {
     const METHOD: Method;
     const KEY: &'static str;
 
     fn read(raw: &RawJson) -> Result<RepairedModel<Self>, MalformedModel>;
 
-    /// Looks at a list that is complete, and may leave further items out of it. It may be one of several for different
+    /// Processes a complete list, and may leave further items out. The list may be one of several for different
     /// capabilities.
     fn complete(_: &ClientInner, _: &mut ItemList<Self>, _is_one_of_several: bool) {}
 }
@@ -131,7 +131,7 @@ impl ListItem for Tool {
     }
 }
 
-/// One page, as it came.
+/// One page, unparsed.
 struct ListPage {
     items: Vec<RawJson>,
     next: Option<RawJson>,
@@ -140,20 +140,20 @@ struct ListPage {
 }
 
 impl ClientInner {
-    /// Returns a list, from before if it still counts.
+    /// Returns a list, from the cache if it has not expired.
     pub(crate) async fn list<T: ListItem>(self: &Arc<Self>) -> Result<Arc<ItemList<T>>, Error> {
         let key = CacheKey::List(T::METHOD.as_str());
-        if let Some(kept) = self.cache.get::<ItemList<T>>(&key) {
-            return Ok(kept);
+        if let Some(cached) = self.cache.get::<ItemList<T>>(&key) {
+            return Ok(cached);
         }
-        let ticket = self.cache.reserve(key);
+        let reservation = self.cache.reserve(key);
         let (list, cache, bytes) = self.fetch_whole_list::<T>(None).await?;
         let list = Arc::new(list);
-        self.cache.put(ticket, cache, bytes, || list.clone());
+        self.cache.put(reservation, cache, bytes, || list.clone());
         Ok(list)
     }
 
-    /// Returns a list as the server gives it to clients of these capabilities, which is not kept.
+    /// Returns the list that the server has for clients with these capabilities; it is not cached.
     pub(crate) async fn list_for<T: ListItem>(
         self: &Arc<Self>,
         capabilities: &ClientCapabilities,
@@ -166,7 +166,8 @@ impl ClientInner {
         capabilities: Option<&ClientCapabilities>,
     ) -> Result<(ItemList<T>, CacheHint, usize), Error> {
         match self.fetch_pages::<T>(capabilities).await {
-            // A cursor that the server forgot in mid-list: what was read is worth nothing, and the list is begun again, once.
+            // The server rejected its own cursor in mid-list: the pages so far are useless, and the list is
+            // restarted once.
             Err(ListError::InvalidCursor(_)) => {
                 self.fetch_pages::<T>(capabilities).await.map_err(Error::from)
             }
@@ -186,7 +187,7 @@ impl ClientInner {
         let mut cache: Option<CacheHint> = None;
         let mut bytes = 0;
         for _ in 0..limits.pages {
-            // Every page has its own time, and a thousand of them must not have a thousand times as much.
+            // Every page has its own timeout, and a thousand pages must not take a thousand times as long.
             if began.elapsed() > limits.max_total_timeout {
                 return Err(Error::TimedOut { after: began.elapsed() }.into());
             }
@@ -197,9 +198,9 @@ impl ClientInner {
                 let problem = format!("the pages of `{method}` have more than {} bytes", limits.list_bytes);
                 return Err(Error::Malformed(problem).into());
             }
-            // Whoever may not keep one page may not keep the list.
+            // The list is cached no longer than its shortest-lived page.
             let strictest =
-                |kept: CacheHint| CacheHint { ttl_ms: kept.ttl_ms.min(page.cache.ttl_ms), ..kept };
+                |cached: CacheHint| CacheHint { ttl_ms: cached.ttl_ms.min(page.cache.ttl_ms), ..cached };
             cache = Some(cache.map_or(page.cache, strictest));
             if list.items.len() + page.items.len() > limits.items {
                 let problem = format!("`{}` lists more than {} items", T::METHOD.as_str(), limits.items);
@@ -243,7 +244,7 @@ impl ClientInner {
         let malformed = |problem: &dyn std::fmt::Display| {
             Error::Malformed(format!("the answer to `{}`: {problem}", T::METHOD.as_str()))
         };
-        // An item that nests too deep is left out alone.
+        // Shallow, so that an item that nests too deep is left out alone.
         let mut members = result.shallow_members().map_err(|error| malformed(&error))?;
         let items = members.take(T::KEY).ok_or_else(|| malformed(&format!("`{}` is missing", T::KEY)))?;
         let items = items.elements().map_err(|_| malformed(&format!("`{}` must be an array", T::KEY)))?;
@@ -255,16 +256,16 @@ impl ClientInner {
         Ok(ListPage { items, next, cache: CacheHint::read(&members), bytes: result.as_str().len() })
     }
 
-    /// Lists the tools anew, whatever is kept.
+    /// Lists the tools again, past the cache.
     ///
-    /// A list is made of requests too, though never of tool calls, so that this goes one level deep and no deeper.
+    /// A list consists of requests too, but never of tool calls, so that this recurses only one level deep.
     pub(crate) fn refresh_tools(self: &Arc<Self>) -> BoxFuture<'_, Result<(), Error>> {
         self.cache.invalidate(|key| *key == CacheKey::List(Method::ToolsList.as_str()));
         Box::pin(async { self.list::<Tool>().await.map(drop) })
     }
 }
 
-/// Takes an item into a list, or leaves it out.
+/// Adds an item to a list, or leaves it out.
 fn add_item<T: ListItem>(list: &mut ItemList<T>, item: RawJson) {
     let name = || {
         let members = item.shallow_members().unwrap_or_default();
@@ -282,7 +283,7 @@ fn add_item<T: ListItem>(list: &mut ItemList<T>, item: RawJson) {
     }
 }
 
-/// Logs what is wrong with a list in one line, however many items that is.
+/// Logs the problems of a list in one line, however many items have one.
 fn log_problems<T: ListItem>(list: &ItemList<T>) {
     let (left_out, repaired) = (list.skipped.len(), list.repaired.len());
     if let Some(first) = list.skipped.first() {
@@ -301,9 +302,9 @@ fn log_problems<T: ListItem>(list: &ItemList<T>) {
     }
 }
 
-/// Why a list is not complete.
+/// Why a list could not be completed.
 enum ListError {
-    /// The server does not know a cursor that it gave.
+    /// The server rejected a cursor of its own.
     InvalidCursor(Error),
     Failed(Error),
 }

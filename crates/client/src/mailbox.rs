@@ -2,9 +2,9 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A place where one side leaves something for the other to find.
+/// A value that one side updates and the other polls.
 ///
-/// Nobody is woken, and nothing is dropped that was taken out, while the lock is held.
+/// Wakers are called, and removed values are dropped, only after the lock is released.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox<T> {
     state: Mutex<MailboxState<T>>,
@@ -13,7 +13,7 @@ pub(crate) struct Mailbox<T> {
 #[derive(Debug, Default)]
 struct MailboxState<T> {
     content: T,
-    /// Who found nothing the last time.
+    /// The waker of the last unsuccessful poll.
     waker: Option<Waker>,
 }
 
@@ -22,7 +22,7 @@ impl<T> Mailbox<T> {
         Self { state: Mutex::new(MailboxState { content, waker: None }) }
     }
 
-    /// Changes what is there, and wakes whoever waits for that.
+    /// Updates the content, and wakes the waiting task.
     pub(crate) fn update<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let mut state = self.lock();
         let changed = change(&mut state.content);
@@ -32,7 +32,7 @@ impl<T> Mailbox<T> {
         changed
     }
 
-    /// Looks for something; whoever finds nothing is woken by the next change.
+    /// Polls with `find`; if it finds nothing, the next update wakes the task.
     pub(crate) fn poll<R>(&self, cx: &mut Context<'_>, find: impl FnOnce(&mut T) -> Option<R>) -> Poll<R> {
         let mut state = self.lock();
         if let Some(found) = find(&mut state.content) {
@@ -45,7 +45,7 @@ impl<T> Mailbox<T> {
         Poll::Pending
     }
 
-    /// Looks at what is there, or changes it where nobody waits for that.
+    /// Accesses the content without waking the waiting task.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         look(&mut self.lock().content)
     }

@@ -1,4 +1,4 @@
-//! What a server says outside of any call: changes, log messages, and questions that no call caused.
+//! Handles messages outside of any call: changes, log messages, and input requests that no call caused.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -19,10 +19,11 @@ use crate::input::InputOrigin;
 use crate::mailbox::Mailbox;
 use crate::subscribe::ChangeEvent;
 
-/// Answers on their way to the server, refusals included; beyond it questions wait, and are refused where they come in.
+/// Pending responses to the server, refusals included; beyond it input requests stay queued, and are refused on
+/// arrival once that queue is full.
 const MAX_PENDING_ANSWERS: usize = 64;
 
-/// Questions that are answered although the call that they were given to is over.
+/// Answers in progress that outlive their call.
 #[derive(Default)]
 pub(crate) struct DetachedAnswers(Mailbox<Vec<BoxFuture<'static, ()>>>);
 
@@ -33,7 +34,7 @@ impl fmt::Debug for DetachedAnswers {
 }
 
 impl DetachedAnswers {
-    /// Takes one more, or gives it back if there are too many.
+    /// Adds an answer, or returns it if there are too many.
     fn add(&self, answering: BoxFuture<'static, ()>) -> Result<(), BoxFuture<'static, ()>> {
         self.0.update(|waiting| {
             if waiting.len() >= MAX_PENDING_ANSWERS {
@@ -50,41 +51,42 @@ impl DetachedAnswers {
 }
 
 impl ClientInner {
-    /// Goes on answering a question whose call is over. Beyond a bound it is given back instead, by being dropped.
+    /// Continues to answer an input request after its call has ended. Beyond a limit it is dropped instead, which
+    /// routes it again.
     pub(crate) fn detach_answer(
         &self,
         session: Arc<CurrentSession>,
-        asked: ServerRequest,
+        request: ServerRequest,
         answer: AnswerFuture,
     ) {
-        let carrier = Arc::downgrade(&self.transport);
+        let transport = Arc::downgrade(&self.transport);
         let answering: BoxFuture<'static, ()> = Box::pin(async move {
             let answer = AssertUnwindSafe(answer).catch_unwind().await.unwrap_or(Err(Refusal::PANICKED));
-            let (Some(carrier), Some(id)) = (carrier.upgrade(), asked.id()) else { return };
+            let (Some(transport), Some(id)) = (transport.upgrade(), request.id()) else { return };
             let posted = session.edge.write_response(id, answer.as_ref());
-            asked.resolve();
-            // A connection that is gone needs no answers.
-            let _ = carrier.post(posted).await;
+            request.resolve();
+            // Best effort: the connection may be closed.
+            let _ = transport.post(posted).await;
         });
-        // What is given back is somebody else's, and nothing of that is done under a lock.
+        // Dropped here, outside of the lock, since the drop runs code of the handler.
         drop(self.detached_answers.add(answering));
     }
 }
 
-/// Listens for as long as the client lives.
+/// Handles messages for as long as the client exists.
 ///
-/// It holds the client weakly: a client that nobody has any more must end although this task still listens.
+/// The task holds the client weakly: otherwise it would keep a client alive that all its owners have dropped.
 pub(crate) fn listen(
     inner: &Arc<ClientInner>,
-    aside: UnsolicitedReceiver,
+    unsolicited: UnsolicitedReceiver,
 ) -> impl Future<Output = ()> + Send + use<> {
     let inner = Arc::downgrade(inner);
     let mut answering = FuturesUnordered::new();
-    let mut patience = SessionCheckBackoff::default();
+    let mut backoff = SessionCheckBackoff::default();
     async move {
         loop {
             let event = std::future::poll_fn(|cx| {
-                // Questions are answered at one time, each in its own time.
+                // Input requests are answered concurrently.
                 while let Poll::Ready(Some(())) = answering.poll_next_unpin(cx) {}
                 if let Some(client) = inner.upgrade() {
                     if let Poll::Ready(uri) = client.changes.poll_unsubscribed(cx) {
@@ -94,29 +96,29 @@ pub(crate) fn listen(
                         return Poll::Ready(SessionEvent::DetachedAnswer(answering));
                     }
                 }
-                // A server that does not read what it is answered is not asked what else it wants.
+                // Backpressure: further input requests of a server that does not read the responses stay queued.
                 if answering.len() >= MAX_PENDING_ANSWERS {
-                    return aside.poll_next_except_requests(cx).map(SessionEvent::Unsolicited);
+                    return unsolicited.poll_next_except_requests(cx).map(SessionEvent::Unsolicited);
                 }
-                aside.poll_next(cx).map(SessionEvent::Unsolicited)
+                unsolicited.poll_next(cx).map(SessionEvent::Unsolicited)
             });
             let event = event.await;
             let Some(client) = inner.upgrade() else { return };
             match event {
-                SessionEvent::DetachedAnswer(question) => answering.push(question),
+                SessionEvent::DetachedAnswer(answer) => answering.push(answer),
                 SessionEvent::Unsubscribed(uri) => answering.extend(unsubscribe(&client, &uri)),
-                SessionEvent::Unsolicited(UnsolicitedMessage::Notification(notice)) => {
-                    client.handle_notification(&notice);
+                SessionEvent::Unsolicited(UnsolicitedMessage::Notification(notification)) => {
+                    client.handle_notification(&notification);
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::Request(request)) => {
-                    let has_room = answering.len() < client.plan.limits.session_requests;
-                    answering.push(answer_request(&inner, &client, request, has_room));
+                    let has_capacity = answering.len() < client.plan.limits.session_requests;
+                    answering.push(answer_request(&inner, &client, request, has_capacity));
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::Interrupted) => {
                     client.publish_change(&ChangeEvent::Missed);
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::SessionLost) => {
-                    answering.push(check_session(&inner, patience.next_delay(&client)));
+                    answering.push(check_session(&inner, backoff.next_delay(&client)));
                 }
                 SessionEvent::Unsolicited(UnsolicitedMessage::Closed) => {
                     client.changes.close();
@@ -129,23 +131,24 @@ pub(crate) fn listen(
 
 enum SessionEvent {
     Unsolicited(UnsolicitedMessage),
-    /// A question that is being answered.
+    /// An answer in progress.
     DetachedAnswer(BoxFuture<'static, ()>),
-    /// A resource that nobody watches any more.
+    /// A resource without subscribers.
     Unsubscribed(String),
 }
 
-/// How long it is waited before a session that seems to be forgotten is looked for.
+/// The backoff before a session is checked that the server seems to have lost.
 #[derive(Debug, Default)]
 struct SessionCheckBackoff {
     last: Option<(Instant, Duration)>,
 }
 
 impl SessionCheckBackoff {
-    /// The longest wait.
+    /// The longest delay.
     const MAX_DELAY: Duration = Duration::from_secs(60);
 
-    /// Doubles the wait, unless the last one was long ago: a server that forgets every session is not asked for ever.
+    /// Doubles the delay, unless the last check was long ago, so that a server that loses every session is not
+    /// polled without backoff.
     fn next_delay(&mut self, client: &ClientInner) -> Duration {
         let now = Instant::now();
         let shortest = client.plan.limits.reopen_delay;
@@ -158,9 +161,9 @@ impl SessionCheckBackoff {
     }
 }
 
-/// Asks whether the session is still there, after a while; one that is not is opened again by that.
+/// Pings the session after a delay; if the server has lost it, the ping opens it again.
 ///
-/// A server that only has no stream to listen to is not to lose its session because of it.
+/// A server that only lacks the standalone stream must not lose its session because of that.
 fn check_session(inner: &Weak<ClientInner>, after: Duration) -> BoxFuture<'static, ()> {
     let inner = inner.clone();
     Box::pin(async move {
@@ -172,7 +175,7 @@ fn check_session(inner: &Weak<ClientInner>, after: Duration) -> BoxFuture<'stati
     })
 }
 
-/// Tells the server that a resource is no longer watched.
+/// Unsubscribes from a resource at the server.
 fn unsubscribe(client: &Arc<ClientInner>, uri: &str) -> Option<BoxFuture<'static, ()>> {
     let mut call = client.session.load().edge.unsubscribe_call(uri)?;
     call.may_reopen = false;
@@ -184,37 +187,40 @@ fn unsubscribe(client: &Arc<ClientInner>, uri: &str) -> Option<BoxFuture<'static
     }))
 }
 
-/// Answers a question that no call caused.
+/// Answers an input request that no call caused.
 fn answer_request(
     inner: &Weak<ClientInner>,
     client: &Arc<ClientInner>,
     request: Request,
-    has_room: bool,
+    has_capacity: bool,
 ) -> BoxFuture<'static, ()> {
     let id = request.id.to_owned_buffer();
     let session = client.session.load_full();
-    let question = session.edge.parse_request(request, &client.plan.capabilities);
-    let question = if has_room { question.map_err(|(refusal, _)| refusal) } else { Err(Refusal::TOO_MANY) };
+    let input_request = session.edge.parse_request(request, &client.plan.capabilities);
+    let input_request =
+        if has_capacity { input_request.map_err(|(refusal, _)| refusal) } else { Err(Refusal::TOO_MANY) };
     let (input, inner) = (client.input.clone(), inner.clone());
     Box::pin(async move {
-        let answer = match question {
-            // A handler that panics is one question's misfortune, and not that of everything that comes after it.
-            Ok(question) => AssertUnwindSafe(async { input.answer(InputOrigin::Session, question).await })
-                .catch_unwind()
-                .await
-                .unwrap_or(Err(Refusal::PANICKED)),
+        let answer = match input_request {
+            // A panic of the handler fails this input request only, and not the listener task.
+            Ok(input_request) => {
+                AssertUnwindSafe(async { input.answer(InputOrigin::Session, input_request).await })
+                    .catch_unwind()
+                    .await
+                    .unwrap_or(Err(Refusal::PANICKED))
+            }
             Err(refusal) => Err(refusal),
         };
         let Some(client) = inner.upgrade() else { return };
         let posted = client.transport.post(session.edge.write_response(&id, answer.as_ref()));
         drop(client);
-        if let Err(loss) = posted.await {
-            tracing::debug!(?loss, "an answer could not be sent");
+        if let Err(failure) = posted.await {
+            tracing::debug!(?failure, "an answer could not be sent");
         }
     })
 }
 
-/// Tells a session that was opened again what the one before was told.
+/// Restores the log level and the subscriptions in a session that was opened again.
 pub(crate) async fn restore_session(inner: &Arc<ClientInner>) {
     let session = inner.session.load_full();
     let level = inner.level().filter(|_| session.info.capabilities.logging);
@@ -222,7 +228,7 @@ pub(crate) async fn restore_session(inner: &Arc<ClientInner>) {
     for mut call in calls.chain(
         inner.changes.subscribed_uris().into_iter().filter_map(|uri| session.edge.subscribe_call(&uri)),
     ) {
-        // A server that forgets the new session at once is not given a third.
+        // No further session is opened if the server loses this one at once.
         call.may_reopen = false;
         if let Err(error) = inner.run(&call, None).await {
             tracing::warn!(%error, method = &*call.method, "a session could not be restored whole");

@@ -1,4 +1,4 @@
-/// Values that come and go, each at a place of its own: places that were left are used again.
+/// A slab: values with stable indices, where free slots are reused.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     entries: Vec<Option<T>>,
@@ -12,12 +12,12 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Adds a value, and returns its place.
+    /// Adds a value, and returns its index.
     pub(crate) fn insert(&mut self, value: T) -> usize {
         let free = self.free.pop().and_then(|at| Some((at, self.entries.get_mut(at)?)));
         match free {
-            Some((at, place)) => {
-                *place = Some(value);
+            Some((at, slot)) => {
+                *slot = Some(value);
                 at
             }
             None => {
@@ -27,12 +27,12 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Returns the value at a place.
+    /// Returns the value at an index.
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         self.entries.get_mut(at)?.as_mut()
     }
 
-    /// Takes the value at a place, which the next may have.
+    /// Removes the value at an index, and frees the slot.
     pub(crate) fn remove(&mut self, at: usize) -> Option<T> {
         let value = self.entries.get_mut(at)?.take()?;
         self.free.push(at);
@@ -59,8 +59,8 @@ mod tests {
         assert_eq!(slots.iter_mut().map(|value| *value).collect::<Vec<_>>(), [3, 2]);
         assert_eq!(slots.get_mut(second), Some(&mut 2));
         for _ in 0..1000 {
-            let place = slots.insert(4);
-            slots.remove(place);
+            let slot = slots.insert(4);
+            slots.remove(slot);
         }
         assert_eq!(slots.entries.len(), 3);
     }

@@ -1,4 +1,4 @@
-//! A waker for tests, which counts how often it wakes.
+//! A waker for tests that counts its wake-ups.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::task::{Wake, Waker};
 pub(crate) struct WakeCounter(AtomicUsize);
 
 impl WakeCounter {
-    /// Makes a waker, and what it counts.
+    /// Creates a waker and its counter.
     pub(crate) fn waker() -> (Waker, Arc<Self>) {
         let wakes = Arc::<Self>::default();
         (Waker::from(wakes.clone()), wakes)

@@ -6,7 +6,7 @@ use trunkline_protocol::model::{CallToolResult, Content};
 
 use crate::error::Error;
 
-/// A value that a server sent, together with the JSON that it was read from.
+/// A value with the JSON that it was parsed from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WithRaw<T> {
     value: T,
@@ -23,12 +23,12 @@ impl<T> WithRaw<T> {
         &self.raw
     }
 
-    /// Gives up the JSON.
+    /// Returns the value without the JSON.
     pub fn into_inner(self) -> T {
         self.value
     }
 
-    /// Gives up everything but the JSON.
+    /// Returns the JSON without the value.
     pub fn into_raw(self) -> RawJson {
         self.raw
     }
@@ -43,7 +43,7 @@ impl<T> Deref for WithRaw<T> {
 }
 
 impl WithRaw<CallToolResult> {
-    /// Returns the text of the result: its blocks of text, each on lines of its own.
+    /// Returns the text blocks of the result, joined by newlines.
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
         texts.join("\n")
@@ -59,7 +59,7 @@ impl WithRaw<CallToolResult> {
         }
         let decoded = match &self.structured {
             Some(structured) => structured.decode().or_else(|error| {
-                // Before 2026-07-28 structured content is an object, and servers put anything else into one.
+                // Before 2026-07-28 structured content is an object, and servers wrap other values in one.
                 let wrapped = structured.members().ok().filter(|members| members.len() == 1);
                 wrapped.and_then(|members| members.get("result")?.decode().ok()).ok_or(error)
             }),

@@ -1,6 +1,6 @@
-//! The log of who ran what, and of who tried to run what is hidden.
+//! The audit log: which principal ran which command, and calls of hidden tools.
 //!
-//! Its events have the target `audit`. Values of arguments are never among what they tell.
+//! Its events have the target `audit`, and never contain argument values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,39 +15,39 @@ use trunkline_server::{BoxFuture, Context, HandlerOutcome, IncomingCall, Interce
 use crate::policy::Policy;
 use crate::run::CommandEnding;
 
-/// Tells that a command was run, how it ended and how long it took.
+/// Logs that a command was run, its exit and its duration.
 pub(crate) fn log_run(command: &str, context: &Context, ending: &CommandEnding, took: Duration) {
     let (principal, millis) = (context.principal(), u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
     tracing::info!(target: "audit", command, %principal, ending = %ending, millis, "ran");
 }
 
-/// Tells that a command could not be run.
+/// Logs that a command could not be run.
 pub(crate) fn log_failure(command: &str, context: &Context, error: &dyn fmt::Display) {
     let principal = context.principal();
     tracing::warn!(target: "audit", command, %principal, %error, "could not be run");
 }
 
-/// How the call of a tool that is not there is answered.
+/// How calls of unknown tools are answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum UnknownToolReply {
-    /// By the error that the protocol has for it.
+    /// With the protocol's error.
     #[default]
     ProtocolError,
-    /// By a result that is marked as an error, as golem's server does.
+    /// With a result that is marked as an error, like golem's server.
     ErrorResult,
 }
 
-/// Tells of calls of what is hidden, and answers them like calls of what is not there.
+/// Logs calls of hidden tools, and answers them like calls of unknown tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HiddenToolInterceptor {
     pub(crate) policy: Arc<Policy>,
-    /// The words of hidden commands by every name that a caller could know them by.
+    /// The words of hidden commands, by every name that a caller could use.
     pub(crate) hidden: Arc<BTreeMap<String, Vec<String>>>,
     pub(crate) unknown: UnknownToolReply,
 }
 
 impl HiddenToolInterceptor {
-    /// Returns the words of a command that a caller means.
+    /// Returns the words of the command that a caller named.
     fn command_words(&self, name: &str) -> Vec<String> {
         let known = self.hidden.get(name).cloned();
         known.unwrap_or_else(|| name.split_whitespace().map(str::to_owned).collect())
@@ -74,8 +74,8 @@ impl Interceptor for HiddenToolInterceptor {
         {
             self.log_denied_call(&name, &call.context);
             if self.unknown == UnknownToolReply::ErrorResult {
-                let said = CallToolResult::error(format!("Error: Tool '{}' not found", shorten(&name)));
-                return Box::pin(std::future::ready(Ok(HandlerOutcome::Done(ServerResult::Tool(said)))));
+                let result = CallToolResult::error(format!("Error: Tool '{}' not found", shorten(&name)));
+                return Box::pin(std::future::ready(Ok(HandlerOutcome::Done(ServerResult::Tool(result)))));
             }
         }
         next.run(call)

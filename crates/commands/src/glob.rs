@@ -1,8 +1,8 @@
-//! Patterns over the segments of a path, of commands or of files.
+//! Glob patterns over the segments of a path, of commands or of files.
 
-/// Matches with one step back at a time: what stands for any number of segments takes one more whenever the rest does not fit.
+/// Matches with backtracking to the last `**`: it takes one more segment whenever the rest does not match.
 ///
-/// `fits` tells whether a word takes a segment, also of those that stand for any number.
+/// `fits` reports whether a pattern word matches a segment, also for words that match any number of segments.
 pub(crate) fn matches(
     words: &[String],
     path: &[&str],
@@ -36,12 +36,12 @@ pub(crate) fn matches(
     true
 }
 
-/// Matches one name of a file or a folder: one that begins with a dot has to be meant.
+/// Matches one file or folder name; a leading dot has to be matched explicitly.
 pub(crate) fn matches_name(pattern: &str, name: &str) -> bool {
     (pattern.starts_with('.') || !name.starts_with('.')) && matches_word(pattern, name)
 }
 
-/// Matches one word, in which `*` is any characters and `?` one.
+/// Matches one word, in which `*` is any number of characters and `?` is one.
 pub(crate) fn matches_word(pattern: &str, segment: &str) -> bool {
     let (pattern, segment): (Vec<char>, Vec<char>) = (pattern.chars().collect(), segment.chars().collect());
     let (mut p, mut s) = (0, 0);

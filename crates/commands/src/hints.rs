@@ -1,8 +1,8 @@
-//! What a tool's name tells of what it does.
+//! Guesses tool annotations from command names.
 
 use trunkline_server::protocol::model::ToolAnnotations;
 
-/// Words that change nothing in every program that keeps its word.
+/// Verbs of commands that only read.
 const READ_VERBS: &[&str] = &[
     "cat",
     "check",
@@ -32,7 +32,7 @@ const READ_VERBS: &[&str] = &[
     "which",
 ];
 
-/// Words that destroy something.
+/// Verbs of destructive commands.
 const DESTRUCTIVE_VERBS: &[&str] = &[
     "clean",
     "clear",
@@ -53,10 +53,10 @@ const DESTRUCTIVE_VERBS: &[&str] = &[
     "wipe",
 ];
 
-/// Guesses from the last word of a command's path whether it reads or destroys; of other words it says nothing.
+/// Guesses from the last word of a command's path whether it is read-only or destructive; `None` for other words.
 pub(crate) fn guess_annotations(words: &[&str]) -> Option<ToolAnnotations> {
     let verb = words.last()?.to_ascii_lowercase();
-    // A verb may have its object behind it, as `list-users` and `delete_all` do.
+    // The verb may be followed by its object, as in `list-users` and `delete_all`.
     let verb = verb.trim_start_matches('-').split(['-', '_']).next().unwrap_or_default();
     let is = |list: &[&str]| list.iter().any(|word| word.trim_start_matches('-') == verb);
     if is(READ_VERBS) {

@@ -1,8 +1,8 @@
 //! Command-line programs as tools of the Model Context Protocol.
 //!
-//! The author of a clap program adds one line, [`parse`], and the program serves its own commands. The owner of any other
-//! program describes it in a few lines: [`CommandConfig`]. In both, a call becomes an argument vector, without a shell, and no
-//! value can become a flag.
+//! The author of a clap program adds one line, [`parse`], and the program serves its own commands. Any other
+//! program is described in a few lines of configuration: [`CommandConfig`]. In both cases a call becomes an
+//! argument vector, without a shell, and no value can become an option.
 
 mod audit;
 mod described;

@@ -16,7 +16,7 @@ use crate::client::{Client, ClientInner};
 use crate::error::Error;
 use crate::with_raw::WithRaw;
 
-/// A call that is about to be made; awaiting it makes it, and dropping the future cancels it, at the server too.
+/// A call that is sent when it is awaited; dropping the future cancels it, also at the server.
 ///
 /// ```no_run
 /// # async fn example(client: trunkline_client::Client) -> Result<(), trunkline_client::Error> {
@@ -38,22 +38,22 @@ impl<T> CallBuilder<T> {
         Self { client, call, read: PhantomData }
     }
 
-    /// Tells a function of all progress.
-    pub fn progress(self, tell: impl Fn(&ProgressUpdate) + Send + Sync + 'static) -> Self {
-        Self { call: self.call.on_progress(tell), ..self }
+    /// Calls a function for every progress notification.
+    pub fn progress(self, callback: impl Fn(&ProgressUpdate) + Send + Sync + 'static) -> Self {
+        Self { call: self.call.on_progress(callback), ..self }
     }
 
-    /// Tells a function of the log messages of this call, where they can be told apart from those of others.
-    pub fn log(self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
-        Self { call: self.call.on_log(tell), ..self }
+    /// Calls a function for the log messages of this call, where they can be attributed to it.
+    pub fn log(self, callback: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
+        Self { call: self.call.on_log(callback), ..self }
     }
 
-    /// Asks for log messages from a level on, where that is asked with each call.
+    /// Requests log messages of this level and above, in revisions where the level is sent with each call.
     pub fn log_level(self, level: LoggingLevel) -> Self {
         Self { call: self.call.log_level(level), ..self }
     }
 
-    /// Sets how long the server may be silent; progress begins the time anew, up to
+    /// Sets the timeout without any progress; every progress notification restarts it, up to
     /// [`ClientLimits::max_total_timeout`](crate::ClientLimits::max_total_timeout).
     pub fn timeout(self, silent_for: Duration) -> Self {
         Self { call: self.call.timeout(silent_for), ..self }
@@ -65,17 +65,17 @@ impl<T> CallBuilder<T> {
     }
 }
 
-/// A result that a call can have.
+/// A typed result of a call.
 trait CallResult: Sized {
-    /// Reads the result.
+    /// Parses the result.
     fn parse_result(raw: &RawJson) -> Result<Self, MalformedModel>;
 
-    /// Returns the place where the result is kept, if such results may be kept at all.
+    /// Returns the cache reservation, if results of this kind may be cached.
     fn cache_reservation(_: &ClientInner, _: &ClientCall) -> Option<CacheReservation> {
         None
     }
 
-    /// Checks the result against what else is known, and keeps it if it may be kept.
+    /// Validates the result, and caches it if that is allowed.
     fn check(
         &self,
         _: &RawJson,
@@ -130,11 +130,11 @@ impl CallResult for ReadResourceResult {
         raw: &RawJson,
         inner: &ClientInner,
         _: &ClientCall,
-        ticket: Option<CacheReservation>,
+        reservation: Option<CacheReservation>,
     ) -> Result<(), Error> {
-        if let Some(ticket) = ticket {
-            // Without the message around it, which may be much larger.
-            inner.cache.put(ticket, self.cache, raw.as_str().len(), || Arc::new(raw.to_owned_buffer()));
+        if let Some(reservation) = reservation {
+            // Copied out of the message, which may be much larger.
+            inner.cache.put(reservation, self.cache, raw.as_str().len(), || Arc::new(raw.to_owned_buffer()));
         }
         Ok(())
     }
@@ -142,13 +142,15 @@ impl CallResult for ReadResourceResult {
 
 async fn run_call<T: CallResult>(client: Client, mut call: ClientCall) -> Result<WithRaw<T>, Error> {
     let inner = client.inner();
-    let ticket = T::cache_reservation(inner, &call);
-    if let Some(kept) = ticket.as_ref().and_then(|ticket| inner.cache.get::<RawJson>(&ticket.key)) {
-        return read(RawJson::clone(&kept));
+    let reservation = T::cache_reservation(inner, &call);
+    if let Some(cached) =
+        reservation.as_ref().and_then(|reservation| inner.cache.get::<RawJson>(&reservation.key))
+    {
+        return read(RawJson::clone(&cached));
     }
-    let given = call.supplied_input.take();
-    let received: WithRaw<T> = read(inner.run(&call, given).await?)?;
-    received.check(received.raw(), inner, &call, ticket)?;
+    let supplied_input = call.supplied_input.take();
+    let received: WithRaw<T> = read(inner.run(&call, supplied_input).await?)?;
+    received.check(received.raw(), inner, &call, reservation)?;
     Ok(received)
 }
 

@@ -1,7 +1,7 @@
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::{JsonObject, JsonWriter, RawJson};
 
-/// What is to be completed: an argument of a prompt, or a variable of a resource template.
+/// A request for completions of a prompt argument or a resource template variable.
 #[derive(Clone, Debug)]
 pub struct CompletionRequest {
     pub(super) params: JsonObject,
@@ -19,7 +19,8 @@ impl CompletionRequest {
         Self::new("ref/resource", "uri", &uri.into(), &variable.into(), &value.into())
     }
 
-    /// Says what other arguments are already, a JSON object of strings; servers before 2025-06-18 do not look at it.
+    /// Sets the arguments that are already resolved, a JSON object of strings; servers before 2025-06-18 ignore
+    /// them.
     #[must_use]
     pub fn context(mut self, arguments: impl Into<RawJson>) -> Self {
         let arguments = arguments.into();

@@ -11,13 +11,13 @@ use tokio::time::{Instant, Sleep};
 
 use crate::slab::Slab;
 
-/// Wakes calls whose time is up.
+/// Wakes calls when their deadlines expire.
 ///
-/// A timer for each call would be set and taken back with nearly every one of them, and hardly ever ring. So there is one for
-/// all, which is set for whoever is due first: the others only say how long they wait.
+/// A timer per call would be set and cancelled with nearly every call, and hardly ever fire. So all calls share one
+/// timer task, which sleeps until the earliest deadline; a call only registers its own.
 ///
-/// That one belongs to the runtime of the first call. Calls of another have a timer of their own, since nobody knows for how
-/// long the first is driven.
+/// The timer task runs on the runtime of the first call. Calls of another runtime have a `Sleep` of their own,
+/// since the first runtime may stop being driven at any time.
 #[derive(Debug, Default)]
 pub(crate) struct DeadlineTimer {
     shared: Arc<TimerShared>,
@@ -27,28 +27,28 @@ pub(crate) struct DeadlineTimer {
 #[derive(Debug, Default)]
 struct TimerShared {
     state: Mutex<TimerState>,
-    /// Tells the task that somebody is due before it looks again.
+    /// Notifies the task of a deadline before its next scheduled wake-up.
     rescheduled: Notify,
 }
 
 #[derive(Debug, Default)]
 struct TimerState {
     waiters: Slab<TimerWaiter>,
-    /// The task that wakes whoever is due; it ends when it looks and nobody waits.
+    /// The task that wakes waiters; it ends when it finds none.
     task: Option<AbortHandle>,
-    /// When it looks again.
+    /// When the task wakes up next.
     fires_at: Option<Instant>,
 }
 
-/// Somebody who waits.
+/// A registered waiter.
 #[derive(Debug)]
 struct TimerWaiter {
     due: Instant,
-    /// Gone once it was woken.
+    /// `None` once the waiter was woken.
     waker: Option<Waker>,
 }
 
-/// The alarm of one call.
+/// The deadline of one call.
 #[derive(Debug)]
 pub(crate) struct CallDeadline<'a>(DeadlineKind<'a>);
 
@@ -59,7 +59,7 @@ enum DeadlineKind<'a> {
 }
 
 impl DeadlineTimer {
-    /// Makes an alarm, which is not set yet.
+    /// Creates a deadline that is not armed yet.
     pub(crate) fn deadline(&self) -> CallDeadline<'_> {
         let here = Handle::current().id();
         if *self.runtime_id.get_or_init(|| here) == here {
@@ -79,11 +79,11 @@ impl Drop for DeadlineTimer {
 }
 
 impl CallDeadline<'_> {
-    /// Waits for a time, which may be another with every poll; ready once it has come. One that came early, since the time was
-    /// another before, is ready too.
+    /// Polls for the deadline, which may differ from poll to poll; ready once it has expired. A wake-up for an
+    /// earlier deadline is also reported as ready.
     pub(crate) fn poll(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.0 {
-            DeadlineKind::Shared { shared, slot: place } => shared.poll(place, due, cx.waker()),
+            DeadlineKind::Shared { shared, slot } => shared.poll(slot, due, cx.waker()),
             DeadlineKind::Own(sleep) => {
                 if sleep.deadline() != due {
                     sleep.as_mut().reset(due);
@@ -96,34 +96,34 @@ impl CallDeadline<'_> {
 
 impl Drop for CallDeadline<'_> {
     fn drop(&mut self) {
-        if let DeadlineKind::Shared { shared, slot: Some(place) } = &self.0 {
-            let sleeper = shared.lock().waiters.remove(*place);
-            drop(sleeper);
+        if let DeadlineKind::Shared { shared, slot: Some(slot) } = &self.0 {
+            let waiter = shared.lock().waiters.remove(*slot);
+            drop(waiter);
         }
     }
 }
 
 impl TimerShared {
-    fn poll(self: &Arc<Self>, place: &mut Option<usize>, due: Instant, waker: &Waker) -> Poll<()> {
+    fn poll(self: &Arc<Self>, slot: &mut Option<usize>, due: Instant, waker: &Waker) -> Poll<()> {
         let mut state = self.lock();
-        let has_rung = match place.and_then(|place| state.waiters.get_mut(place)) {
-            Some(sleeper) => {
-                let has_rung = sleeper.waker.is_none();
-                sleeper.due = due;
-                sleeper.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
-                has_rung
+        let has_fired = match slot.and_then(|slot| state.waiters.get_mut(slot)) {
+            Some(waiter) => {
+                let has_fired = waiter.waker.is_none();
+                waiter.due = due;
+                waiter.waker.get_or_insert_with(|| waker.clone()).clone_from(waker);
+                has_fired
             }
             None => {
-                let sleeper = TimerWaiter { due, waker: Some(waker.clone()) };
-                *place = Some(state.waiters.insert(sleeper));
+                let waiter = TimerWaiter { due, waker: Some(waker.clone()) };
+                *slot = Some(state.waiters.insert(waiter));
                 false
             }
         };
         self.schedule_by(&mut state, due);
-        if has_rung { Poll::Ready(()) } else { Poll::Pending }
+        if has_fired { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Sees to it that the task looks by a time.
+    /// Makes sure that the task wakes up by `due`.
     fn schedule_by(self: &Arc<Self>, state: &mut TimerState, due: Instant) {
         if state.task.as_ref().is_none_or(AbortHandle::is_finished) {
             state.fires_at = Some(due);
@@ -134,16 +134,16 @@ impl TimerShared {
         }
     }
 
-    /// Wakes whoever is due; returns when to look again, unless nobody waits.
+    /// Wakes the waiters that are due; returns the next deadline, or `None` without waiters.
     fn fire_due(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.lock();
         let (mut woken, mut next) = (Vec::new(), None::<Instant>);
-        for sleeper in state.waiters.iter_mut() {
-            if sleeper.due <= now {
-                woken.extend(sleeper.waker.take());
+        for waiter in state.waiters.iter_mut() {
+            if waiter.due <= now {
+                woken.extend(waiter.waker.take());
             } else {
-                next = Some(next.map_or(sleeper.due, |next| next.min(sleeper.due)));
+                next = Some(next.map_or(waiter.due, |next| next.min(waiter.due)));
             }
         }
         state.fires_at = next;
@@ -160,10 +160,10 @@ impl TimerShared {
     }
 }
 
-/// Wakes whoever is due, until nobody waits.
+/// Wakes waiters at their deadlines, until there are none.
 async fn run_timer(shared: Arc<TimerShared>) {
     while let Some(next) = shared.fire_due() {
-        // Whichever comes first, it is looked again.
+        // Either outcome leads to another look at the waiters.
         let _ = tokio::time::timeout_at(next, shared.rescheduled.notified()).await;
     }
 }
@@ -181,14 +181,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn everybody_is_woken_when_due_and_nobody_who_left() {
-        let alarms = DeadlineTimer::default();
+        let timer = DeadlineTimer::default();
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
-        let (mut late, mut early, mut leaves) = (alarms.deadline(), alarms.deadline(), alarms.deadline());
-        for (alarm, seconds) in [(&mut late, 60), (&mut early, 2), (&mut leaves, 1)] {
-            assert!(alarm.poll(after(seconds), &mut cx).is_pending());
+        let (mut late, mut early, mut leaves) = (timer.deadline(), timer.deadline(), timer.deadline());
+        for (deadline, seconds) in [(&mut late, 60), (&mut early, 2), (&mut leaves, 1)] {
+            assert!(deadline.poll(after(seconds), &mut cx).is_pending());
         }
         drop(leaves);
         settle().await;
@@ -205,36 +205,36 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_time_that_is_moved_counts_from_the_next_poll_on() {
-        let alarms = DeadlineTimer::default();
+        let timer = DeadlineTimer::default();
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
-        let mut alarm = alarms.deadline();
-        assert!(alarm.poll(after(10), &mut cx).is_pending());
+        let mut deadline = timer.deadline();
+        assert!(deadline.poll(after(10), &mut cx).is_pending());
         tokio::time::sleep_until(after(5)).await;
-        assert!(alarm.poll(after(15), &mut cx).is_pending());
+        assert!(deadline.poll(after(15), &mut cx).is_pending());
         tokio::time::sleep_until(after(14)).await;
         assert_eq!(wakes.count(), 0);
         // And back again.
-        assert!(alarm.poll(after(14), &mut cx).is_pending());
+        assert!(deadline.poll(after(14), &mut cx).is_pending());
         settle().await;
         assert_eq!(wakes.count(), 1);
-        assert!(alarm.poll(after(14), &mut cx).is_ready());
+        assert!(deadline.poll(after(14), &mut cx).is_ready());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_task_ends_when_nobody_waits_and_begins_again_with_the_next() {
-        let alarms = DeadlineTimer::default();
+        let timer = DeadlineTimer::default();
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         for round in 1..=3 {
-            let mut alarm = alarms.deadline();
+            let mut deadline = timer.deadline();
             let due = Instant::now() + Duration::from_secs(1);
-            assert!(alarm.poll(due, &mut cx).is_pending());
+            assert!(deadline.poll(due, &mut cx).is_pending());
             tokio::time::sleep_until(due + Duration::from_secs(1)).await;
             assert_eq!(wakes.count(), round);
-            assert!(alarms.shared.lock().task.is_none());
+            assert!(timer.shared.lock().task.is_none());
         }
     }
 
@@ -242,14 +242,14 @@ mod tests {
     fn a_call_of_another_runtime_is_woken_whatever_becomes_of_the_first() {
         let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (first, second) = (runtime(), runtime());
-        let alarms = DeadlineTimer::default();
+        let timer = DeadlineTimer::default();
         let ring = async |after| {
-            let (mut alarm, due) = (alarms.deadline(), Instant::now() + Duration::from_millis(after));
-            std::future::poll_fn(|cx| alarm.poll(due, cx)).await;
+            let (mut deadline, due) = (timer.deadline(), Instant::now() + Duration::from_millis(after));
+            std::future::poll_fn(|cx| deadline.poll(due, cx)).await;
             assert!(Instant::now() >= due);
         };
         first.block_on(ring(1));
-        // From here on nobody drives it.
+        // From here on the first runtime is not driven.
         second.block_on(ring(20));
         drop(first);
         second.block_on(ring(20));

@@ -14,52 +14,53 @@ use crate::client::{ClientInner, CurrentSession};
 use crate::client_transport::{ExchangeEvent, RequestExchange, ServerRequest, TransportFailure};
 use crate::error::Error;
 
-/// What a call keeps for later while questions are being answered.
+/// Events that a call buffers while input requests are being answered.
 const MAX_BACKLOG: usize = 32;
 
-/// Questions of one call that are open at one time; beyond it they are refused.
+/// Open input requests of one call; beyond it they are refused.
 const MAX_OPEN_REQUESTS: usize = 16;
 
-/// A call that is open, from its request to its response.
+/// A call from its request to its response.
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
     pub(crate) session: Arc<CurrentSession>,
-    /// Before what is open, since it is dropped first: a question that is given up must not come back to this call.
+    /// Declared before `open_requests`, so that it is dropped first: an input request that is released on drop must
+    /// not be routed back to this call.
     exchange: RequestExchange,
-    /// What is left of the time in all.
+    /// The rest of the total timeout.
     time_left: Duration,
-    /// What came while questions were being answered, and has to be looked at afterwards.
+    /// Events that arrived while input requests were being answered.
     backlog: VecDeque<ExchangeEvent>,
     open_requests: Vec<OpenInputRequest>,
     request_count: usize,
     last_progress: f64,
 }
 
-/// A question that the server asked and that is not answered.
+/// An input request without a response yet.
 #[derive(Debug)]
 struct OpenInputRequest {
     key: String,
     request: ServerRequest,
 }
 
-/// How a call that was waited for comes back.
+/// How waiting for a call ends.
 #[derive(Debug)]
 pub(crate) enum WaitOutcome {
-    /// With a response.
+    /// The server responded.
     Response(Result<RawResult, RawJson>),
-    /// Without one.
+    /// The transport failed.
     Failed(TransportFailure),
-    /// With questions.
+    /// The server requests input.
     InputRequired(Vec<(String, InputRequest)>),
 }
 
-/// What happened while questions were being answered.
+/// An event during an input round.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InputRoundEvent {
-    /// The call is over; nobody waits for answers any more.
+    /// The call has ended, so that the responses are no longer needed.
     Ended,
-    /// The server takes the question of this key back.
+    /// The server cancelled the input request with this key.
     Withdrawn(String),
 }
 
@@ -83,10 +84,10 @@ impl InFlightCall {
         }
     }
 
-    /// Waits until the call comes back with something. The arguments of an `async fn` would be kept twice, in every call.
+    /// Waits for the outcome of the call. Not an `async fn`: it would store its arguments twice, in every call.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if the server is silent for too long, or takes too long in all.
+    /// [`Error::TimedOut`] after the request timeout without progress, or after the total timeout.
     pub(crate) fn wait(
         &mut self,
         inner: &ClientInner,
@@ -96,141 +97,143 @@ impl InFlightCall {
         let at_most = began + self.time_left;
         let mut due = (began + request_timeout(inner, call)).min(at_most);
         async move {
-            let mut alarm = inner.deadline_timer.deadline();
+            let mut deadline = inner.deadline_timer.deadline();
             loop {
                 let arrived = std::future::poll_fn(|cx| match self.poll_next(cx) {
                     Poll::Ready(arrived) => Poll::Ready(Some(arrived)),
-                    Poll::Pending => alarm.poll(due, cx).map(|()| None),
+                    Poll::Pending => deadline.poll(due, cx).map(|()| None),
                 });
-                let gathering = match arrived.await {
+                let collecting = match arrived.await {
                     Some(ExchangeEvent::Response(outcome)) => return Ok(WaitOutcome::Response(outcome)),
-                    Some(ExchangeEvent::Failed(loss)) => return Ok(WaitOutcome::Failed(loss)),
-                    Some(ExchangeEvent::Notification(notice)) => {
+                    Some(ExchangeEvent::Failed(failure)) => return Ok(WaitOutcome::Failed(failure)),
+                    Some(ExchangeEvent::Notification(notification)) => {
                         let now = Instant::now();
                         if self
-                            .handle_notification(inner, call, &notice)
+                            .handle_notification(inner, call, &notification)
                             .is_some_and(|noted| noted == NotificationEffect::Progress)
                         {
                             due = (now + request_timeout(inner, call)).min(at_most);
                         }
-                        // Whoever never stops talking would else never let the alarm be heard.
+                        // A server that sends notifications without pause would otherwise starve the timer.
                         if now >= due {
                             return Err(Error::TimedOut { after: due - began });
                         }
                         continue;
                     }
-                    // A server that asks and does not read what it is answered is as good as silent.
-                    Some(ExchangeEvent::Request(asked)) => {
-                        Box::pin(timeout_at(due, self.collect_requests(inner, call, asked)))
+                    // A server that requests input and does not read the responses times out like a silent one.
+                    Some(ExchangeEvent::Request(request)) => {
+                        Box::pin(timeout_at(due, self.collect_requests(inner, call, request)))
                     }
                     Some(ExchangeEvent::Skipped) => continue,
                     None => {
-                        // Progress moves the time, and what was due before rings nevertheless.
+                        // Progress moves the deadline, and a wake-up for the earlier one may still come.
                         if Instant::now() >= due {
                             return Err(Error::TimedOut { after: due - began });
                         }
                         continue;
                     }
                 };
-                let questions = gathering.await.map_err(|_| Error::TimedOut { after: due - began })??;
+                let input_requests =
+                    collecting.await.map_err(|_| Error::TimedOut { after: due - began })??;
                 let now = Instant::now();
-                if !questions.is_empty() {
+                if !input_requests.is_empty() {
                     self.time_left = at_most.saturating_duration_since(now);
-                    return Ok(WaitOutcome::InputRequired(questions));
+                    return Ok(WaitOutcome::InputRequired(input_requests));
                 }
                 due = (now + request_timeout(inner, call)).min(at_most);
             }
         }
     }
 
-    /// Gathers a question and those that come right after it.
+    /// Collects an input request and those that follow within the batch window.
     async fn collect_requests(
         &mut self,
         inner: &ClientInner,
         call: &ClientCall,
         first: ServerRequest,
     ) -> Result<Vec<(String, InputRequest)>, Error> {
-        let mut questions = Vec::new();
-        questions.extend(self.accept_request(inner, call, first).await?);
+        let mut input_requests = Vec::new();
+        input_requests.extend(self.accept_request(inner, call, first).await?);
         let within =
             if call.batches_requests { inner.plan.limits.input_batch_window } else { Duration::ZERO };
         let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match timeout(left, self.next()).await {
-                Ok(ExchangeEvent::Request(asked)) => {
-                    questions.extend(self.accept_request(inner, call, asked).await?);
+                Ok(ExchangeEvent::Request(request)) => {
+                    input_requests.extend(self.accept_request(inner, call, request).await?);
                 }
-                Ok(ExchangeEvent::Notification(notice)) => {
+                Ok(ExchangeEvent::Notification(notification)) => {
                     if let Some(NotificationEffect::Withdrawn(key)) =
-                        self.handle_notification(inner, call, &notice)
+                        self.handle_notification(inner, call, &notification)
                     {
-                        questions.retain(|(asked, _)| *asked != key);
+                        input_requests.retain(|(other, _)| *other != key);
                     }
                 }
                 Ok(ExchangeEvent::Skipped) => {}
                 Ok(last) => {
-                    // The server did not wait for answers after all.
+                    // The server did not wait for the responses after all.
                     self.backlog.push_back(last);
                     return Ok(Vec::new());
                 }
-                Err(_) => return Ok(questions),
+                Err(_) => return Ok(input_requests),
             }
         }
     }
 
-    /// Takes a question, or refuses it.
+    /// Accepts an input request, or refuses it.
     async fn accept_request(
         &mut self,
         inner: &ClientInner,
         call: &ClientCall,
-        asked: ServerRequest,
+        request: ServerRequest,
     ) -> Result<Option<(String, InputRequest)>, Error> {
         let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
         let edge = &self.session.edge;
-        let question = asked.request().map(|request| edge.parse_request(request.clone(), capabilities));
-        let refusal = match question {
+        let input_request =
+            request.request().map(|request| edge.parse_request(request.clone(), capabilities));
+        let refusal = match input_request {
             None => {
-                asked.resolve();
+                request.resolve();
                 return Ok(None);
             }
             Some(Ok(_)) if self.open_requests.len() >= MAX_OPEN_REQUESTS => Refusal::TOO_MANY,
-            Some(Ok(question)) => {
+            Some(Ok(input_request)) => {
                 self.request_count += 1;
                 let key = format!("q{}", self.request_count);
-                self.open_requests.push(OpenInputRequest { key: key.clone(), request: asked });
-                return Ok(Some((key, question)));
+                self.open_requests.push(OpenInputRequest { key: key.clone(), request });
+                return Ok(Some((key, input_request)));
             }
             Some(Err((refusal, undeclared))) => {
-                if let Some(question) = undeclared {
-                    call.observers.notify(|observer| observer.undeclared(&question));
+                if let Some(input_request) = undeclared {
+                    call.observers.notify(|observer| observer.undeclared(&input_request));
                 }
                 refusal
             }
         };
-        let posted = asked.id().map(|id| edge.write_response(id, Err(&refusal)));
-        asked.resolve();
+        let posted = request.id().map(|id| edge.write_response(id, Err(&refusal)));
+        request.resolve();
         if let Some(posted) = posted {
             inner.transport.post(posted).await?;
         }
         Ok(None)
     }
 
-    /// Reports whether every question that is open was certainly asked within this call.
+    /// Reports whether every open input request certainly belongs to this call.
     pub(crate) fn is_certain(&self) -> bool {
         self.open_requests.iter().all(|open| open.request.is_certain())
     }
 
-    /// Gives up a question that is open, for somebody else to answer.
+    /// Removes an open input request from the call, to be answered elsewhere.
     pub(crate) fn detach_request(&mut self, key: &str) -> Option<ServerRequest> {
         let at = self.open_requests.iter().position(|open| open.key == key)?;
         Some(self.open_requests.remove(at).request)
     }
 
-    /// Gives the server its answers; questions that have none are refused.
+    /// Sends the responses to the server; input requests without one are refused.
     ///
     /// # Errors
-    /// The connection is gone, or the server does not read.
+    /// The connection is closed, or the server does not read.
     pub(crate) async fn respond(
         &mut self,
         inner: &ClientInner,
@@ -243,20 +246,21 @@ impl InFlightCall {
 
     async fn post(&mut self, inner: &ClientInner, mut answers: InputResponses) -> Result<(), Error> {
         let is_over = self.has_ended();
-        while let Some(OpenInputRequest { key, request: asked }) = self.open_requests.pop() {
-            let given =
-                answers.iter().position(|(asked, _)| *asked == key).map(|at| answers.swap_remove(at).1);
-            if given.is_none() && is_over {
-                // Who asked has gone on, unless it was another call that asked: then the question goes back.
-                if asked.is_certain() {
-                    asked.resolve();
+        while let Some(OpenInputRequest { key, request }) = self.open_requests.pop() {
+            let response =
+                answers.iter().position(|(other, _)| *other == key).map(|at| answers.swap_remove(at).1);
+            if response.is_none() && is_over {
+                // The call has ended, so the server needs no response. An input request that may belong to another
+                // call is dropped instead, which routes it again.
+                if request.is_certain() {
+                    request.resolve();
                 }
                 continue;
             }
-            let given: Result<InputResponse, Refusal> =
-                given.unwrap_or_else(|| Err(Refusal::INTERNAL.with_message("the question was not answered")));
-            let posted = asked.id().map(|id| self.session.edge.write_response(id, given.as_ref()));
-            asked.resolve();
+            let response: Result<InputResponse, Refusal> = response
+                .unwrap_or_else(|| Err(Refusal::INTERNAL.with_message("the question was not answered")));
+            let posted = request.id().map(|id| self.session.edge.write_response(id, response.as_ref()));
+            request.resolve();
             if let Some(posted) = posted {
                 inner.transport.post(posted).await?;
             }
@@ -264,19 +268,19 @@ impl InFlightCall {
         Ok(())
     }
 
-    /// Reports whether the last word has come although questions are open.
+    /// Reports whether the call has ended although input requests are open.
     fn has_ended(&self) -> bool {
         self.backlog
             .back()
             .is_some_and(|last| matches!(last, ExchangeEvent::Response(_) | ExchangeEvent::Failed(_)))
     }
 
-    /// Lets go of the questions that may have been asked within another call: they go back to where they came from.
+    /// Drops the input requests that may belong to another call; the driver routes them again.
     pub(crate) fn release_uncertain(&mut self) {
         self.open_requests.retain(|open| open.request.is_certain());
     }
 
-    /// Listens on while questions are being answered. Cancel safe.
+    /// Waits for the next event of an input round. Cancel safe.
     pub(crate) async fn next_round_event(
         &mut self,
         inner: &ClientInner,
@@ -287,13 +291,13 @@ impl InFlightCall {
                 return InputRoundEvent::Ended;
             }
             if self.backlog.len() >= MAX_BACKLOG {
-                // What comes now waits with the carrier, which has a bound of its own.
+                // Further events wait in the transport, which has a bound of its own.
                 std::future::pending::<()>().await;
             }
             match self.exchange.next().await {
-                Some(ExchangeEvent::Notification(notice)) => {
+                Some(ExchangeEvent::Notification(notification)) => {
                     if let Some(NotificationEffect::Withdrawn(key)) =
-                        self.handle_notification(inner, call, &notice)
+                        self.handle_notification(inner, call, &notification)
                     {
                         return InputRoundEvent::Withdrawn(key);
                     }
@@ -320,17 +324,18 @@ impl InFlightCall {
         self.exchange.poll_next(cx).map(|arrived| arrived.unwrap_or_else(lost))
     }
 
-    /// Tells whoever wants to know what the server says while it works.
+    /// Passes a notification to the observers of the call.
     fn handle_notification(
         &mut self,
         inner: &ClientInner,
         call: &ClientCall,
-        notice: &Notification,
+        notification: &Notification,
     ) -> Option<NotificationEffect> {
-        match &*notice.method {
+        match &*notification.method {
             "notifications/progress" => {
-                let progress = ProgressUpdate::read(notice)?;
-                // It only ever grows; what does not is neither news nor a sign of life.
+                let progress = ProgressUpdate::read(notification)?;
+                // The specification requires that progress increases; a value that does not is dropped and does not
+                // restart the timeout.
                 if progress.progress <= self.last_progress || progress.progress.is_nan() {
                     return None;
                 }
@@ -339,42 +344,42 @@ impl InFlightCall {
                 Some(NotificationEffect::Progress)
             }
             "notifications/message" => {
-                let message = LogMessage::read(notice)?;
+                let message = LogMessage::read(notification)?;
                 call.observers.notify(|observer| observer.log(&message));
                 inner.log(&message);
                 None
             }
             "notifications/cancelled" => {
-                let id = era::cancelled_request(notice)?;
+                let id = era::cancelled_request(notification)?;
                 let at = self.open_requests.iter().position(|open| open.request.id() == Some(&id))?;
-                let OpenInputRequest { key, request: asked } = self.open_requests.remove(at);
-                asked.resolve();
+                let OpenInputRequest { key, request } = self.open_requests.remove(at);
+                request.resolve();
                 Some(NotificationEffect::Withdrawn(key))
             }
             _ => {
-                inner.handle_notification(notice);
+                inner.handle_notification(notification);
                 None
             }
         }
     }
 }
 
-/// Returns how long the server may be silent.
+/// Returns the request timeout of a call.
 fn request_timeout(inner: &ClientInner, call: &ClientCall) -> Duration {
     call.timeout.unwrap_or(inner.plan.limits.request_timeout)
 }
 
-/// What a notice was about, where that matters.
+/// The effect of a notification on its call.
 #[derive(Debug, PartialEq, Eq)]
 enum NotificationEffect {
     Progress,
     Withdrawn(String),
 }
 
-/// A call that is open while its questions are answered.
+/// A call that is suspended while its input requests are answered.
 #[derive(Debug)]
 pub struct LiveContinuation {
-    /// Never locked: whoever has it has it alone, and the mutex only says so to those who share the call around it.
+    /// Never locked: access is exclusive, and the mutex only makes the type `Sync`.
     call: Mutex<InFlightCall>,
 }
 

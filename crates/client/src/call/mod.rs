@@ -1,4 +1,4 @@
-//! Calls: what is asked of a server, step by step.
+//! Calls to a server, step by step.
 
 mod call_builder;
 mod completion;

@@ -1,6 +1,6 @@
 use trunkline_protocol::{LoggingLevel, Notification, RawJson};
 
-/// How far a server is with a call.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProgressUpdate {
@@ -12,38 +12,38 @@ pub struct ProgressUpdate {
     pub message: Option<String>,
 }
 
-/// Something that a server writes down.
+/// A log message of a server.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LogMessage {
-    /// How bad it is.
+    /// The severity.
     pub level: LoggingLevel,
-    /// The part of the server that says it.
+    /// The part of the server that wrote it.
     pub logger: Option<String>,
-    /// What it says, any JSON value.
+    /// The message, any JSON value.
     pub data: RawJson,
 }
 
 impl ProgressUpdate {
-    /// Reads a notification; one that makes no sense is nothing.
-    pub(crate) fn read(notice: &Notification) -> Option<Self> {
-        let number = |key: &str| notice.params.get(key).and_then(|raw| raw.get::<f64>().ok());
+    /// Parses a notification; `None` if it is malformed.
+    pub(crate) fn read(notification: &Notification) -> Option<Self> {
+        let number = |key: &str| notification.params.get(key).and_then(|raw| raw.get::<f64>().ok());
         Some(Self {
             progress: number("progress")?,
             total: number("total"),
-            message: notice.params.members.text("message").map(Into::into),
+            message: notification.params.members.text("message").map(Into::into),
         })
     }
 }
 
 impl LogMessage {
-    /// Reads a notification; one that makes no sense is nothing.
-    pub(crate) fn read(notice: &Notification) -> Option<Self> {
-        let text = |key: &str| notice.params.members.text(key);
+    /// Parses a notification; `None` if it is malformed.
+    pub(crate) fn read(notification: &Notification) -> Option<Self> {
+        let text = |key: &str| notification.params.members.text(key);
         Some(Self {
             level: LoggingLevel::parse(&text("level")?)?,
             logger: text("logger").map(Into::into),
-            data: notice.params.get("data")?.to_owned_buffer(),
+            data: notification.params.get("data")?.to_owned_buffer(),
         })
     }
 }

@@ -5,26 +5,26 @@ use trunkline_protocol::model::InputRequest;
 
 use super::{LogMessage, ProgressUpdate};
 
-/// Who is told what a server says while it works on a call.
+/// Receives what a server sends while it works on a call.
 pub trait CallObserver: Send + Sync {
-    /// The server says how far it is.
+    /// Called for each progress notification.
     fn progress(&self, _: &ProgressUpdate) {}
 
-    /// The server writes a log message that can be told apart from those of other calls.
+    /// Called for each log message that can be attributed to the call.
     fn log(&self, _: &LogMessage) {}
 
-    /// The server asked something although nobody had declared that it can be answered.
+    /// Called when the server requests input that the client did not declare.
     fn undeclared(&self, _: &InputRequest) {}
 }
 
-/// All who are told of a call.
+/// All observers of a call.
 #[derive(Default)]
 pub(crate) struct CallObservers {
     functions: Option<Box<ObserverFunctions>>,
     other: Option<Arc<dyn CallObserver>>,
 }
 
-/// Functions that are told of one thing each.
+/// Callbacks for one kind of event each.
 #[derive(Default)]
 struct ObserverFunctions {
     progress: Option<Box<ProgressFn>>,
@@ -35,54 +35,54 @@ type ProgressFn = dyn Fn(&ProgressUpdate) + Send + Sync;
 type LogFn = dyn Fn(&LogMessage) + Send + Sync;
 type SessionLogFn = dyn Fn(&LogMessage, bool) + Send + Sync;
 
-/// The functions that are told of the log messages of a whole connection.
+/// The callbacks for the log messages of a connection.
 #[derive(Clone, Default)]
 pub(crate) struct LogSinks {
-    /// Of every one.
+    /// Called for every message.
     pub(crate) all: Option<Arc<LogFn>>,
-    /// Of those that cannot be told to belong to one call.
+    /// Called for messages that cannot be attributed to one call.
     pub(crate) session: Option<Arc<SessionLogFn>>,
 }
 
 impl CallObservers {
-    pub(crate) fn on_progress(&mut self, tell: impl Fn(&ProgressUpdate) + Send + Sync + 'static) {
-        self.functions.get_or_insert_default().progress = Some(Box::new(tell));
+    pub(crate) fn on_progress(&mut self, callback: impl Fn(&ProgressUpdate) + Send + Sync + 'static) {
+        self.functions.get_or_insert_default().progress = Some(Box::new(callback));
     }
 
-    pub(crate) fn on_log(&mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) {
-        self.functions.get_or_insert_default().log = Some(Box::new(tell));
+    pub(crate) fn on_log(&mut self, callback: impl Fn(&LogMessage) + Send + Sync + 'static) {
+        self.functions.get_or_insert_default().log = Some(Box::new(callback));
     }
 
     pub(crate) fn set(&mut self, observer: Arc<dyn CallObserver>) {
         self.other = Some(observer);
     }
 
-    /// Reports whether anybody wants to know how far the server is.
+    /// Reports whether there is an observer of progress.
     pub(crate) fn wants_progress(&self) -> bool {
         self.other.is_some() || self.functions.as_ref().is_some_and(|functions| functions.progress.is_some())
     }
 
-    /// Tells everybody.
-    pub(crate) fn notify(&self, tell: impl Fn(&dyn CallObserver)) {
+    /// Notifies all observers.
+    pub(crate) fn notify(&self, callback: impl Fn(&dyn CallObserver)) {
         if let Some(functions) = &self.functions {
-            tell(&**functions);
+            callback(&**functions);
         }
         if let Some(other) = &self.other {
-            tell(&**other);
+            callback(&**other);
         }
     }
 }
 
 impl CallObserver for ObserverFunctions {
     fn progress(&self, progress: &ProgressUpdate) {
-        if let Some(tell) = &self.progress {
-            tell(progress);
+        if let Some(callback) = &self.progress {
+            callback(progress);
         }
     }
 
     fn log(&self, message: &LogMessage) {
-        if let Some(tell) = &self.log {
-            tell(message);
+        if let Some(callback) = &self.log {
+            callback(message);
         }
     }
 }

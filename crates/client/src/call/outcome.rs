@@ -11,42 +11,42 @@ use crate::error::Error;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StepOutcome {
-    /// The call is answered; the result is as the server wrote it.
+    /// The call is complete; the result is as the server wrote it.
     Done(RawResult),
-    /// The server needs answers before it can go on.
+    /// The server requires input before it can continue.
     InputRequired(Box<ClientInputRound>),
 }
 
-/// Questions that a server asks together, and how the call goes on once they are answered.
+/// Input requests of one round, and how to resume the call with the responses.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClientInputRound {
-    /// The questions, each under its key; none means "ask me again later".
+    /// The input requests by their keys; an empty round means that the client retries later.
     pub requests: Vec<(String, InputRequest)>,
-    /// How the call goes on.
+    /// How to resume the call.
     pub continuation: ClientContinuation,
     client: Client,
     call: ClientCall,
 }
 
-/// The answers to the questions of a round, by their keys. A refusal is told to the server where it can be, and else ends
-/// the call.
+/// The responses of an input round, by their keys. A refusal is sent to the server where the revision has a form
+/// for it, and otherwise ends the call.
 pub type InputResponses = Vec<(String, Result<InputResponse, Refusal>)>;
 
-/// How an interrupted call goes on.
+/// How a suspended call is resumed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientContinuation {
-    /// The call is made again with the answers and with these bytes: the server keeps nothing, and any client of the same
-    /// server can go on.
+    /// The call is repeated with the responses and these bytes. The server keeps no state, so that any client of
+    /// the same server can resume the call.
     Portable(Bytes),
-    /// The call is still open. Dropping it cancels it.
+    /// The call is still open; dropping it cancels the call.
     Live(Box<LiveContinuation>),
 }
 
-/// Says that a question will not be answered, in the words that its kind has for it.
-fn declined_response(question: &InputRequest) -> Result<InputResponse, Refusal> {
-    match question {
+/// Returns the response that declines an input request, by its kind.
+fn declined_response(input_request: &InputRequest) -> Result<InputResponse, Refusal> {
+    match input_request {
         InputRequest::Form(_) | InputRequest::Url(_) => Ok(InputResponse::cancel()),
         InputRequest::Sampling(_) => Err(Refusal::application(-1, "nobody answers for this request")),
         InputRequest::Roots => Err(Refusal::INTERNAL.with_message("nobody answers for this request")),
@@ -57,15 +57,16 @@ impl ClientInputRound {
     pub(crate) fn new(
         client: Client,
         call: ClientCall,
-        questions: Vec<(String, InputRequest)>,
-        then: ClientContinuation,
+        input_requests: Vec<(String, InputRequest)>,
+        continuation: ClientContinuation,
     ) -> Self {
-        Self { requests: questions, continuation: then, client, call }
+        Self { requests: input_requests, continuation, client, call }
     }
 
-    /// Listens on while the questions are being answered. Cancel safe.
+    /// Waits for the next event of the round. Cancel safe.
     ///
-    /// It ends only where there is something to know: a call that its server keeps open can be over before it is answered.
+    /// It completes only if something happens: the server can end a live call, or cancel an input request, before
+    /// the responses are sent.
     pub async fn next_event(&mut self) -> InputRoundEvent {
         match &mut self.continuation {
             ClientContinuation::Live(suspended) => {
@@ -75,16 +76,17 @@ impl ClientInputRound {
         }
     }
 
-    /// Gives the call up: whoever asked hears that nobody will answer, and that nobody waits any more.
+    /// Abandons the call: declines its input requests and cancels it.
     pub async fn abandon(self) {
         let ClientContinuation::Live(mut suspended) = self.continuation else { return };
         suspended.get_mut().release_uncertain();
-        let answers = self.requests.into_iter().map(|(key, question)| (key, declined_response(&question)));
-        // A server that is gone, or does not read, need not be told.
+        let answers =
+            self.requests.into_iter().map(|(key, input_request)| (key, declined_response(&input_request)));
+        // Best effort: the server may be gone, or may not read.
         let _ = suspended.get_mut().respond(self.client.inner(), &self.call, answers.collect()).await;
     }
 
-    /// Goes on with the answers.
+    /// Resumes the call with the responses.
     ///
     /// # Errors
     /// As [`Client::step`].
@@ -92,7 +94,7 @@ impl ClientInputRound {
         self.client.step(self.call.resume(self.continuation, answers)).await
     }
 
-    /// Returns the questions and the continuation by themselves, for [`ClientCall::resume`].
+    /// Returns the input requests and the continuation, for [`ClientCall::resume`].
     pub fn into_parts(self) -> (Vec<(String, InputRequest)>, ClientContinuation) {
         (self.requests, self.continuation)
     }

@@ -13,14 +13,14 @@ use crate::client_transport::InputRecipient;
 
 /// One request to a server, whatever its era.
 ///
-/// [`Client::call`](crate::Client::call) and its siblings make one and run it. One is made by hand for
-/// [`Client::step`](crate::Client::step), which gives the questions of the server to its caller.
+/// [`Client::call`](crate::Client::call) and its siblings create one and run it. Create one yourself for
+/// [`Client::step`](crate::Client::step), which returns input requests to its caller.
 #[must_use = "a call does nothing until it is run"]
 #[derive(Debug)]
 pub struct ClientCall {
     pub(crate) method: ByteString,
     pub(crate) known_method: Option<Method>,
-    /// What the call names: the tool, the prompt or the resource.
+    /// The name of the tool or prompt, or the URI of the resource.
     pub(crate) name: Option<ByteString>,
     pub(crate) params: JsonObject,
     pub(crate) meta: JsonObject,
@@ -28,30 +28,30 @@ pub struct ClientCall {
     pub(crate) capabilities: Option<ClientCapabilities>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) observers: CallObservers,
-    /// In a box, as are all things that few calls have: calls are moved about.
+    /// Boxed, like all fields that few calls have, since calls are moved often.
     pub(crate) supplied_input: Option<Box<SuppliedInput>>,
-    /// Whether questions that come right after another are waited for, so that they are given out together.
+    /// Whether input requests that arrive in quick succession are collected into one round.
     pub(crate) batches_requests: bool,
-    /// Who made it, of several callers of one client.
+    /// The caller, if several share one client.
     pub(crate) caller_id: u64,
-    /// Whether a session that the server forgot is opened again for it.
+    /// Whether the session is opened again if the server has lost it.
     pub(crate) may_reopen: bool,
-    /// What is wrong with it, which its caller hears instead of an answer.
+    /// Why the call is invalid; returned to its caller instead of a result.
     pub(crate) invalid_reason: Option<Box<str>>,
 }
 
-/// What a call comes with, because questions were answered.
+/// Input that is sent with a call.
 #[derive(Debug)]
 pub(crate) enum SuppliedInput {
-    /// Answers to questions that were asked before.
+    /// Responses to input requests of an earlier step.
     Responses(ClientContinuation, InputResponses),
-    /// The same, as somebody else gave them; the bytes are those of a portable continuation.
+    /// The same, forwarded verbatim; the bytes are those of a portable continuation.
     RawResponses(Bytes, RawInputResponses),
-    /// Answers of somebody who knows the questions before they are asked.
+    /// Responses that the caller supplies before the server requests input.
     Preset(RawInputResponses),
 }
 
-/// Answers that are carried as they came, by the keys of their questions.
+/// Verbatim responses, by the keys of their input requests.
 pub(crate) type RawInputResponses = Vec<(String, RawJson)>;
 
 impl ClientCall {
@@ -70,13 +70,13 @@ impl ClientCall {
         Self::with_method(Method::ResourcesRead).with_name("uri", uri.into())
     }
 
-    /// Asks what an argument could be completed to.
+    /// Requests completions of an argument.
     pub fn complete(completion: CompletionRequest) -> Self {
-        let CompletionRequest { params, invalid_reason: fault } = completion;
-        Self { params, invalid_reason: fault, ..Self::with_method(Method::Complete) }
+        let CompletionRequest { params, invalid_reason } = completion;
+        Self { params, invalid_reason, ..Self::with_method(Method::Complete) }
     }
 
-    /// Makes any other request, with parameters that are a JSON object; what belongs to the protocol is added.
+    /// Makes any other request, with parameters that are a JSON object; the members of the protocol are added.
     pub fn other(method: impl Into<String>, params: impl Into<RawJson>) -> Self {
         let method = method.into();
         let known = Method::ALL.into_iter().find(|known| known.as_str() == method);
@@ -101,9 +101,9 @@ impl ClientCall {
         call
     }
 
-    /// Makes a request that somebody else has made, with parameters of theirs and the `_meta` that came with them.
+    /// Forwards a request of another client, with its parameters and its `_meta`.
     ///
-    /// What belongs to one hop alone, answers, state and the protocol's own members of `_meta`, is left out.
+    /// Hop-by-hop members are left out: input responses, request state, and the protocol's own members of `_meta`.
     pub fn forwarded(method: Method, mut params: JsonObject, meta: Option<&JsonObject>) -> Self {
         for own in ["_meta", "inputResponses", "requestState"] {
             params.take(own);
@@ -133,25 +133,25 @@ impl ClientCall {
         }
     }
 
-    /// Tells a function of all progress.
-    pub fn on_progress(mut self, tell: impl Fn(&ProgressUpdate) + Send + Sync + 'static) -> Self {
-        self.observers.on_progress(tell);
+    /// Calls a function for every progress notification.
+    pub fn on_progress(mut self, callback: impl Fn(&ProgressUpdate) + Send + Sync + 'static) -> Self {
+        self.observers.on_progress(callback);
         self
     }
 
-    /// Tells a function of the log messages of this call, where they can be told apart from those of others.
-    pub fn on_log(mut self, tell: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
-        self.observers.on_log(tell);
+    /// Calls a function for the log messages of this call, where they can be attributed to it.
+    pub fn on_log(mut self, callback: impl Fn(&LogMessage) + Send + Sync + 'static) -> Self {
+        self.observers.on_log(callback);
         self
     }
 
-    /// Asks for log messages from a level on, where that is asked with each call.
+    /// Requests log messages of this level and above, in revisions where the level is sent with each call.
     pub fn log_level(mut self, level: LoggingLevel) -> Self {
         self.log_level = Some(level);
         self
     }
 
-    /// Sets how long the server may be silent; progress begins the time anew.
+    /// Sets the timeout without any progress; every progress notification restarts it.
     pub fn timeout(mut self, silent_for: Duration) -> Self {
         self.timeout = Some(silent_for);
         self
@@ -159,7 +159,7 @@ impl ClientCall {
 
     /// Adds a member to `_meta`, such as `traceparent`.
     ///
-    /// What the protocol itself keeps there is left out: it is written for each request anew.
+    /// Keys that are reserved by the protocol are ignored, since they are written for each request.
     pub fn meta(mut self, key: impl Into<String>, value: RawJson) -> Self {
         let key = key.into();
         if !meta::is_hop_by_hop(&key) {
@@ -168,43 +168,44 @@ impl ClientCall {
         self
     }
 
-    /// Declares other capabilities than the client's own, in this call alone; a session has declared its own for good.
+    /// Declares other capabilities than the client's own for this call. A legacy session has declared its
+    /// capabilities for good.
     pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// Goes on with a call that was interrupted by questions. The call has to be the same one.
+    /// Resumes a call that was suspended by input requests. It has to be the same call.
     pub fn resume(mut self, continuation: ClientContinuation, answers: InputResponses) -> Self {
         self.supplied_input = Some(Box::new(SuppliedInput::Responses(continuation, answers)));
         self
     }
 
-    /// Goes on with a call that was interrupted by questions, with the bytes of its portable continuation and with answers
-    /// that are carried as they came. The call has to be the same one.
+    /// Resumes a call that was suspended by input requests, with the bytes of its portable continuation and
+    /// verbatim responses. It has to be the same call.
     pub fn resume_raw(mut self, state: Bytes, answers: Vec<(String, RawJson)>) -> Self {
         self.supplied_input = Some(Box::new(SuppliedInput::RawResponses(state, answers)));
         self
     }
 
-    /// Gives answers before they are asked for, by the keys of their questions. A server that asks by requests of its own
-    /// cannot be given any, so that it asks.
+    /// Supplies responses before the server requests input, by the keys of the input requests. They are ignored by
+    /// servers that send input requests of their own (legacy era), which elicit as usual.
     pub fn preset_responses(mut self, answers: Vec<(String, RawJson)>) -> Self {
         self.supplied_input = (!answers.is_empty()).then(|| Box::new(SuppliedInput::Preset(answers)));
         self
     }
 
-    /// Says which of several callers of one client makes the call, by a number. Without it all are the same.
+    /// Sets which of several callers of one client makes the call, by a number. By default all are the same.
     ///
-    /// Where nothing says to which call a question belongs, it is given to a [step](crate::Client::step) only if no other
-    /// caller could have caused it; if one could, it is not given to any of them, and the client's
-    /// [`InputHandler`](crate::InputHandler) is asked as if no call were running.
+    /// On transports that do not attribute an input request to a call, a [step](crate::Client::step) receives it
+    /// only if no other caller could have caused it. If another could, none of them does, and the client's
+    /// [`InputHandler`](crate::InputHandler) answers it as if no call were running.
     pub fn caller_id(mut self, number: u64) -> Self {
         self.caller_id = number;
         self
     }
 
-    /// Tells somebody of everything that the server says while it works.
+    /// Sets the observer of everything that the server sends during the call.
     pub fn observer(mut self, observer: Arc<dyn CallObserver>) -> Self {
         self.observers.set(observer);
         self
@@ -224,7 +225,7 @@ impl ClientCall {
         self
     }
 
-    /// Returns what a header repeats of the call.
+    /// Returns the value of the `Mcp-Name` header.
     pub(crate) fn mirrored_name(&self) -> Option<ByteString> {
         self.known_method.and_then(Method::name_header_param).and(self.name.clone())
     }
@@ -233,24 +234,25 @@ impl ClientCall {
         self.known_method.is_some_and(Method::may_require_input)
     }
 
-    /// Returns who answers what the server asks within the call, given what is declared for it.
+    /// Returns the recipient of input requests within the call, given the declared capabilities.
     pub(crate) fn input_recipient(&self, declared: &ClientCapabilities) -> InputRecipient {
-        let can_be_asked = declared.form() || declared.url() || declared.sampling() || declared.roots();
-        match (self.allows_input_requests(), can_be_asked, self.batches_requests) {
+        let can_answer = declared.form() || declared.url() || declared.sampling() || declared.roots();
+        match (self.allows_input_requests(), can_answer, self.batches_requests) {
             (false, ..) => InputRecipient::None,
             (true, false, _) => InputRecipient::Undeclared,
             (true, true, false) => InputRecipient::Handler,
-            // The caller of a step is given the questions itself.
+            // The caller of a step receives the input requests itself.
             (true, true, true) => InputRecipient::Caller(self.caller_id),
         }
     }
 
-    /// Progress is asked for wherever work is done: it also tells that the server is alive.
+    /// Reports whether to send a progress token. All calls that do work send one, since progress also shows that
+    /// the server is alive.
     pub(crate) fn wants_progress(&self) -> bool {
         self.allows_input_requests() || self.observers.wants_progress()
     }
 
-    /// Guesses how long the written request will be.
+    /// Estimates the length of the encoded request.
     pub(crate) fn encoded_size_hint(&self) -> usize {
         self.params.iter().map(|(key, value)| key.len() + value.as_str().len() + 4).sum::<usize>() + 64
     }

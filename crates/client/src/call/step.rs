@@ -1,4 +1,4 @@
-//! One step of a call, and the loop over steps that answers.
+//! One step of a call, and the loop that answers input requests between steps.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,23 +21,23 @@ use crate::edge::{ParsedResponse, RequestExtras};
 use crate::error::Error;
 use crate::input::{InputHandler, InputOrigin};
 
-/// How long it is waited before a server that only wants to be asked again is.
+/// The first delay before a call is repeated that the server deferred without input requests.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often a call may be interrupted by questions that need not be its own.
+/// Input rounds of one call if the input requests may belong to other calls.
 const MAX_SHARED_ROUNDS: usize = 1000;
 
-/// What comes with a request beside what it asks for.
+/// Input that is attached to a request.
 #[derive(Debug)]
 pub(crate) enum AttachedInput {
-    /// Answers to questions that were asked before, and what the server wants to see again, exactly as it wrote it.
+    /// Responses to earlier input requests, and the server's `requestState`, verbatim.
     Resumed(Option<RawJson>, InputPayload),
-    /// Answers that nobody has asked for yet.
+    /// Responses that the server has not requested yet.
     Preset(RawInputResponses),
 }
 
-/// Answers by the keys of their questions.
+/// Responses by the keys of their input requests.
 #[derive(Debug)]
 pub(crate) enum InputPayload {
     Typed(InputResponses),
@@ -52,16 +52,16 @@ pub(crate) enum CallStep {
 }
 
 impl ClientInner {
-    /// Makes one step of a call. A request is sent again only where it is certain that the server did not act on it.
+    /// Runs one step of a call. A request is retried only if the server certainly did not act on it.
     pub(crate) async fn step(
         self: &Arc<Self>,
         call: &ClientCall,
-        given: Option<Box<SuppliedInput>>,
+        supplied_input: Option<Box<SuppliedInput>>,
     ) -> Result<CallStep, Error> {
-        if let Some(fault) = &call.invalid_reason {
-            return Err(Error::Invalid(fault.to_string()));
+        if let Some(reason) = &call.invalid_reason {
+            return Err(Error::Invalid(reason.to_string()));
         }
-        let brought = match given.map(|given| *given) {
+        let attached_input = match supplied_input.map(|supplied_input| *supplied_input) {
             Some(SuppliedInput::Responses(ClientContinuation::Live(suspended), answers)) => {
                 return Box::pin(self.resume_live(suspended, answers, call)).await;
             }
@@ -78,7 +78,7 @@ impl ClientInner {
         loop {
             let session = self.session.load_full();
             let extras = RequestExtras {
-                input: brought.as_deref(),
+                input: attached_input.as_deref(),
                 params: self.tools.headers(call),
                 level: self.level(),
                 recipient: call.input_recipient(self.capabilities_of(call)),
@@ -87,13 +87,13 @@ impl ClientInner {
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let exchange = self.transport.request(outgoing);
             let mut running = InFlightCall::new(session, exchange, call, self);
-            let mend = match running.wait(self, call).await? {
-                WaitOutcome::InputRequired(questions) => return Ok(suspend(running, questions)),
-                WaitOutcome::Failed(loss) => {
-                    let is_gone = loss.kind == TransportFailureKind::SessionGone
-                        && loss.delivery == DeliveryStatus::NotDelivered;
+            let recovery = match running.wait(self, call).await? {
+                WaitOutcome::InputRequired(input_requests) => return Ok(suspend(running, input_requests)),
+                WaitOutcome::Failed(failure) => {
+                    let is_gone = failure.kind == TransportFailureKind::SessionGone
+                        && failure.delivery == DeliveryStatus::NotDelivered;
                     if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
-                        return Err(loss.into());
+                        return Err(failure.into());
                     }
                     self.reopen_session(&running.session)
                 }
@@ -103,18 +103,18 @@ impl ClientInner {
                             && call.known_method == Some(Method::ToolsCall)
                             && !std::mem::replace(&mut refreshed, true) =>
                     {
-                        // The schema has changed, and with it what headers have to repeat. Without a list that can be had
-                        // there is nothing to do differently.
+                        // The tool's schema has changed, and with it the arguments that headers mirror. If the list
+                        // cannot be refreshed, a retry would not differ.
                         Box::pin(self.refresh_tools().map_err(|_| Error::ErrorResponse(refused)))
                     }
                     settled => return settled,
                 },
             };
-            mend.await?;
+            recovery.await?;
         }
     }
 
-    /// Goes on with a call that stayed open.
+    /// Resumes a call that stayed open.
     async fn resume_live(
         self: &Arc<Self>,
         suspended: Box<LiveContinuation>,
@@ -125,8 +125,8 @@ impl ClientInner {
         running.respond(self, call, answers).await?;
         match running.wait(self, call).await? {
             WaitOutcome::Response(outcome) => self.finish_step(&running, call, outcome),
-            WaitOutcome::Failed(loss) => Err(loss.into()),
-            WaitOutcome::InputRequired(questions) => Ok(suspend(running, questions)),
+            WaitOutcome::Failed(failure) => Err(failure.into()),
+            WaitOutcome::InputRequired(input_requests) => Ok(suspend(running, input_requests)),
         }
     }
 
@@ -139,37 +139,38 @@ impl ClientInner {
         let capabilities = self.capabilities_of(call);
         Ok(match running.session.edge.read(call.known_method, outcome, capabilities)? {
             ParsedResponse::Done(result) => CallStep::Done(result),
-            ParsedResponse::InputRequired(questions, state) => {
+            ParsedResponse::InputRequired(input_requests, state) => {
                 let state = state.map_or_else(Bytes::new, |state| state.text().clone().into_bytes());
-                CallStep::InputRequired(questions, ClientContinuation::Portable(state))
+                CallStep::InputRequired(input_requests, ClientContinuation::Portable(state))
             }
         })
     }
 
-    /// Runs a call to its end, and answers what the server asks.
+    /// Runs a call to its result, and answers input requests.
     pub(crate) async fn run(
         self: &Arc<Self>,
         call: &ClientCall,
-        mut given: Option<Box<SuppliedInput>>,
+        mut supplied_input: Option<Box<SuppliedInput>>,
     ) -> Result<RawJson, Error> {
         let limits = &self.plan.limits;
         let began = Instant::now();
         let mut rounds = 0;
-        let mut pace = POLL_INTERVAL;
+        let mut delay = POLL_INTERVAL;
         loop {
-            match self.step(call, given.take()).await? {
+            match self.step(call, supplied_input.take()).await? {
                 CallStep::Done(result) => return Ok(result.into_raw()),
-                CallStep::InputRequired(questions, then) if questions.is_empty() => {
+                CallStep::InputRequired(input_requests, continuation) if input_requests.is_empty() => {
                     if began.elapsed() > limits.max_total_timeout {
                         return Err(Error::TimedOut { after: began.elapsed() });
                     }
-                    sleep(pace).await;
-                    pace = (pace * 2).min(MAX_POLL_INTERVAL);
-                    given = Some(Box::new(SuppliedInput::Responses(then, InputResponses::new())));
+                    sleep(delay).await;
+                    delay = (delay * 2).min(MAX_POLL_INTERVAL);
+                    supplied_input =
+                        Some(Box::new(SuppliedInput::Responses(continuation, InputResponses::new())));
                 }
-                CallStep::InputRequired(questions, mut then) => {
-                    // Where calls of one channel ask at one time, the questions of all of them may come to one.
-                    let most = if is_certain(&mut then) {
+                CallStep::InputRequired(input_requests, mut continuation) => {
+                    // With concurrent calls on one channel, a call may receive the input requests of all of them.
+                    let most = if is_certain(&mut continuation) {
                         limits.input_rounds
                     } else {
                         limits.input_rounds.max(MAX_SHARED_ROUNDS)
@@ -179,33 +180,36 @@ impl ClientInner {
                         let problem = format!("the server asked more than {most} times");
                         return Err(Error::InputDeclined(Refusal::TOO_MANY.with_message(problem)));
                     }
-                    pace = POLL_INTERVAL;
-                    let (then, answers) = self.answer_requests(call, questions, then).await;
-                    given = Some(Box::new(SuppliedInput::Responses(then, answers)));
+                    delay = POLL_INTERVAL;
+                    let (continuation, answers) =
+                        self.answer_requests(call, input_requests, continuation).await;
+                    supplied_input = Some(Box::new(SuppliedInput::Responses(continuation, answers)));
                 }
             }
         }
     }
 
-    /// Has the questions of a round answered, all at one time, while the call is listened to.
+    /// Answers the input requests of a round concurrently, while the call is still polled.
     async fn answer_requests(
         &self,
         call: &ClientCall,
-        questions: Vec<(String, InputRequest)>,
-        mut then: ClientContinuation,
+        input_requests: Vec<(String, InputRequest)>,
+        mut continuation: ClientContinuation,
     ) -> (ClientContinuation, InputResponses) {
         let origin = match call.known_method {
             Some(method) => InputOrigin::Call { method, name: call.name.as_ref().map(ToString::to_string) },
             None => InputOrigin::Session,
         };
-        let mut waiting: Vec<_> = questions
+        let mut waiting: Vec<_> = input_requests
             .into_iter()
-            .map(|(key, question)| (key, answer_request(self.input.clone(), origin.clone(), question)))
+            .map(|(key, input_request)| {
+                (key, answer_request(self.input.clone(), origin.clone(), input_request))
+            })
             .collect();
         let mut answers = InputResponses::new();
         while !waiting.is_empty() {
             let meanwhile = async {
-                match &mut then {
+                match &mut continuation {
                     ClientContinuation::Live(suspended) => {
                         suspended.get_mut().next_round_event(self, call).await
                     }
@@ -224,10 +228,10 @@ impl ClientInner {
                 biased;
                 meanwhile = meanwhile => match meanwhile {
                     InputRoundEvent::Ended => {
-                        self.detach_pending(&mut then, waiting);
+                        self.detach_pending(&mut continuation, waiting);
                         break;
                     }
-                    InputRoundEvent::Withdrawn(key) => waiting.retain(|(asked, _)| *asked != key),
+                    InputRoundEvent::Withdrawn(key) => waiting.retain(|(other, _)| *other != key),
                 },
                 (at, answer) = answered => {
                     let (key, _) = waiting.swap_remove(at);
@@ -235,20 +239,20 @@ impl ClientInner {
                 }
             }
         }
-        (then, answers)
+        (continuation, answers)
     }
 
-    /// Leaves questions behind that are being answered although their call is over: they may have been another call's.
-    fn detach_pending(&self, then: &mut ClientContinuation, waiting: Vec<(String, AnswerFuture)>) {
-        let ClientContinuation::Live(suspended) = then else { return };
+    /// Detaches answers in progress from a call that has ended: their input requests may belong to another call.
+    fn detach_pending(&self, continuation: &mut ClientContinuation, waiting: Vec<(String, AnswerFuture)>) {
+        let ClientContinuation::Live(suspended) = continuation else { return };
         let running = suspended.get_mut();
         for (key, answer) in waiting {
             match running.detach_request(&key) {
-                Some(asked) if !asked.is_certain() => {
-                    self.detach_answer(running.session.clone(), asked, answer);
+                Some(request) if !request.is_certain() => {
+                    self.detach_answer(running.session.clone(), request, answer);
                 }
-                // Nobody else can have asked it, and who asked has gone on.
-                asked => asked.into_iter().for_each(ServerRequest::resolve),
+                // It belongs to this call alone, which has ended.
+                request => request.into_iter().for_each(ServerRequest::resolve),
             }
         }
     }
@@ -258,37 +262,44 @@ impl ClientInner {
     }
 }
 
-/// Reports whether the questions of a round are certainly those of the call that they interrupt.
-fn is_certain(then: &mut ClientContinuation) -> bool {
-    match then {
+/// Reports whether the input requests of a round certainly belong to the suspended call.
+fn is_certain(continuation: &mut ClientContinuation) -> bool {
+    match continuation {
         ClientContinuation::Portable(_) => true,
         ClientContinuation::Live(suspended) => suspended.get_mut().is_certain(),
     }
 }
 
-/// An answer that is on its way.
+/// A pending input response.
 pub(crate) type AnswerFuture = BoxFuture<'static, Result<InputResponse, Refusal>>;
 
-/// Has a question answered. Whoever asks a user hears that the user did not decide, in words that both eras have.
-fn answer_request(input: Arc<dyn InputHandler>, origin: InputOrigin, question: InputRequest) -> AnswerFuture {
-    let is_for_user = matches!(question, InputRequest::Form(_) | InputRequest::Url(_));
+/// Answers an input request. If the handler fails an elicitation, the response is `cancel`, which both eras have.
+fn answer_request(
+    input: Arc<dyn InputHandler>,
+    origin: InputOrigin,
+    input_request: InputRequest,
+) -> AnswerFuture {
+    let is_for_user = matches!(input_request, InputRequest::Form(_) | InputRequest::Url(_));
     Box::pin(async move {
-        let answer = input.answer(origin, question).await;
+        let answer = input.answer(origin, input_request).await;
         if is_for_user { Ok(answer.unwrap_or_else(|_| InputResponse::cancel())) } else { answer }
     })
 }
 
-fn suspend(running: InFlightCall, questions: Vec<(String, InputRequest)>) -> CallStep {
-    CallStep::InputRequired(questions, ClientContinuation::Live(Box::new(LiveContinuation::new(running))))
+fn suspend(running: InFlightCall, input_requests: Vec<(String, InputRequest)>) -> CallStep {
+    CallStep::InputRequired(
+        input_requests,
+        ClientContinuation::Live(Box::new(LiveContinuation::new(running))),
+    )
 }
 
-/// Brings answers together with the bytes of a portable continuation, which may have been elsewhere meanwhile.
-fn resumed_input(state: &Bytes, said: InputPayload) -> Result<Box<AttachedInput>, Error> {
+/// Combines responses with a portable continuation, which is validated, since it may have left this process.
+fn resumed_input(state: &Bytes, payload: InputPayload) -> Result<Box<AttachedInput>, Error> {
     if state.is_empty() {
-        return Ok(Box::new(AttachedInput::Resumed(None, said)));
+        return Ok(Box::new(AttachedInput::Resumed(None, payload)));
     }
     let text = std::str::from_utf8(state).ok().and_then(|text| RawJson::parse(text.to_owned()).ok());
     let state =
         text.ok_or_else(|| Error::Invalid("the continuation is not one of this client".to_owned()))?;
-    Ok(Box::new(AttachedInput::Resumed(Some(state), said)))
+    Ok(Box::new(AttachedInput::Resumed(Some(state), payload)))
 }

@@ -9,7 +9,7 @@ use super::http::HttpExchange;
 use super::server_request::ServerRequest;
 use crate::error::Error;
 
-/// One request that is on its way, as a stream of what the server says within it.
+/// One request in flight, as a stream of events.
 ///
 /// Dropping it cancels the request.
 pub(crate) struct RequestExchange {
@@ -17,25 +17,25 @@ pub(crate) struct RequestExchange {
 }
 
 enum ExchangeSource {
-    /// Over a channel, where a box for each request would be felt.
+    /// Over a channel; not boxed, since an allocation per request would be measurable.
     Channel(ChannelExchange),
     /// Over HTTP.
     Http(HttpExchange),
     Finished,
 }
 
-/// Something that the server said within a request.
+/// An event within a request.
 #[derive(Debug)]
 pub(crate) enum ExchangeEvent {
-    /// Progress, a log message, or a change on a standing stream.
+    /// Progress, a log message, or a change on a subscription stream.
     Notification(Notification),
-    /// A question, to be answered under its id by [`ClientTransport::post`](super::ClientTransport::post).
+    /// An input request, to be answered under its id by [`ClientTransport::post`](super::ClientTransport::post).
     Request(ServerRequest),
-    /// Notices came faster than they were taken, and the oldest of them are gone.
+    /// Notifications arrived faster than they were read, and the oldest were dropped.
     Skipped,
-    /// The response, result or error as the server wrote it; nothing comes after it.
+    /// The response, result or error as the server wrote it; the last event.
     Response(Result<RawResult, RawJson>),
-    /// There will be no response; nothing comes after it.
+    /// The request failed without a response; the last event.
     Failed(TransportFailure),
 }
 
@@ -48,59 +48,59 @@ pub(crate) struct TransportFailure {
     pub(crate) kind: TransportFailureKind,
 }
 
-/// How far a request got. Only one that certainly did not reach the server may ever be sent again.
+/// Whether a request was delivered. Only one that certainly did not reach the server may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryStatus {
-    /// The server certainly did not act on the request: no byte left, or it said so itself.
+    /// The server certainly did not act on the request: no byte was sent, or the server rejected it.
     NotDelivered,
     /// The server may have acted on it.
     MaybeDelivered,
 }
 
-/// What happened to a request without a response.
+/// The kind of a transport failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TransportFailureKind {
-    /// The connection could not be made, or is gone; with a sentence that says how.
+    /// The connection could not be opened, or is closed; with the reason.
     Closed(String),
-    /// The server does not know the session any more (404).
+    /// The server has lost the session (404).
     SessionGone,
-    /// The server wants credentials, or better ones (401, 403).
+    /// The server requires other credentials (401, 403).
     Unauthorized {
         /// The HTTP status.
         status: u16,
         /// The header `WWW-Authenticate`, if there was one.
         challenge: Option<String>,
     },
-    /// The server answered with an HTTP status instead of a response.
+    /// The server responded with an HTTP error status instead of a JSON-RPC response.
     Status {
         /// The HTTP status.
         status: u16,
-        /// The beginning of the body, for people.
+        /// The beginning of the body, for error messages.
         excerpt: String,
     },
-    /// What came is longer than the limit.
+    /// The response is longer than the limit.
     TooLong {
         /// The limit in bytes.
         limit: usize,
     },
-    /// What came is not the protocol; with a sentence that says what is wrong.
+    /// The response violates the protocol; with the reason.
     Malformed(String),
 }
 
 impl RequestExchange {
-    pub(super) fn over_http(replies: HttpExchange) -> Self {
-        Self { source: ExchangeSource::Http(replies) }
+    pub(super) fn over_http(exchange: HttpExchange) -> Self {
+        Self { source: ExchangeSource::Http(exchange) }
     }
 
-    pub(super) fn over_channel(waiting: ChannelExchange) -> Self {
-        Self { source: ExchangeSource::Channel(waiting) }
+    pub(super) fn over_channel(exchange: ChannelExchange) -> Self {
+        Self { source: ExchangeSource::Channel(exchange) }
     }
 
-    /// Polls for what the server says next; `None` after the last word.
+    /// Polls for the next event; `None` after the last one.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ExchangeEvent>> {
         let arrived = match &mut self.source {
-            ExchangeSource::Channel(waiting) => ready!(waiting.poll_next(cx)),
-            ExchangeSource::Http(replies) => ready!(replies.poll_next(cx)),
+            ExchangeSource::Channel(exchange) => ready!(exchange.poll_next(cx)),
+            ExchangeSource::Http(exchange) => ready!(exchange.poll_next(cx)),
             ExchangeSource::Finished => return Poll::Ready(None),
         };
         let arrived = arrived.unwrap_or_else(|| {
@@ -114,7 +114,7 @@ impl RequestExchange {
         Poll::Ready(Some(arrived))
     }
 
-    /// Waits for what the server says next; `None` after the last word. Cancel safe.
+    /// Waits for the next event; `None` after the last one. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<ExchangeEvent> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -137,12 +137,12 @@ impl fmt::Display for TransportFailure {
 impl std::error::Error for TransportFailure {}
 
 impl TransportFailure {
-    /// Says that the connection is gone, and the server may have seen the request.
+    /// Creates the failure of a closed connection, where the server may have received the request.
     pub(crate) fn maybe_delivered(how: impl Into<String>) -> Self {
         Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::Closed(how.into()) }
     }
 
-    /// Says that the connection is gone, and nothing of the request left.
+    /// Creates the failure of a closed connection, where no byte of the request was sent.
     pub(crate) fn not_delivered(how: impl Into<String>) -> Self {
         Self { delivery: DeliveryStatus::NotDelivered, kind: TransportFailureKind::Closed(how.into()) }
     }

@@ -1,7 +1,7 @@
-//! How requests travel: one trait, whatever is below it.
+//! The client's transports, behind one trait.
 //!
-//! A carrier knows bytes, ids and streams, and nothing of what a method means. What a request looks like is written by an
-//! [edge](crate::edge) before it comes here, and what a response means is read by one afterwards.
+//! A transport knows bytes, ids and streams, but not what a method means. An [edge](crate::edge) encodes a request
+//! before it is sent here, and parses its response afterwards.
 
 mod channel;
 mod exchange;
@@ -25,37 +25,37 @@ pub(crate) use self::unsolicited::{
     UnsolicitedMessage, UnsolicitedReceiver, UnsolicitedSender, unsolicited_channel,
 };
 
-/// Carries requests to one server, and everything that the server says back.
+/// Sends requests to one server, and receives its messages.
 ///
-/// What a server says within a request comes through the [`RequestExchange`] of that request. What belongs to no request is given
-/// to the [`UnsolicitedSender`] that the carrier was made with.
+/// Messages within a request are events of its [`RequestExchange`]. Messages that belong to no request go to the
+/// [`UnsolicitedSender`] that the transport was created with.
 pub(crate) trait ClientTransport: Send + Sync + 'static {
-    /// Sends one request; its exchange gives what the server says within it, the response last.
+    /// Sends one request; its exchange yields the events within it, the response last.
     ///
-    /// An exchange that is dropped before its last word cancels the request by whatever means the carrier has, unless
-    /// [`OutgoingRequest::is_cancellable`] says that it must not. Nothing may be sent before the exchange is first polled.
+    /// Dropping an exchange before its last event cancels the request by the means of the transport, unless
+    /// [`OutgoingRequest::is_cancellable`] forbids it. Nothing may be sent before the exchange is first polled.
     fn request(&self, outgoing: OutgoingRequest) -> RequestExchange;
 
-    /// Sends a notification, or the answer to a question of the server.
+    /// Sends a notification, or the response to an input request.
     ///
-    /// The future is ready once the message is on its way; an answer that cannot be sent is a loss.
+    /// The future is ready once the message is sent; a response that cannot be sent is a failure.
     fn post(&self, posted: OutgoingMessage) -> BoxFuture<'static, Result<(), TransportFailure>>;
 
-    /// Returns how many requests were given up within which the server may still ask something, where nothing says to which
-    /// request a question belongs.
+    /// Returns the number of abandoned requests within which the server may still request input, if the transport
+    /// does not attribute input requests.
     fn abandoned_requests(&self) -> usize {
         0
     }
 
-    /// Ends the connection in an orderly way: sessions are deleted, processes are asked to end and waited for.
+    /// Closes the connection gracefully: sessions are deleted, processes are terminated and awaited.
     fn close(&self) -> BoxFuture<'static, ()>;
 
-    /// Reports whether nothing can be sent any more, ever.
+    /// Reports whether the connection is closed for good.
     fn is_closed(&self) -> bool {
         self.close_reason().is_some()
     }
 
-    /// Says why nothing can be sent any more, once that is so for good.
+    /// Returns why the connection is closed, once it is closed for good.
     fn close_reason(&self) -> Option<String> {
         None
     }

@@ -1,68 +1,70 @@
 use trunkline_protocol::{ByteString, Method, RequestId, Revision};
 
-/// One request on its way out, already written.
+/// One outgoing request, already encoded.
 #[derive(Debug)]
 pub(crate) struct OutgoingRequest {
-    /// The id, which is a number in the body too; also the token under which progress is reported.
+    /// The id, a number in the body too; also the progress token.
     pub(crate) id: u64,
     /// The method's name.
     pub(crate) method: ByteString,
     /// The whole JSON-RPC message.
     pub(crate) body: String,
-    /// What HTTP headers repeat of it; channels have none.
+    /// The parts that HTTP headers mirror; channels have no headers.
     pub(crate) mirror: HeaderMirror,
-    /// Who answers what the server asks within it by a request of its own.
+    /// The recipient of input requests that the server sends within it.
     pub(crate) recipient: InputRecipient,
 }
 
-/// Who answers what a server asks by requests of its own while it works on a request.
+/// The recipient of input requests that a server sends while it works on a request.
 ///
-/// Over a channel nothing says to which request a question belongs, so that this decides where it can be put at all.
+/// A channel does not attribute input requests to requests, so that this decides to which request one can be
+/// routed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum InputRecipient {
-    /// The server has nothing to ask because of it.
+    /// The request cannot cause input requests.
     #[default]
     None,
-    /// Nothing was declared that can be asked, so that a question is refused.
+    /// The client declared no capability for input, so that an input request is refused.
     Undeclared,
-    /// The input handler of the client, whichever request it is.
+    /// The input handler of the client, for any request.
     Handler,
     /// One of several callers, by its number.
     Caller(u64),
 }
 
 impl InputRecipient {
-    /// Reports whether a question can be put at all.
+    /// Reports whether the recipient can answer input requests.
     pub(crate) fn can_answer(self) -> bool {
         matches!(self, Self::Handler | Self::Caller(_))
     }
 }
 
-/// A notification or an answer on its way out, already written.
+/// An outgoing notification or response, already encoded.
 #[derive(Debug)]
 pub(crate) struct OutgoingMessage {
     /// The whole JSON-RPC message.
     pub(crate) body: String,
-    /// What HTTP headers repeat of it.
+    /// The parts that HTTP headers mirror.
     pub(crate) mirror: HeaderMirror,
-    /// The server's question that it answers, if it does.
+    /// The id of the server's request that it answers, if any.
     pub(crate) in_reply_to: Option<RequestId>,
-    /// Whether it is sent over channels only: a modern HTTP endpoint takes requests and notifications, and no answers.
+    /// Whether it is sent over channels only: a modern HTTP endpoint accepts requests and notifications, but no
+    /// responses.
     pub(crate) is_for_channels: bool,
 }
 
-/// What HTTP headers repeat of a message.
+/// The parts of a message that HTTP headers mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderMirror {
-    /// Nothing: the handshake that finds the version out.
+    /// Nothing: the `initialize` request, which negotiates the version.
     Nothing,
-    /// The version that a handshake found out.
+    /// The version that a handshake negotiated.
     Version(Revision),
-    /// Everything that a request which stands alone has to repeat.
+    /// Everything that a stateless request has to mirror.
     Full {
         /// The version.
         revision: Revision,
-        /// What the request names: a tool, a prompt or a resource, as it is in the body.
+        /// The name of the tool or prompt, or the URI of the resource, as in the body.
         name: Option<ByteString>,
         /// The headers `Mcp-Param-*`, names and encoded values.
         params: Vec<(String, String)>,
@@ -70,24 +72,24 @@ pub(crate) enum HeaderMirror {
 }
 
 impl OutgoingRequest {
-    /// Reports whether the request is one of those by which it is found out what the server speaks.
+    /// Reports whether the request probes for the server's era.
     pub(crate) fn is_probe(&self) -> bool {
         self.method == Method::Initialize.as_str() || self.method == Method::Discover.as_str()
     }
 
-    /// Reports whether the server may want to say something because of it that belongs to no request, and that nobody would
-    /// hear who does not listen yet.
+    /// Reports whether the request may cause messages on the standalone stream, which would be lost if the stream
+    /// is not open yet.
     pub(crate) fn needs_standalone_stream(&self) -> bool {
         self.recipient != InputRecipient::None || self.method == Method::ResourcesSubscribe.as_str()
     }
 
-    /// Reports whether dropping the exchange may be told to the server: a handshake cannot be cancelled, and a server that
-    /// is only being probed may not know what it was asked.
+    /// Reports whether dropping the exchange sends a cancellation: a handshake cannot be cancelled, and a probed
+    /// server may not know the request.
     pub(crate) fn is_cancellable(&self) -> bool {
         !self.is_probe()
     }
 
-    /// Reports whether the request stands for as long as somebody wants to be told of changes, and is about nothing else.
+    /// Reports whether the request is a subscription to changes, open for as long as it has a subscriber.
     pub(crate) fn is_subscription(&self) -> bool {
         self.method == Method::Listen.as_str()
     }

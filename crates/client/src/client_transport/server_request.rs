@@ -4,46 +4,46 @@ use trunkline_protocol::{Request, RequestId};
 
 use super::channel::ChannelShared;
 
-/// A question of the server, from when it is read until somebody answers it.
+/// An input request of the server, until it is answered.
 ///
-/// On a channel nothing says within which request a question was asked. So a question that is dropped without an answer goes
-/// back to where it came from: it may belong to another request, whose server would wait for ever.
+/// A channel does not attribute input requests to calls. So dropping an unanswered one returns it to the driver: it
+/// may belong to another call, which would wait forever.
 #[derive(Debug)]
 pub(crate) struct ServerRequest {
-    /// Taken only when the question is given up.
+    /// Taken only on drop.
     request: Option<Request>,
     origin: Option<Arc<ChannelShared>>,
     is_certain: bool,
 }
 
 impl ServerRequest {
-    /// Takes a question that came over a channel, together with whether it can belong to one request only.
-    pub(super) fn over_channel(request: Request, home: Arc<ChannelShared>, certain: bool) -> Self {
-        Self { request: Some(request), origin: Some(home), is_certain: certain }
+    /// Creates one that arrived over a channel, with whether it can belong to one call only.
+    pub(super) fn over_channel(request: Request, origin: Arc<ChannelShared>, is_certain: bool) -> Self {
+        Self { request: Some(request), origin: Some(origin), is_certain }
     }
 
-    /// Returns the id under which it is answered.
+    /// Returns the id for the response.
     pub(crate) fn id(&self) -> Option<&RequestId> {
         self.request.as_ref().map(|request| &request.id)
     }
 
-    /// Returns the request by which it was asked.
+    /// Returns the JSON-RPC request.
     pub(crate) fn request(&self) -> Option<&Request> {
         self.request.as_ref()
     }
 
-    /// Reports whether it was certainly asked within the request that it was given to.
+    /// Reports whether it certainly belongs to the call that received it.
     pub(crate) fn is_certain(&self) -> bool {
         self.is_certain
     }
 
-    /// Says that it is answered, or that the server wants no answer any more.
+    /// Marks it as answered, or as cancelled by the server.
     pub(crate) fn resolve(mut self) {
         self.origin = None;
     }
 }
 
-/// A question whose request is known, as it is where every request has a stream of its own.
+/// Creates one that is attributed to its call, by a stream per request.
 impl From<Request> for ServerRequest {
     fn from(request: Request) -> Self {
         Self { request: Some(request), origin: None, is_certain: true }
@@ -52,8 +52,8 @@ impl From<Request> for ServerRequest {
 
 impl Drop for ServerRequest {
     fn drop(&mut self) {
-        if let (Some(home), Some(request)) = (self.origin.take(), self.request.take()) {
-            home.return_request(request, self.is_certain);
+        if let (Some(origin), Some(request)) = (self.origin.take(), self.request.take()) {
+            origin.return_request(request, self.is_certain);
         }
     }
 }

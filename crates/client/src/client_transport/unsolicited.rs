@@ -1,4 +1,4 @@
-//! What a server says outside of any request.
+//! Messages of a server that belong to no request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use trunkline_protocol::{JsonObject, Notification, Request};
 
 use crate::mailbox::Mailbox;
 
-/// Log messages and the like that wait to be looked at; beyond it the oldest is dropped.
+/// Queued notifications; beyond it the oldest is dropped.
 const MAX_NOTIFICATIONS: usize = 256;
 
-/// The bytes of those that wait, as far as there is more than one; beyond it the oldest is dropped.
+/// Bytes of queued notifications, if there is more than one; beyond it the oldest is dropped.
 pub(super) const MAX_NOTIFICATION_BYTES: usize = 1 << 20;
 
-/// Questions that wait to be looked at; beyond it they are refused.
+/// Queued input requests; beyond it they are refused.
 const MAX_REQUESTS: usize = 16;
 
-/// Where a carrier puts what belongs to no request. Clones put it into the same place.
+/// The queue into which a transport puts messages that belong to no request. Clones share one queue.
 ///
-/// It never waits and never grows: change notices that nobody has looked at yet are merged, since the second says no more
-/// than the first, and of everything else the oldest goes.
+/// Sending never blocks, and the queue is bounded: a change notification equal to a queued one is merged with it,
+/// and of all others the oldest is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct UnsolicitedSender {
     shared: Arc<Mailbox<UnsolicitedQueue>>,
@@ -32,25 +32,25 @@ pub(crate) struct UnsolicitedReceiver {
     shared: Arc<Mailbox<UnsolicitedQueue>>,
 }
 
-/// Something that a server said outside of any request.
+/// A message or event that belongs to no request.
 #[derive(Debug)]
 pub(crate) enum UnsolicitedMessage {
     /// A log message or a change.
     Notification(Notification),
-    /// A question.
+    /// An input request.
     Request(Request),
-    /// For a while the server could not be heard, and what it said meanwhile is lost.
+    /// The stream was interrupted, and messages were lost.
     Interrupted,
-    /// The server seems to have forgotten the session, although nobody has asked it for anything.
+    /// The server seems to have lost the session, as noticed on the standalone stream.
     SessionLost,
-    /// The connection is gone for good; told once.
+    /// The connection is closed for good; sent once.
     Closed,
 }
 
 #[derive(Debug, Default)]
 struct UnsolicitedQueue {
     notifications: VecDeque<Notification>,
-    /// The bytes that the notices have together.
+    /// The total bytes of the notifications.
     bytes: usize,
     requests: VecDeque<Request>,
     interrupted: bool,
@@ -58,22 +58,22 @@ struct UnsolicitedQueue {
     closed: bool,
 }
 
-/// Makes both ends.
+/// Creates both ends.
 pub(crate) fn unsolicited_channel() -> (UnsolicitedSender, UnsolicitedReceiver) {
     let shared = Arc::<Mailbox<UnsolicitedQueue>>::default();
     (UnsolicitedSender { shared: shared.clone() }, UnsolicitedReceiver { shared })
 }
 
 impl UnsolicitedSender {
-    /// Puts a notification aside.
-    pub(crate) fn send_notification(&self, notice: Notification) {
+    /// Queues a notification.
+    pub(crate) fn send_notification(&self, notification: Notification) {
         self.shared.update(|state| {
-            if state.notifications.iter().any(|waiting| is_duplicate(waiting, &notice)) {
+            if state.notifications.iter().any(|waiting| is_duplicate(waiting, &notification)) {
                 return;
             }
-            state.bytes += notification_bytes(&notice);
-            state.notifications.push_back(notice);
-            // However large the newest is, it is heard.
+            state.bytes += notification_bytes(&notification);
+            state.notifications.push_back(notification);
+            // The newest is always kept, whatever its size.
             while state.notifications.len() > MAX_NOTIFICATIONS
                 || (state.notifications.len() > 1 && state.bytes > MAX_NOTIFICATION_BYTES)
             {
@@ -82,43 +82,43 @@ impl UnsolicitedSender {
         });
     }
 
-    /// Puts a question aside, or gives it back if too many wait; the carrier then refuses it.
-    pub(crate) fn send_request(&self, question: Request) -> Result<(), Request> {
+    /// Queues an input request, or returns it if the queue is full; the transport then refuses it.
+    pub(crate) fn send_request(&self, request: Request) -> Result<(), Request> {
         self.shared.update(|state| match state.requests.len() {
-            MAX_REQUESTS.. => Err(question),
+            MAX_REQUESTS.. => Err(request),
             _ => {
-                state.requests.push_back(question);
+                state.requests.push_back(request);
                 Ok(())
             }
         })
     }
 
-    /// Says that nothing will ever come again.
+    /// Signals that the connection is closed for good.
     pub(crate) fn send_closed(&self) {
         self.shared.update(|state| state.closed = true);
     }
 
-    /// Says that the server seems to have forgotten the session.
+    /// Signals that the server seems to have lost the session.
     pub(crate) fn send_session_lost(&self) {
         self.shared.update(|state| state.session_lost = true);
     }
 
-    /// Says that what the server said meanwhile is lost, so that whoever watches has to look again.
+    /// Signals that messages were lost, so that subscribers have to refresh.
     pub(crate) fn send_interrupted(&self) {
         self.shared.update(|state| state.interrupted = true);
     }
 }
 
 impl UnsolicitedReceiver {
-    /// Polls for what comes next.
+    /// Polls for the next message.
     pub(crate) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<UnsolicitedMessage> {
         self.shared.poll(cx, |state| match state.requests.pop_front() {
-            Some(question) => Some(UnsolicitedMessage::Request(question)),
+            Some(request) => Some(UnsolicitedMessage::Request(request)),
             None => state.next_except_requests(),
         })
     }
 
-    /// Polls for what comes next, and lets questions wait.
+    /// Polls for the next message, and leaves input requests in the queue.
     pub(crate) fn poll_next_except_requests(&self, cx: &mut Context<'_>) -> Poll<UnsolicitedMessage> {
         self.shared.poll(cx, UnsolicitedQueue::next_except_requests)
     }
@@ -129,8 +129,8 @@ impl UnsolicitedQueue {
         if std::mem::take(&mut self.interrupted) {
             return Some(UnsolicitedMessage::Interrupted);
         }
-        if let Some(notice) = self.pop_notification() {
-            return Some(UnsolicitedMessage::Notification(notice));
+        if let Some(notification) = self.pop_notification() {
+            return Some(UnsolicitedMessage::Notification(notification));
         }
         if std::mem::take(&mut self.session_lost) {
             return Some(UnsolicitedMessage::SessionLost);
@@ -139,23 +139,24 @@ impl UnsolicitedQueue {
     }
 
     fn pop_notification(&mut self) -> Option<Notification> {
-        let notice = self.notifications.pop_front()?;
-        self.bytes -= notification_bytes(&notice);
-        Some(notice)
+        let notification = self.notifications.pop_front()?;
+        self.bytes -= notification_bytes(&notification);
+        Some(notification)
     }
 }
 
-/// Returns how many bytes of the server's a notice holds.
-pub(super) fn notification_bytes(notice: &Notification) -> usize {
-    let members = notice.params.members.iter().chain(notice.params.meta.iter().flat_map(JsonObject::iter));
-    notice.method.len() + members.map(|(key, value)| key.len() + value.as_str().len()).sum::<usize>()
+/// Returns the size of a notification in bytes.
+pub(super) fn notification_bytes(notification: &Notification) -> usize {
+    let members =
+        notification.params.members.iter().chain(notification.params.meta.iter().flat_map(JsonObject::iter));
+    notification.method.len() + members.map(|(key, value)| key.len() + value.as_str().len()).sum::<usize>()
 }
 
-/// Reports whether a change notice says nothing that another one does not say already.
-pub(super) fn is_duplicate(waiting: &Notification, notice: &Notification) -> bool {
-    waiting.method == notice.method
-        && match &*notice.method {
-            "notifications/resources/updated" => waiting.params.get("uri") == notice.params.get("uri"),
+/// Reports whether a change notification is equal to a queued one.
+pub(super) fn is_duplicate(waiting: &Notification, notification: &Notification) -> bool {
+    waiting.method == notification.method
+        && match &*notification.method {
+            "notifications/resources/updated" => waiting.params.get("uri") == notification.params.get("uri"),
             method => method.ends_with("/list_changed"),
         }
 }

@@ -1,12 +1,12 @@
 use std::fmt;
 
-/// One thing that was tried in order to connect, and what came of it.
+/// One connection attempt and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectAttempt {
-    /// What was tried, such as `server/discover at 2026-07-28`.
+    /// The action, such as `server/discover at 2026-07-28`.
     pub action: String,
-    /// What came of it, on one line, such as `error -32601: method not found`.
+    /// The outcome on one line, such as `error -32601: method not found`.
     pub outcome: String,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for ConnectAttempt {
 pub(crate) struct ConnectAttempts(Vec<ConnectAttempt>);
 
 impl ConnectAttempts {
-    /// Notes an attempt; what there is to say beyond one line is said where the cause is.
+    /// Records an attempt, with the first line of its outcome; the cause of the error has the rest.
     pub(crate) fn record(&mut self, what: impl Into<String>, outcome: impl AsRef<str>) {
         let outcome = outcome.as_ref().lines().next().unwrap_or_default();
         let attempt = ConnectAttempt { action: what.into(), outcome: outcome.to_owned() };

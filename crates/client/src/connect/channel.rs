@@ -1,4 +1,4 @@
-//! Connecting over a channel: a program's pipes, or whatever opens channels.
+//! Connecting over a channel: the pipes of a process, a WebSocket, or a custom opener.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::client_transport::{ChannelTransport, unsolicited_channel};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
 
-/// What opens a channel, as often as needed.
+/// Opens a channel, as often as needed.
 #[derive(Clone, Debug)]
 pub(crate) enum ChannelSource {
     Opener(ChannelOpener),
@@ -23,8 +23,8 @@ pub(crate) enum ChannelSource {
     WebSocket(Url),
 }
 
-/// Connects, by the rules for channels: a server that does not know the modern era may say so by any error, by silence or
-/// by going away, and each of these leads to the handshake, with a deadline of its own.
+/// Connects, by the rules for channels: a server that does not know the modern era may respond with any error, stay
+/// silent or close the channel, and each of these leads to the legacy handshake, with a timeout of its own.
 pub(crate) async fn connect(
     source: &ChannelSource,
     plan: &ConnectPlan,
@@ -66,7 +66,7 @@ pub(crate) async fn connect(
     }
 }
 
-/// Shakes hands with a server that may speak either era, and asks in the modern one if it does not.
+/// Tries the legacy handshake with a server that may support either era, and probes for the modern one if it fails.
 async fn initialize_or_probe(
     source: &ChannelSource,
     open: OpenedTransport,
@@ -74,8 +74,8 @@ async fn initialize_or_probe(
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
     match try_initialize(&open, plan, Revision::NEWEST_LEGACY, attempts).await {
-        Ok((edge, described)) => Ok(open.establish(edge, described)),
-        // It is there, and has said that this is not how it is spoken to.
+        Ok((edge, description)) => Ok(open.establish(edge, description)),
+        // The server runs, and has rejected the handshake.
         Err(HandshakeError::ErrorResponse(_) | HandshakeError::InvalidVersion(_)) => {
             probe(source, open, plan, attempts).await
         }
@@ -92,19 +92,19 @@ async fn probe(
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
-    let mut asked = Revision::NEWEST;
-    let mut asked_again = false;
+    let mut requested = Revision::NEWEST;
+    let mut retried = false;
     let mut waited = false;
     loop {
-        let edge = handshake::modern_edge(plan, asked);
+        let edge = handshake::modern_edge(plan, requested);
         let observation = open.discover(plan, &edge, attempts).await;
-        match (decide_over_channel(&observation, asked), observation) {
+        match (decide_over_channel(&observation, requested), observation) {
             (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
-                let edge = if revision == asked { edge } else { handshake::modern_edge(plan, revision) };
+                let edge = if revision == requested { edge } else { handshake::modern_edge(plan, revision) };
                 return open.establish_described(source, edge, &result, attempts);
             }
-            // A server that lists a revision and then refuses it would be asked for ever.
-            (ProbeDecision::Retry(revision), _) if !asked_again => (asked, asked_again) = (revision, true),
+            // At most one retry: a server could list a revision and then reject it, without end.
+            (ProbeDecision::Retry(revision), _) if !retried => (requested, retried) = (revision, true),
             (
                 ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
                 observation,
@@ -113,19 +113,19 @@ async fn probe(
             }
             (ProbeDecision::Legacy(offered), DiscoverOutcome::TimedOut) => {
                 match try_initialize(&open, plan, offered, attempts).await {
-                    Ok((edge, described)) => return Ok(open.establish(edge, described)),
-                    // It was only slow to start, and has meanwhile heard what it was asked first.
+                    Ok((edge, description)) => return Ok(open.establish(edge, description)),
+                    // It was only slow to start, and has rejected the version of the first request meanwhile.
                     Err(HandshakeError::ErrorResponse(refused))
                         if refused.code == error_code::UNSUPPORTED_VERSION
                             && !std::mem::replace(&mut waited, true) =>
                     {
                         if let ProbeDecision::Retry(revision) =
-                            decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), asked)
+                            decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), requested)
                         {
-                            asked = revision;
+                            requested = revision;
                         }
                     }
-                    // Some programs neither answer what they do not know nor anything after it.
+                    // Some servers never respond again after a request that they do not know.
                     Err(failure)
                         if !matches!(failure, HandshakeError::ErrorResponse(_))
                             && !matches!(source, ChannelSource::WebSocket(_)) =>
@@ -139,7 +139,7 @@ async fn probe(
             (ProbeDecision::Legacy(offered), _) => {
                 return open_session(source, open, plan, offered, attempts).await;
             }
-            // Over a network there are other reasons for a connection to end than age.
+            // Over a network a closed connection is no evidence of a legacy server.
             (ProbeDecision::LegacyReconnect(_), observation)
                 if matches!(source, ChannelSource::WebSocket(_)) =>
             {
@@ -154,7 +154,7 @@ async fn probe(
     }
 }
 
-/// Shakes hands over a new connection, on which nothing was said that an old server would not know.
+/// Runs the handshake over a new channel, on which a legacy server has seen no unknown request.
 async fn initialize_on_new_channel(
     source: &ChannelSource,
     plan: &ConnectPlan,
@@ -173,16 +173,16 @@ async fn open_session(
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
     match try_initialize(&open, plan, offered, attempts).await {
-        Ok((_, described)) if plan.rejects_revision(described.revision) => {
-            let cause = format!("the server does not speak {offered}, but {}", described.revision);
+        Ok((_, description)) if plan.rejects_revision(description.revision) => {
+            let cause = format!("the server does not speak {offered}, but {}", description.revision);
             Err(attempts.connect_error(source, cause))
         }
-        Ok((edge, described)) => Ok(open.establish(edge, described)),
+        Ok((edge, description)) => Ok(open.establish(edge, description)),
         Err(failure) => Err(attempts.connect_error(source, failure.describe())),
     }
 }
 
-/// Opens a session, if the server will, and notes what came of it.
+/// Tries to open a session, and records the attempt.
 async fn try_initialize(
     open: &OpenedTransport,
     plan: &ConnectPlan,
@@ -191,7 +191,7 @@ async fn try_initialize(
 ) -> Result<(ProtocolEdge, ServerDescription), HandshakeError> {
     let opened = handshake::initialize(&*open.transport, plan, offered).await;
     let outcome = match &opened {
-        Ok((_, described)) => format!("answered with {}", described.revision),
+        Ok((_, description)) => format!("answered with {}", description.revision),
         Err(failure) => failure.describe(),
     };
     attempts.record(format!("initialize at {offered}"), outcome);
@@ -206,7 +206,7 @@ impl ChannelSource {
     ) -> Result<OpenedTransport, Error> {
         let limits = plan.channel_limits();
         let (sender, receiver) = unsolicited_channel();
-        let carrier = match self {
+        let transport = match self {
             Self::Opener(opener) => {
                 let channel = tokio::time::timeout(plan.limits.handshake_timeout, opener.open()).await;
                 let channel = match channel {
@@ -244,14 +244,14 @@ impl ChannelSource {
             }
         };
         Ok(OpenedTransport {
-            transport: Arc::new(carrier),
+            transport: Arc::new(transport),
             unsolicited: receiver,
             transport_name: self.transport(),
         })
     }
 
-    /// Returns the name under which the era is remembered. A channel within this process is probed in no time, and its
-    /// label may be that of many.
+    /// Returns the key in the era cache. A channel within this process has none: probing it is cheap, and its label
+    /// need not be unique.
     fn era_cache_key(&self) -> Option<String> {
         match self {
             Self::Opener(_) => None,

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use trunkline_protocol::Era;
 
-/// Targets that are remembered; beyond it the oldest is forgotten.
+/// Cached targets; beyond it the oldest is evicted.
 const MAX_TARGETS: usize = 1024;
 
-/// The eras that servers turned out to be of, so that a server that was probed is not probed again each time.
+/// Caches the eras of servers, so that a known server is not probed with every connection.
 ///
-/// Clones remember together. A verdict has a date and is forgotten after a day: a server that was legacy may be replaced by
-/// one that is not, and would go on answering the old handshake.
+/// Clones share their entries. An entry expires after a day: a legacy server may be replaced by a modern one that
+/// still accepts the legacy handshake.
 #[derive(Clone, Default)]
 pub struct EraCache {
     entries: Arc<Mutex<HashMap<String, (Era, Instant)>>>,
@@ -22,14 +22,14 @@ pub struct EraCache {
 const ENTRY_TTL: Duration = Duration::from_secs(24 * 3600);
 
 impl EraCache {
-    /// Returns the era that a target turned out to be of, if that is known and not too long ago.
+    /// Returns the era of a target, if it is cached and has not expired.
     pub(crate) fn get(&self, target: &str) -> Option<Era> {
         let known = self.entries.lock();
         let (era, when) = known.get(target)?;
         (when.elapsed() < ENTRY_TTL).then_some(*era)
     }
 
-    /// Remembers an era.
+    /// Caches the era of a target.
     pub(crate) fn put(&self, target: &str, era: Era) {
         let mut known = self.entries.lock();
         if known.len() >= MAX_TARGETS && !known.contains_key(target) {
@@ -39,13 +39,13 @@ impl EraCache {
         known.insert(target.to_owned(), (era, Instant::now()));
     }
 
-    /// Forgets a target, since what was known of it was wrong.
+    /// Removes a target with a wrong era.
     pub(crate) fn remove(&self, target: &str) {
         self.entries.lock().remove(target);
     }
 }
 
-/// Targets are not shown: the query of an address may be a secret.
+/// Targets are redacted: the query of a URL may be a secret.
 impl fmt::Debug for EraCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.entries.lock().len();
@@ -59,15 +59,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_verdict_is_forgotten_after_a_day_and_the_oldest_first_of_too_many() {
-        let verdicts = EraCache::default();
-        verdicts.put("a", Era::Legacy);
-        assert_eq!(verdicts.clone().get("a"), Some(Era::Legacy));
+        let era_cache = EraCache::default();
+        era_cache.put("a", Era::Legacy);
+        assert_eq!(era_cache.clone().get("a"), Some(Era::Legacy));
         tokio::time::advance(ENTRY_TTL).await;
-        assert_eq!(verdicts.get("a"), None);
+        assert_eq!(era_cache.get("a"), None);
         for number in 0..MAX_TARGETS {
-            verdicts.put(&number.to_string(), Era::Modern);
+            era_cache.put(&number.to_string(), Era::Modern);
         }
-        assert!(!verdicts.entries.lock().contains_key("a"));
-        assert_eq!(verdicts.entries.lock().len(), MAX_TARGETS);
+        assert!(!era_cache.entries.lock().contains_key("a"));
+        assert_eq!(era_cache.entries.lock().len(), MAX_TARGETS);
     }
 }

@@ -1,4 +1,4 @@
-//! The two things that are said first, over any carrier.
+//! The first requests of either era, `server/discover` and `initialize`, over any transport.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::client_transport::{ClientTransport, ExchangeEvent, RequestExchange, T
 use crate::edge::{LegacyEdge, ModernEdge, ProtocolEdge, RequestExtras, legacy, modern};
 use crate::error::{Error, ErrorResponse};
 
-/// Asks a server to describe itself in a modern revision, and says what came of it.
+/// Sends `server/discover` in a modern revision, and returns the outcome.
 ///
-/// Where nothing else would be tried, a server has as much time for it as for a handshake.
+/// If the revision is pinned, nothing else would be tried, so the server has the timeout of a handshake.
 pub(crate) async fn discover(
-    carrier: &dyn ClientTransport,
+    transport: &dyn ClientTransport,
     plan: &ConnectPlan,
     edge: &ProtocolEdge,
 ) -> DiscoverOutcome {
@@ -29,50 +29,50 @@ pub(crate) async fn discover(
         RequestExtras::default(),
     ) {
         Ok(outgoing) => outgoing,
-        // Nothing that is written here can be wrong.
+        // Cannot fail for this request.
         Err(error) => return DiscoverOutcome::Failed(TransportFailure::not_delivered(error.to_string())),
     };
-    match await_response(carrier.request(outgoing), within).await {
+    match await_response(transport.request(outgoing), within).await {
         None => DiscoverOutcome::TimedOut,
         Some(Ok(Ok(result))) => DiscoverOutcome::Described(result.into_raw()),
         Some(Ok(Err(error))) => DiscoverOutcome::ErrorResponse(ErrorResponse::from_raw(&error)),
-        Some(Err(loss)) => DiscoverOutcome::Failed(loss),
+        Some(Err(failure)) => DiscoverOutcome::Failed(failure),
     }
 }
 
-/// Makes the edge of a modern revision.
+/// Creates the edge of a modern revision.
 pub(crate) fn modern_edge(plan: &ConnectPlan, revision: Revision) -> ProtocolEdge {
     ProtocolEdge::Modern(ModernEdge::new(revision, &plan.identity, &plan.capabilities))
 }
 
-/// Reads how a server describes itself.
+/// Parses the result of `server/discover`.
 pub(crate) fn parse_description(result: &RawJson, revision: Revision) -> Result<ServerDescription, String> {
     modern::parse_discover_result(result, revision)
 }
 
-/// Opens a session: `initialize`, its answer, and `notifications/initialized`.
+/// Opens a session: `initialize`, its response, and `notifications/initialized`.
 ///
 /// # Errors
-/// What came instead of an answer that opens a session.
+/// Why the session could not be opened.
 pub(crate) async fn initialize(
-    carrier: &dyn ClientTransport,
+    transport: &dyn ClientTransport,
     plan: &ConnectPlan,
     offered: Revision,
 ) -> Result<(ProtocolEdge, ServerDescription), HandshakeError> {
     let outgoing = legacy::initialize(plan.ids.next(), offered, &plan.identity, &plan.capabilities);
     let within = plan.limits.handshake_timeout;
-    let described = match await_response(carrier.request(outgoing), within).await {
+    let description = match await_response(transport.request(outgoing), within).await {
         None => return Err(HandshakeError::TimedOut(within)),
-        Some(Err(loss)) => return Err(HandshakeError::Transport(loss)),
+        Some(Err(failure)) => return Err(HandshakeError::Transport(failure)),
         Some(Ok(Err(error))) => return Err(HandshakeError::ErrorResponse(ErrorResponse::from_raw(&error))),
         Some(Ok(Ok(result))) => {
             legacy::read_initialized(&result.to_owned_buffer()).map_err(HandshakeError::InvalidVersion)?
         }
     };
-    let initialized = carrier.post(legacy::initialized(described.revision));
+    let initialized = transport.post(legacy::initialized(description.revision));
     match timeout(within, initialized).await {
-        Ok(Ok(())) => Ok((ProtocolEdge::Legacy(LegacyEdge::new(described.revision)), described)),
-        Ok(Err(loss)) => Err(HandshakeError::Transport(loss)),
+        Ok(Ok(())) => Ok((ProtocolEdge::Legacy(LegacyEdge::new(description.revision)), description)),
+        Ok(Err(failure)) => Err(HandshakeError::Transport(failure)),
         Err(_) => Err(HandshakeError::TimedOut(within)),
     }
 }
@@ -80,29 +80,29 @@ pub(crate) async fn initialize(
 /// Why a session could not be opened.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// There was no answer in time.
+    /// The server did not respond in time.
     TimedOut(Duration),
-    /// There will be none.
+    /// The transport failed.
     Transport(TransportFailure),
-    /// The server answered with an error.
+    /// The server responded with an error.
     ErrorResponse(ErrorResponse),
-    /// The server answered with something that opens no session.
+    /// The server responded with an unusable result or revision.
     InvalidVersion(String),
 }
 
 impl HandshakeError {
-    /// Says what was seen, for people.
+    /// Describes the failure for error messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::TimedOut(within) => format!("no answer within {within:?}"),
-            Self::Transport(loss) => Error::from(loss.clone()).to_string(),
+            Self::Transport(failure) => Error::from(failure.clone()).to_string(),
             Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
             Self::InvalidVersion(problem) => problem.clone(),
         }
     }
 }
 
-/// Waits for the last word of an exchange; nothing if it does not come in time.
+/// Waits for the response of an exchange; `None` after the timeout.
 async fn await_response(
     mut exchange: RequestExchange,
     within: Duration,
@@ -111,8 +111,8 @@ async fn await_response(
         loop {
             match exchange.next().await {
                 Some(ExchangeEvent::Response(outcome)) => return Ok(outcome),
-                Some(ExchangeEvent::Failed(loss)) => return Err(loss),
-                // Before there is a session, nothing else is for us.
+                Some(ExchangeEvent::Failed(failure)) => return Err(failure),
+                // Other messages are ignored before there is a session.
                 Some(ExchangeEvent::Notification(_) | ExchangeEvent::Request(_) | ExchangeEvent::Skipped) => {
                 }
                 None => return Err(TransportFailure::maybe_delivered("there was no answer")),

@@ -1,6 +1,6 @@
-//! Connecting over HTTP: requests that stand alone first, then a session, then HTTP+SSE.
+//! Connecting over HTTP: stateless requests first, then a session, then HTTP+SSE.
 //!
-//! What an answer means is decided by [`judge_http`] and [`descends`]; here the questions are asked.
+//! [`decide_over_http`] and [`falls_back_to_sse`] interpret the responses; this module sends the requests.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ use crate::client_transport::{
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
 
-/// What is the same in every attempt.
+/// The parameters of every attempt.
 struct HttpConnectContext<'a> {
     url: &'a Url,
     plan: &'a ConnectPlan,
     headers: CustomHeaders,
 }
 
-/// Connects, by the rules for HTTP: the body of a refusal decides about the era, and what only says that this was a bad
-/// moment or the wrong credentials decides nothing.
+/// Connects, by the rules for HTTP: the body of an error response determines the era. Temporary failures and
+/// rejected credentials are no evidence for either.
 ///
 /// # Errors
 /// [`Error::Unauthorized`], or [`Error::Unreachable`] with every attempt.
@@ -35,12 +35,14 @@ pub(crate) async fn connect(
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
-    let way = HttpConnectContext { url, plan, headers: plan.custom_headers()? };
+    let context = HttpConnectContext { url, plan, headers: plan.custom_headers()? };
     match plan.pin {
-        _ if plan.http_transport == HttpTransportKind::Sse => way.connect_sse(attempts).await,
-        Some(pin) if pin.era() == Era::Legacy => way.open_session(way.open_transport()?, pin, attempts).await,
-        Some(pin) => way.probe(pin, attempts).await,
-        None => way.detect_era(attempts).await,
+        _ if plan.http_transport == HttpTransportKind::Sse => context.connect_sse(attempts).await,
+        Some(pin) if pin.era() == Era::Legacy => {
+            context.open_session(context.open_transport()?, pin, attempts).await
+        }
+        Some(pin) => context.probe(pin, attempts).await,
+        None => context.detect_era(attempts).await,
     }
 }
 
@@ -48,66 +50,69 @@ impl HttpConnectContext<'_> {
     fn open_transport(&self) -> Result<OpenedTransport, Error> {
         let (sender, receiver) = unsolicited_channel();
         let dialer = self.plan.dialer.clone();
-        let carrier =
+        let transport =
             StreamableHttpTransport::new(dialer, self.url, &self.headers, self.plan.http_limits(), sender);
-        let carrier = carrier.map_err(|error| Error::Invalid(error.to_string()))?;
+        let transport = transport.map_err(|error| Error::Invalid(error.to_string()))?;
         Ok(OpenedTransport {
-            transport: Arc::new(carrier),
+            transport: Arc::new(transport),
             unsolicited: receiver,
             transport_name: "streamable-http",
         })
     }
 
-    /// Connects in whichever era the server turns out to be of, and remembers it.
+    /// Detects the era of the server, connects in it, and caches it.
     async fn detect_era(&self, attempts: &mut ConnectAttempts) -> Result<EstablishedConnection, Error> {
         let key = self.url.to_full_string();
-        let verdicts = &self.plan.era_cache;
+        let era_cache = &self.plan.era_cache;
         if self.plan.prefers == Era::Legacy {
             match self.open_session(self.open_transport()?, Revision::NEWEST_LEGACY, attempts).await {
                 Err(Error::Unreachable(_)) => return self.probe(Revision::NEWEST, attempts).await,
                 outcome => return outcome,
             }
         }
-        if verdicts.get(&key) == Some(Era::Legacy) {
+        if era_cache.get(&key) == Some(Era::Legacy) {
             match self.open_session(self.open_transport()?, Revision::NEWEST_LEGACY, attempts).await {
-                // What was known of the server is not true any more.
-                Err(Error::Unreachable(_)) => verdicts.remove(&key),
+                // The cached era is wrong by now.
+                Err(Error::Unreachable(_)) => era_cache.remove(&key),
                 outcome => return outcome,
             }
         }
         let connected = self.probe(Revision::NEWEST, attempts).await?;
-        verdicts.put(&key, connected.description.revision.era());
+        era_cache.put(&key, connected.description.revision.era());
         Ok(connected)
     }
 
-    /// Asks in a modern revision, and goes on as the answer says; if that revision is pinned, only in it.
+    /// Probes in a modern revision, and continues as the response indicates; only in that revision if it is pinned.
     async fn probe(
         &self,
         first: Revision,
         attempts: &mut ConnectAttempts,
     ) -> Result<EstablishedConnection, Error> {
         let open = self.open_transport()?;
-        let mut asked = first;
-        let mut asked_again = false;
+        let mut requested = first;
+        let mut has_retried = false;
         loop {
-            let edge = handshake::modern_edge(self.plan, asked);
+            let edge = handshake::modern_edge(self.plan, requested);
             let observation = open.discover(self.plan, &edge, attempts).await;
-            let verdict = decide_over_http(&observation, asked);
-            if let (Some(pin), Some(other)) = (self.plan.pin, verdict.revision())
+            let decision = decide_over_http(&observation, requested);
+            if let (Some(pin), Some(other)) = (self.plan.pin, decision.revision())
                 && pin != other
             {
                 let cause = format!("the server does not speak {pin}: {}", observation.describe());
                 return Err(attempts.connect_error(self.url, cause));
             }
-            match (verdict, observation) {
+            match (decision, observation) {
                 (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
-                    let edge =
-                        if revision == asked { edge } else { handshake::modern_edge(self.plan, revision) };
+                    let edge = if revision == requested {
+                        edge
+                    } else {
+                        handshake::modern_edge(self.plan, revision)
+                    };
                     return open.establish_described(self.url, edge, &result, attempts);
                 }
-                // A server that lists a revision and then refuses it would be asked for ever.
-                (ProbeDecision::Retry(revision), _) if !asked_again => {
-                    (asked, asked_again) = (revision, true);
+                // At most one retry: a server could list a revision and then reject it, without end.
+                (ProbeDecision::Retry(revision), _) if !has_retried => {
+                    (requested, has_retried) = (revision, true);
                 }
                 (ProbeDecision::Legacy(offered) | ProbeDecision::LegacyReconnect(offered), _) => {
                     return self.open_session(open, offered, attempts).await;
@@ -125,16 +130,16 @@ impl HttpConnectContext<'_> {
         }
     }
 
-    /// Opens a session; where nobody knows of such, HTTP+SSE is what is left.
+    /// Opens a session; falls back to HTTP+SSE if the endpoint does not support Streamable HTTP.
     async fn open_session(
         &self,
         open: OpenedTransport,
         offered: Revision,
         attempts: &mut ConnectAttempts,
     ) -> Result<EstablishedConnection, Error> {
-        let what = format!("initialize at {offered}");
-        match self.initialize(&*open.transport, offered, what, attempts).await {
-            Ok((edge, described)) => Ok(open.establish(edge, described)),
+        let action = format!("initialize at {offered}");
+        match self.initialize(&*open.transport, offered, action, attempts).await {
+            Ok((edge, description)) => Ok(open.establish(edge, description)),
             Err(failure)
                 if falls_back_to_sse(&failure) && self.plan.http_transport == HttpTransportKind::Any =>
             {
@@ -144,7 +149,7 @@ impl HttpConnectContext<'_> {
         }
     }
 
-    /// Connects over HTTP+SSE, because it was said that this is what the server has.
+    /// Connects over HTTP+SSE, because the caller chose that transport.
     async fn connect_sse(&self, attempts: &mut ConnectAttempts) -> Result<EstablishedConnection, Error> {
         let offered = self.plan.pin.unwrap_or(Revision::NEWEST_LEGACY);
         if offered.era() == Era::Modern {
@@ -152,11 +157,11 @@ impl HttpConnectContext<'_> {
         }
         match self.open_sse(attempts).await {
             Ok(open) => self.open_sse_session(open, offered, attempts).await,
-            Err(loss) => Err(self.handshake_failed(HandshakeError::Transport(loss), attempts)),
+            Err(failure) => Err(self.handshake_failed(HandshakeError::Transport(failure), attempts)),
         }
     }
 
-    /// Tries HTTP+SSE, after a request for a session has failed.
+    /// Tries HTTP+SSE, after `initialize` failed over Streamable HTTP.
     async fn fall_back_to_sse(
         &self,
         offered: Revision,
@@ -165,24 +170,25 @@ impl HttpConnectContext<'_> {
     ) -> Result<EstablishedConnection, Error> {
         match self.open_sse(attempts).await {
             Ok(open) => self.open_sse_session(open, offered, attempts).await,
-            // That the last thing which was tried fails says less than what was said before.
-            Err(loss) => Err(match loss.kind {
-                TransportFailureKind::Unauthorized { .. } => loss.into(),
+            // The failure of `initialize` is a better cause than that of the last fallback.
+            Err(failure) => Err(match failure.kind {
+                TransportFailureKind::Unauthorized { .. } => failure.into(),
                 _ => attempts.connect_error(self.url, before.describe()),
             }),
         }
     }
 
     async fn open_sse(&self, attempts: &mut ConnectAttempts) -> Result<OpenedTransport, TransportFailure> {
-        let what = "a stream of HTTP+SSE";
+        let action = "a stream of HTTP+SSE";
         let limit = self.plan.limits.message_bytes;
         let opened = HttpSseChannel::open(self.plan.dialer.clone(), self.url, &self.headers, limit).await;
-        let pair = opened
-            .inspect_err(|loss| attempts.record(what, HandshakeError::Transport(loss.clone()).describe()))?;
-        attempts.record(what, "opened");
+        let channel = opened.inspect_err(|failure| {
+            attempts.record(action, HandshakeError::Transport(failure.clone()).describe());
+        })?;
+        attempts.record(action, "opened");
         let (sender, receiver) = unsolicited_channel();
-        let carrier = Arc::new(ChannelTransport::new(pair, sender, self.plan.channel_limits()));
-        Ok(OpenedTransport { transport: carrier, unsolicited: receiver, transport_name: "sse" })
+        let transport = Arc::new(ChannelTransport::new(channel, sender, self.plan.channel_limits()));
+        Ok(OpenedTransport { transport, unsolicited: receiver, transport_name: "sse" })
     }
 
     async fn open_sse_session(
@@ -191,24 +197,24 @@ impl HttpConnectContext<'_> {
         offered: Revision,
         attempts: &mut ConnectAttempts,
     ) -> Result<EstablishedConnection, Error> {
-        let what = format!("initialize at {offered} over HTTP+SSE");
-        match self.initialize(&*open.transport, offered, what, attempts).await {
-            Ok((edge, described)) => Ok(open.establish(edge, described)),
+        let action = format!("initialize at {offered} over HTTP+SSE");
+        match self.initialize(&*open.transport, offered, action, attempts).await {
+            Ok((edge, description)) => Ok(open.establish(edge, description)),
             Err(failure) => Err(self.handshake_failed(failure, attempts)),
         }
     }
 
     async fn initialize(
         &self,
-        carrier: &dyn ClientTransport,
+        transport: &dyn ClientTransport,
         offered: Revision,
-        what: String,
+        action: String,
         attempts: &mut ConnectAttempts,
     ) -> Result<(ProtocolEdge, super::ServerDescription), HandshakeError> {
-        let outcome = match handshake::initialize(carrier, self.plan, offered).await {
-            Ok((_, described)) if self.plan.rejects_revision(described.revision) => {
-                carrier.close().await;
-                let answered = described.revision;
+        let outcome = match handshake::initialize(transport, self.plan, offered).await {
+            Ok((_, description)) if self.plan.rejects_revision(description.revision) => {
+                transport.close().await;
+                let answered = description.revision;
                 Err(HandshakeError::InvalidVersion(format!(
                     "the server does not speak {offered}, but {answered}"
                 )))
@@ -216,9 +222,9 @@ impl HttpConnectContext<'_> {
             outcome => outcome,
         };
         attempts.record(
-            what,
+            action,
             match &outcome {
-                Ok((_, described)) => format!("answered with {}", described.revision),
+                Ok((_, description)) => format!("answered with {}", description.revision),
                 Err(failure) => failure.describe(),
             },
         );
@@ -235,7 +241,7 @@ impl HttpConnectContext<'_> {
         }
     }
 
-    /// Says that what was seen does not tell how to go on.
+    /// Returns the error for a probe without a usable outcome.
     fn probe_failed(&self, observation: &DiscoverOutcome, attempts: &ConnectAttempts) -> Error {
         match observation {
             DiscoverOutcome::Failed(TransportFailure {

@@ -1,7 +1,7 @@
-//! How a server is reached, and how its era is found out.
+//! Connects to a server and detects its era.
 //!
-//! What an observation means is a pure function ([`probe`]), so that the rules are a table that tests can read. The rest
-//! of this folder makes the observations.
+//! The interpretation of a probe is a pure function ([`probe`]), so that the rules are a table that tests can read.
+//! The other modules here send the requests.
 
 mod attempt;
 mod channel;
@@ -35,11 +35,11 @@ use crate::edge::ProtocolEdge;
 use crate::error::{ConnectError, Error};
 use crate::limits::ClientLimits;
 
-/// Which transport is spoken to an `http` address.
+/// The transport for an `http` address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum HttpTransportKind {
-    /// Whichever the server turns out to have; HTTP+SSE is tried last.
+    /// Detected; HTTP+SSE is tried last.
     #[default]
     Any,
     /// Streamable HTTP alone.
@@ -48,64 +48,64 @@ pub enum HttpTransportKind {
     Sse,
 }
 
-/// What a connection is to be made with.
+/// The parameters of a connection.
 #[derive(Clone)]
 pub(crate) struct ConnectPlan {
     pub(crate) identity: Implementation,
     pub(crate) capabilities: ClientCapabilities,
-    /// The revision that must be spoken, or from which on down an era is tried.
+    /// The pinned revision, or the newest of a pinned era.
     pub(crate) pin: Option<Revision>,
-    /// Whether any older revision of the same era will do.
+    /// Whether any older revision of the same era is accepted.
     pub(crate) whole_era: bool,
-    /// The era that is tried first where none is pinned.
+    /// The era to try first, if none is pinned.
     pub(crate) prefers: Era,
     pub(crate) http_transport: HttpTransportKind,
     pub(crate) limits: ClientLimits,
-    /// HTTP headers that go with every request.
+    /// HTTP headers of every request.
     pub(crate) headers: Vec<(String, Secret)>,
-    /// Variables for a program that is started.
+    /// Environment variables of the server process.
     pub(crate) env: Vec<(String, Secret)>,
-    /// Who is shown what such a program writes beside the protocol.
+    /// The callback for lines that the process writes outside of the protocol.
     pub(crate) on_line: Option<LineCallback>,
     pub(crate) era_cache: EraCache,
     /// Opens connections to addresses.
     pub(crate) dialer: Dialer,
-    /// What goes into `_meta` of every request for a list.
+    /// Members of `_meta` of every list request.
     pub(crate) list_meta: JsonObject,
     pub(crate) ids: RequestIds,
 }
 
 impl ConnectPlan {
-    /// Reports whether a server answered with a revision that was not asked for.
+    /// Reports whether the pin excludes the revision that a server responded with.
     pub(crate) fn rejects_revision(&self, answered: Revision) -> bool {
         self.pin.is_some_and(|pin| pin != answered && !(self.whole_era && pin.era() == answered.era()))
     }
 
-    /// Returns what a connection tells about the eras of a server.
-    pub(crate) fn supported_eras(&self, described: &ServerDescription) -> SupportedEras {
+    /// Returns the eras that a server supports, as far as the connection shows it.
+    pub(crate) fn supported_eras(&self, description: &ServerDescription) -> SupportedEras {
         let wanted = match self.pin {
             Some(_) => EraPreference::Pinned,
             None => EraPreference::Preferred(self.prefers),
         };
-        infer_supported_eras(wanted, described.revision.era(), described.lists_legacy)
+        infer_supported_eras(wanted, description.revision.era(), description.lists_legacy)
     }
 
-    /// Returns the bounds of a channel.
+    /// Returns the limits of a channel.
     pub(crate) fn channel_limits(&self) -> ChannelLimits {
-        let ClientLimits { bounds, in_flight, queued_bytes, malformed_messages: noise, .. } = self.limits;
-        ChannelLimits { bounds, in_flight, queued_bytes: queued_bytes.max(1), malformed_messages: noise }
+        let ClientLimits { bounds, in_flight, queued_bytes, malformed_messages, .. } = self.limits;
+        ChannelLimits { bounds, in_flight, queued_bytes: queued_bytes.max(1), malformed_messages }
     }
 
-    /// Returns the bounds of what comes over HTTP.
+    /// Returns the limits of responses over HTTP.
     pub(crate) fn http_limits(&self) -> HttpLimits {
-        let ClientLimits { bounds, message_bytes, in_flight, malformed_messages: noise, .. } = self.limits;
-        HttpLimits { bounds, message_bytes, in_flight, malformed_messages: noise }
+        let ClientLimits { bounds, message_bytes, in_flight, malformed_messages, .. } = self.limits;
+        HttpLimits { bounds, message_bytes, in_flight, malformed_messages }
     }
 
-    /// Returns the headers that go with every request.
+    /// Returns the headers of every request.
     ///
     /// # Errors
-    /// One of them is none, or is not the program's to set.
+    /// One of them is invalid or reserved.
     pub(crate) fn custom_headers(&self) -> Result<CustomHeaders, Error> {
         let mut headers = CustomHeaders::default();
         for (name, value) in &self.headers {
@@ -115,35 +115,35 @@ impl ConnectPlan {
     }
 }
 
-/// The ids of one client's requests, which are never used twice.
+/// The request ids of one client, which are never reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestIds(Arc<AtomicU64>);
 
 impl RequestIds {
     pub(crate) fn next(&self) -> u64 {
-        // Nothing is ordered by it: the number only has to be fresh.
+        // Relaxed: the number only has to be unique.
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-/// A connection over which the era is known and requests can be made.
+/// A connection with a known era, ready for requests.
 pub(crate) struct EstablishedConnection {
     pub(crate) transport: Arc<dyn ClientTransport>,
     pub(crate) edge: ProtocolEdge,
     pub(crate) description: ServerDescription,
     pub(crate) unsolicited: UnsolicitedReceiver,
-    /// What kind of transport it is, for people.
+    /// The name of the transport, for users.
     pub(crate) transport_name: &'static str,
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerDescription {
     pub(crate) revision: Revision,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) identity: Option<Implementation>,
     pub(crate) instructions: Option<String>,
-    /// Whether it listed revisions that `initialize` negotiates, although it was asked in another way.
+    /// Whether it listed legacy revisions in its response to `server/discover`.
     pub(crate) lists_legacy: bool,
 }
 
@@ -156,7 +156,7 @@ impl fmt::Debug for EstablishedConnection {
     }
 }
 
-/// Reaches a target and finds out how to talk to it.
+/// Connects to a target and detects its era.
 pub(crate) async fn connect(
     target: Target,
     plan: &ConnectPlan,
@@ -182,25 +182,25 @@ pub(crate) async fn connect(
     }
 }
 
-/// Opens a session over a carrier that had one before.
+/// Opens a new session over a transport that had one before.
 ///
 /// # Errors
-/// The server does not open another.
+/// The server does not open another session.
 pub(crate) async fn initialize(
-    carrier: &dyn ClientTransport,
+    transport: &dyn ClientTransport,
     plan: &ConnectPlan,
     revision: Revision,
 ) -> Result<(ProtocolEdge, ServerDescription), Error> {
-    handshake::initialize(carrier, plan, revision).await.map_err(|failure| match failure {
+    handshake::initialize(transport, plan, revision).await.map_err(|failure| match failure {
         handshake::HandshakeError::TimedOut(after) => Error::TimedOut { after },
-        handshake::HandshakeError::Transport(loss) => loss.into(),
+        handshake::HandshakeError::Transport(failure) => failure.into(),
         handshake::HandshakeError::ErrorResponse(refused) => Error::ErrorResponse(refused),
         handshake::HandshakeError::InvalidVersion(problem) => Error::Malformed(problem),
     })
 }
 
 impl ConnectAttempts {
-    /// Says that everything failed.
+    /// Returns the error after all attempts failed.
     pub(crate) fn connect_error(&self, target: impl fmt::Display, cause: impl Into<String>) -> Error {
         Error::Unreachable(Box::new(ConnectError {
             target: target.to_string(),

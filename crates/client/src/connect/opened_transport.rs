@@ -10,16 +10,16 @@ use crate::client_transport::{ClientTransport, UnsolicitedReceiver};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
 
-/// A way to a server of which it is not known yet whether anybody answers, nor in which era.
+/// A transport to a server that has not responded yet, with an unknown era.
 pub(super) struct OpenedTransport {
     pub(super) transport: Arc<dyn ClientTransport>,
     pub(super) unsolicited: UnsolicitedReceiver,
-    /// What kind of transport it is, for people.
+    /// The name of the transport, for users.
     pub(super) transport_name: &'static str,
 }
 
 impl OpenedTransport {
-    /// Asks the server to describe itself, and notes what came.
+    /// Sends `server/discover`, and records the attempt.
     pub(super) async fn discover(
         &self,
         plan: &ConnectPlan,
@@ -31,10 +31,10 @@ impl OpenedTransport {
         observation
     }
 
-    /// Takes the server at the words by which it describes itself.
+    /// Establishes the connection with the server's description.
     ///
     /// # Errors
-    /// They make no sense.
+    /// The description cannot be parsed.
     pub(super) fn establish_described(
         self,
         target: impl fmt::Display,
@@ -42,19 +42,17 @@ impl OpenedTransport {
         result: &RawJson,
         attempts: &ConnectAttempts,
     ) -> Result<EstablishedConnection, Error> {
-        let described = handshake::parse_description(result, edge.revision());
-        let described = described.map_err(|problem| attempts.connect_error(target, problem))?;
-        Ok(self.establish(edge, described))
+        let description = handshake::parse_description(result, edge.revision());
+        let description = description.map_err(|problem| attempts.connect_error(target, problem))?;
+        Ok(self.establish(edge, description))
     }
 
-    pub(super) fn establish(self, edge: ProtocolEdge, described: ServerDescription) -> EstablishedConnection {
-        let Self { transport: carrier, unsolicited: aside, transport_name: transport } = self;
-        EstablishedConnection {
-            transport: carrier,
-            edge,
-            description: described,
-            unsolicited: aside,
-            transport_name: transport,
-        }
+    pub(super) fn establish(
+        self,
+        edge: ProtocolEdge,
+        description: ServerDescription,
+    ) -> EstablishedConnection {
+        let Self { transport, unsolicited, transport_name } = self;
+        EstablishedConnection { transport, edge, description, unsolicited, transport_name }
     }
 }

@@ -1,4 +1,4 @@
-//! What the answer to `server/discover` says about a server: a table, and nothing but a table.
+//! Interprets the response to `server/discover`: a decision table without I/O.
 
 use trunkline_protocol::{Era, RawJson, Revision, error_code};
 
@@ -6,38 +6,38 @@ use super::handshake::HandshakeError;
 use crate::client_transport::{TransportFailure, TransportFailureKind};
 use crate::error::{Error, ErrorResponse};
 
-/// What came of asking a server to describe itself in a modern revision.
+/// The outcome of `server/discover` in a modern revision.
 #[derive(Clone, Debug)]
 pub(crate) enum DiscoverOutcome {
-    /// It did.
+    /// The server described itself.
     Described(RawJson),
-    /// It answered with an error.
+    /// It responded with an error.
     ErrorResponse(ErrorResponse),
-    /// It said nothing in time.
+    /// It did not respond in time.
     TimedOut,
-    /// There is no answer, and will be none.
+    /// The transport failed.
     Failed(TransportFailure),
 }
 
-/// What to do next.
+/// What the client does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProbeDecision {
-    /// Talk to it in this modern revision: it has described itself.
+    /// Use this modern revision: the server has described itself.
     Modern(Revision),
-    /// Ask again, once, in this modern revision.
+    /// Retry `server/discover` once, in this modern revision.
     Retry(Revision),
-    /// Shake hands, and offer this legacy revision.
+    /// Send `initialize` with this legacy revision.
     Legacy(Revision),
     /// The same, over a new connection.
     LegacyReconnect(Revision),
     /// There is no revision in common.
     NoCommonRevision(String),
-    /// What was seen says nothing about the era.
+    /// The outcome is no evidence for either era.
     Undetermined,
 }
 
 impl ProbeDecision {
-    /// Returns the revision to go on with.
+    /// Returns the revision to continue with.
     pub(crate) fn revision(&self) -> Option<Revision> {
         match self {
             Self::Modern(revision)
@@ -49,10 +49,10 @@ impl ProbeDecision {
     }
 }
 
-/// Judges what came of asking in `asked` over a channel, where old servers are seen to do anything at all.
-pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, asked: Revision) -> ProbeDecision {
+/// Interprets a probe in revision `requested` over a channel, where legacy servers are known to react in any form.
+pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
     let newest = Revision::NEWEST_LEGACY;
-    decide_by_answer(observation, asked).unwrap_or(match observation {
+    decide_by_answer(observation, requested).unwrap_or(match observation {
         DiscoverOutcome::Failed(TransportFailure { kind: TransportFailureKind::Closed(_), .. }) => {
             ProbeDecision::LegacyReconnect(newest)
         }
@@ -60,12 +60,12 @@ pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, asked: Revision
     })
 }
 
-/// Judges what came of asking in `asked` over HTTP, where there are other reasons than age for having no answer: wrong
-/// credentials, a server that fails or is too busy, a name that nobody has.
-pub(crate) fn decide_over_http(observation: &DiscoverOutcome, asked: Revision) -> ProbeDecision {
-    decide_by_answer(observation, asked).unwrap_or(match observation {
-        DiscoverOutcome::Failed(loss) => match &loss.kind {
-            // The server, or something before it, answers requests of this kind with something else.
+/// Interprets a probe in revision `requested` over HTTP, where a failure may have other causes than a legacy server:
+/// wrong credentials, an overloaded server, an unknown host.
+pub(crate) fn decide_over_http(observation: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
+    decide_by_answer(observation, requested).unwrap_or(match observation {
+        DiscoverOutcome::Failed(failure) => match &failure.kind {
+            // The server, or a proxy, responds to such requests with something else.
             TransportFailureKind::Malformed(_) | TransportFailureKind::TooLong { .. } => {
                 ProbeDecision::Legacy(Revision::NEWEST_LEGACY)
             }
@@ -78,13 +78,13 @@ pub(crate) fn decide_over_http(observation: &DiscoverOutcome, asked: Revision) -
     })
 }
 
-/// Tells whether a status says that the request is not one for this place, and not that it came at a bad time.
+/// Reports whether a status rejects the request itself, and is not a temporary failure.
 fn is_request_error(status: u16) -> bool {
     (400..500).contains(&status) && ![407, 408, 425, 429].contains(&status)
 }
 
-/// Tells whether a session that could not be opened over HTTP leaves HTTP+SSE to be tried: the place takes no requests of
-/// this kind, and says so by nothing but a status.
+/// Reports whether to fall back to HTTP+SSE after `initialize` failed: the endpoint rejects the `POST` with one of
+/// these statuses, as the specification's section on backwards compatibility describes.
 pub(crate) fn falls_back_to_sse(failure: &HandshakeError) -> bool {
     match failure {
         HandshakeError::Transport(TransportFailure {
@@ -95,14 +95,14 @@ pub(crate) fn falls_back_to_sse(failure: &HandshakeError) -> bool {
     }
 }
 
-/// Judges an answer, which means the same wherever it came from.
-fn decide_by_answer(observation: &DiscoverOutcome, asked: Revision) -> Option<ProbeDecision> {
+/// Interprets a response, which means the same over every transport.
+fn decide_by_answer(observation: &DiscoverOutcome, requested: Revision) -> Option<ProbeDecision> {
     let newest = Revision::NEWEST_LEGACY;
     Some(match observation {
         DiscoverOutcome::Described(result) => match versions(result, "supportedVersions") {
-            // A server that answers and lists nothing speaks at least what it was asked in.
-            None if has_capabilities(result) => ProbeDecision::Modern(asked),
-            // Some answer whatever they do not know with a result that says nothing.
+            // A server that responds without a list supports at least the requested revision.
+            None if has_capabilities(result) => ProbeDecision::Modern(requested),
+            // Some servers respond to unknown methods with an empty result.
             None => ProbeDecision::Legacy(newest),
             Some(listed) => match newest_common_revision(&listed, Era::Modern) {
                 Some(revision) => ProbeDecision::Modern(revision),
@@ -127,18 +127,18 @@ fn decide_by_answer(observation: &DiscoverOutcome, asked: Revision) -> Option<Pr
     })
 }
 
-/// Tells whether a result says what a server can do.
+/// Reports whether a result has capabilities.
 fn has_capabilities(result: &RawJson) -> bool {
     result.members().is_ok_and(|members| members.get("capabilities").is_some())
 }
 
-/// Reads a list of versions, if there is one.
+/// Parses a list of versions, if there is one.
 fn versions(object: &RawJson, member: &str) -> Option<Vec<String>> {
     let listed = object.members().ok()?.get(member)?.elements().ok()?;
     Some(listed.iter().filter_map(RawJson::as_text).map(Into::into).collect())
 }
 
-/// Returns the newest revision of an era that both sides know.
+/// Returns the newest revision of an era that both sides support.
 fn newest_common_revision(listed: &[String], era: Era) -> Option<Revision> {
     let known = listed.iter().filter_map(|name| Revision::parse(name));
     known.filter(|revision| revision.era() == era).max()
@@ -153,13 +153,13 @@ fn no_common_revision(listed: &[String]) -> ProbeDecision {
 }
 
 impl DiscoverOutcome {
-    /// Says what was seen, for people.
+    /// Describes the outcome for error messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Described(_) => "answered".to_owned(),
             Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
             Self::TimedOut => "no answer in time".to_owned(),
-            Self::Failed(loss) => Error::from(loss.clone()).to_string(),
+            Self::Failed(failure) => Error::from(failure.clone()).to_string(),
         }
     }
 }

@@ -1,9 +1,9 @@
 use trunkline_protocol::Era;
 
-/// Which eras a server speaks, as far as that is known.
+/// The eras that a server supports, as far as that is known.
 ///
-/// A server that speaks both need not say so: many list only the revisions of the modern era when they describe themselves, and
-/// answer `initialize` nevertheless.
+/// A server that supports both need not declare it: many list only modern revisions in `server/discover`, and
+/// accept `initialize` nevertheless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SupportedEras {
     legacy: Option<bool>,
@@ -11,25 +11,25 @@ pub struct SupportedEras {
 }
 
 impl SupportedEras {
-    /// One era and no other.
+    /// Creates a set with one era and not the other.
     pub fn only(era: Era) -> Self {
         Era::ALL.into_iter().fold(Self::default(), |eras, each| eras.with(each, each == era))
     }
 
-    /// Adds whether an era is spoken.
+    /// Sets whether an era is supported.
     #[must_use]
     pub fn with(mut self, era: Era, is_spoken: bool) -> Self {
         *self.slot_mut(era) = Some(is_spoken);
         self
     }
 
-    /// Adds what is known otherwise, which counts where both say something.
+    /// Merges two sets; `other` wins where both know an era.
     #[must_use]
     pub fn merge(self, other: Self) -> Self {
         Self { legacy: other.legacy.or(self.legacy), modern: other.modern.or(self.modern) }
     }
 
-    /// Reports whether an era is spoken, if that is known.
+    /// Reports whether an era is supported, if that is known.
     pub fn supports(self, era: Era) -> Option<bool> {
         match era {
             Era::Legacy => self.legacy,
@@ -45,23 +45,23 @@ impl SupportedEras {
     }
 }
 
-/// What was wanted when a server was connected to.
+/// The era that the client preferred when it connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EraPreference {
-    /// This era, and no other was tried.
+    /// The era was pinned, and no other was tried.
     Pinned,
-    /// This era first, and then the other.
+    /// This era was tried first, then the other.
     Preferred(Era),
 }
 
-/// Says what a connection tells about the eras of a server: the era that came of it, and whether the server listed revisions of
-/// the other when it described itself.
+/// Infers the eras of a server from a connection: from the negotiated era, and from whether the server listed
+/// revisions of the other.
 pub(crate) fn infer_supported_eras(wanted: EraPreference, spoken: Era, lists_other: bool) -> SupportedEras {
     let eras = SupportedEras::default().with(spoken, true);
     let other = Era::ALL.into_iter().find(|era| *era != spoken);
     match (wanted, other) {
         (EraPreference::Pinned, _) => SupportedEras::only(spoken),
-        // It was tried first, in vain.
+        // It was tried first, and failed.
         (EraPreference::Preferred(first), Some(other)) if first == other => eras.with(other, false),
         (EraPreference::Preferred(_), Some(other)) if lists_other => eras.with(other, true),
         (EraPreference::Preferred(_), _) => eras,
@@ -84,7 +84,7 @@ mod tests {
             (EraPreference::Preferred(Modern), Legacy, false, yes, no),
             (EraPreference::Preferred(Legacy), Legacy, false, yes, unknown),
             (EraPreference::Preferred(Legacy), Modern, false, no, yes),
-            // That it lists what it did not answer counts for nothing.
+            // Listing an era that it did not respond to is no evidence.
             (EraPreference::Preferred(Legacy), Modern, true, no, yes),
         ] {
             let eras = infer_supported_eras(wanted, spoken, lists_other);

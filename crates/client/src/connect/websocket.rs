@@ -1,4 +1,4 @@
-//! Opening a WebSocket, which from then on is a channel like any other.
+//! Opens a WebSocket, which is a channel like any other from then on.
 
 use tokio::time::timeout;
 use trunkline_transport::dial::{DialedStream, WebSocketError};
@@ -8,7 +8,7 @@ use super::{ConnectAttempts, ConnectPlan};
 use crate::client_transport::status_failure;
 use crate::error::Error;
 
-/// Opens the channel.
+/// Opens a WebSocket channel.
 ///
 /// # Errors
 /// [`Error::Unauthorized`], or [`Error::Unreachable`] with the reason.

@@ -1,4 +1,4 @@
-//! Revisions up to 2025-11-25: a handshake, a session, and a server that asks by requests of its own.
+//! Revisions up to 2025-11-25: a handshake, a session, and input requests that are JSON-RPC requests of the server.
 
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{
@@ -15,7 +15,7 @@ use crate::client_transport::{HeaderMirror, InputRecipient, OutgoingMessage, Out
 use crate::connect::ServerDescription;
 use crate::error::{Error, ErrorResponse};
 
-/// The edge of a session.
+/// The edge of a legacy session.
 #[derive(Debug)]
 pub(crate) struct LegacyEdge {
     revision: Revision,
@@ -36,10 +36,10 @@ impl LegacyEdge {
         call: &ClientCall,
         extras: &RequestExtras<'_>,
     ) -> Result<OutgoingRequest, Error> {
-        // The only call that is made again here is one whose pages were to be visited first. Answers that nobody asked for
-        // have no place in a session.
-        if let Some(AttachedInput::Resumed(_, said)) = extras.input {
-            check_accepted(said)?;
+        // In a session, only a call that required URL elicitations is repeated with responses. Preset responses
+        // have no form here.
+        if let Some(AttachedInput::Resumed(_, input)) = extras.input {
+            check_accepted(input)?;
         }
         let (wants_progress, dialect) = (call.wants_progress(), Dialect::of(self.revision));
         let body = emit::numbered_request(id, &call.method, call.encoded_size_hint(), |writer| {
@@ -87,31 +87,32 @@ impl LegacyEdge {
             Err(error) => ErrorResponse::from_raw(&error),
         };
         match required_url_elicitations(&error).filter(|_| capabilities.url()) {
-            Some(questions) => Ok(ParsedResponse::InputRequired(questions, None)),
+            Some(input_requests) => Ok(ParsedResponse::InputRequired(input_requests, None)),
             None => Err(Error::ErrorResponse(error)),
         }
     }
 }
 
-/// Reads the pages that have to be visited before a call is made again, which is a question like any other.
+/// Parses the URL elicitations that are required before a call is repeated (error -32042); they become input
+/// requests.
 fn required_url_elicitations(error: &ErrorResponse) -> Option<Vec<(String, InputRequest)>> {
     if error.code != error_code::URL_ELICITATION_REQUIRED {
         return None;
     }
-    let pages = error.data.as_ref()?.members().ok()?.get("elicitations")?.elements().ok()?;
-    let questions: Option<Vec<_>> = pages
+    let elicitations = error.data.as_ref()?.members().ok()?.get("elicitations")?.elements().ok()?;
+    let input_requests: Option<Vec<_>> = elicitations
         .iter()
         .enumerate()
-        .map(|(index, page)| {
-            let question = InputRequest::read("elicitation/create", page.members().ok()?).ok()?;
-            matches!(question, InputRequest::Url(_)).then(|| (format!("u{}", index + 1), question))
+        .map(|(index, elicitation)| {
+            let input_request = InputRequest::read("elicitation/create", elicitation.members().ok()?).ok()?;
+            matches!(input_request, InputRequest::Url(_)).then(|| (format!("u{}", index + 1), input_request))
         })
         .collect();
-    questions.filter(|questions| !questions.is_empty())
+    input_requests.filter(|input_requests| !input_requests.is_empty())
 }
 
-/// A call whose pages nobody wants to visit is not made again.
-fn check_accepted(said: &InputPayload) -> Result<(), Error> {
+/// Checks that all URL elicitations were accepted; otherwise the call is not repeated.
+fn check_accepted(input: &InputPayload) -> Result<(), Error> {
     let agreed = |answer: &InputResponse| matches!(answer, InputResponse::Elicit(result) if result.action == ElicitAction::Accept);
     let refused = || Error::InputDeclined(Refusal::INTERNAL.with_message("the page was not agreed to"));
     let check = |answer: Result<InputResponse, Refusal>| match answer {
@@ -119,32 +120,33 @@ fn check_accepted(said: &InputPayload) -> Result<(), Error> {
         Ok(_) => Err(refused()),
         Err(refusal) => Err(Error::InputDeclined(refusal)),
     };
-    match said {
+    match input {
         InputPayload::Typed(answers) => answers.iter().try_for_each(|(_, answer)| check(answer.clone())),
         InputPayload::Verbatim(answers) => {
-            let page = InputRequest::url("", "");
-            answers
-                .iter()
-                .try_for_each(|(_, raw)| check(page.read_response(raw).map_err(|_| Refusal::INVALID_PARAMS)))
+            let elicitation = InputRequest::url("", "");
+            answers.iter().try_for_each(|(_, raw)| {
+                check(elicitation.read_response(raw).map_err(|_| Refusal::INVALID_PARAMS))
+            })
         }
     }
 }
 
-/// Reads a question, or says why it is refused.
+/// Parses an input request, or returns why it is refused.
 pub(super) fn parse_request(request: Request, capabilities: &ClientCapabilities) -> InputRequestResult {
     let mut params = request.params.members;
-    // The rest of it may be for whoever answers; the token is for us alone, and we report no progress.
+    // The handler may need the rest of `_meta`; the progress token is for the client alone, which reports no
+    // progress.
     if let Some(mut meta) = request.params.meta {
         meta.take(meta::PROGRESS_TOKEN);
         if !meta.is_empty() {
             params.set("_meta", meta.to_raw());
         }
     }
-    let question = InputRequest::read(&request.method, params).map_err(|refusal| (refusal, None))?;
-    if question.is_supported_by(capabilities) {
-        return Ok(question);
+    let input_request = InputRequest::read(&request.method, params).map_err(|refusal| (refusal, None))?;
+    if input_request.is_supported_by(capabilities) {
+        return Ok(input_request);
     }
-    let declares_some = match &question {
+    let declares_some = match &input_request {
         InputRequest::Form(_) | InputRequest::Url(_) => capabilities.form() || capabilities.url(),
         InputRequest::Sampling(_) => capabilities.sampling(),
         InputRequest::Roots => false,
@@ -154,10 +156,10 @@ pub(super) fn parse_request(request: Request, capabilities: &ClientCapabilities)
         true => Refusal::INVALID_PARAMS.with_message(problem),
         false => Refusal::METHOD_NOT_FOUND.with_message(problem),
     };
-    Err((refusal, Some(Box::new(question))))
+    Err((refusal, Some(Box::new(input_request))))
 }
 
-/// Writes the answer to a question, or the refusal.
+/// Encodes the response to an input request, or the refusal.
 pub(super) fn write_response(
     revision: Revision,
     id: &RequestId,
@@ -187,21 +189,21 @@ pub(super) fn write_response(
     }
 }
 
-/// Asks for log messages from a level on.
+/// Creates the call that sets the log level.
 pub(super) fn set_level_call(level: LoggingLevel) -> ClientCall {
     let mut call = ClientCall::with_method(Method::SetLevel);
     call.params.set("level", RawJson::from_text(level.as_str()));
     call
 }
 
-/// Begins or ends to watch a resource.
+/// Creates the call that subscribes to a resource, or unsubscribes from it.
 pub(crate) fn resource_call(method: Method, uri: &str) -> ClientCall {
     let mut call = ClientCall::with_method(method);
     call.params.set("uri", RawJson::from_text(uri));
     call
 }
 
-/// Writes the request that opens a session.
+/// Encodes the `initialize` request.
 pub(crate) fn initialize(
     id: u64,
     revision: Revision,
@@ -227,7 +229,7 @@ pub(crate) fn initialize(
     }
 }
 
-/// Writes the notification that the session is open.
+/// Encodes the `notifications/initialized` notification.
 pub(crate) fn initialized(revision: Revision) -> OutgoingMessage {
     let body = emit::bare_notification("notifications/initialized");
     OutgoingMessage {
@@ -238,10 +240,10 @@ pub(crate) fn initialized(revision: Revision) -> OutgoingMessage {
     }
 }
 
-/// Reads the answer that opens a session.
+/// Parses the result of `initialize`.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// Returns a message if the result is not usable.
 pub(crate) fn read_initialized(result: &RawJson) -> Result<ServerDescription, String> {
     let members =
         result.members().map_err(|error| format!("the answer to `initialize` is not usable: {error}"))?;
@@ -259,7 +261,7 @@ pub(crate) fn read_initialized(result: &RawJson) -> Result<ServerDescription, St
         revision,
         capabilities: ServerCapabilities::read(&capabilities)
             .map_err(|error| format!("the server's capabilities are not usable: {error}"))?,
-        // A description that is not quite right is no reason not to talk.
+        // A malformed `serverInfo` is no reason to refuse the connection.
         identity: members
             .get("serverInfo")
             .and_then(|raw| Implementation::read_repaired(&raw.to_owned_buffer()).ok())

@@ -1,6 +1,7 @@
-//! One edge for each era: how a request is written, and what an answer means.
+//! One edge per era: how a request is encoded, and what a response means.
 //!
-//! Nothing behind an edge knows the era. Both write the same [`ClientCall`] and read the same [`ParsedResponse`].
+//! Code behind an edge does not depend on the era. Both edges encode the same [`ClientCall`] and return the same
+//! [`ParsedResponse`].
 
 pub(crate) mod legacy;
 pub(crate) mod modern;
@@ -16,40 +17,40 @@ use crate::client_transport::{InputRecipient, OutgoingMessage, OutgoingRequest};
 use crate::error::Error;
 use crate::subscribe::ChangeFilter;
 
-/// The edge that fits a server.
+/// The edge for a server's era.
 #[derive(Debug)]
 pub(crate) enum ProtocolEdge {
     Legacy(LegacyEdge),
     Modern(ModernEdge),
 }
 
-/// What a response means.
+/// A parsed response.
 #[derive(Debug)]
 pub(crate) enum ParsedResponse {
-    /// The request is answered.
+    /// The request is complete.
     Done(RawResult),
-    /// The server wants answers first, and to be asked again with them and with this.
+    /// The server requires input first, and the call is repeated with the responses and this `requestState`.
     InputRequired(Vec<(String, InputRequest)>, Option<RawJson>),
 }
 
-/// What a request has beside what its caller says.
+/// Parts of a request that do not come from its caller.
 #[derive(Debug, Default)]
 pub(crate) struct RequestExtras<'a> {
-    /// The answers that it comes with.
+    /// The input responses to send with it.
     pub(crate) input: Option<&'a AttachedInput>,
-    /// The headers that repeat arguments.
+    /// The `Mcp-Param-*` headers, which mirror arguments.
     pub(crate) params: Vec<(String, String)>,
-    /// The log level to ask for where the call says none.
+    /// The log level, unless the call sets one.
     pub(crate) level: Option<LoggingLevel>,
-    /// Who answers what the server asks within it.
+    /// The recipient of input requests within it.
     pub(crate) recipient: InputRecipient,
 }
 
-/// A question, or the refusal that whoever asked gets, with the question if only its capability was not declared.
+/// An input request, or the refusal for the server, with the input request if only its capability was not declared.
 pub(crate) type InputRequestResult = Result<InputRequest, (Refusal, Option<Box<InputRequest>>)>;
 
 impl ProtocolEdge {
-    /// Returns the revision that is spoken.
+    /// Returns the protocol revision.
     pub(crate) fn revision(&self) -> Revision {
         match self {
             Self::Legacy(legacy) => legacy.revision(),
@@ -57,7 +58,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Checks that the era has what is asked for.
+    /// Checks that the era has the method.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if it is a method of the other era.
@@ -72,15 +73,15 @@ impl ProtocolEdge {
         }
     }
 
-    /// Reports whether headers repeat arguments of tools, so that a tool which does that wrongly cannot be called.
+    /// Reports whether headers mirror tool arguments, so that a tool with an invalid mirroring cannot be called.
     pub(crate) fn mirrors_arguments(&self) -> bool {
         matches!(self, Self::Modern(_))
     }
 
-    /// Writes a request.
+    /// Encodes a request.
     ///
     /// # Errors
-    /// An answer cannot be said, or was refused where that ends the call.
+    /// A response has no form in this revision, or was refused where that ends the call.
     pub(crate) fn write(
         &self,
         id: u64,
@@ -93,10 +94,10 @@ impl ProtocolEdge {
         }
     }
 
-    /// Reads what a response means to a client of these capabilities.
+    /// Parses a response, given the declared capabilities.
     ///
     /// # Errors
-    /// The server refused, or what it says makes no sense.
+    /// The server responded with an error, or with a malformed result.
     pub(crate) fn read(
         &self,
         method: Option<Method>,
@@ -109,7 +110,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Writes the request that asks for log messages from a level on, unless every request asks for that itself.
+    /// Creates the request that sets the log level, unless every request carries the level.
     pub(crate) fn set_level_call(&self, level: LoggingLevel) -> Option<ClientCall> {
         match self {
             Self::Legacy(_) => Some(legacy::set_level_call(level)),
@@ -117,7 +118,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Writes the request to be told of changes of a resource, if that is asked for each by itself.
+    /// Creates the request that subscribes to a resource, if the era has one.
     pub(crate) fn subscribe_call(&self, uri: &str) -> Option<ClientCall> {
         match self {
             Self::Legacy(_) => Some(legacy::resource_call(Method::ResourcesSubscribe, uri)),
@@ -125,7 +126,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Writes the request to be no longer told of changes of a resource.
+    /// Creates the request that unsubscribes from a resource, if the era has one.
     pub(crate) fn unsubscribe_call(&self, uri: &str) -> Option<ClientCall> {
         match self {
             Self::Legacy(_) => Some(legacy::resource_call(Method::ResourcesUnsubscribe, uri)),
@@ -133,15 +134,15 @@ impl ProtocolEdge {
         }
     }
 
-    /// Writes the standing request within which changes are told, if they are told so.
-    pub(crate) fn listen_call(&self, watch: &ChangeFilter) -> Option<ClientCall> {
+    /// Creates the `subscriptions/listen` request, if the era has one.
+    pub(crate) fn listen_call(&self, filter: &ChangeFilter) -> Option<ClientCall> {
         match self {
             Self::Legacy(_) => None,
-            Self::Modern(_) => Some(modern::listen_call(watch)),
+            Self::Modern(_) => Some(modern::listen_call(filter)),
         }
     }
 
-    /// Writes the notification that the roots have changed, if there is one.
+    /// Encodes the notification that the roots have changed, if the era has one.
     pub(crate) fn roots_changed(&self) -> Option<OutgoingMessage> {
         match self {
             Self::Legacy(legacy) => Some(legacy.roots_changed()),
@@ -149,7 +150,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Reads a question that the server asks by a request of its own; a refusal is for the server.
+    /// Parses an input request that the server sent as a JSON-RPC request; a refusal is for the server.
     pub(crate) fn parse_request(
         &self,
         request: Request,
@@ -161,7 +162,7 @@ impl ProtocolEdge {
         }
     }
 
-    /// Writes the answer to a question that the server asked by a request of its own.
+    /// Encodes the response to a JSON-RPC request of the server.
     pub(crate) fn write_response(
         &self,
         id: &RequestId,

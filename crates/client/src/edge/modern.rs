@@ -1,4 +1,4 @@
-//! Revisions from 2026-07-28 on: every request stands alone, and a server asks by its answer.
+//! Revisions from 2026-07-28 on: every request is stateless, and a server requests input by its result.
 
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, InputRequest, ServerCapabilities};
@@ -13,13 +13,13 @@ use crate::connect::ServerDescription;
 use crate::error::{Error, ErrorResponse};
 use crate::subscribe::ChangeFilter;
 
-/// The edge of a server that keeps no session.
+/// The edge of a stateless server.
 #[derive(Debug)]
 pub(crate) struct ModernEdge {
     revision: Revision,
-    /// The beginning of the `_meta` that every request has, written once up to the capabilities that come next.
+    /// The beginning of every request's `_meta`, encoded once, up to the capabilities, which come next.
     meta_prefix: String,
-    /// The capabilities, written once.
+    /// The capabilities, encoded once.
     capabilities: RawJson,
 }
 
@@ -36,15 +36,15 @@ impl ModernEdge {
         writer.plain_key(meta::CLIENT_INFO);
         identity.write(Dialect::of(revision), &mut writer);
         writer.plain_key(meta::CLIENT_CAPABILITIES);
-        let claim = writer.into_string();
-        Self { revision, meta_prefix: claim, capabilities: capabilities.for_revision(revision) }
+        let meta_prefix = writer.into_string();
+        Self { revision, meta_prefix, capabilities: capabilities.for_revision(revision) }
     }
 
     pub(super) fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Refuses a request of the server, which waits for an answer although the era has no such requests.
+    /// Returns the refusal for a JSON-RPC request of the server, which this era does not have.
     pub(super) fn refuse_request(&self, request: &Request) -> Refusal {
         let (method, revision) = (shorten(&request.method), self.revision);
         let problem = format!(
@@ -59,7 +59,7 @@ impl ModernEdge {
         call: &ClientCall,
         extras: RequestExtras<'_>,
     ) -> Result<OutgoingRequest, Error> {
-        let brought = match extras.input {
+        let attached_input = match extras.input {
             Some(AttachedInput::Resumed(state, InputPayload::Typed(answers))) => {
                 (write_responses(answers)?, state.as_ref())
             }
@@ -73,7 +73,7 @@ impl ModernEdge {
         let body = emit::numbered_request(id, &call.method, hint, |writer| {
             writer.open_object();
             call.params.write_into(writer);
-            let (answers, state) = &brought;
+            let (answers, state) = &attached_input;
             if let Some(answers) = answers {
                 writer.member("inputResponses", answers);
             }
@@ -113,7 +113,7 @@ impl ModernEdge {
         capabilities: &ClientCapabilities,
     ) -> Result<ParsedResponse, Error> {
         let result = outcome.map_err(|error| Error::ErrorResponse(ErrorResponse::from_raw(&error)))?;
-        // What nearly every result begins with.
+        // Fast path: nearly every result begins with this.
         if result.as_str().starts_with(r#"{"resultType":"complete","#) {
             return Ok(ParsedResponse::Done(result));
         }
@@ -123,19 +123,20 @@ impl ModernEdge {
         match kind.as_deref() {
             None | Some("complete") => Ok(ParsedResponse::Done(result)),
             Some("input_required") if method.is_some_and(Method::may_require_input) => {
-                let questions = parse_input_requests(members.get("inputRequests"))?;
-                if let Some((_, question)) =
-                    questions.iter().find(|(_, asked)| !asked.is_supported_by(capabilities))
+                let input_requests = parse_input_requests(members.get("inputRequests"))?;
+                if let Some((_, input_request)) =
+                    input_requests.iter().find(|(_, request)| !request.is_supported_by(capabilities))
                 {
-                    let problem = format!("it asks `{}`, which the client did not offer", question.method());
+                    let problem =
+                        format!("it asks `{}`, which the client did not offer", input_request.method());
                     return Err(Error::Malformed(problem));
                 }
                 let state = members.get("requestState").map(RawJson::to_owned_buffer);
-                if questions.is_empty() && state.is_none() {
+                if input_requests.is_empty() && state.is_none() {
                     let problem = "it wants to be asked again, and gives neither question nor state";
                     return Err(Error::Malformed(problem.to_owned()));
                 }
-                Ok(ParsedResponse::InputRequired(questions, state))
+                Ok(ParsedResponse::InputRequired(input_requests, state))
             }
             Some("input_required") => {
                 Err(Error::Malformed("the server asks within a request that has no questions".to_owned()))
@@ -152,20 +153,21 @@ fn parse_input_requests(requests: Option<&RawJson>) -> Result<Vec<(String, Input
     };
     let requests = requests.members().map_err(|error| malformed("inputRequests", &error))?;
     let read = |(key, request): (&trunkline_protocol::ByteString, &RawJson)| {
-        // Questions live as long as a user thinks, and must not keep their message that long.
+        // Copied: an input request lives until the user decides, and must not keep the whole message in memory.
         let request = request.to_owned_buffer().members().map_err(|error| malformed(key, &error))?;
         let method = request.text("method").unwrap_or_default();
         let params = match request.get("params") {
             Some(params) => params.members().map_err(|error| malformed(key, &error))?,
             None => Default::default(),
         };
-        let question = InputRequest::read(&method, params).map_err(|refusal| malformed(key, &refusal))?;
-        Ok((key.to_string(), question))
+        let input_request =
+            InputRequest::read(&method, params).map_err(|refusal| malformed(key, &refusal))?;
+        Ok((key.to_string(), input_request))
     };
     requests.iter().map(read).collect()
 }
 
-/// Writes answers as the members of one object; nothing if there are none.
+/// Encodes responses as the members of one object; `None` without responses.
 fn write_responses(answers: &InputResponses) -> Result<Option<RawJson>, Error> {
     if answers.is_empty() {
         return Ok(None);
@@ -173,7 +175,7 @@ fn write_responses(answers: &InputResponses) -> Result<Option<RawJson>, Error> {
     let mut writer = JsonWriter::with_capacity(128);
     writer.open_object();
     for (key, answer) in answers {
-        // Within a result there is no way to refuse; the call is simply not made again.
+        // `inputResponses` cannot express a refusal, so the call is not repeated.
         let answer = answer.as_ref().map_err(|refusal| Error::InputDeclined(refusal.clone()))?;
         writer.key(key);
         answer
@@ -184,23 +186,23 @@ fn write_responses(answers: &InputResponses) -> Result<Option<RawJson>, Error> {
     Ok(Some(writer.into_raw()))
 }
 
-/// Writes answers that are carried as they came; nothing if there are none.
+/// Encodes verbatim responses; `None` without responses.
 fn write_raw_responses(answers: &[(String, RawJson)]) -> Option<RawJson> {
     let members = answers.iter().map(|(key, answer)| (key.as_str().into(), answer.clone()));
     (!answers.is_empty()).then(|| members.collect::<JsonObject>().to_raw())
 }
 
-/// Writes the standing request within which changes are told.
-pub(super) fn listen_call(watch: &ChangeFilter) -> ClientCall {
+/// Creates the `subscriptions/listen` request.
+pub(super) fn listen_call(filter: &ChangeFilter) -> ClientCall {
     let mut call = ClientCall::with_method(Method::Listen);
-    call.params.set("notifications", watch.to_raw());
+    call.params.set("notifications", filter.to_raw());
     call
 }
 
-/// Reads what a server says of itself.
+/// Parses the result of `server/discover`.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// Returns a message if the result is not usable.
 pub(crate) fn parse_discover_result(
     result: &RawJson,
     revision: Revision,
@@ -221,7 +223,7 @@ pub(crate) fn parse_discover_result(
     })
 }
 
-/// Reports whether a server lists revisions in which it is asked otherwise.
+/// Reports whether a server lists legacy revisions.
 fn lists_legacy(members: &JsonObject) -> bool {
     let listed =
         members.get("supportedVersions").and_then(|listed| listed.elements().ok()).unwrap_or_default();

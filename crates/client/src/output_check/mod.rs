@@ -1,4 +1,4 @@
-//! Holding what a tool says against the schema that it promises.
+//! Validates the structured content of a tool result against the tool's output schema.
 
 mod schema_cost;
 
@@ -6,38 +6,38 @@ use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 use trunkline_protocol::{RawJson, shorten};
 
-/// The most faults that one complaint names.
+/// The most validation errors in one message.
 const MAX_REPORTED_ERRORS: usize = 5;
 
-/// The largest schema that is compiled; what a tool with a larger one says is not checked.
+/// The largest schema that is compiled; results of a tool with a larger one are not validated.
 const MAX_SCHEMA_BYTES: usize = 256 << 10;
 
-/// How many schemas may be looked at in order to check one value; what would take more is not checked.
+/// The most schema visits to validate one value; a value that would take more is not validated.
 const MAX_SCHEMA_VISITS: u64 = 1_000_000;
 
-/// The deepest value for which the cost is counted once and for all.
+/// The deepest value with a cost that is computed in advance.
 const MAX_PRECOUNTED_DEPTH: usize = 64;
 
-/// The schema of a tool's structured content, compiled.
+/// A compiled output schema.
 ///
-/// It comes from a peer, so nothing that it refers to is ever fetched, no pattern in it can take more than linear time, and
-/// what it costs to check a value is counted before it is done.
+/// It comes from a peer, so remote references are never fetched, patterns take linear time, and the cost to
+/// validate a value is computed before the validation.
 #[derive(Debug)]
 pub(crate) struct OutputCheck {
     schema: Value,
-    /// What it costs for one path into the deepest value; most schemas are so cheap that nobody has to look closer.
+    /// The cost for one path into the deepest value; most schemas are so cheap that this suffices.
     max_cost_per_path: Option<u64>,
     validator: Validator,
 }
 
 impl OutputCheck {
-    /// Compiles a schema; one that cannot be compiled checks nothing.
+    /// Compiles a schema; `None` if it cannot be compiled, and results are not validated then.
     pub(crate) fn compile(schema: &RawJson) -> Option<Self> {
         if schema.as_str().len() > MAX_SCHEMA_BYTES {
             return None;
         }
         let schema: Value = schema.decode().ok()?;
-        // A schema that takes for ever to check may take for ever to compile.
+        // A schema that is too expensive to validate may also be too expensive to compile.
         if schema_cost::cost_per_path(&schema, 1).is_none_or(|cost| cost > MAX_SCHEMA_VISITS) {
             tracing::debug!("an output schema is too much work and checks nothing");
             return None;
@@ -67,22 +67,22 @@ impl OutputCheck {
             || fits(schema_cost::cost_per_path(&self.schema, levels))
     }
 
-    /// Returns what is wrong with a value, each fault with the way to it, or nothing.
+    /// Returns the validation errors of a value, each with its path, or `None`.
     pub(crate) fn validation_error(&self, value: &RawJson) -> Option<String> {
         let Ok(value) = value.decode::<Value>() else { return Some("it is not JSON".to_owned()) };
         if !self.is_affordable(&value) || self.validator.is_valid(&value) {
             return None;
         }
-        let faults: Vec<String> = self
+        let errors: Vec<String> = self
             .validator
             .iter_errors(&value)
             .take(MAX_REPORTED_ERRORS)
-            .map(|fault| match fault.instance_path().to_string() {
-                path if path.is_empty() => shorten(&fault.to_string()),
-                path => format!("{}: {}", shorten(&path), shorten(&fault.to_string())),
+            .map(|error| match error.instance_path().to_string() {
+                path if path.is_empty() => shorten(&error.to_string()),
+                path => format!("{}: {}", shorten(&path), shorten(&error.to_string())),
             })
             .collect();
-        Some(faults.join("; "))
+        Some(errors.join("; "))
     }
 }
 

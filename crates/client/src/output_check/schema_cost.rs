@@ -1,20 +1,20 @@
-//! What it would cost to hold a value against a schema, before anybody does.
+//! The cost to validate a value against a schema, computed before the validation.
 //!
-//! A schema of a few lines can refer to itself so that checking doubles with every line, or with every level of the value.
-//! Whoever sends such a schema sends the value too. So the cost is counted first, from above: how many schemas are looked at
-//! for one path into the value, times the number of its parts.
+//! A schema of a few lines can refer to itself so that the cost doubles with every line, or with every level of the
+//! value, and one peer sends both. So an upper bound is computed first: the number of schemas visited for one path
+//! into the value, times the number of its parts.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-/// Keywords whose schemas are held against the same value.
+/// Keywords with schemas for the same value.
 const SAME_VALUE_KEYWORDS: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 
-/// Keywords whose named schemas are held against the same value.
+/// Keywords with named schemas for the same value.
 const SAME_VALUE_MAP_KEYWORDS: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// Keywords whose schemas are held against parts of the value.
+/// Keywords with schemas for parts of the value.
 const CHILD_KEYWORDS: [&str; 8] = [
     "items",
     "prefixItems",
@@ -26,26 +26,27 @@ const CHILD_KEYWORDS: [&str; 8] = [
     "unevaluatedProperties",
 ];
 
-/// Keywords whose named schemas are held against parts of the value.
+/// Keywords with named schemas for parts of the value.
 const CHILD_MAP_KEYWORDS: [&str; 2] = ["properties", "patternProperties"];
 
-/// Keywords that refer in ways which are not followed here.
+/// References that are not supported here.
 const UNSUPPORTED_REFERENCES: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
-/// Counts what one schema costs.
+/// Computes the cost of one schema.
 struct SchemaCost<'s> {
     root: &'s Value,
-    /// What is known already, by the place of a schema in memory and the levels that are left.
+    /// Known costs, by the address of a schema and the remaining levels.
     known: HashMap<(usize, usize), u64>,
-    /// What is being counted: a schema that comes up again within itself would never end.
+    /// Schemas being computed: one that recurs within itself without a level of the value would never end.
     in_progress: HashSet<(usize, usize)>,
     steps_left: usize,
 }
 
-/// The most schemas, each counted once for each level of a value, that are looked at in order to know the cost.
+/// The most computation steps, each for one schema and one level of the value.
 const MAX_STEPS: usize = 200_000;
 
-/// Returns how many schemas are looked at for one path into a value of so many levels; nothing if that cannot be known.
+/// Returns the number of schemas visited for one path into a value of `levels` levels; `None` if it cannot be
+/// computed.
 pub(super) fn cost_per_path(schema: &Value, levels: usize) -> Option<u64> {
     let mut cost = SchemaCost {
         root: schema,
@@ -56,7 +57,7 @@ pub(super) fn cost_per_path(schema: &Value, levels: usize) -> Option<u64> {
     cost.schema_cost(schema, levels, 0)
 }
 
-/// Returns how many parts a value has, and how many levels.
+/// Returns the number of parts of a value, and of its levels.
 pub(super) fn value_size(value: &Value) -> (u64, usize) {
     let children: Vec<(u64, usize)> = match value {
         Value::Array(items) => items.iter().map(value_size).collect(),
@@ -67,7 +68,7 @@ pub(super) fn value_size(value: &Value) -> (u64, usize) {
     (parts, children.iter().map(|(_, levels)| *levels).max().unwrap_or(0) + 1)
 }
 
-/// How many references and combinations may follow each other; messages nest no deeper, and neither do honest schemas.
+/// The most nested references and combinations; messages nest no deeper, and neither do honest schemas.
 const MAX_DEPTH: usize = 256;
 
 impl<'s> SchemaCost<'s> {
@@ -78,10 +79,11 @@ impl<'s> SchemaCost<'s> {
             return Some(*known);
         }
         self.steps_left = self.steps_left.checked_sub(1)?;
-        // An inner identifier changes what references mean.
-        let is_moved = depth > 0 && members.contains_key("$id");
-        let is_lost = UNSUPPORTED_REFERENCES.iter().any(|keyword| members.contains_key(*keyword));
-        if depth > MAX_DEPTH || is_moved || is_lost || !self.in_progress.insert(key) {
+        // An inner `$id` changes the base of references.
+        let has_inner_id = depth > 0 && members.contains_key("$id");
+        let has_unsupported_reference =
+            UNSUPPORTED_REFERENCES.iter().any(|keyword| members.contains_key(*keyword));
+        if depth > MAX_DEPTH || has_inner_id || has_unsupported_reference || !self.in_progress.insert(key) {
             return None;
         }
         let cost = self.members_cost(members, levels, depth + 1);
@@ -104,7 +106,7 @@ impl<'s> SchemaCost<'s> {
                 known if SAME_VALUE_MAP_KEYWORDS.contains(&known) => {
                     here = here.saturating_add(self.named_cost(value, levels, depth)?);
                 }
-                // A value without parts is never looked into.
+                // The children of a value at the last level are never visited.
                 _ if levels == 0 => {}
                 known if CHILD_KEYWORDS.contains(&known) => {
                     within = within.saturating_add(self.list_cost(value, levels - 1, depth)?);
@@ -115,14 +117,14 @@ impl<'s> SchemaCost<'s> {
                 _ => {}
             }
         }
-        // What was not looked at by others is found out by looking at all of them once more.
+        // `unevaluated*` evaluates all the other keywords once more.
         if members.keys().any(|keyword| keyword.starts_with("unevaluated")) {
             here = here.saturating_mul(2);
         }
         Some(own.saturating_add(here).saturating_add(within))
     }
 
-    /// Counts a schema, or a list of schemas.
+    /// Returns the cost of a schema, or of a list of schemas.
     fn list_cost(&mut self, value: &'s Value, levels: usize, depth: usize) -> Option<u64> {
         match value {
             Value::Array(schemas) => self.sum(schemas.iter(), levels, depth),
@@ -130,7 +132,7 @@ impl<'s> SchemaCost<'s> {
         }
     }
 
-    /// Counts named schemas.
+    /// Returns the cost of named schemas.
     fn named_cost(&mut self, value: &'s Value, levels: usize, depth: usize) -> Option<u64> {
         self.sum(value.as_object().into_iter().flat_map(Map::values), levels, depth)
     }
@@ -158,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// A schema of so many lines, each of which is looked at twice as often as the one before.
+    /// A schema of `lines` definitions, each visited twice as often as the one before.
     fn doubling(lines: usize) -> Value {
         let mut defs = Map::new();
         for line in 0..lines {

@@ -2,7 +2,7 @@ use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::model::ServerCapabilities;
 use trunkline_protocol::{JsonWriter, Notification, RawJson};
 
-/// What is to be watched.
+/// The changes to subscribe to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeFilter {
     /// The list of tools.
@@ -19,7 +19,7 @@ pub struct ChangeFilter {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChangeEvent {
-    /// Something may have changed without a word about it.
+    /// Change notifications may have been lost.
     Missed,
     /// The list of tools.
     Tools,
@@ -27,27 +27,27 @@ pub enum ChangeEvent {
     Prompts,
     /// The lists of resources and of resource templates.
     Resources,
-    /// The content of a resource, or of a part of one that is watched.
+    /// The content of a resource, or of a sub-resource of a subscribed one.
     Resource(String),
 }
 
 impl ChangeFilter {
-    /// The most resources that one stream may watch.
+    /// The most resources of one stream.
     pub const MAX_URIS: usize = 1024;
 
-    /// Watches every list.
+    /// Subscribes to every list.
     pub fn all_lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: Vec::new() }
     }
 
-    /// Watches the content of a resource too.
+    /// Subscribes to the content of a resource too.
     #[must_use]
     pub fn with_uri(mut self, uri: impl Into<String>) -> Self {
         self.uris.push(uri.into());
         self
     }
 
-    /// Reports whether nothing is watched.
+    /// Reports whether the filter is empty.
     pub fn is_empty(&self) -> bool {
         !self.tools && !self.prompts && !self.resources && self.uris.is_empty()
     }
@@ -56,7 +56,7 @@ impl ChangeFilter {
         self.uris.len() > Self::MAX_URIS
     }
 
-    /// Leaves out what a server does not tell of.
+    /// Leaves out the changes that a server does not support.
     pub(super) fn supported_by(&self, capabilities: &ServerCapabilities) -> Self {
         let resources = capabilities.resources.unwrap_or_default();
         Self {
@@ -77,7 +77,7 @@ impl ChangeFilter {
         }
     }
 
-    /// Writes what is watched as a standing request names it.
+    /// Encodes the filter as in `subscriptions/listen`.
     pub(crate) fn to_raw(&self) -> RawJson {
         let mut writer = JsonWriter::with_capacity(64);
         writer.open_object();
@@ -100,7 +100,7 @@ impl ChangeFilter {
         writer.into_raw()
     }
 
-    /// Reads what a server says that it will tell of.
+    /// Parses the filter that a server has acknowledged.
     pub(super) fn read(raw: &RawJson) -> Self {
         let members = raw.members().unwrap_or_default();
         let is_set = |key: &str| members.get(key).is_some_and(|raw| raw.as_str() == "true");
@@ -116,21 +116,21 @@ impl ChangeFilter {
 }
 
 impl ChangeEvent {
-    /// Reads a notification that tells of a change.
-    pub(crate) fn read(notice: &Notification) -> Option<Self> {
-        match &*notice.method {
+    /// Parses a change notification.
+    pub(crate) fn read(notification: &Notification) -> Option<Self> {
+        match &*notification.method {
             "notifications/tools/list_changed" => Some(Self::Tools),
             "notifications/prompts/list_changed" => Some(Self::Prompts),
             "notifications/resources/list_changed" => Some(Self::Resources),
             "notifications/resources/updated" => {
-                notice.params.members.text("uri").map(|uri| Self::Resource(uri.to_string()))
+                notification.params.members.text("uri").map(|uri| Self::Resource(uri.to_string()))
             }
             _ => None,
         }
     }
 }
 
-/// Reports whether a resource is the watched one or lies below it.
+/// Reports whether a resource is the subscribed one or a sub-resource of it.
 pub fn is_sub_resource(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || watched.ends_with('/'))
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn what_is_watched_is_read_back_as_it_was_written() {
-        for watch in [
+        for filter in [
             ChangeFilter::default(),
             ChangeFilter::all_lists(),
             ChangeFilter::default().with_uri("a:\"1\"").with_uri("a:2"),
         ] {
-            assert_eq!(ChangeFilter::read(&watch.to_raw()), watch);
+            assert_eq!(ChangeFilter::read(&filter.to_raw()), filter);
         }
         assert_eq!(ChangeFilter::read(&RawJson::NULL), ChangeFilter::default());
     }

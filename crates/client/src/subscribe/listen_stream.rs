@@ -1,4 +1,4 @@
-//! Changes that a server tells of within a standing request.
+//! Change streams over `subscriptions/listen` (modern era).
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use crate::client_transport::{ExchangeEvent, RequestExchange};
 use crate::edge::RequestExtras;
 use crate::error::{Error, ErrorResponse};
 
-/// The longest time between two attempts to open a stream again.
+/// The longest delay between two attempts to reopen a stream.
 const MAX_REOPEN_DELAY: Duration = Duration::from_secs(60);
 
-/// A standing request, opened again whenever it ends.
+/// A `subscriptions/listen` request, reopened whenever it ends.
 #[derive(Debug)]
 pub(super) struct ListenChangeStream {
     client: Client,
@@ -36,18 +36,15 @@ enum ListenState {
 }
 
 impl ListenChangeStream {
-    /// Opens the stream, and waits until the server has said what it will tell of.
+    /// Opens the stream, and waits for the server's acknowledgement.
     pub(super) async fn open(
         client: Client,
-        watch: ChangeFilter,
+        filter: ChangeFilter,
         call: ClientCall,
     ) -> Result<(Self, ChangeFilter), Error> {
-        let pause = client.inner().plan.limits.reopen_delay;
-        let (exchange, honoured) = open_listen_request(client.clone(), call).await?;
-        Ok((
-            Self { client, filter: watch, state: ListenState::Open(exchange), reopen_delay: pause },
-            honoured,
-        ))
+        let reopen_delay = client.inner().plan.limits.reopen_delay;
+        let (exchange, accepted) = open_listen_request(client.clone(), call).await?;
+        Ok((Self { client, filter, state: ListenState::Open(exchange), reopen_delay }, accepted))
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ChangeEvent>> {
@@ -55,10 +52,10 @@ impl ListenChangeStream {
             match &mut self.state {
                 ListenState::Closed => return Poll::Ready(None),
                 ListenState::Open(exchange) => match ready!(exchange.poll_next(cx)) {
-                    Some(ExchangeEvent::Notification(notice)) => {
-                        if notice.method == "notifications/cancelled" {
+                    Some(ExchangeEvent::Notification(notification)) => {
+                        if notification.method == "notifications/cancelled" {
                             self.schedule_reopen();
-                        } else if let Some(change) = ChangeEvent::read(&notice) {
+                        } else if let Some(change) = ChangeEvent::read(&notification) {
                             return Poll::Ready(Some(self.record_change(change)));
                         }
                     }
@@ -84,7 +81,7 @@ impl ListenChangeStream {
                     Ok((exchange, _)) => {
                         self.state = ListenState::Open(exchange);
                         self.reopen_delay = self.client.inner().plan.limits.reopen_delay;
-                        // Nobody knows what changed while there was no stream.
+                        // Changes may have been missed while the stream was down.
                         return Poll::Ready(Some(self.record_change(ChangeEvent::Missed)));
                     }
                     Err(Error::ErrorResponse(refused)) => {
@@ -115,7 +112,7 @@ impl ListenChangeStream {
     }
 }
 
-/// Sends the standing request and waits for its acknowledgement.
+/// Sends `subscriptions/listen` and waits for its acknowledgement.
 async fn open_listen_request(
     client: Client,
     call: ClientCall,
@@ -127,10 +124,10 @@ async fn open_listen_request(
     let acknowledged = async {
         loop {
             match exchange.next().await {
-                Some(ExchangeEvent::Notification(notice))
-                    if notice.method == "notifications/subscriptions/acknowledged" =>
+                Some(ExchangeEvent::Notification(notification))
+                    if notification.method == "notifications/subscriptions/acknowledged" =>
                 {
-                    return Ok(notice
+                    return Ok(notification
                         .params
                         .get("notifications")
                         .map(ChangeFilter::read)
@@ -139,7 +136,7 @@ async fn open_listen_request(
                 Some(ExchangeEvent::Response(Err(error))) => {
                     return Err(Error::ErrorResponse(ErrorResponse::from_raw(&error)));
                 }
-                Some(ExchangeEvent::Failed(loss)) => return Err(loss.into()),
+                Some(ExchangeEvent::Failed(failure)) => return Err(failure.into()),
                 Some(ExchangeEvent::Response(Ok(_))) | None => {
                     return Err(Error::Malformed("the stream of changes ended before it began".to_owned()));
                 }
@@ -149,8 +146,8 @@ async fn open_listen_request(
         }
     };
     let within = inner.plan.limits.request_timeout;
-    let honoured = timeout(within, acknowledged).await.map_err(|_| Error::TimedOut { after: within })??;
-    Ok((exchange, honoured))
+    let accepted = timeout(within, acknowledged).await.map_err(|_| Error::TimedOut { after: within })??;
+    Ok((exchange, accepted))
 }
 
 impl fmt::Debug for ListenState {

@@ -1,7 +1,8 @@
-//! Changes that a server tells of, as one stream in both eras.
+//! Change notifications, as one stream in both eras.
 //!
-//! A session tells of them by the way; a server without sessions tells of them within a standing request. Either way a
-//! change that nobody has looked at yet is not told twice, so that a stream which is never read costs no more than a bound.
+//! A legacy session sends them as unsolicited notifications; a modern server sends them within a
+//! `subscriptions/listen` request. In both cases equal changes that are not read yet are merged, so that the memory
+//! of an unread stream is bounded.
 
 mod change;
 mod listen_stream;
@@ -20,9 +21,9 @@ use self::session_stream::SessionChangeStream;
 use crate::client::Client;
 use crate::error::Error;
 
-/// A stream of changes; dropping it ends the watching, at the server too.
+/// A stream of changes; dropping it unsubscribes, also at the server.
 ///
-/// It ends when the connection does. After [`ChangeEvent::Missed`] anything may have changed.
+/// It ends with the connection. After [`ChangeEvent::Missed`] anything may have changed.
 #[must_use = "changes are told as the stream is read"]
 #[derive(Debug)]
 pub struct ChangeStream {
@@ -37,31 +38,31 @@ enum ChangeSource {
 }
 
 impl ChangeStream {
-    pub(crate) async fn open(client: Client, watch: ChangeFilter) -> Result<Self, Error> {
-        if watch.is_too_large() {
+    pub(crate) async fn open(client: Client, filter: ChangeFilter) -> Result<Self, Error> {
+        if filter.is_too_large() {
             return Err(Error::Invalid(format!(
                 "more than {} resources are to be watched",
                 ChangeFilter::MAX_URIS
             )));
         }
         let session = client.inner().session.load_full();
-        let offered = watch.supported_by(&session.info.capabilities);
-        if offered.is_empty() && !watch.is_empty() {
+        let offered = filter.supported_by(&session.info.capabilities);
+        if offered.is_empty() && !filter.is_empty() {
             return Err(Error::Unsupported("the server tells of none of these changes".to_owned()));
         }
-        let (honoured, source) = match session.edge.listen_call(&offered) {
+        let (accepted_filter, source) = match session.edge.listen_call(&offered) {
             Some(call) => {
-                let (listening, honoured) = ListenChangeStream::open(client, offered, call).await?;
-                (honoured, ChangeSource::Listen(Box::new(listening)))
+                let (stream, accepted_filter) = ListenChangeStream::open(client, offered, call).await?;
+                (accepted_filter, ChangeSource::Listen(Box::new(stream)))
             }
             None => {
                 (offered.clone(), ChangeSource::Session(SessionChangeStream::open(&client, offered).await?))
             }
         };
-        Ok(Self { accepted_filter: honoured, source })
+        Ok(Self { accepted_filter, source })
     }
 
-    /// Returns what the server agreed to tell of.
+    /// Returns the changes that the server agreed to report.
     pub fn accepted_filter(&self) -> &ChangeFilter {
         &self.accepted_filter
     }
@@ -72,8 +73,8 @@ impl Stream for ChangeStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ChangeEvent>> {
         match &mut self.source {
-            ChangeSource::Session(watching) => watching.poll_next(cx),
-            ChangeSource::Listen(listening) => listening.poll_next(cx),
+            ChangeSource::Session(stream) => stream.poll_next(cx),
+            ChangeSource::Listen(stream) => stream.poll_next(cx),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that a session tells of by the way.
+//! Change streams over a legacy session.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::mailbox::Mailbox;
 
-/// The streams of one session.
+/// The change streams of one session.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeBroadcaster {
     state: Mailbox<BroadcasterState>,
@@ -18,14 +18,14 @@ pub(crate) struct ChangeBroadcaster {
 #[derive(Debug, Default)]
 struct BroadcasterState {
     queues: Vec<Weak<ChangeQueue>>,
-    /// How many streams watch a resource.
+    /// The number of streams per subscribed resource.
     uris: HashMap<String, usize>,
-    /// Resources that nobody watches any more, which the server does not know yet.
+    /// Resources without subscribers that are still subscribed at the server.
     unsubscribed: BTreeSet<String>,
     closed: bool,
 }
 
-/// Where changes wait for one stream to be read: a set, since a change that was not looked at is not told twice.
+/// The queue of one stream: a set, so that equal unread changes are merged.
 #[derive(Debug)]
 struct ChangeQueue {
     filter: ChangeFilter,
@@ -38,31 +38,31 @@ struct QueuedChanges {
     closed: bool,
 }
 
-/// A stream of the changes that a session tells of.
+/// A change stream over a session.
 #[derive(Debug)]
 pub(super) struct SessionChangeStream {
     client: Client,
     queue: Arc<ChangeQueue>,
-    /// The resources that the server was told of for this stream.
+    /// The resources that this stream has subscribed at the server.
     uris: Vec<String>,
 }
 
 impl SessionChangeStream {
-    pub(super) async fn open(client: &Client, watch: ChangeFilter) -> Result<Self, Error> {
+    pub(super) async fn open(client: &Client, filter: ChangeFilter) -> Result<Self, Error> {
         let inner = client.inner();
-        let uris = watch.uris.clone();
-        let watcher = inner.changes.add_queue(watch);
-        let mut watching = Self { client: client.clone(), queue: watcher, uris: Vec::new() };
+        let uris = filter.uris.clone();
+        let queue = inner.changes.add_queue(filter);
+        let mut stream = Self { client: client.clone(), queue, uris: Vec::new() };
         for uri in uris {
-            // Counted before the server knows, so that a drop in the middle takes back whatever was begun.
+            // Counted before the request is sent, so that a drop in the middle unsubscribes what was begun.
             inner.changes.count_uri(&uri);
-            watching.uris.push(uri.clone());
+            stream.uris.push(uri.clone());
             let session = inner.session.load_full();
             if let Some(call) = session.edge.subscribe_call(&uri) {
                 inner.run(&call, None).await?;
             }
         }
-        Ok(watching)
+        Ok(stream)
     }
 
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<ChangeEvent>> {
@@ -80,34 +80,34 @@ impl Drop for SessionChangeStream {
 }
 
 impl ChangeBroadcaster {
-    /// Tells every stream that wants to know.
+    /// Queues a change for every stream with a matching filter.
     pub(crate) fn publish(&self, change: &ChangeEvent) {
-        for watcher in self.state.with(|state| state.live_queues()) {
-            watcher.push(change);
+        for queue in self.state.with(|state| state.live_queues()) {
+            queue.push(change);
         }
     }
 
     /// Ends every stream.
     pub(crate) fn close(&self) {
-        let watchers = self.state.with(|state| {
+        let queues = self.state.with(|state| {
             state.closed = true;
             state.live_queues()
         });
-        for watcher in watchers {
-            watcher.pending.update(|waiting| waiting.closed = true);
+        for queue in queues {
+            queue.pending.update(|waiting| waiting.closed = true);
         }
     }
 
-    /// Returns every resource that is watched.
+    /// Returns every subscribed resource.
     pub(crate) fn subscribed_uris(&self) -> Vec<String> {
         self.state.with(|state| state.uris.keys().cloned().collect())
     }
 
-    /// Polls for a resource that the server need not tell of any more.
+    /// Polls for a resource to unsubscribe at the server.
     pub(crate) fn poll_unsubscribed(&self, cx: &mut Context<'_>) -> Poll<String> {
         self.state.poll(cx, |state| {
             while let Some(uri) = state.unsubscribed.pop_first() {
-                // Somebody may have come back to it meanwhile.
+                // A new stream may have subscribed meanwhile.
                 if !state.uris.contains_key(&uri) {
                     return Some(uri);
                 }
@@ -116,13 +116,13 @@ impl ChangeBroadcaster {
         })
     }
 
-    fn add_queue(&self, watch: ChangeFilter) -> Arc<ChangeQueue> {
+    fn add_queue(&self, filter: ChangeFilter) -> Arc<ChangeQueue> {
         self.state.with(|state| {
             let waiting = QueuedChanges { closed: state.closed, ..QueuedChanges::default() };
-            let watcher = Arc::new(ChangeQueue { filter: watch, pending: Mailbox::new(waiting) });
-            state.queues.retain(|watcher| watcher.strong_count() > 0);
-            state.queues.push(Arc::downgrade(&watcher));
-            watcher
+            let queue = Arc::new(ChangeQueue { filter, pending: Mailbox::new(waiting) });
+            state.queues.retain(|queue| queue.strong_count() > 0);
+            state.queues.push(Arc::downgrade(&queue));
+            queue
         })
     }
 
@@ -158,7 +158,7 @@ impl ChangeQueue {
             return;
         }
         self.pending.update(|waiting| {
-            // Parts of a watched resource may be without number; from here on they are not told one by one.
+            // The number of sub-resources is unbounded; beyond the limit they collapse into one `Missed`.
             if waiting.changes.len() > ChangeFilter::MAX_URIS {
                 waiting.changes.clear();
                 waiting.changes.insert(ChangeEvent::Missed);

@@ -74,7 +74,7 @@ impl ArgumentKind {
         }
     }
 
-    /// Writes a value as a word; `None` if it is of another kind.
+    /// Formats a value as a word; `None` if it is of another kind.
     fn text(self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::String, Value::String(text)) => Some(text.clone()),
@@ -86,7 +86,7 @@ impl ArgumentKind {
     }
 }
 
-/// Writes a whole number without a fraction, even where it came with one.
+/// Formats an integer without a fraction, even if it was sent with one.
 fn integer_text(number: &serde_json::Number) -> Option<String> {
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
@@ -96,7 +96,7 @@ fn integer_text(number: &serde_json::Number) -> Option<String> {
     Some(format!("{float:.0}"))
 }
 
-/// An argument that has been checked.
+/// A validated argument.
 #[derive(Clone, Debug)]
 pub(super) struct DescribedArgument {
     pub(super) name: String,
@@ -105,17 +105,19 @@ pub(super) struct DescribedArgument {
 }
 
 impl DescribedArgument {
-    /// Checks an argument, and adds what is wrong with it.
+    /// Validates an argument, and adds its faults.
     pub(super) fn new(name: String, config: ArgumentConfig, faults: &mut Vec<CommandFault>) -> Self {
         let required = config.required.unwrap_or(config.default.is_none() && config.flag.is_none());
         let argument = Self { name, config, required };
-        let mut wrong = argument.config.faults();
-        wrong.extend(argument.name_fault());
-        if wrong.is_empty() {
-            wrong.extend(argument.default_fault());
+        let mut found_faults = argument.config.faults();
+        found_faults.extend(argument.name_fault());
+        if found_faults.is_empty() {
+            found_faults.extend(argument.default_fault());
         }
-        let place = |key: &str| vec!["arguments".to_owned(), argument.name.clone(), key.to_owned()];
-        faults.extend(wrong.into_iter().map(|(key, what)| CommandFault { path: place(key), message: what }));
+        let path = |key: &str| vec!["arguments".to_owned(), argument.name.clone(), key.to_owned()];
+        faults.extend(
+            found_faults.into_iter().map(|(key, what)| CommandFault { path: path(key), message: what }),
+        );
         argument
     }
 
@@ -128,7 +130,7 @@ impl DescribedArgument {
         (!is_legal).then(|| ("", what.to_owned()))
     }
 
-    /// Holds the default to what is said of values.
+    /// Validates the default against the argument's own schema.
     fn default_fault(&self) -> Option<(&'static str, String)> {
         let check = compile(&self.schema()).ok()?;
         let error = check.iter_errors(self.config.default.as_ref()?).next()?.to_string();
@@ -163,7 +165,7 @@ impl DescribedArgument {
         schema.into()
     }
 
-    /// Returns the words of the values that a call gives, or of the default; `None` if there are none.
+    /// Returns the words for the values of a call, or for the default; `None` without values.
     ///
     /// # Errors
     /// A value is of another kind.
@@ -179,7 +181,7 @@ impl DescribedArgument {
 }
 
 impl ArgumentConfig {
-    /// Returns what is wrong, each with its key.
+    /// Returns the faults, each with its key.
     fn faults(&self) -> Vec<(&'static str, String)> {
         let kind = self.kind;
         let mut faults = Vec::new();
@@ -252,7 +254,7 @@ fn compile(schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|error| error.to_string())
 }
 
-/// Writes a bound as a whole number where it is one, as schemas have it.
+/// Converts a bound to an integer if it is one, as usual in schemas.
 fn bound_value(bound: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "it was just seen to be whole and small")]
     if bound.fract() == 0.0 && bound.abs() <= 9_007_199_254_740_992.0 {

@@ -4,12 +4,12 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
-/// A file with the arguments of one call, which only we and our children can read. It goes with this value.
+/// A temporary file with the arguments of one call, readable by this user only. It is deleted on drop.
 #[derive(Debug)]
 pub(super) struct ArgumentsFile(NamedTempFile);
 
 impl ArgumentsFile {
-    /// Writes the arguments into a new file.
+    /// Writes the arguments to a new file.
     ///
     /// # Errors
     /// The file cannot be written.

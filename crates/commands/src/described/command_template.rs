@@ -2,19 +2,19 @@ use super::argument::DescribedArgument;
 use super::config::{CommandConfig, CommandFault};
 use super::template::ArgvTemplate;
 
-/// What is run.
+/// The template of a command line.
 #[derive(Clone, Debug)]
 pub(super) enum CommandTemplate {
     Argv(ArgvTemplate),
-    /// An interpreter and the text that it runs.
+    /// An interpreter and its script.
     Script(Vec<String>),
 }
 
-/// What runs a script unless something else is named.
+/// The default interpreter of scripts.
 const DEFAULT_INTERPRETER: [&str; 3] = ["sh", "-eu", "-c"];
 
 impl CommandTemplate {
-    /// Reads what is run, and adds what is wrong with it.
+    /// Parses the template, and adds its faults.
     pub(super) fn parse(
         config: &CommandConfig,
         arguments: &[DescribedArgument],
@@ -27,7 +27,7 @@ impl CommandTemplate {
                 }
                 let template = ArgvTemplate::parse(items, arguments, faults);
                 for (at, argument) in arguments.iter().enumerate() {
-                    if template.placeholders().all(|place| place != at) {
+                    if template.placeholders().all(|placeholder| placeholder != at) {
                         let what = format!("`{{{}}}` has no place in `argv`", argument.name);
                         faults.push(CommandFault::new(&["arguments", &argument.name], what));
                     }
@@ -66,7 +66,7 @@ impl CommandTemplate {
     }
 }
 
-/// Returns the variable in which a script finds an argument.
+/// Returns the environment variable of a script's argument.
 pub(super) fn variable_name(argument: &str) -> String {
     format!("ARG_{}", argument.to_ascii_uppercase().replace('-', "_"))
 }

@@ -62,7 +62,8 @@ pub struct CommandConfig {
     pub confirm: Option<Confirmation>,
 }
 
-// One of two types, for the schema of what is read by hand. What were said of it here would be in the schema too.
+// One of two types, for the schema of values with a hand-written deserializer. Not a doc comment, which would
+// become part of the schema.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[allow(dead_code, reason = "it is never made, only described")]
@@ -81,12 +82,12 @@ impl CommandConfig {
     }
 }
 
-/// What a described command has that is wrong, and where: the keys lead to it from the command's table.
+/// A fault of a described command, with its path of keys from the command's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandFault {
-    /// The way to it; a number stands for an element of a list.
+    /// The path of keys; a number is the index in a list.
     pub path: Vec<String>,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -102,18 +103,19 @@ impl fmt::Display for CommandFault {
     }
 }
 
-/// The name by which the reader of `trunkline.toml` knows that no value of a variable may make a place for a value.
+/// The type name by which the reader of `trunkline.toml` recognizes a template, in which variable values must not
+/// add placeholders.
 const TEMPLATE_TYPE_NAME: &str = "trunkline_config::Template";
 
-/// A text with places for values.
+/// A text with placeholders.
 #[derive(Deserialize)]
 #[serde(rename = "trunkline_config::Template")]
 struct TemplateText(String);
 
-/// One element of an argument vector: a word, or words that are there only together.
+/// One element of an argument vector: a word, or a group of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgvItem {
-    /// One word, which is left out if it has the place of a value that is not given.
+    /// One word, which is left out if it has a placeholder without a value.
     Word(String),
     /// Several words, which are left out together.
     Group(Vec<String>),
@@ -148,25 +150,25 @@ impl<'de> Deserialize<'de> for ArgvItem {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut words: A) -> Result<ArgvItem, A::Error> {
-                let mut together = Vec::new();
+                let mut group = Vec::new();
                 while let Some(TemplateText(word)) = words.next_element()? {
-                    together.push(word);
+                    group.push(word);
                 }
-                Ok(ArgvItem::Group(together))
+                Ok(ArgvItem::Group(group))
             }
         }
         deserializer.deserialize_newtype_struct(TEMPLATE_TYPE_NAME, ArgvItemVisitor)
     }
 }
 
-/// The text of a script, in which `${NAME}` is the script's own and no variable of the file.
+/// The text of a script, in which `${NAME}` belongs to the script and is not substituted by the file's reader.
 ///
-/// The name is the one by which the reader of `trunkline.toml` knows that.
+/// The reader of `trunkline.toml` recognizes it by this type name.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename = "trunkline_config::Verbatim")]
 pub struct Script(pub String);
 
-/// Variables of a command's environment. Their values may be secrets, and are not printed.
+/// Environment variables of a command. Their values may be secrets, and are redacted in `Debug`.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(transparent)]
 pub struct CommandEnvironment(pub BTreeMap<String, String>);
@@ -199,12 +201,12 @@ pub enum OutputFormat {
     Json,
 }
 
-/// How the user is asked before a command runs.
+/// Whether and how the user confirms a command before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// Not at all, or in words of ours.
+    /// Without confirmation, or with a generated question.
     Enabled(bool),
-    /// In these words.
+    /// With this question.
     Question(String),
 }
 
@@ -222,8 +224,8 @@ impl<'de> Deserialize<'de> for Confirmation {
                 inner.deserialize_any(self)
             }
 
-            fn visit_bool<E: serde::de::Error>(self, asked: bool) -> Result<Confirmation, E> {
-                Ok(Confirmation::Enabled(asked))
+            fn visit_bool<E: serde::de::Error>(self, is_enabled: bool) -> Result<Confirmation, E> {
+                Ok(Confirmation::Enabled(is_enabled))
             }
 
             fn visit_str<E: serde::de::Error>(self, words: &str) -> Result<Confirmation, E> {

@@ -1,19 +1,19 @@
-//! Programs that run what they are given as a text: no value may come into such a text.
+//! Interpreters, which execute an argument as code: no value may become part of that code.
 
-/// How a program is given the text that it runs.
+/// Which argument an interpreter executes as code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CodePosition {
-    /// In the word behind an option with one of these letters, which may stand with others as in `-lc`.
+    /// The word after an option with one of these letters, which may be combined with others as in `-lc`.
     AfterOption(&'static str),
-    /// In the first word that is no option.
+    /// The first word that is not an option.
     FirstArgument,
-    /// In every word behind the first that is no option, such as a host or a database.
+    /// Every word after the first non-option, such as a host or a database.
     LaterArguments,
-    /// In every word behind such an option, which are put together.
+    /// Every word after such an option; the words are joined.
     AllAfterOption,
 }
 
-/// Programs that read a word as a program of its own, without the version that may be part of their name.
+/// Programs that execute a word as code, by name without version.
 const INTERPRETERS: &[(&str, CodePosition)] = &[
     ("ash", CodePosition::AfterOption("c")),
     ("awk", CodePosition::FirstArgument),
@@ -56,7 +56,7 @@ const INTERPRETERS: &[(&str, CodePosition)] = &[
     ("zsh", CodePosition::AfterOption("c")),
 ];
 
-/// Options that have a program behind them, whatever they belong to.
+/// Options that are followed by code, in any program.
 const CODE_OPTIONS: &[&str] = &[
     "--command",
     "--eval",
@@ -75,7 +75,7 @@ const CODE_OPTIONS: &[&str] = &[
     "eval",
 ];
 
-/// Programs that run another one, which is named behind them, each with the letters of its options that have a value.
+/// Programs that run another program, each with the letters of its options that take a value.
 const WRAPPERS: &[(&str, &str)] = &[
     ("busybox", ""),
     ("doas", "uC"),
@@ -91,28 +91,28 @@ const WRAPPERS: &[(&str, &str)] = &[
     ("xargs", "IPnLdEsa"),
 ];
 
-/// What a place on a command line would let a caller choose.
+/// What a placeholder on a command line would let a caller choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InjectionRisk {
-    /// A part of a text that is run.
+    /// A part of code.
     Code,
     /// The program that is run.
     Program,
 }
 
-/// Tells what a value would become by the words before it, and by what stands before it in its own word.
+/// Returns the risk of a value, by the words before it and by its prefix in the same word.
 ///
-/// It knows the usual programs; what it does not know is up to whoever describes the command.
+/// It knows the common programs; for others, the author of the command is responsible.
 pub(super) fn injection_risk(before: &[&str], prefix: &str) -> Option<InjectionRisk> {
-    // Others than wrappers run programs too (`docker exec web sh -c …`), so an interpreter may stand anywhere.
+    // Not only wrappers run programs (`docker exec web sh -c …`), so an interpreter may occur anywhere.
     let text = (0..before.len()).any(|at| {
         let (words, arguments) = (before.get(at), before.get(at + 1..).unwrap_or_default());
-        let takes = words.and_then(|word| code_position(word));
-        takes.is_some_and(|takes| match takes {
+        let position = words.and_then(|word| code_position(word));
+        position.is_some_and(|position| match position {
             CodePosition::FirstArgument | CodePosition::LaterArguments if !is_program_word(before, at) => {
                 false
             }
-            takes => reads_code(takes, arguments, prefix),
+            position => reads_code(position, arguments, prefix),
         })
     });
     let chosen = || !before.is_empty() && is_program_word(before, before.len());
@@ -122,7 +122,7 @@ pub(super) fn injection_risk(before: &[&str], prefix: &str) -> Option<InjectionR
     }
 }
 
-/// Reports whether the word at a place is the program, or stands behind nothing but wrappers and what belongs to them.
+/// Reports whether the word at an index is the program, or follows only wrappers and their options.
 fn is_program_word(before: &[&str], at: usize) -> bool {
     let mut options = "";
     let mut has_value = false;
@@ -140,12 +140,12 @@ fn is_program_word(before: &[&str], at: usize) -> bool {
     belongs && !has_value
 }
 
-/// Returns the options of a wrapper that have a value; `None` for anything else.
+/// Returns the letters of a wrapper's options that take a value; `None` for other words.
 fn wrapper_options(word: &str) -> Option<&'static str> {
     WRAPPERS.iter().find(|(wrapper, _)| *wrapper == program_name(word)).map(|(_, letters)| *letters)
 }
 
-/// Reports whether an option has its value in the next word; a long one may.
+/// Reports whether an option takes its value from the next word; a long one may.
 fn takes_value(word: &str, letters: &str) -> bool {
     match word.strip_prefix("--") {
         Some(long) => !long.is_empty() && !long.contains('='),
@@ -161,14 +161,17 @@ fn program_name(word: &str) -> &str {
 }
 
 fn code_position(word: &str) -> Option<CodePosition> {
-    INTERPRETERS.iter().find(|(interpreter, _)| *interpreter == program_name(word)).map(|(_, takes)| *takes)
+    INTERPRETERS
+        .iter()
+        .find(|(interpreter, _)| *interpreter == program_name(word))
+        .map(|(_, position)| *position)
 }
 
-/// Reports whether an interpreter with these arguments reads what comes next as a program.
-fn reads_code(takes: CodePosition, arguments: &[&str], prefix: &str) -> bool {
+/// Reports whether an interpreter with these arguments executes the next word as code.
+fn reads_code(position: CodePosition, arguments: &[&str], prefix: &str) -> bool {
     let last = arguments.last().copied().unwrap_or_default();
     let is_long = |word: &str| CODE_OPTIONS.contains(&word.trim_end_matches('='));
-    match takes {
+    match position {
         // In one word, as in `--eval={x}` and `-c{x}`, or in two.
         CodePosition::AfterOption(letters) => {
             [last, prefix].iter().any(|word| is_long(word) || has_letter(word, letters))
@@ -193,7 +196,7 @@ fn reads_code(takes: CodePosition, arguments: &[&str], prefix: &str) -> bool {
     }
 }
 
-/// Reports whether no word was the program yet, among the arguments of one that takes it first.
+/// Reports whether no argument was the code yet, for an interpreter that takes the code first.
 fn is_first_argument(arguments: &[&str]) -> bool {
     let mut given = false;
     for (at, word) in arguments.iter().enumerate() {
@@ -204,7 +207,7 @@ fn is_first_argument(arguments: &[&str]) -> bool {
     !given
 }
 
-/// Reports whether a word is an option of letters with one of these among them.
+/// Reports whether a word is a short option cluster with one of these letters.
 fn has_letter(word: &str, letters: &str) -> bool {
     let Some(given) = word.strip_prefix('-').filter(|given| !given.starts_with('-')) else { return false };
     given.chars().all(|c| c.is_ascii_alphabetic()) && given.contains(|c| letters.contains(c))

@@ -1,4 +1,4 @@
-//! Commands that are described in a file: their argument vector with places for values, and what is known of those.
+//! Commands that are described in a file: an argument vector with placeholders, and its arguments.
 
 mod argument;
 mod arguments_file;

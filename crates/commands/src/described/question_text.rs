@@ -1,15 +1,16 @@
-//! How values stand in a question to a person: whole words, and nothing in them that could pass for the question itself.
+//! Formats values in a confirmation question: quoted and escaped, so that no value can pass for the question
+//! itself.
 
-/// The most characters of one value.
+/// The longest value, in characters.
 const MAX_CHARACTERS: usize = 200;
 
-/// How many of them are those at its end, where a value is longer.
+/// How many characters of a longer value are taken from its end.
 const TAIL_CHARACTERS: usize = 60;
 
 /// The most values of one argument.
 const MAX_VALUES: usize = 10;
 
-/// Writes the values of one argument.
+/// Formats the values of one argument.
 pub(super) fn format_values(texts: &[String]) -> String {
     let mut all: Vec<String> = texts.iter().take(MAX_VALUES).map(|text| format_value(text)).collect();
     let more = texts.len().saturating_sub(MAX_VALUES);
@@ -17,7 +18,7 @@ pub(super) fn format_values(texts: &[String]) -> String {
     all.join(", ")
 }
 
-/// Writes one value: a plain word as it is, anything else within quotation marks.
+/// Formats one value: a plain word as it is, anything else in quotes.
 fn format_value(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:@+=%".contains(c);
     let length = text.chars().count();
@@ -27,13 +28,13 @@ fn format_value(text: &str) -> String {
     if length <= MAX_CHARACTERS {
         return format!("\"{}\"", escaped(text.chars()));
     }
-    // What a caller would hide from the user's eyes is at the end of something long.
+    // The end is shown too, since a caller would hide something at the end of a long value.
     let start = escaped(text.chars().take(MAX_CHARACTERS - TAIL_CHARACTERS));
     let end = escaped(text.chars().skip(length - TAIL_CHARACTERS));
     format!("\"{start}\" … {} characters … \"{end}\"", length - MAX_CHARACTERS)
 }
 
-/// Writes characters such that each can be seen for what it is.
+/// Escapes invisible and control characters.
 fn escaped(characters: impl Iterator<Item = char>) -> String {
     let mut out = String::new();
     for c in characters {
@@ -46,7 +47,7 @@ fn escaped(characters: impl Iterator<Item = char>) -> String {
     out
 }
 
-/// Reports whether a character is not seen, or changes the order in which others are.
+/// Reports whether a character is invisible, or changes the text direction.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')

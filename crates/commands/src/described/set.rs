@@ -7,7 +7,7 @@ use crate::audit::HiddenToolInterceptor;
 use crate::policy::Policy;
 use crate::run::{OutputStore, OutputStoreProvider};
 
-/// Described commands and the policy that they are under.
+/// Described commands and their policy.
 #[derive(Clone, Debug, Default)]
 pub struct DescribedSet {
     commands: Vec<DescribedCommand>,
@@ -15,7 +15,7 @@ pub struct DescribedSet {
 }
 
 impl DescribedSet {
-    /// Puts commands under a policy.
+    /// Creates a set of commands under a policy.
     pub fn new(commands: Vec<DescribedCommand>, policy: Policy) -> Self {
         Self { commands, policy }
     }
@@ -30,19 +30,20 @@ impl DescribedSet {
         &self.policy
     }
 
-    /// Adds the tools of what the policy shows to a server, and the log of who asks for the rest.
+    /// Adds the tools that the policy allows to a server, and an audit log for calls of the others.
     pub fn add_to(&self, server: Server) -> Server {
         let names: Vec<Vec<String>> =
             self.commands.iter().map(|command| vec![command.name().to_owned()]).collect();
         self.policy.warn_unused_rules(&names);
         let (shown, hidden): (Vec<&DescribedCommand>, Vec<&DescribedCommand>) =
             self.commands.iter().partition(|command| self.policy.decide(&[command.name()]).is_allowed());
-        let shelf: Arc<OutputStore> = Arc::default();
-        let tool = |command: &DescribedCommand| command.clone().into_tool_with_store(Some(shelf.clone()));
+        let output_store: Arc<OutputStore> = Arc::default();
+        let tool =
+            |command: &DescribedCommand| command.clone().into_tool_with_store(Some(output_store.clone()));
         let tools: Vec<Tool> = shown.into_iter().map(tool).collect();
         let names =
             hidden.into_iter().map(|command| (command.name().to_owned(), vec![command.name().to_owned()]));
-        let doorkeeper = HiddenToolInterceptor {
+        let interceptor = HiddenToolInterceptor {
             policy: Arc::new(self.policy.clone()),
             hidden: Arc::new(names.collect()),
             ..HiddenToolInterceptor::default()
@@ -50,6 +51,10 @@ impl DescribedSet {
         if self.commands.is_empty() {
             return server;
         }
-        server.with(tools).advertise_tools().layer(doorkeeper).resources_from(OutputStoreProvider(shelf))
+        server
+            .with(tools)
+            .advertise_tools()
+            .layer(interceptor)
+            .resources_from(OutputStoreProvider(output_store))
     }
 }

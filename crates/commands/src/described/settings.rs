@@ -20,7 +20,7 @@ impl PolicyConfig {
     /// Returns the policy.
     ///
     /// # Errors
-    /// A rule that is none, with its number.
+    /// An invalid rule, with its number.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
         Policy::from_rules(&self.commands)
     }
@@ -60,7 +60,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Makes a schema that refers to nothing outside of it.
+/// Generates a schema without external references.
 fn schema<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;

@@ -6,7 +6,7 @@ use super::interpreter::{InjectionRisk, injection_risk};
 use super::question_text;
 use crate::tree::{MAX_LINE_BYTES, MAX_WORD_BYTES};
 
-/// Why a call cannot become a command line.
+/// Why a call cannot be converted to a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DescribedError {
@@ -21,10 +21,10 @@ pub enum DescribedError {
     WrongType {
         /// The argument.
         argument: String,
-        /// What it should be.
+        /// The expected type.
         wanted: String,
     },
-    /// No command line can carry the value.
+    /// The value has a NUL character.
     #[error("`{0}` has a NUL character, which no command line can carry")]
     Nul(String),
     /// A value is too long.
@@ -32,13 +32,13 @@ pub enum DescribedError {
     TooLong {
         /// The argument.
         argument: String,
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// All values together are too long.
     #[error("the arguments have {0} bytes together; at most {MAX_LINE_BYTES} are taken")]
     LineTooLong(usize),
-    /// The program would take the value for an option.
+    /// The program could parse the value as an option.
     #[error("`{0}` begins with `-`, which the command could read as an option")]
     Dash(String),
     /// The file for the arguments cannot be written.
@@ -48,13 +48,13 @@ pub enum DescribedError {
 
 const PROGRAM_NOT_SELECTABLE: &str = "the program itself is not for the caller to choose";
 
-/// An argument vector with places for values.
+/// An argument vector with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ArgvTemplate {
     items: Vec<Vec<TemplateWord>>,
 }
 
-/// A word with places for values.
+/// A word with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TemplateWord {
     pieces: Vec<TemplatePiece>,
@@ -63,12 +63,12 @@ pub(super) struct TemplateWord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TemplatePiece {
     Text(String),
-    /// The place of an argument, by its number.
+    /// The index of an argument.
     Placeholder(usize),
 }
 
 impl ArgvTemplate {
-    /// Reads an argument vector, and adds what is wrong with it.
+    /// Parses an argument vector, and adds its faults.
     pub(super) fn parse(
         items: &[ArgvItem],
         arguments: &[DescribedArgument],
@@ -77,22 +77,23 @@ impl ArgvTemplate {
         let mut template = Self::default();
         let mut before: Vec<&str> = Vec::new();
         for (at, item) in items.iter().enumerate() {
-            let mut together = Vec::new();
+            let mut group = Vec::new();
             for word in item.words() {
-                let place = at.to_string();
+                let index = at.to_string();
                 match TemplateWord::parse(word, arguments) {
-                    Ok(read) => {
+                    Ok(parsed) => {
                         faults.extend(
-                            read.fault(at, &before, arguments)
-                                .map(|what| CommandFault::new(&["argv", &place], what)),
+                            parsed
+                                .fault(at, &before, arguments)
+                                .map(|what| CommandFault::new(&["argv", &index], what)),
                         );
-                        together.push(read);
+                        group.push(parsed);
                     }
-                    Err(what) => faults.push(CommandFault::new(&["argv", &place], what)),
+                    Err(what) => faults.push(CommandFault::new(&["argv", &index], what)),
                 }
                 before.push(word);
             }
-            template.items.push(together);
+            template.items.push(group);
         }
         if template.items.first().is_none_or(Vec::is_empty) {
             faults.push(CommandFault::new(&["argv"], "it names no program"));
@@ -100,12 +101,12 @@ impl ArgvTemplate {
         template
     }
 
-    /// Returns the arguments that have a place.
+    /// Returns the indices of arguments that have a placeholder.
     pub(super) fn placeholders(&self) -> impl Iterator<Item = usize> {
         self.items.iter().flatten().flat_map(TemplateWord::placeholders)
     }
 
-    /// Writes the words for values, by the number of their argument; `None` is one that is not given.
+    /// Builds the words for values, by the index of their argument; `None` is an absent value.
     pub(super) fn fill(
         &self,
         arguments: &[DescribedArgument],
@@ -128,7 +129,7 @@ impl ArgvTemplate {
 }
 
 impl TemplateWord {
-    /// Reads a word; `{name}` is a place, `{{` and `}}` are braces.
+    /// Parses a word; `{name}` is a placeholder, `{{` and `}}` are braces.
     pub(super) fn parse(text: &str, arguments: &[DescribedArgument]) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -158,12 +159,12 @@ impl TemplateWord {
         Ok(Self { pieces })
     }
 
-    /// Reports whether the word is this text, and has no place for a value.
+    /// Reports whether the word is this text, without placeholders.
     fn is_literal(&self, text: &str) -> bool {
         matches!(self.pieces.as_slice(), [TemplatePiece::Text(own)] if own == text)
     }
 
-    /// Returns what stands before the first value.
+    /// Returns the text before the first placeholder.
     fn prefix(&self) -> &str {
         match self.pieces.first() {
             Some(TemplatePiece::Text(text)) => text,
@@ -178,7 +179,7 @@ impl TemplateWord {
         })
     }
 
-    /// Returns the one argument that the word is, and nothing else.
+    /// Returns the argument if the word is a single placeholder.
     fn sole_placeholder(&self) -> Option<usize> {
         match self.pieces.as_slice() {
             [TemplatePiece::Placeholder(at)] => Some(*at),
@@ -188,8 +189,8 @@ impl TemplateWord {
 
     fn fault(&self, at: usize, before: &[&str], arguments: &[DescribedArgument]) -> Option<String> {
         let argument = |at: usize| arguments.get(at);
-        let mut places = self.placeholders().filter_map(argument);
-        let first = places.next()?;
+        let mut placeholders = self.placeholders().filter_map(argument);
+        let first = placeholders.next()?;
         if at == 0 {
             return Some(PROGRAM_NOT_SELECTABLE.to_owned());
         }
@@ -215,10 +216,10 @@ impl TemplateWord {
         flag.filter(|_| alone.is_none()).map(|flag| format!("the flag `{}` is a word of its own", flag.name))
     }
 
-    /// Writes the word once, or as often as its repeated argument has values.
+    /// Builds the word once, or once for each value of its repeated argument.
     ///
-    /// It is escaped if a `--` stands before it and nothing but values between. A word of the file between the two may be a
-    /// program of its own, as in `kubectl exec web -- ls {path}`, for which the `--` says nothing.
+    /// It is `escaped` if a `--` precedes it with nothing but values between. A literal word in between may be
+    /// another program, as in `kubectl exec web -- ls {path}`, to which the `--` does not apply.
     fn fill(
         &self,
         arguments: &[DescribedArgument],
@@ -229,8 +230,8 @@ impl TemplateWord {
             && let (ArgumentKind::Boolean, Some(flag)) = (argument.config.kind, &argument.config.flag)
         {
             let given = self.sole_placeholder().and_then(|at| values.get(at)).and_then(Option::as_ref);
-            let there = given.is_some_and(|values| values.first().is_some_and(|value| value == "true"));
-            return Ok(there.then(|| flag.clone()).into_iter().collect());
+            let is_set = given.is_some_and(|values| values.first().is_some_and(|value| value == "true"));
+            return Ok(is_set.then(|| flag.clone()).into_iter().collect());
         }
         let repeated = self
             .placeholders()
@@ -260,7 +261,7 @@ impl TemplateWord {
             };
             let (Some(argument), Some(Some(texts))) = (arguments.get(at), values.get(at)) else { continue };
             let text = texts.get(if argument.config.repeated { turn } else { 0 }).map_or("", String::as_str);
-            // A value that begins a word could turn it into an option, unless it was said that there are no more of those.
+            // A value at the beginning of a word could turn it into an option, unless a `--` precedes it.
             if word.is_empty() && text.starts_with('-') && !escaped && !argument.config.allow_dash {
                 return Err(DescribedError::Dash(argument.name.clone()));
             }
@@ -272,7 +273,7 @@ impl TemplateWord {
         Ok(word)
     }
 
-    /// Writes the word for a person to read, whatever is given.
+    /// Formats the word for a user; absent values stay placeholders.
     pub(super) fn display_text(
         &self,
         arguments: &[DescribedArgument],
@@ -290,7 +291,7 @@ impl TemplateWord {
     }
 }
 
-/// Returns the texts of what a call gives, by the number of the argument.
+/// Returns the values of a call as text, by the index of the argument.
 pub(super) fn argument_texts(
     arguments: &[DescribedArgument],
     call: &Map<String, Value>,
@@ -310,7 +311,7 @@ pub(super) fn argument_texts(
         if texts.iter().flatten().any(|text| text.contains('\0')) {
             return Err(DescribedError::Nul(argument.name.clone()));
         }
-        // An empty list is as good as none.
+        // An empty list counts as absent.
         Ok(texts.filter(|texts| !texts.is_empty() || !argument.config.repeated))
     });
     each.collect()

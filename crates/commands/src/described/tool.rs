@@ -17,7 +17,7 @@ use super::template::{DescribedError, TemplateWord, argument_texts};
 use crate::run::{CommandProcess, OutputStore, ResultFormat};
 use crate::tree::sanitize;
 
-/// A described command that has been checked, and can be run.
+/// A validated described command.
 #[derive(Clone, Debug)]
 pub struct DescribedCommand {
     name: String,
@@ -28,13 +28,13 @@ pub struct DescribedCommand {
     folder: PathBuf,
 }
 
-/// A run that is ready: the words, and what comes with them.
+/// A command line that is ready to run, with its environment variables.
 #[derive(Debug)]
 pub struct PreparedCommand {
     words: Vec<String>,
     variables: Vec<(String, String)>,
     values: Vec<Option<Vec<String>>>,
-    /// Goes when the run is over.
+    /// Deleted after the run.
     file: Option<ArgumentsFile>,
 }
 
@@ -44,20 +44,20 @@ impl PreparedCommand {
         &self.words
     }
 
-    /// Returns the variables that carry the arguments of a script.
+    /// Returns the environment variables with the arguments of a script.
     pub fn variables(&self) -> &[(String, String)] {
         &self.variables
     }
 }
 
-/// The variable in which a script finds the path of the file with its arguments.
+/// The environment variable with the path of the arguments file.
 const ARGUMENTS_FILE: &str = "ARGUMENTS_FILE";
 
 impl DescribedCommand {
-    /// Checks a command; relative paths in it are taken from the folder.
+    /// Validates a command; relative paths are resolved from the folder.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the command.
     pub fn new(name: &str, config: CommandConfig, folder: &Path) -> Result<Self, Vec<CommandFault>> {
         let mut faults = Vec::new();
         if sanitize(name) != name || name.len() > 64 {
@@ -66,7 +66,7 @@ impl DescribedCommand {
         let arguments = config.arguments.clone().into_iter();
         let arguments: Vec<DescribedArgument> =
             arguments.map(|(name, config)| DescribedArgument::new(name, config, &mut faults)).collect();
-        let line = CommandTemplate::parse(&config, &arguments, &mut faults);
+        let template = CommandTemplate::parse(&config, &arguments, &mut faults);
         let confirm = match &config.confirm {
             Some(Confirmation::Question(words)) => TemplateWord::parse(words, &arguments)
                 .map_err(|what| faults.push(CommandFault::new(&["confirm"], what)))
@@ -84,9 +84,9 @@ impl DescribedCommand {
             faults.push(CommandFault::new(&["env"], format!("`{name}` is no name of a variable")));
         }
         let folder = config.cwd.as_ref().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
-        match line {
-            Some(line) if faults.is_empty() => {
-                Ok(Self { name: name.to_owned(), config, arguments, template: line, confirm, folder })
+        match template {
+            Some(template) if faults.is_empty() => {
+                Ok(Self { name: name.to_owned(), config, arguments, template, confirm, folder })
             }
             _ => Err(faults),
         }
@@ -97,7 +97,7 @@ impl DescribedCommand {
         &self.name
     }
 
-    /// Returns what the command does.
+    /// Returns the description of the command.
     pub fn description(&self) -> String {
         self.config.description.clone().unwrap_or_else(|| format!("Runs the command `{}`.", self.name))
     }
@@ -111,7 +111,7 @@ impl DescribedCommand {
         json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
     }
 
-    /// Returns what is run, as the file has it: the words with their places, or the interpreter and the script.
+    /// Returns the template as in the file: the words with their placeholders, or the interpreter and the script.
     pub fn template(&self) -> Vec<String> {
         match (&self.template, &self.config.argv) {
             (CommandTemplate::Script(words), _) => words.clone(),
@@ -126,12 +126,13 @@ impl DescribedCommand {
         &self.folder
     }
 
-    /// Returns the names of the variables that the command gets beside the minimal ones and its arguments.
+    /// Returns the names of the variables that the command gets in addition to the minimal environment and its
+    /// arguments.
     pub fn environment(&self) -> Vec<&str> {
         self.config.env.0.keys().chain(&self.config.inherit).map(String::as_str).collect()
     }
 
-    /// Returns what is said of the command, for clients.
+    /// Returns the tool annotations.
     pub fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations {
             read_only: self.config.read_only,
@@ -142,7 +143,7 @@ impl DescribedCommand {
         }
     }
 
-    /// Returns what one run may cost.
+    /// Returns the limits of one run.
     pub fn limits(&self) -> RunLimits {
         let mut limits = RunLimits::default();
         limits.timeout = self.config.timeout().or(limits.timeout);
@@ -150,10 +151,10 @@ impl DescribedCommand {
         limits
     }
 
-    /// Makes the run of a call ready.
+    /// Prepares the command line of a call.
     ///
     /// # Errors
-    /// [`DescribedError`] if no command line says it.
+    /// [`DescribedError`] if no command line can express the call.
     pub fn prepare(&self, call: &Map<String, Value>) -> Result<PreparedCommand, DescribedError> {
         let values = argument_texts(&self.arguments, call)?;
         let (words, variables, file) = match &self.template {
@@ -171,7 +172,7 @@ impl DescribedCommand {
         Ok(PreparedCommand { words, variables, values, file })
     }
 
-    /// Returns the variables of a script's arguments; a repeated one is a list of JSON.
+    /// Returns the environment variables of a script's arguments; a repeated one is a JSON array.
     fn variables(
         &self,
         values: &[Option<Vec<String>>],
@@ -207,13 +208,13 @@ impl DescribedCommand {
         defaults.chain(call.clone()).collect()
     }
 
-    /// Returns the question that the user is asked before the run, if there is one.
+    /// Returns the question that the user has to confirm before the run, if there is one.
     pub fn question(&self, prepared: &PreparedCommand) -> Option<String> {
         let words = self.confirm.as_ref()?.display_text(&self.arguments, &prepared.values);
         if !words.is_empty() {
             return Some(words);
         }
-        // What the file has in its words may be nobody's business but the operator's, such as a token.
+        // Literal words of the file are not shown, since they may contain secrets such as a token.
         let given = self.arguments.iter().zip(&prepared.values).filter_map(|(argument, texts)| {
             Some(format!("{} = {}", argument.name, question_text::format_values(texts.as_ref()?)))
         });
@@ -224,20 +225,20 @@ impl DescribedCommand {
         })
     }
 
-    /// Leaves out the question, for who has asked it already.
+    /// Removes the confirmation, for callers that have confirmed already.
     #[must_use]
     pub fn without_confirmation(mut self) -> Self {
         self.confirm = None;
         self
     }
 
-    /// Makes the tool.
+    /// Converts the command to a tool.
     pub fn into_tool(self) -> Tool {
         self.into_tool_with_store(None)
     }
 
-    /// Makes the tool of a server that keeps outputs which are too long for a result.
-    pub(super) fn into_tool_with_store(self, shelf: Option<Arc<OutputStore>>) -> Tool {
+    /// Converts the command to a tool with a store for outputs that are too long for a result.
+    pub(super) fn into_tool_with_store(self, output_store: Option<Arc<OutputStore>>) -> Tool {
         let tool = Tool::new(&self.name).description(self.description()).input_schema(self.schema());
         let tool = match &self.config.title {
             Some(title) => tool.title(title),
@@ -246,8 +247,8 @@ impl DescribedCommand {
         let tool = tool.annotations(self.annotations());
         let command = Arc::new(self);
         tool.run_raw(move |context, arguments| {
-            let (command, shelf) = (command.clone(), shelf.clone());
-            async move { command.call(&context, &arguments, shelf).await }
+            let (command, output_store) = (command.clone(), output_store.clone());
+            async move { command.call(&context, &arguments, output_store).await }
         })
     }
 
@@ -255,7 +256,7 @@ impl DescribedCommand {
         &self,
         context: &Context,
         arguments: &RawJson,
-        shelf: Option<Arc<OutputStore>>,
+        output_store: Option<Arc<OutputStore>>,
     ) -> Result<CallToolResult, ToolError> {
         let call: Map<String, Value> = arguments.decode()?;
         let prepared = self.prepare(&call)?;
@@ -274,7 +275,7 @@ impl DescribedCommand {
             } else {
                 ResultFormat::Text
             },
-            output_store: shelf,
+            output_store,
         };
         let result = child.run(context).await;
         drop(prepared.file);

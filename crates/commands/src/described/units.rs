@@ -2,27 +2,27 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// A length of time as it is written in a file: `500ms`, `30s`, `2m` or `1h`.
+/// A duration in a file: `500ms`, `30s`, `2m` or `1h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DurationText(pub(super) Duration);
 
-/// A number of bytes as it is written in a file: `65536`, `512KiB` or `4MiB`.
+/// A byte size in a file: `65536`, `512KiB` or `4MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ByteSizeText(pub(super) usize);
 
-/// The longest time; clocks take what is added to them up to here without complaint.
+/// The longest duration; adding it to an instant cannot overflow.
 const MAX_DURATION: Duration = Duration::from_secs(8_760 * 3_600);
 
-/// The most output that is kept of one run.
+/// The largest output limit of one run.
 const MAX_SIZE: usize = 64 << 20;
 
 impl DurationText {
-    /// How it is written.
+    /// The pattern of the text.
     pub(super) const PATTERN: &'static str = "^[0-9]+(ms|s|m|h)$";
 }
 
 impl ByteSizeText {
-    /// How it is written.
+    /// The pattern of the text.
     pub(super) const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB)?$";
 }
 

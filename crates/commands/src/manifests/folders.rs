@@ -7,7 +7,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::rule::ManifestRule;
 
-/// The folders that manifests are read from, held open from the start, so that no name can be made to lead elsewhere.
+/// The folders that manifests are read from, opened once, so that a later change of a path cannot redirect a read.
 #[derive(Debug)]
 pub(super) struct ManifestFolders {
     open: Vec<(PathBuf, Dir)>,
@@ -24,13 +24,13 @@ impl ManifestFolders {
         Self { open: open.collect(), max_bytes: rule.limits.bytes }
     }
 
-    /// Reads a manifest, one step of its path at a time and no link among them.
+    /// Reads a manifest, one path component at a time, without following symbolic links.
     ///
     /// # Errors
-    /// It is not there any more, is something else than a file now, or is too large.
+    /// The file is missing, is not a regular file any more, or is too large.
     pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let outside = || io::Error::new(io::ErrorKind::NotFound, "the file is not one of the manifests");
-        // The nearest folder comes first, so that one above it is only taken for what lies directly in it.
+        // The nearest folder comes first, so that a parent folder is only used for its direct files.
         let found = self.open.iter().find_map(|(base, open)| Some((open, path.strip_prefix(base).ok()?)));
         let (base, below) = found.ok_or_else(outside)?;
         let parts: Option<Vec<_>> = below
@@ -46,7 +46,7 @@ impl ManifestFolders {
         for step in folders {
             folder = folder.open_dir_nofollow(step)?;
         }
-        // Opening a pipe that nobody writes to would wait for ever.
+        // Non-blocking, since opening a pipe without a writer would block.
         let mut options = OpenOptions::new();
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let file = folder.open_with(name, &options)?;

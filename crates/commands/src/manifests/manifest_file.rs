@@ -6,14 +6,14 @@ use trunkline_server::protocol::model;
 /// A manifest that was found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ManifestFile {
-    /// Where it is, without links on the way.
+    /// The canonical path.
     pub(super) path: PathBuf,
     pub(super) size: u64,
     pub(super) modified: Option<SystemTime>,
 }
 
 impl ManifestFile {
-    /// Describes the manifest as a resource, by its way from a folder.
+    /// Returns the manifest as a resource, named by its path relative to a folder.
     pub(super) fn resource(&self, directory: &Path) -> Option<model::Resource> {
         let mut resource = model::Resource::new(self.uri()?, relative_path(directory, &self.path));
         resource.mime_type = Some(media_type(&self.path).to_owned());
@@ -21,13 +21,13 @@ impl ManifestFile {
         Some(resource)
     }
 
-    /// Returns the URI of the file; `None` for a path that is not UTF-8, which no URI of ours names.
+    /// Returns the URI of the file; `None` for a path that is not UTF-8.
     pub(super) fn uri(&self) -> Option<String> {
         self.path.to_str().map(|path| format!("file://{}", encode(path)))
     }
 }
 
-/// Writes a path such that it can stand in a URI.
+/// Percent-encodes a path for a URI.
 fn encode(path: &str) -> String {
     let mut encoded = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -40,12 +40,12 @@ fn encode(path: &str) -> String {
     encoded
 }
 
-/// Returns the way from a folder to a file, which may lead through folders above.
+/// Returns the path of a file relative to a folder, with `..` for parent folders.
 fn relative_path(directory: &Path, path: &Path) -> String {
     let shared = directory.components().zip(path.components()).take_while(|(a, b)| a == b).count();
     let up = directory.components().skip(shared).map(|_| Component::ParentDir);
-    let way: PathBuf = up.chain(path.components().skip(shared)).collect();
-    way.to_string_lossy().into_owned()
+    let relative: PathBuf = up.chain(path.components().skip(shared)).collect();
+    relative.to_string_lossy().into_owned()
 }
 
 fn media_type(path: &Path) -> &'static str {

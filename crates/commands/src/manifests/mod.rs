@@ -1,4 +1,4 @@
-//! Manifest files as resources: which there are, what is in them, and that they have changed.
+//! Manifest files as resources: listing, reading and change notifications.
 
 mod folders;
 mod manifest_file;
@@ -17,12 +17,12 @@ use std::time::Duration;
 pub(crate) use self::provider::ManifestProvider;
 use self::rule::ManifestRule;
 
-/// Which files of a folder and around it are offered as resources.
+/// The files in and around a folder that are served as resources.
 ///
-/// A plain name such as `golem.yaml` is looked for in the folder, in its direct children, and in the folders above it up to the
-/// root of its repository. A pattern with folders in it, such as `**/golem.yaml`, is looked for in the whole tree below the
-/// folder, within [limits](ManifestLimits). What `.gitignore` excludes is left out, symbolic links are not followed, and
-/// nothing but what is found this way can be read.
+/// A plain name such as `golem.yaml` is searched for in the folder, in its direct children, and in its parent
+/// folders up to the root of the repository. A pattern with folders, such as `**/golem.yaml`, is searched for in
+/// the whole tree below the folder, within [limits](ManifestLimits). Files excluded by `.gitignore` are left out,
+/// symbolic links are not followed, and only files found by this search can be read.
 #[derive(Clone, Debug)]
 #[must_use = "manifests are not offered until a program or a server has them"]
 pub struct Manifests {
@@ -31,20 +31,20 @@ pub struct Manifests {
     limits: ManifestLimits,
 }
 
-/// The bounds within which manifests are looked for.
+/// The limits of the search for manifests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestLimits {
-    /// How deep below the folder. Default 16 folders.
+    /// Depth below the folder. Default 16 folders.
     pub depth: usize,
-    /// How many files are offered. Default 1,000.
+    /// Manifests found. Default 1,000.
     pub files: usize,
-    /// How many files and folders are looked at. Default 100,000, each of which costs a few microseconds.
+    /// Files and folders visited. Default 100,000, each of which costs a few microseconds.
     pub entries: usize,
-    /// How long is looked. Default 500 ms.
+    /// Duration of a search. Default 500 ms.
     pub timeout: Duration,
     /// The largest file that is read. Default 1 MiB.
     pub bytes: u64,
-    /// How many folders are watched for changes. Default 1,024; each costs about one KiB in the kernel.
+    /// Folders watched for changes. Default 1,024; each costs about one KiB in the kernel.
     pub watched: usize,
 }
 
@@ -62,7 +62,8 @@ impl Default for ManifestLimits {
 }
 
 impl Manifests {
-    /// Names the files, by their names or by patterns over paths; in both, `*` is any characters of a name and `?` is one.
+    /// Creates a set of files, by names or by path patterns; in both, `*` is any number of characters of a name and
+    /// `?` is one.
     pub fn new<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
         Self {
             patterns: patterns.into_iter().map(Into::into).collect(),
@@ -71,19 +72,19 @@ impl Manifests {
         }
     }
 
-    /// Sets the folder; the current one unless set.
+    /// Sets the folder. Default: the current one.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Sets the bounds.
+    /// Sets the limits.
     pub fn limits(mut self, limits: ManifestLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Offers the manifests as resources of a server.
+    /// Adds the manifests to a server as resources.
     pub fn add_to(&self, server: trunkline_server::Server) -> trunkline_server::Server {
         server.resources_from(self.provider())
     }

@@ -15,7 +15,7 @@ use super::watch::ManifestWatcher;
 #[derive(Debug)]
 pub(crate) struct ManifestProvider {
     shared: Arc<ManifestState>,
-    /// What looks again when files change; it ends when this does.
+    /// Rescans when files change; stopped with the provider.
     watch: Mutex<Option<ManifestWatcher>>,
 }
 
@@ -38,24 +38,24 @@ impl ManifestProvider {
 
 #[cfg(all(test, unix))]
 impl ManifestProvider {
-    /// Looks for manifests again, and returns whether the list is new and what has new content.
+    /// Rescans, and returns whether the list has changed, and the URIs of updated manifests.
     pub(super) fn rescan(&self) -> (bool, Vec<String>) {
-        let (news, _) = self.shared.scan();
-        (news.list_changed, news.updated)
+        let (changes, _) = self.shared.scan();
+        (changes.list_changed, changes.updated)
     }
 }
 
-/// What is different from the look before.
+/// The changes since the last scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ManifestChanges {
-    /// Manifests have come or gone.
+    /// Manifests were added or removed.
     pub(super) list_changed: bool,
-    /// The URIs of those that have new content.
+    /// The URIs of manifests with new content.
     pub(super) updated: Vec<String>,
 }
 
 impl ManifestChanges {
-    /// Adds what another look has found after this one.
+    /// Adds the changes of a later scan.
     pub(super) fn merge(&mut self, later: Self) {
         self.list_changed |= later.list_changed;
         self.updated.extend(later.updated);
@@ -63,7 +63,7 @@ impl ManifestChanges {
 }
 
 impl ManifestState {
-    /// Looks for manifests, and returns what is new and where to look for more.
+    /// Scans for manifests, and returns the changes and the folders to watch.
     pub(super) fn scan(&self) -> (ManifestChanges, WatchScope) {
         let scan = ManifestScan::run(&self.rule);
         if scan.truncated {
@@ -72,7 +72,7 @@ impl ManifestState {
         }
         let before = std::mem::replace(&mut *self.lock(), scan.manifests.clone());
         let same = |found: &ManifestFile| before.iter().find(|other| other.path == found.path);
-        let news = ManifestChanges {
+        let changes = ManifestChanges {
             list_changed: before.len() != scan.manifests.len()
                 || scan.manifests.iter().any(|found| same(found).is_none()),
             updated: scan
@@ -82,14 +82,14 @@ impl ManifestState {
                 .filter_map(ManifestFile::uri)
                 .collect(),
         };
-        (news, scan.watch_scope)
+        (changes, scan.watch_scope)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ManifestFile>> {
         self.manifests.lock()
     }
 
-    /// Reads a manifest that was found; `None` if there is none of this URI.
+    /// Reads a manifest; `None` if there is none with this URI.
     fn read(&self, uri: &str) -> io::Result<Option<ResourceContents>> {
         let found = self.lock().iter().find(|found| found.uri().as_deref() == Some(uri)).cloned();
         let Some(found) = found else { return Ok(None) };

@@ -8,17 +8,17 @@ use ignore::{DirEntry, WalkBuilder};
 use super::manifest_file::ManifestFile;
 use super::rule::{ManifestRule, REPOSITORY_MARKERS};
 
-/// What one look for manifests has found.
+/// The result of one scan for manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ManifestScan {
     /// The manifests, in the order of their paths.
     pub(super) manifests: Vec<ManifestFile>,
     pub(super) watch_scope: WatchScope,
-    /// The look ended at one of its limits, so that there may be more.
+    /// The scan reached a limit, so that there may be more.
     pub(super) truncated: bool,
 }
 
-/// Where another manifest could appear.
+/// The folders in which another manifest could appear.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WatchScope {
     pub(super) folders: BTreeSet<PathBuf>,
@@ -36,11 +36,11 @@ impl WatchScope {
     }
 }
 
-/// How deep plain names are looked for: in the folder itself and in its direct children.
+/// The depth for plain names: the folder itself and its direct children.
 const PLAIN_NAME_DEPTH: usize = 2;
 
 impl ManifestScan {
-    /// Looks for manifests, within the limits of the rule.
+    /// Scans for manifests, within the limits of the rule.
     pub(super) fn run(rule: &ManifestRule) -> Self {
         let mut scan = Self::default();
         let deadline = Instant::now() + rule.limits.timeout;
@@ -57,14 +57,15 @@ impl ManifestScan {
         scan
     }
 
-    /// Looks through the tree below the folder, so deep. What is near comes first, so that a limit never costs it.
+    /// Walks the tree below the folder to a depth. The near files are visited first, so that a limit never excludes
+    /// them.
     fn walk(&mut self, rule: &ManifestRule, depth: usize, deadline: Instant, entries: &mut usize) {
         let walk = WalkBuilder::new(&rule.directory)
             .max_depth(Some(depth))
             .follow_links(false)
             .hidden(!rule.matches_hidden())
             .filter_entry(|entry| !REPOSITORY_MARKERS.iter().any(|mark| entry.file_name() == *mark))
-            // A folder that is no repository may have ignore files too.
+            // A folder outside of a repository may have ignore files too.
             .require_git(false)
             .git_global(false)
             .build();
@@ -81,7 +82,7 @@ impl ManifestScan {
         }
     }
 
-    /// Looks at one file or folder below the rule's folder.
+    /// Visits one file or folder below the rule's folder.
     fn visit_entry(&mut self, rule: &ManifestRule, entry: &DirEntry) {
         let kind = entry.file_type();
         if kind.is_some_and(|kind| kind.is_dir()) {
@@ -100,7 +101,7 @@ impl ManifestScan {
         }
     }
 
-    /// Looks at the files of one folder above the rule's folder.
+    /// Visits the files of one parent folder.
     fn visit_parent(&mut self, rule: &ManifestRule, folder: &Path, entries: &mut usize) {
         self.watch_scope.add(folder, rule);
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -110,7 +111,7 @@ impl ManifestScan {
                 return;
             }
             let is_manifest = entry.file_name().to_str().is_some_and(|name| rule.matches_name(name));
-            // The kind of the entry itself: a link is no file here, whatever it leads to.
+            // The type of the entry itself: a symbolic link is not a file here, whatever its target is.
             if is_manifest
                 && entry.file_type().is_ok_and(|kind| kind.is_file())
                 && let Ok(metadata) = entry.metadata()

@@ -8,7 +8,7 @@ use super::rule::ManifestRule;
 use super::scan::ManifestScan;
 use super::{ManifestLimits, Manifests};
 
-/// A folder of its own for a test, which goes with it.
+/// A temporary folder of one test, deleted on drop.
 struct ManifestTestFolder(PathBuf);
 
 impl ManifestTestFolder {
@@ -39,17 +39,17 @@ fn rule(directory: &Path, patterns: &[&str], limits: ManifestLimits) -> Manifest
     ManifestRule::new(directory, &patterns, limits)
 }
 
-/// Returns the ways from a folder to the manifests around another.
+/// Returns the relative paths of the manifests in and around a folder.
 fn found(folder: &ManifestTestFolder, directory: &str, patterns: &[&str]) -> Vec<String> {
-    // However slow the machine is, it is not what is tested.
+    // A high limit, since the speed of the machine is not under test.
     let limits = ManifestLimits { timeout: std::time::Duration::from_secs(60), ..ManifestLimits::default() };
     let scan = ManifestScan::run(&rule(&folder.0.join(directory), patterns, limits));
     assert!(!scan.truncated);
-    let ways = scan
+    let paths = scan
         .manifests
         .iter()
         .map(|found| found.path.strip_prefix(&folder.0).unwrap().to_str().unwrap().to_owned());
-    ways.collect()
+    paths.collect()
 }
 
 fn workspace() -> ManifestTestFolder {
@@ -202,7 +202,7 @@ fn nothing_but_a_manifest_below_the_folders_can_be_read() {
     ] {
         assert!(read(path).is_err(), "{path}");
     }
-    // A folder that becomes a link after it was listed leads nowhere.
+    // A folder that becomes a symbolic link after it was listed is not followed.
     fs::remove_dir_all(here.join("child")).unwrap();
     symlink(folder.0.join("outside"), here.join("child")).unwrap();
     assert!(read("child/golem.yaml").is_err());
@@ -213,12 +213,12 @@ fn a_provider_tells_what_has_come_gone_and_changed() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
     let provider = Manifests::new(["golem.yaml"]).directory(&here).provider();
-    let look = || provider.rescan();
-    assert_eq!(look(), (false, vec![]));
+    let rescan = || provider.rescan();
+    assert_eq!(rescan(), (false, vec![]));
     folder.write("repo/app/here/golem.yaml", "changed, and longer than before");
-    assert_eq!(look(), (false, vec![format!("file://{}/golem.yaml", here.display())]));
+    assert_eq!(rescan(), (false, vec![format!("file://{}/golem.yaml", here.display())]));
     folder.write("repo/app/here/new/golem.yaml", "new");
-    assert_eq!(look(), (true, vec![]));
+    assert_eq!(rescan(), (true, vec![]));
     fs::remove_file(here.join("golem.yaml")).unwrap();
-    assert_eq!(look(), (true, vec![]));
+    assert_eq!(rescan(), (true, vec![]));
 }

@@ -10,44 +10,44 @@ use trunkline_server::ChangeNotifier;
 use super::provider::ManifestState;
 use super::scan::WatchScope;
 
-/// How long is waited after a change for those that come with it.
+/// The delay after a change in which further changes are collected.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// How often is looked where the system does not tell of changes, at the most.
+/// The shortest polling interval, where the system reports no changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How many times as long as a look takes is waited for the next, so that looking never keeps a machine busy.
+/// The polling interval as a multiple of the duration of a scan, so that scanning never keeps a machine busy.
 const POLL_BACKOFF_FACTOR: u32 = 20;
 
-/// A thread that looks for manifests again whenever files change. It ends when this is dropped.
+/// A thread that rescans for manifests whenever files change. It is stopped on drop.
 #[derive(Debug)]
 pub(super) struct ManifestWatcher {
-    /// The thread goes on for as long as this end of the channel is there.
+    /// The thread runs until this end of the channel is dropped.
     alive: Option<SyncSender<()>>,
-    /// What wakes the thread.
+    /// Wakes the thread.
     changed: SyncSender<()>,
 }
 
 impl Drop for ManifestWatcher {
     fn drop(&mut self) {
         self.alive = None;
-        // A change that waits already wakes the thread as well.
+        // If the channel is full, the queued change wakes the thread as well.
         let _ = self.changed.try_send(());
     }
 }
 
 impl ManifestWatcher {
     pub(super) fn spawn(shared: Arc<ManifestState>, notifier: ChangeNotifier) -> Self {
-        // One change that waits is as good as many: the look after it sees them all.
+        // One queued change suffices: the next scan sees all changes.
         let (changed, changes) = sync_channel(1);
         let (alive, ended) = sync_channel::<()>(0);
         let wake = changed.clone();
         let spawned = std::thread::Builder::new().name("manifests".to_owned()).spawn(move || {
             let mut folders = WatchedFolders::new(changed);
-            let looker = ManifestScanner { shared, notifier, changes, ended };
-            let mut took = looker.scan_and_notify(&mut folders);
-            while looker.wait(folders.covers_all(), POLL_INTERVAL.max(took * POLL_BACKOFF_FACTOR)) {
-                took = looker.scan_and_notify(&mut folders);
+            let scanner = ManifestScanner { shared, notifier, changes, ended };
+            let mut took = scanner.scan_and_notify(&mut folders);
+            while scanner.wait(folders.covers_all(), POLL_INTERVAL.max(took * POLL_BACKOFF_FACTOR)) {
+                took = scanner.scan_and_notify(&mut folders);
             }
         });
         if let Err(error) = spawned {
@@ -65,39 +65,39 @@ struct ManifestScanner {
 }
 
 impl ManifestScanner {
-    /// Looks for what has changed, tells of it, and returns how long that took.
+    /// Rescans, notifies of changes, and returns the duration.
     fn scan_and_notify(&self, watched: &mut WatchedFolders) -> Duration {
         let began = Instant::now();
-        let (mut news, around) = self.shared.scan();
-        if watched.update(around) {
-            // What changed in a folder after we looked and before it was watched was told to nobody.
-            let (missed, around) = self.shared.scan();
-            watched.update(around);
-            news.merge(missed);
+        let (mut changes, scope) = self.shared.scan();
+        if watched.update(scope) {
+            // A change after the scan and before the folder was watched would be missed.
+            let (missed, scope) = self.shared.scan();
+            watched.update(scope);
+            changes.merge(missed);
         }
-        if news.list_changed {
+        if changes.list_changed {
             self.notifier.list_changed();
         }
-        for uri in news.updated {
+        for uri in changes.updated {
             self.notifier.resource_updated(uri);
         }
         began.elapsed()
     }
 
-    /// Waits until files have changed; returns false when nobody is interested any more.
-    fn wait(&self, told: bool, within: Duration) -> bool {
+    /// Waits until files have changed; returns false once the watcher is dropped.
+    fn wait(&self, is_covered: bool, within: Duration) -> bool {
         loop {
             if self.is_stopped() {
                 return false;
             }
             match self.changes.recv_timeout(within) {
                 Ok(()) => break,
-                Err(RecvTimeoutError::Timeout) if told => {}
+                Err(RecvTimeoutError::Timeout) if is_covered => {}
                 Err(RecvTimeoutError::Timeout) => return true,
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
-        // What changes a file often changes it several times, and a look is not for free.
+        // Debounce: a file is often changed several times in a row, and a scan is expensive.
         std::thread::sleep(DEBOUNCE);
         let _ = self.changes.try_recv();
         !self.is_stopped()
@@ -108,11 +108,11 @@ impl ManifestScanner {
     }
 }
 
-/// The folders that the system tells us of.
+/// The folders that are watched by the system.
 struct WatchedFolders {
     watcher: Option<RecommendedWatcher>,
     folders: BTreeSet<PathBuf>,
-    /// Some folder could not be watched.
+    /// A folder could not be watched.
     failed: bool,
     /// There are more folders than may be watched.
     has_more: bool,
@@ -120,14 +120,14 @@ struct WatchedFolders {
 
 impl WatchedFolders {
     fn new(changed: SyncSender<()>) -> Self {
-        let tell = move |event: notify::Result<Event>| {
+        let on_event = move |event: notify::Result<Event>| {
             if !matches!(event, Ok(Event { kind: EventKind::Access(_), .. })) {
-                // A change that waits already stands for this one too.
+                // If the channel is full, the queued change covers this one too.
                 let (Ok(()) | Err(TrySendError::Full(()) | TrySendError::Disconnected(()))) =
                     changed.try_send(());
             }
         };
-        let watcher = notify::recommended_watcher(tell)
+        let watcher = notify::recommended_watcher(on_event)
             .inspect_err(
                 |error| tracing::warn!(%error, "the system does not tell of changes; looking for them"),
             )
@@ -135,21 +135,21 @@ impl WatchedFolders {
         Self { watcher, folders: BTreeSet::new(), failed: false, has_more: false }
     }
 
-    /// Reports whether every change is told, so that nobody has to look for any.
+    /// Reports whether the system reports every change, so that polling is not needed.
     fn covers_all(&self) -> bool {
         self.watcher.is_some() && !self.failed && !self.has_more
     }
 
-    /// Watches these folders and no others, and returns whether there are new ones among them.
-    fn update(&mut self, around: WatchScope) -> bool {
+    /// Watches exactly these folders, and returns whether there are new ones among them.
+    fn update(&mut self, scope: WatchScope) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
-        if around.has_more && !self.has_more {
+        if scope.has_more && !self.has_more {
             tracing::warn!("there are more folders than may be watched; looking for changes");
         }
-        self.has_more = around.has_more;
-        let wanted = around.folders;
+        self.has_more = scope.has_more;
+        let wanted = scope.folders;
         for gone in self.folders.difference(&wanted) {
-            // It may be gone altogether, and its watch with it.
+            // The folder may be deleted, and its watch with it.
             let _ = watcher.unwatch(gone);
         }
         let mut watch = |folder: &Path| watcher.watch(folder, RecursiveMode::NonRecursive);

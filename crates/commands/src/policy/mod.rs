@@ -1,6 +1,6 @@
-//! Which commands callers may see and run.
+//! Policies: which commands callers may see and run.
 //!
-//! What a policy denies is not there: it is not listed, and a call of it is answered as one of a name that never was.
+//! A denied command is hidden: it is not listed, and a call of it is answered like a call of an unknown name.
 
 mod pattern;
 mod presets;
@@ -12,11 +12,12 @@ use self::pattern::CommandPattern;
 
 /// Ordered rules over the words of a command's path; the first that matches decides.
 ///
-/// Where none matches, a command is allowed, unless there is a rule that allows something: then only what is allowed is.
+/// If none matches, a command is allowed, unless there is an `allow` rule: then only commands that are explicitly
+/// allowed are.
 ///
-/// A pattern is a list of words, each of which may have `*` for any characters and `?` for one. It has to match the whole
-/// path: `profile` does not match `profile add`, and `profile *` does not match `profiler run`. A lone `*` is one word, at the
-/// end any number of them, and `**` is any number of words anywhere.
+/// A pattern is a list of words, each of which may have `*` for any number of characters and `?` for one. It has to
+/// match the whole path: `profile` does not match `profile add`, and `profile *` does not match `profiler run`. A
+/// lone `*` is one word, at the end any number of words, and `**` is any number of words anywhere.
 ///
 /// ```
 /// # use trunkline_commands::Policy;
@@ -29,7 +30,7 @@ use self::pattern::CommandPattern;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     rules: Vec<PolicyRule>,
-    /// A policy that has to allow what this one allows.
+    /// A policy that has to allow the command too.
     outer: Option<Box<Policy>>,
 }
 
@@ -47,11 +48,11 @@ enum RuleEffect {
     Deny,
 }
 
-/// Why a rule is not one.
+/// An invalid rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("rule {number} of the policy, `{rule}`, {reason}")]
 pub struct PolicyError {
-    /// Which one, from 1 on.
+    /// The number of the rule, from 1.
     pub number: usize,
     /// The rule as it was written.
     pub rule: String,
@@ -59,12 +60,12 @@ pub struct PolicyError {
 }
 
 impl Policy {
-    /// Allows everything.
+    /// Creates a policy that allows everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Hides what golem's own server hides: profiles, tokens, grants and accounts.
+    /// Creates a policy that hides what golem's server hides: profiles, tokens, grants and accounts.
     pub fn golem() -> Self {
         let rules = presets::GOLEM_PATTERNS.iter().filter_map(|pattern| {
             let pattern = CommandPattern::parse(pattern).ok()?;
@@ -73,10 +74,10 @@ impl Policy {
         Self { rules: rules.collect(), outer: None }
     }
 
-    /// Reads rules, one a text: `allow PATTERN`, `deny PATTERN` or `preset golem`.
+    /// Parses rules, one per text: `allow PATTERN`, `deny PATTERN` or `preset golem`.
     ///
     /// # Errors
-    /// [`PolicyError`] names the first text that is none.
+    /// [`PolicyError`] for the first invalid rule.
     pub fn from_rules<S: AsRef<str>>(rules: impl IntoIterator<Item = S>) -> Result<Self, PolicyError> {
         let mut policy = Self::new();
         for (at, text) in rules.into_iter().enumerate() {
@@ -106,7 +107,7 @@ impl Policy {
         Ok(())
     }
 
-    /// Allows only what another policy allows too.
+    /// Restricts the policy to what another policy allows too.
     #[must_use]
     pub fn intersect(mut self, other: Self) -> Self {
         self.outer = Some(Box::new(match self.outer.take() {
@@ -116,7 +117,7 @@ impl Policy {
         self
     }
 
-    /// Warns of rules that match none of these commands: one that is misspelt hides nothing.
+    /// Warns of rules that match none of these commands: a misspelt rule hides nothing.
     pub(crate) fn warn_unused_rules(&self, commands: &[Vec<String>]) {
         for rule in self.unused_rules(commands) {
             tracing::warn!("the rule `{rule}` of the policy matches no command");
@@ -149,7 +150,7 @@ impl Policy {
     }
 }
 
-/// Reads rules, one a line; empty lines and those that begin with `#` are skipped.
+/// Parses rules, one per line; empty lines and those that begin with `#` are skipped.
 impl FromStr for Policy {
     type Err = PolicyError;
 
@@ -170,7 +171,7 @@ impl fmt::Display for PolicyRule {
     }
 }
 
-/// What a policy says of a command, and which rule says it.
+/// The decision of a policy on a command, with the deciding rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyDecision<'p> {
     allowed: bool,

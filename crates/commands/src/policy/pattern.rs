@@ -8,7 +8,7 @@ pub(super) struct CommandPattern {
     words: Vec<String>,
 }
 
-/// The most words that a pattern may have, so that matching one stays cheap.
+/// The most words of a pattern, so that matching stays cheap.
 const MAX_WORDS: usize = 32;
 
 impl CommandPattern {

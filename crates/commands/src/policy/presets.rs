@@ -1,4 +1,4 @@
-/// What golem's server hides: the eight patterns that its description names, and eight of the same kind.
+/// The commands that golem's server hides: the eight patterns of its description, and eight of the same kind.
 pub(super) const GOLEM_PATTERNS: [&str; 16] = [
     "profile *",
     "cloud token *",

@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use super::Program;
 use crate::tree::lenient;
 
-/// What the flags by which a program serves itself say.
+/// The parsed serve flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServeRequest {
     pub(super) listen: ListenMode,
@@ -14,7 +14,7 @@ pub(super) struct ServeRequest {
     pub(super) policy: Option<PathBuf>,
     pub(super) resource_globs: Vec<String>,
     pub(super) golem_errors: bool,
-    /// The words that stand before every command of the program from now on.
+    /// The words to put before every command of the program.
     pub(super) prefix: Vec<OsString>,
 }
 
@@ -23,11 +23,11 @@ pub(super) struct ServeRequest {
 pub(super) enum ListenMode {
     Stdio,
     Port(u16),
-    /// Nowhere: the commands are only listed, each with the rule that decides on it.
+    /// Nowhere: the commands are only listed, each with the deciding rule.
     List,
 }
 
-/// The flags, made of one name.
+/// The serve flags, derived from one name.
 #[derive(Clone, Debug)]
 pub(super) struct ServeFlags {
     serve: String,
@@ -54,7 +54,8 @@ impl ServeFlags {
         }
     }
 
-    /// Adds the flags to a program that has none of their names; one that has cannot have been served by them.
+    /// Adds the flags to a program, unless it uses one of their names; such a program cannot have been served by
+    /// them.
     pub(super) fn add_if_unused(&self, command: &Command) -> Option<Command> {
         let ours = self.add_to(Command::new(""));
         let taken = |ours: &Arg| {
@@ -122,15 +123,15 @@ impl ServeFlags {
             )
     }
 
-    /// Reads what the flags say, if the words ask to be served and name no command.
+    /// Parses the flags, if the words contain a serve flag and no command.
     ///
-    /// Where the words are wrong the program itself tells so, in its own way.
+    /// If the words are invalid, the program itself reports the error.
     pub(super) fn parse(&self, program: &Program, words: &[OsString]) -> Option<ServeRequest> {
         let own = words.iter().take_while(|word| *word != "--");
         if !own.clone().any(|word| self.is_serve_flag(word)) {
             return None;
         }
-        // A program that demands a command has none here.
+        // Lenient, since a program that requires a command has none here.
         let mut command = self.add_to(lenient(program.command.clone()));
         let matches = command.try_get_matches_from_mut(words).ok()?;
         if matches.subcommand().is_some() {
@@ -147,21 +148,21 @@ impl ServeFlags {
         })
     }
 
-    /// Reports whether the words ask to be served beside running a command, which makes no sense.
+    /// Reports whether a serve flag is combined with a command, which is an error.
     pub(super) fn are_given(&self, matches: &ArgMatches) -> bool {
         self.listen(matches).is_some()
     }
 
     fn listen(&self, matches: &ArgMatches) -> Option<ListenMode> {
         let port = matches.get_one(&self.port).or_else(|| matches.get_one(&self.serve));
-        let asked = matches.get_flag(&self.stdio) || matches.contains_id(&self.serve);
+        let is_requested = matches.get_flag(&self.stdio) || matches.contains_id(&self.serve);
         let served = matches.value_source(&self.serve) == Some(clap::parser::ValueSource::CommandLine);
         if matches.get_flag(&self.list) {
             return Some(ListenMode::List);
         }
         match port {
             Some(port) => Some(ListenMode::Port(*port)),
-            None => (asked || served).then_some(ListenMode::Stdio),
+            None => (is_requested || served).then_some(ListenMode::Stdio),
         }
     }
 
@@ -172,12 +173,12 @@ impl ServeFlags {
             || [&self.serve, &self.stdio, &self.golem_errors, &self.list].iter().any(|ours| *ours == name)
     }
 
-    /// Reports whether a flag of ours has its value in the next word, unless it has one already.
+    /// Reports whether a serve flag takes its value from the next word, unless it has one already.
     fn takes_value(&self, name: &str) -> bool {
         [&self.port, &self.port_file, &self.policy, &self.resources].iter().any(|ours| *ours == name)
     }
 
-    /// Returns the words that are not ours, without the program's name.
+    /// Returns the words without the serve flags and the program's name.
     fn remaining_words(&self, words: &[OsString]) -> Vec<OsString> {
         let mut others = Vec::new();
         let mut rest = words.iter().skip(1);
@@ -233,17 +234,17 @@ mod tests {
             ("demo --serve --serve-stdio", None),
             ("demo --served", None),
         ] {
-            assert_eq!(read(line).map(|serving| serving.listen), expected, "{line}");
+            assert_eq!(read(line).map(|request| request.listen), expected, "{line}");
         }
     }
 
     #[test]
     fn what_stands_beside_the_flags_stands_before_every_command() {
         let line = "demo --profile a --serve=1 --serve-port-file f --serve-policy=p --must=x --serve-resources *.yaml";
-        let serving = read(line).unwrap();
-        assert_eq!(serving.prefix, ["--profile", "a", "--must=x"]);
-        assert_eq!(serving.port_file, Some("f".into()));
-        assert_eq!(serving.policy, Some("p".into()));
-        assert_eq!(serving.resource_globs, ["*.yaml"]);
+        let request = read(line).unwrap();
+        assert_eq!(request.prefix, ["--profile", "a", "--must=x"]);
+        assert_eq!(request.port_file, Some("f".into()));
+        assert_eq!(request.policy, Some("p".into()));
+        assert_eq!(request.resource_globs, ["*.yaml"]);
     }
 }

@@ -1,4 +1,4 @@
-//! A clap program as a server: its commands as tools, and the flags by which it serves itself.
+//! A clap program as a server: its commands as tools, and its serve flags.
 
 mod flags;
 mod parse;
@@ -24,10 +24,10 @@ use crate::policy::{Policy, PolicyError};
 use crate::run::{CommandFunction, CommandOutputs};
 use crate::tree::{ToolExposure, TreeError};
 
-/// A clap program whose leaf commands become tools.
+/// A clap program that serves its leaf commands as tools.
 ///
-/// A call runs the program's own executable as a child, without a shell, in a minimal environment and with nothing to read
-/// from. See [`parse`] for the one line that makes a server of a program.
+/// A call runs the program's own executable as a child process, without a shell, in a minimal environment and with
+/// empty standard input. See [`parse`] for the one line that makes a server of a program.
 #[must_use = "a program does nothing until it is parsed or served"]
 #[derive(Clone)]
 pub struct Program {
@@ -45,7 +45,7 @@ pub struct Program {
     flag: String,
 }
 
-/// What runs a command.
+/// How a command is run.
 #[derive(Clone)]
 enum CommandRunner {
     /// The executable of this process.
@@ -56,23 +56,23 @@ enum CommandRunner {
     Function(CommandFunction),
 }
 
-/// Why a program cannot be made a server.
+/// Why a program cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
     /// Its commands cannot be tools.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// Its policy has no meaning.
+    /// Its policy is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// Where its executable is cannot be found out.
+    /// The path of its executable is unknown.
     #[error("where the executable is cannot be found out: {0}")]
     Executable(std::io::Error),
 }
 
 impl Program {
-    /// Takes over the commands of a program.
+    /// Creates a program from its commands.
     pub fn new(command: clap::Command) -> Self {
         Self {
             command,
@@ -90,33 +90,34 @@ impl Program {
         }
     }
 
-    /// Sets which commands callers may see and run; everything unless set.
+    /// Sets the policy for which commands callers may see and run. Default: all.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Lets callers give an argument of the commands above the leaves, named by its id, such as a global `--format`.
+    /// Exposes an argument of the commands above the leaves, by its id, such as a global `--format`.
     ///
-    /// Otherwise only those that are required there may be given.
+    /// Otherwise only required arguments of these commands are exposed.
     pub fn expose(mut self, argument: impl Into<String>) -> Self {
         self.exposure.exposed_arguments.insert(argument.into());
         self
     }
 
-    /// Has every command that knows the option write JSON, such as by `--format` and `json`, which becomes structured content.
+    /// Makes every command that has the option write JSON, such as `--format` with `json`, which becomes structured
+    /// content.
     pub fn json_output(mut self, option: impl Into<String>, value: impl Into<String>) -> Self {
         self.exposure.json_option = Some((option.into(), value.into()));
         self
     }
 
-    /// Sets what one run of a command may cost.
+    /// Sets the limits of one run of a command.
     pub fn limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets how long a command may run; 60 s unless set.
+    /// Sets the timeout of a command. Default 60 s.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.limits.timeout = Some(limit);
         self
@@ -128,9 +129,10 @@ impl Program {
         self
     }
 
-    /// Runs commands by a function of this process, which is given what clap read and where to write.
+    /// Runs commands by a function of this process, which receives the parsed arguments and the outputs to write
+    /// to.
     ///
-    /// It runs on a thread for work that blocks, and cannot be ended before it ends by itself.
+    /// It runs on a blocking thread, and cannot be cancelled.
     pub fn in_process<F, E>(mut self, function: F) -> Self
     where
         F: Fn(ArgMatches, &mut CommandOutputs) -> Result<(), E> + Send + Sync + 'static,
@@ -142,46 +144,47 @@ impl Program {
         self
     }
 
-    /// Sets the folder that commands run in; that of this process unless set.
+    /// Sets the working folder of commands. Default: that of this process.
     pub fn current_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Passes on a variable of our environment to commands. Those that clap reads arguments from are passed on anyway.
+    /// Passes an environment variable of this process on to commands. Those that clap reads arguments from are
+    /// passed on anyway.
     pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
         self.inherited_variables.insert(name.into());
         self
     }
 
-    /// Sets a variable of the commands' environment.
+    /// Sets an environment variable of commands.
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Says of the commands that fit a pattern what they do, instead of guessing it from their last word.
+    /// Sets the annotations of commands that match a pattern, instead of guessing them from the last word.
     ///
     /// # Errors
-    /// The pattern has no meaning.
+    /// The pattern is invalid.
     pub fn hint(mut self, pattern: &str, hints: ToolAnnotations) -> Result<Self, PolicyError> {
         self.hints.push((Policy::from_rules([format!("allow {pattern}")])?, hints));
         Ok(self)
     }
 
-    /// Answers calls of unknown tools in the way of golem's server: by a result that is marked as an error.
+    /// Answers calls of unknown tools like golem's server: with a result that is marked as an error.
     pub fn golem_errors(mut self) -> Self {
         self.unknown_tool_reply = UnknownToolReply::ErrorResult;
         self
     }
 
-    /// Offers manifest files as resources.
+    /// Serves manifest files as resources.
     pub fn manifests(mut self, manifests: Manifests) -> Self {
         self.manifests = Some(manifests);
         self
     }
 
-    /// Names the flags by which the program serves itself; `serve` unless set, for `--serve` and those that begin with it.
+    /// Sets the name of the serve flags. Default `serve`, for `--serve` and those that begin with it.
     pub fn flag(mut self, name: impl Into<String>) -> Self {
         self.flag = name.into();
         self

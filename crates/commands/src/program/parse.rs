@@ -8,15 +8,16 @@ use super::Program;
 use super::flags::{ServeFlags, ServeRequest};
 use super::serve;
 
-/// Parses the command line as [`Parser::parse`] does, or serves the program's commands as tools if that is what it asks for.
+/// Parses the command line like [`Parser::parse`], or serves the program's commands as tools if it has a serve
+/// flag.
 ///
-/// This is the one line that makes a server of a program: it adds `--serve[=PORT]`, `--serve-stdio` and a few flags beside
-/// them. Without them it is [`Parser::parse`]; with them it serves until it is told to end, and then ends the process.
+/// This is the one line that makes a server of a program: it adds `--serve[=PORT]`, `--serve-stdio` and a few more
+/// flags. Without them it is [`Parser::parse`]; with them it serves until it is shut down, and then exits.
 ///
 /// ```no_run
 /// #[derive(clap::Parser)]
 /// enum Cli {
-///     /// Says hello.
+///     /// Prints a greeting.
 ///     Hello { name: String },
 /// }
 ///
@@ -27,25 +28,25 @@ pub fn parse<C: Parser>() -> C {
     Program::new(C::command()).parse()
 }
 
-/// Reads the command line as [`clap::Command::get_matches`] does, or serves the commands as [`parse`] does.
+/// Parses the command line like [`clap::Command::get_matches`], or serves the commands like [`parse`].
 pub fn matches(command: clap::Command) -> ArgMatches {
     Program::new(command).matches()
 }
 
 impl Program {
-    /// Parses the command line, or serves as [`parse`] does, with what was set here.
+    /// Parses the command line, or serves like [`parse`], with the options of this program.
     pub fn parse<C: FromArgMatches>(self) -> C {
         let mut command = self.command.clone();
         let mut matches = self.matches();
         C::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
-    /// Reads the command line, or serves as [`parse`] does, with what was set here.
+    /// Parses the command line to matches, or serves like [`parse`], with the options of this program.
     pub fn matches(self) -> ArgMatches {
         let words: Vec<OsString> = std::env::args_os().collect();
         let flags = ServeFlags::new(&self.flag);
-        if let Some(serving) = flags.parse(&self, &words) {
-            serve_and_exit(&self, serving);
+        if let Some(request) = flags.parse(&self, &words) {
+            serve_and_exit(&self, request);
         }
         let mut command = flags.add_to(self.command.clone());
         let matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| error.exit());
@@ -57,13 +58,13 @@ impl Program {
     }
 }
 
-/// Serves, and ends the process as the program itself would.
+/// Serves, and exits with a code.
 #[expect(clippy::exit, reason = "clap's own `parse` ends the process too, and there is nothing to return to")]
-fn serve_and_exit(program: &Program, serving: ServeRequest) -> ! {
-    let code = match serve::serve(program, serving) {
+fn serve_and_exit(program: &Program, request: ServeRequest) -> ! {
+    let code = match serve::serve(program, request) {
         Ok(()) => 0,
         Err(error) => {
-            // Whoever started us may have closed standard error.
+            // The parent process may have closed standard error.
             let _ = writeln!(std::io::stderr(), "error: {error}");
             1
         }

@@ -18,19 +18,19 @@ type ServeResult<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 /// How long calls may take to finish when the server shuts down.
 const SHUTDOWN_GRACE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Serves a program until it is told to end.
+/// Serves a program until it is shut down.
 ///
 /// # Errors
-/// A sentence for the person at the terminal.
-pub(super) fn serve(program: &Program, serving: ServeRequest) -> ServeResult {
-    init_logging(serving.listen);
-    let (listen, port_file) = (serving.listen, serving.port_file.clone());
-    let program = apply_request(program.clone(), serving)?;
+/// Returns a message for the user.
+pub(super) fn serve(program: &Program, request: ServeRequest) -> ServeResult {
+    init_logging(request.listen);
+    let (listen, port_file) = (request.listen, request.port_file.clone());
+    let program = apply_request(program.clone(), request)?;
     if listen == ListenMode::List {
         return print_decisions(&program);
     }
     let server = program.server()?;
-    // A program that has a runtime of its own may not start another on the same thread.
+    // On a thread of its own, since the program may run within a tokio runtime, where another cannot be started.
     let served = std::thread::Builder::new()
         .name("mcp".to_owned())
         .spawn(move || run(&server, listen, port_file))?
@@ -38,14 +38,14 @@ pub(super) fn serve(program: &Program, serving: ServeRequest) -> ServeResult {
     served.unwrap_or_else(|_| Err("the server has panicked".into()))
 }
 
-/// Logs to standard error, unless the program has its own way.
+/// Logs to standard error, unless the program has a logger of its own.
 fn init_logging(listen: ListenMode) {
     let level = if listen == ListenMode::Stdio { LevelFilter::WARN } else { LevelFilter::INFO };
     let _ =
         tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).try_init();
 }
 
-/// Prints every command, its tool, and the rule that shows or hides it.
+/// Prints every command, its tool, and the deciding rule.
 fn print_decisions(program: &Program) -> ServeResult {
     let mut out = io::stdout().lock();
     for (tool, command, decision) in program.decisions()? {
@@ -54,20 +54,20 @@ fn print_decisions(program: &Program) -> ServeResult {
     Ok(())
 }
 
-/// Puts what the flags say on top of what the program's author has set.
-fn apply_request(mut program: Program, serving: ServeRequest) -> ServeResult<Program> {
-    program.exposure.prefix = serving.prefix;
-    if let Some(path) = serving.policy {
+/// Applies the serve flags to the author's options.
+fn apply_request(mut program: Program, request: ServeRequest) -> ServeResult<Program> {
+    program.exposure.prefix = request.prefix;
+    if let Some(path) = request.policy {
         let text = std::fs::read_to_string(&path)
             .map_err(|error| format!("policy {} cannot be read: {error}", path.display()))?;
         let policy: Policy = text.parse().map_err(|error| format!("{}: {error}", path.display()))?;
-        // What the author denies stays denied, whatever the operator allows.
+        // Commands that the author denies stay denied, whatever the operator allows.
         program.policy = program.policy.intersect(policy);
     }
-    if !serving.resource_globs.is_empty() {
-        program = program.manifests(Manifests::new(serving.resource_globs));
+    if !request.resource_globs.is_empty() {
+        program = program.manifests(Manifests::new(request.resource_globs));
     }
-    Ok(if serving.golem_errors { program.golem_errors() } else { program })
+    Ok(if request.golem_errors { program.golem_errors() } else { program })
 }
 
 fn run(server: &Server, listen: ListenMode, port_file: Option<std::path::PathBuf>) -> ServeResult {
@@ -88,7 +88,7 @@ fn run(server: &Server, listen: ListenMode, port_file: Option<std::path::PathBuf
         process::wait_for_background_exits().await;
         served
     });
-    // A thread may sit in a read of standard input that nothing can interrupt; leaving must not wait for it.
+    // A thread may block in a read of standard input that cannot be interrupted; shutdown must not wait for it.
     runtime.shutdown_background();
     served
 }
@@ -109,7 +109,7 @@ async fn serve_http(host: &Host, port: u16, port_file: Option<std::path::PathBuf
         .map_err(|cause| ServeError::Listen { address: wanted.to_string(), cause })?;
     let address = listener.local_addr()?;
     let port_file = port_file.map(PortFile::claim).transpose()?;
-    // The scripts that golem's server came with read every answer as an event.
+    // The scripts of golem's server parse every response as an event stream.
     let options = HttpServerOptions { always_stream: true, ..HttpServerOptions::for_address(address.ip()) };
     let ready = format!("MCP server on http://{address}{}", options.path);
     let endpoint = host.http_service(options);
@@ -123,7 +123,7 @@ async fn serve_http(host: &Host, port: u16, port_file: Option<std::path::PathBuf
     }
 }
 
-/// Drains at the first signal to end, and stops at the second. It never returns.
+/// Drains at the first termination signal, and stops at the second. It never returns.
 #[cfg(unix)]
 fn follow_signals(shutdown: Shutdown) -> ServeResult<impl Future<Output = ServeResult>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -153,8 +153,8 @@ fn follow_signals(shutdown: Shutdown) -> ServeResult<impl Future<Output = ServeR
     })
 }
 
-/// Says a line to whoever started the server.
+/// Prints a line to standard error.
 fn print_line(line: &str) {
-    // Unlike `eprintln!` this does not panic when the reader is gone.
+    // Unlike `eprintln!`, this does not panic if standard error is closed.
     let _ = writeln!(io::stderr(), "{line}");
 }

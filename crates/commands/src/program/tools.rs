@@ -21,7 +21,7 @@ use crate::run::{
 use crate::tree::{CommandTree, LeafCommand, ToolExposure};
 
 impl Program {
-    /// Makes a server of the program: its tools, made once, and its manifests.
+    /// Creates the server of the program, with its tools and its manifests.
     ///
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
@@ -33,12 +33,12 @@ impl Program {
         let shown = (0..tree.leaves().len()).filter(|at| tree.leaves().get(*at).is_some_and(decide));
         let tools: Vec<Tool> = shown.filter_map(|at| self.tool(&tree, at, &runner)).collect();
         let hidden = tree.leaves().iter().filter(|leaf| !decide(leaf));
-        let doorkeeper = HiddenToolInterceptor {
+        let interceptor = HiddenToolInterceptor {
             policy: Arc::new(self.policy.clone()),
             hidden: Arc::new(hidden.flat_map(|leaf| self.hidden_names(leaf)).collect()),
             unknown: self.unknown_tool_reply,
         };
-        let server = Server::new(self.command.get_name()).advertise_tools().with(tools).layer(doorkeeper);
+        let server = Server::new(self.command.get_name()).advertise_tools().with(tools).layer(interceptor);
         let server = server.resources_from(OutputStoreProvider(runner.output_store.clone()));
         let server = match self.command.get_version() {
             Some(version) => server.version(version),
@@ -54,7 +54,7 @@ impl Program {
         })
     }
 
-    /// Returns every command: the name of its tool, its words, and what the policy says of it.
+    /// Returns every command: the name of its tool, its words, and the decision of the policy.
     ///
     /// # Errors
     /// [`ProgramError`]: the program cannot be served.
@@ -74,7 +74,7 @@ impl Program {
     }
 
     fn tree(&self) -> Result<CommandTree, ProgramError> {
-        // A child of ours has the flags by which it serves itself, and no value may be read as one of those either.
+        // The child process has the serve flags too, and no value may be parsed as one of those.
         let is_itself = matches!(self.runner, CommandRunner::CurrentExecutable);
         let as_run = is_itself.then(|| ServeFlags::new(&self.flag).add_if_unused(&self.command)).flatten();
         Ok(CommandTree::with_exposure(
@@ -83,7 +83,7 @@ impl Program {
         )?)
     }
 
-    /// Returns the words of a command that policies are matched against.
+    /// Returns the words of a command for policies.
     fn policy_words(&self, leaf: &LeafCommand) -> Vec<String> {
         match leaf.words().as_slice() {
             [] => vec![self.command.get_name().to_owned()],
@@ -116,15 +116,15 @@ impl Program {
 
     fn hints(&self, leaf: &LeafCommand) -> Option<ToolAnnotations> {
         let words = self.policy_words(leaf);
-        let said = self.hints.iter().find(|(pattern, _)| pattern.decide(&words).is_allowed());
-        match said {
+        let hint = self.hints.iter().find(|(pattern, _)| pattern.decide(&words).is_allowed());
+        match hint {
             Some((_, hints)) => Some(hints.clone()),
             None => hints::guess_annotations(&words.iter().map(String::as_str).collect::<Vec<_>>()),
         }
     }
 
     fn runner(&self) -> Result<ProgramRunner, ProgramError> {
-        let way = match &self.runner {
+        let method = match &self.runner {
             CommandRunner::CurrentExecutable => {
                 RunMethod::Child(std::env::current_exe().map_err(ProgramError::Executable)?)
             }
@@ -133,7 +133,7 @@ impl Program {
                 RunMethod::Function(function.clone(), Box::new(self.command.clone()))
             }
         };
-        let mut base = process::Command::new(match &way {
+        let mut base = process::Command::new(match &method {
             RunMethod::Child(path) => path.clone().into_os_string(),
             RunMethod::Function(..) => OsString::new(),
         });
@@ -146,7 +146,7 @@ impl Program {
         }
         let name = self.command.get_name().to_owned();
         Ok(ProgramRunner {
-            method: way,
+            method,
             base_command: base,
             limits: self.limits.clone(),
             name,
@@ -155,7 +155,7 @@ impl Program {
     }
 }
 
-/// Returns the variables that a program reads arguments from.
+/// Returns the environment variables that clap reads arguments from.
 fn env_variables(command: &Command) -> Vec<OsString> {
     let own = command.get_arguments().filter_map(|arg| arg.get_env()).map(ToOwned::to_owned);
     own.chain(command.get_subcommands().flat_map(env_variables)).collect()
@@ -190,34 +190,28 @@ impl ProgramRunner {
             [] => self.name.clone(),
             words => format!("{} {}", self.name, words.join(" ")),
         };
-        let reading = if leaf.writes_json() { ResultFormat::Json } else { ResultFormat::Text };
+        let result_format = if leaf.writes_json() { ResultFormat::Json } else { ResultFormat::Text };
         match &self.method {
             RunMethod::Child(_) => {
                 let (command, limits) = (self.base_command.clone(), self.limits.clone());
-                let shelf = Some(self.output_store.clone());
-                CommandProcess { title, command, limits, result_format: reading, output_store: shelf }
+                let output_store = Some(self.output_store.clone());
+                CommandProcess { title, command, limits, result_format, output_store }
                     .with_words(line)
                     .run(context)
                     .await
             }
             RunMethod::Function(function, command) => {
                 let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
-                let read = Command::clone(command).try_get_matches_from(name.into_iter().chain(line));
-                let matches = match read {
-                    // Clap shows the version itself.
+                let parsed = Command::clone(command).try_get_matches_from(name.into_iter().chain(line));
+                let matches = match parsed {
+                    // Clap prints the version itself.
                     Err(shown) if !shown.use_stderr() => return Ok(CallToolResult::text(shown.to_string())),
-                    read => read?,
+                    parsed => parsed?,
                 };
-                let (function, limits, shelf) = (function.clone(), &self.limits, Some(&self.output_store));
+                let (function, limits, output_store) =
+                    (function.clone(), &self.limits, Some(&self.output_store));
                 run_function(
-                    FunctionRun {
-                        function,
-                        matches,
-                        title: &title,
-                        limits,
-                        result_format: reading,
-                        output_store: shelf,
-                    },
+                    FunctionRun { function, matches, title: &title, limits, result_format, output_store },
                     context,
                 )
                 .await

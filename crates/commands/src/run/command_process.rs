@@ -10,30 +10,30 @@ use super::outcome::{CommandEnding, CommandOutcome, ResultFormat};
 use super::output_store::{OutputSpill, OutputStore};
 use crate::audit;
 
-/// A command that is ready to be run as a process of its own.
+/// A command that is ready to run as a child process.
 #[derive(Debug)]
 pub(crate) struct CommandProcess {
-    /// What it is called in what is said about it.
+    /// Its name in results and logs.
     pub(crate) title: String,
     pub(crate) command: Command,
     pub(crate) limits: RunLimits,
     pub(crate) result_format: ResultFormat,
-    /// Where outputs go that are too long for a result.
+    /// The store for outputs that are too long for a result.
     pub(crate) output_store: Option<Arc<OutputStore>>,
 }
 
 impl CommandProcess {
-    /// Sets what every command has: it writes for a machine, not for a terminal.
+    /// Sets the environment of every command: no colour and no terminal.
     pub(crate) fn without_terminal(command: Command) -> Command {
         command.env("NO_COLOR", "1").env("TERM", "dumb")
     }
 
-    /// Runs the command for a call, and tells the caller of its lines if that wants progress.
+    /// Runs the command for a call, and reports its output lines as progress if the caller wants it.
     ///
-    /// Dropping the future ends the command and all that it started.
+    /// Dropping the future kills the command and its children.
     pub(crate) async fn run(self, context: &Context) -> Result<CallToolResult, ToolError> {
         let began = Instant::now();
-        let mut attendant = RunObserver {
+        let mut observer = RunObserver {
             title: &self.title,
             context,
             limits: &self.limits,
@@ -41,8 +41,8 @@ impl CommandProcess {
             stdout: OutputSpill::new(self.output_store.clone()),
             stderr: OutputSpill::new(self.output_store.clone()),
         };
-        let finished = process::run_with_observer(&self.command, &self.limits, &mut attendant).await;
-        let RunObserver { stdout, stderr, .. } = attendant;
+        let finished = process::run_with_observer(&self.command, &self.limits, &mut observer).await;
+        let RunObserver { stdout, stderr, .. } = observer;
         let finished = finished.map_err(|error| {
             audit::log_failure(&self.title, context, &error);
             ToolError::new(error)
@@ -55,14 +55,14 @@ impl CommandProcess {
         Ok(outcome.into_result(self.result_format, links))
     }
 
-    /// Adds the words of a command line.
+    /// Adds arguments.
     pub(crate) fn with_words(mut self, words: impl IntoIterator<Item = OsString>) -> Self {
         self.command = self.command.args(words);
         self
     }
 }
 
-/// What looks after a command while it runs.
+/// Observes a command while it runs.
 struct RunObserver<'c> {
     title: &'c str,
     context: &'c Context,

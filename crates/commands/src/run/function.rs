@@ -17,16 +17,16 @@ use crate::audit;
 pub(crate) type CommandFunction =
     Arc<dyn Fn(ArgMatches, &mut CommandOutputs) -> Result<(), Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// What a command that runs within this process writes to, in place of standard output and standard error.
+/// The outputs of a command that runs within this process, in place of standard output and standard error.
 #[derive(Debug)]
 pub struct CommandOutputs {
-    /// What the caller gets.
+    /// The output for the caller.
     pub stdout: OutputCapture,
-    /// What the caller gets beside that, and if the command fails.
+    /// The error output, also for the caller, in particular if the command fails.
     pub stderr: OutputCapture,
 }
 
-/// One output, kept up to its limit; what is written beyond that is counted.
+/// One output, captured up to its limit; bytes beyond it are counted and spilled.
 #[derive(Debug)]
 pub struct OutputCapture {
     captured: CapturedOutput,
@@ -35,11 +35,11 @@ pub struct OutputCapture {
     reporter: Option<ProgressReporter>,
 }
 
-/// Tells a caller that wants progress of every line.
+/// Reports every line as progress.
 #[derive(Debug)]
 struct ProgressReporter {
     context: Context,
-    /// How many lines were told of, of both outputs.
+    /// The number of reported lines, of both outputs.
     lines: Arc<AtomicU32>,
     partial: Vec<u8>,
     limit: usize,
@@ -52,8 +52,8 @@ impl ProgressReporter {
                 Some(text) => (text, true),
                 None => (piece, false),
             };
-            let room = self.limit.saturating_sub(self.partial.len());
-            self.partial.extend_from_slice(text.get(..room).unwrap_or(text));
+            let remaining = self.limit.saturating_sub(self.partial.len());
+            self.partial.extend_from_slice(text.get(..remaining).unwrap_or(text));
             if ends {
                 self.report_line();
             }
@@ -69,15 +69,15 @@ impl ProgressReporter {
 
 impl Write for OutputCapture {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let room = self.limit.saturating_sub(self.captured.bytes.len());
-        let (kept, beyond) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
-        self.captured.bytes.extend_from_slice(kept);
+        let remaining = self.limit.saturating_sub(self.captured.bytes.len());
+        let (captured, beyond) = bytes.split_at_checked(remaining).unwrap_or((bytes, &[]));
+        self.captured.bytes.extend_from_slice(captured);
         self.captured.dropped += beyond.len() as u64;
         if !beyond.is_empty() {
             self.spill.push(self.limit, beyond);
         }
-        if let Some(teller) = &mut self.reporter {
-            teller.push(bytes);
+        if let Some(reporter) = &mut self.reporter {
+            reporter.push(bytes);
         }
         Ok(bytes.len())
     }
@@ -88,12 +88,12 @@ impl Write for OutputCapture {
 }
 
 impl CommandOutputs {
-    fn new(limits: &RunLimits, shelf: Option<&Arc<OutputStore>>, context: &Context) -> Self {
+    fn new(limits: &RunLimits, output_store: Option<&Arc<OutputStore>>, context: &Context) -> Self {
         let lines = Arc::new(AtomicU32::new(0));
         let capture = |limit| OutputCapture {
             captured: CapturedOutput::default(),
             limit,
-            spill: OutputSpill::new(shelf.cloned()),
+            spill: OutputSpill::new(output_store.cloned()),
             reporter: context.wants_progress().then(|| ProgressReporter {
                 context: context.clone(),
                 lines: lines.clone(),
@@ -104,35 +104,36 @@ impl CommandOutputs {
         Self { stdout: capture(limits.stdout_bytes), stderr: capture(limits.stderr_bytes) }
     }
 
-    /// Tells of lines that were not ended.
+    /// Reports the last lines without a newline.
     fn finish(&mut self) {
-        let tellers =
+        let reporters =
             [&mut self.stdout, &mut self.stderr].into_iter().filter_map(|output| output.reporter.as_mut());
-        tellers.filter(|teller| !teller.partial.is_empty()).for_each(ProgressReporter::report_line);
+        reporters.filter(|reporter| !reporter.partial.is_empty()).for_each(ProgressReporter::report_line);
     }
 }
 
-/// What is run, and how.
+/// The function to run, with its options.
 pub(crate) struct FunctionRun<'r> {
     pub(crate) function: CommandFunction,
     pub(crate) matches: ArgMatches,
     pub(crate) title: &'r str,
     pub(crate) limits: &'r RunLimits,
     pub(crate) result_format: ResultFormat,
-    /// Where outputs go that are too long for a result.
+    /// The store for outputs that are too long for a result.
     pub(crate) output_store: Option<&'r Arc<OutputStore>>,
 }
 
-/// Runs a command within this process, on a thread for work that blocks.
+/// Runs a command within this process, on a blocking thread.
 ///
-/// Nothing can end the function before it ends by itself: a caller that goes, or a time that is over, only ends the wait for it.
+/// The function cannot be cancelled: if the caller drops the call, or the timeout expires, only the wait for it
+/// ends.
 pub(crate) async fn run_function(
     run: FunctionRun<'_>,
     context: &Context,
 ) -> Result<CallToolResult, ToolError> {
-    let FunctionRun { function, matches, title, limits, result_format: reading, output_store: shelf } = run;
+    let FunctionRun { function, matches, title, limits, result_format, output_store } = run;
     let began = Instant::now();
-    let mut outputs = CommandOutputs::new(limits, shelf, context);
+    let mut outputs = CommandOutputs::new(limits, output_store, context);
     let run = tokio::task::spawn_blocking(move || {
         let ended = function(matches, &mut outputs);
         if let Err(error) = &ended {
@@ -161,5 +162,5 @@ pub(crate) async fn run_function(
     };
     let outcome = CommandOutcome { title, ending, stdout: stdout.0, stderr: stderr.0 };
     let links = outcome.store_overflow([stdout.1, stderr.1], context);
-    Ok(outcome.into_result(reading, links))
+    Ok(outcome.into_result(result_format, links))
 }

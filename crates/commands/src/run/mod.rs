@@ -1,4 +1,4 @@
-//! Running a command for a call, as a child process or as a function of this one.
+//! Runs a command for a call, as a child process or as a function of this one.
 
 mod command_process;
 mod function;

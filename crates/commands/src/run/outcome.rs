@@ -9,18 +9,18 @@ use trunkline_transport::process::{CapturedOutput, ExitCause, ProcessExit, RunLi
 
 use super::output_store::OutputSpill;
 
-/// Where a result says how the command ended.
+/// The `_meta` keys for how the command ended.
 const EXIT_CODE_KEY: &str = "trunkline/exitCode";
 const SIGNAL_KEY: &str = "trunkline/signal";
-/// Where a success has what the command wrote to standard error.
+/// The `_meta` key for the standard error of a successful command.
 const STDERR_KEY: &str = "trunkline/stderr";
 
-/// How the output of a command is read.
+/// How the output of a command is parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ResultFormat {
     #[default]
     Text,
-    /// What is JSON is structured content too.
+    /// Output that is JSON becomes structured content too.
     Json,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum ResultFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandEnding {
     Exited(ProcessExit),
-    /// It was ended after this time.
+    /// It was killed after this timeout.
     TimedOut(Duration),
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for CommandEnding {
     }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutcome<'t> {
     pub(crate) title: &'t str,
@@ -64,7 +64,7 @@ pub(crate) struct CommandOutcome<'t> {
 }
 
 impl CommandOutcome<'_> {
-    /// Keeps what is too long for the result, and returns links to it.
+    /// Stores outputs that are too long for the result, and returns links to them.
     pub(crate) fn store_overflow(
         &self,
         [stdout, stderr]: [OutputSpill; 2],
@@ -78,9 +78,9 @@ impl CommandOutcome<'_> {
         links.collect()
     }
 
-    /// Makes the result that the caller of the tool gets.
-    pub(crate) fn into_result(self, reading: ResultFormat, links: Vec<Content>) -> CallToolResult {
-        let mut result = if self.ending.is_success() { self.success(reading) } else { self.failure() };
+    /// Converts the outcome to the result of the tool call.
+    pub(crate) fn into_result(self, result_format: ResultFormat, links: Vec<Content>) -> CallToolResult {
+        let mut result = if self.ending.is_success() { self.success(result_format) } else { self.failure() };
         result.content.extend(links);
         let meta = result.meta.get_or_insert_with(JsonObject::new);
         match self.ending {
@@ -91,11 +91,11 @@ impl CommandOutcome<'_> {
         result
     }
 
-    fn success(&self, reading: ResultFormat) -> CallToolResult {
+    fn success(&self, result_format: ResultFormat) -> CallToolResult {
         let mut result = CallToolResult::text(marked_text(&self.stdout));
-        // Scripts that were written for golem's server compare this member.
+        // Scripts for golem's server compare this member.
         result.rest.set("isError", RawJson::from(&serde_json::Value::Bool(false)));
-        if reading == ResultFormat::Json && self.stdout.dropped == 0 {
+        if result_format == ResultFormat::Json && self.stdout.dropped == 0 {
             result.structured = parse_structured(&self.stdout.text());
         }
         if !self.stderr.bytes.is_empty() {
@@ -111,13 +111,13 @@ impl CommandOutcome<'_> {
         let mut content = Vec::new();
         content.extend((!self.stdout.bytes.is_empty()).then(|| Content::text(marked_text(&self.stdout))));
         let stderr = marked_text(&self.stderr);
-        let said = format!("{}\n`{}` {}", stderr.trim_end(), self.title, self.ending);
-        content.push(Content::text(said.trim_start_matches('\n')));
+        let message = format!("{}\n`{}` {}", stderr.trim_end(), self.title, self.ending);
+        content.push(Content::text(message.trim_start_matches('\n')));
         CallToolResult { content, is_error: true, ..CallToolResult::default() }
     }
 }
 
-/// Returns the text of an output, with a mark where it was cut.
+/// Returns the text of an output, with a note if it was truncated.
 fn marked_text(captured: &CapturedOutput) -> String {
     let text = captured.text();
     match captured.dropped {
@@ -126,7 +126,7 @@ fn marked_text(captured: &CapturedOutput) -> String {
     }
 }
 
-/// Leaves out what the cut made of a character that was cut through.
+/// Removes a character that was cut in half by the truncation.
 fn trim_partial_char(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text.trim_end_matches(char::REPLACEMENT_CHARACTER))
 }
@@ -158,11 +158,16 @@ mod tests {
         captured
     }
 
-    fn result(ending: CommandEnding, stdout: (&[u8], u64), stderr: &[u8], reading: ResultFormat) -> Value {
+    fn result(
+        ending: CommandEnding,
+        stdout: (&[u8], u64),
+        stderr: &[u8],
+        result_format: ResultFormat,
+    ) -> Value {
         let stdout = captured(stdout.0, stdout.1);
         let outcome = CommandOutcome { title: "demo list", ending, stdout, stderr: captured(stderr, 0) };
         let mut writer = JsonWriter::default();
-        outcome.into_result(reading, Vec::new()).write(Dialect::of(Revision::NEWEST), &mut writer);
+        outcome.into_result(result_format, Vec::new()).write(Dialect::of(Revision::NEWEST), &mut writer);
         writer.into_raw().decode().unwrap()
     }
 
@@ -170,7 +175,7 @@ mod tests {
     fn what_a_command_wrote_and_how_it_ended_becomes_the_result() {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let done = CommandEnding::Exited(ProcessExit::Code(0));
-        for (ending, stdout, stderr, reading, expected) in [
+        for (ending, stdout, stderr, result_format, expected) in [
             (
                 done,
                 (&b"out\n"[..], 0),
@@ -246,7 +251,7 @@ mod tests {
                 }),
             ),
         ] {
-            assert_eq!(result(ending, stdout, stderr, reading), expected, "{ending:?}");
+            assert_eq!(result(ending, stdout, stderr, result_format), expected, "{ending:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The whole of outputs that were too long for a result, kept for a while for whoever caused them.
+//! Stores outputs that are too long for a result, for a while and for the principal that caused them.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -16,18 +16,19 @@ use trunkline_server::{BoxFuture, Context, ResourceProvider, ToolError};
 /// The most bytes of one output.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 
-/// The most bytes of all of them, those of commands that still run too.
+/// The most bytes of all outputs, including those of running commands.
 const MAX_TOTAL_BYTES: u64 = 256 << 20;
 
-/// How many are kept.
+/// The most stored outputs.
 const MAX_STORED_OUTPUTS: usize = 64;
 
-/// For how long they are kept.
+/// How long outputs are stored.
 const RETENTION: Duration = Duration::from_secs(15 * 60);
 
 const URI_PREFIX: &str = "command-output:";
 
-/// Outputs by their unguessable ids. Each is in a file without a name, which is gone when we are, however we end.
+/// Outputs by unguessable ids. Each is in an unnamed temporary file, which the system deletes with this process,
+/// however it ends.
 #[derive(Debug)]
 pub(crate) struct OutputStore {
     outputs: Mutex<VecDeque<StoredOutput>>,
@@ -56,12 +57,12 @@ struct StoredOutput {
 }
 
 impl OutputStore {
-    /// Keeps an output, and returns the resource that it is.
+    /// Stores an output, and returns its resource.
     fn insert(&self, output: SpillFile, owner: Principal, name: String) -> Option<model::Resource> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let id = random.iter().fold(String::new(), |mut id, byte| {
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(id, "{byte:02x}");
             id
         });
@@ -70,24 +71,24 @@ impl OutputStore {
         link.description = Some(format!("{part}, for {} minutes", RETENTION.as_secs() / 60));
         link.mime_type = Some("text/plain".to_owned());
         link.size = Some(output.length);
-        let mut kept = self.lock();
-        if kept.len() >= MAX_STORED_OUTPUTS {
-            kept.pop_front();
+        let mut outputs = self.lock();
+        if outputs.len() >= MAX_STORED_OUTPUTS {
+            outputs.pop_front();
         }
         let output = Arc::new(Mutex::new(output));
-        kept.push_back(StoredOutput { id, owner, stored_at: Instant::now(), output });
+        outputs.push_back(StoredOutput { id, owner, stored_at: Instant::now(), output });
         Some(link)
     }
 
-    /// Finds an output for who caused it; for anybody else there is none.
+    /// Returns an output of this principal; `None` for outputs of other principals.
     fn find(&self, uri: &str, reader: &Principal) -> Option<Arc<Mutex<SpillFile>>> {
         let id = uri.strip_prefix(URI_PREFIX)?;
-        let kept = self.lock();
-        let found = kept.iter().find(|kept| kept.id == id && kept.owner == *reader)?;
+        let outputs = self.lock();
+        let found = outputs.iter().find(|stored| stored.id == id && stored.owner == *reader)?;
         Some(found.output.clone())
     }
 
-    /// Takes room for more bytes, if need be from the oldest that are kept.
+    /// Reserves bytes of the budget, and evicts the oldest outputs if needed.
     fn reserve(&self, bytes: u64) -> bool {
         loop {
             let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -101,55 +102,56 @@ impl OutputStore {
         }
     }
 
-    /// Returns what is kept, without what is too old.
+    /// Locks the outputs, without expired ones.
     fn lock(&self) -> MutexGuard<'_, VecDeque<StoredOutput>> {
-        let mut kept = self.outputs.lock();
-        while kept.front().is_some_and(|oldest| oldest.stored_at.elapsed() > RETENTION) {
-            kept.pop_front();
+        let mut outputs = self.outputs.lock();
+        while outputs.front().is_some_and(|oldest| oldest.stored_at.elapsed() > RETENTION) {
+            outputs.pop_front();
         }
-        kept
+        outputs
     }
 }
 
-/// An output that is longer than its result may be, while it is written and afterwards.
+/// An output that exceeds its result, while it is written and afterwards.
 #[derive(Debug)]
 pub(crate) struct SpillFile {
     store: Arc<OutputStore>,
     file: File,
-    /// How many bytes the file has, from its beginning to its end.
+    /// The length of the file, including the captured beginning.
     length: u64,
     reserved: u64,
     is_full: bool,
 }
 
 impl SpillFile {
-    /// Begins the file of an output, behind the bytes that are kept for the result.
-    fn create(shelf: &Arc<OutputStore>, kept: usize) -> io::Result<Self> {
+    /// Creates the file of an output; the first `captured` bytes are written later, from the result.
+    fn create(store: &Arc<OutputStore>, captured: usize) -> io::Result<Self> {
         let mut file = tempfile::tempfile()?;
-        let kept = kept as u64;
-        file.seek(SeekFrom::Start(kept))?;
-        let mut overflow = Self { store: shelf.clone(), file, length: kept, reserved: 0, is_full: false };
-        overflow.is_full = kept > shelf.max_output_bytes || !overflow.reserve(kept);
-        Ok(overflow)
+        let captured = captured as u64;
+        file.seek(SeekFrom::Start(captured))?;
+        let mut spill_file =
+            Self { store: store.clone(), file, length: captured, reserved: 0, is_full: false };
+        spill_file.is_full = captured > store.max_output_bytes || !spill_file.reserve(captured);
+        Ok(spill_file)
     }
 
     fn reserve(&mut self, bytes: u64) -> bool {
-        let taken = self.store.reserve(bytes);
-        self.reserved += if taken { bytes } else { 0 };
-        taken
+        let accepted = self.store.reserve(bytes);
+        self.reserved += if accepted { bytes } else { 0 };
+        accepted
     }
 
-    /// Adds what comes next, up to the limit. The file is in the system's memory, so that this hardly ever waits.
+    /// Appends bytes, up to the limit. The file is in the page cache, so that this hardly ever blocks.
     fn push(&mut self, bytes: &[u8]) {
         if self.is_full {
             return;
         }
-        let room =
+        let remaining =
             usize::try_from(self.store.max_output_bytes.saturating_sub(self.length)).unwrap_or(usize::MAX);
-        let taken = bytes.get(..room).unwrap_or(bytes);
-        let fits = self.reserve(taken.len() as u64) && self.file.write_all(taken).is_ok();
-        self.length += if fits { taken.len() as u64 } else { 0 };
-        self.is_full = !fits || taken.len() < bytes.len();
+        let accepted = bytes.get(..remaining).unwrap_or(bytes);
+        let fits = self.reserve(accepted.len() as u64) && self.file.write_all(accepted).is_ok();
+        self.length += if fits { accepted.len() as u64 } else { 0 };
+        self.is_full = !fits || accepted.len() < bytes.len();
     }
 
     fn read(&mut self) -> io::Result<Vec<u8>> {
@@ -166,7 +168,7 @@ impl Drop for SpillFile {
     }
 }
 
-/// Where one output of a command goes beyond what its result may have.
+/// The spill of one output, for the bytes beyond the result.
 #[derive(Debug, Default)]
 pub(crate) struct OutputSpill {
     store: Option<Arc<OutputStore>>,
@@ -174,34 +176,34 @@ pub(crate) struct OutputSpill {
 }
 
 impl OutputSpill {
-    pub(crate) fn new(shelf: Option<Arc<OutputStore>>) -> Self {
-        Self { store: shelf, file: None }
+    pub(crate) fn new(store: Option<Arc<OutputStore>>) -> Self {
+        Self { store, file: None }
     }
 
-    /// Takes bytes that come after those that are kept for the result.
-    pub(crate) fn push(&mut self, kept: usize, bytes: &[u8]) {
+    /// Appends bytes that follow those captured for the result.
+    pub(crate) fn push(&mut self, captured: usize, bytes: &[u8]) {
         if self.file.is_none() {
-            let Some(shelf) = self.store.take() else { return };
-            match SpillFile::create(&shelf, kept) {
-                Ok(overflow) => self.file = Some(overflow),
+            let Some(store) = self.store.take() else { return };
+            match SpillFile::create(&store, captured) {
+                Ok(spill_file) => self.file = Some(spill_file),
                 Err(error) => tracing::warn!(%error, "there is no file for a long output"),
             }
         }
-        if let Some(overflow) = &mut self.file {
-            overflow.push(bytes);
+        if let Some(spill_file) = &mut self.file {
+            spill_file.push(bytes);
         }
     }
 
-    /// Puts the whole output on the shelf, now that its beginning is known, and returns the resource that it is.
+    /// Stores the whole output, once its beginning is known, and returns its resource.
     pub(crate) fn store(self, beginning: &[u8], owner: Principal, name: String) -> Option<model::Resource> {
-        let mut overflow = self.file.filter(|overflow| overflow.length > beginning.len() as u64)?;
-        overflow.file.seek(SeekFrom::Start(0)).ok()?;
-        overflow.file.write_all(beginning).ok()?;
-        overflow.store.clone().insert(overflow, owner, name)
+        let mut spill_file = self.file.filter(|spill_file| spill_file.length > beginning.len() as u64)?;
+        spill_file.file.seek(SeekFrom::Start(0)).ok()?;
+        spill_file.file.write_all(beginning).ok()?;
+        spill_file.store.clone().insert(spill_file, owner, name)
     }
 }
 
-/// The outputs as resources, which are not listed: only who was given a URI knows of one.
+/// Serves the outputs as resources. They are not listed: a reader has to know the URI.
 #[derive(Debug)]
 pub(crate) struct OutputStoreProvider(pub(crate) Arc<OutputStore>);
 
@@ -246,72 +248,72 @@ mod tests {
     use super::*;
 
     fn put(
-        shelf: &Arc<OutputStore>,
+        store: &Arc<OutputStore>,
         beginning: &[u8],
         rest: &[&[u8]],
         owner: &Principal,
     ) -> Option<model::Resource> {
-        let mut spill = OutputSpill::new(Some(shelf.clone()));
+        let mut spill = OutputSpill::new(Some(store.clone()));
         rest.iter().for_each(|bytes| spill.push(beginning.len(), bytes));
         spill.store(beginning, owner.clone(), "output".to_owned())
     }
 
-    fn read(shelf: &OutputStore, uri: &str, reader: &Principal) -> Option<Vec<u8>> {
-        let found = shelf.find(uri, reader)?;
+    fn read(store: &OutputStore, uri: &str, reader: &Principal) -> Option<Vec<u8>> {
+        let found = store.find(uri, reader)?;
         let read = found.lock().read();
         Some(read.unwrap())
     }
 
     #[test]
     fn an_output_is_read_whole_and_only_by_who_caused_it() {
-        let shelf: Arc<OutputStore> = Arc::default();
+        let store: Arc<OutputStore> = Arc::default();
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
-        assert_eq!(put(&shelf, b"short", &[], &ann), None);
-        let link = put(&shelf, b"one ", &[b"two ", b"three"], &ann).unwrap();
+        assert_eq!(put(&store, b"short", &[], &ann), None);
+        let link = put(&store, b"one ", &[b"two ", b"three"], &ann).unwrap();
         assert_eq!(link.size, Some(13));
         for _ in 0..2 {
-            assert_eq!(read(&shelf, &link.uri, &ann).unwrap(), b"one two three");
+            assert_eq!(read(&store, &link.uri, &ann).unwrap(), b"one two three");
         }
         for (uri, reader) in
             [(link.uri.as_str(), &bob), (&link.uri, &Principal::Anonymous), ("command-output:0", &ann)]
         {
-            assert_eq!(read(&shelf, uri, reader), None, "{uri} {reader}");
+            assert_eq!(read(&store, uri, reader), None, "{uri} {reader}");
         }
-        let other = put(&shelf, b"", &[b"x"], &ann).unwrap();
+        let other = put(&store, b"", &[b"x"], &ann).unwrap();
         assert_ne!(other.uri, link.uri);
     }
 
     #[test]
     fn the_oldest_goes_where_there_are_too_many_and_its_room_with_it() {
-        let shelf: Arc<OutputStore> = Arc::default();
+        let store: Arc<OutputStore> = Arc::default();
         let links: Vec<_> = (0..=MAX_STORED_OUTPUTS)
-            .map(|_| put(&shelf, b"12", &[b"345"], &Principal::Process).unwrap())
+            .map(|_| put(&store, b"12", &[b"345"], &Principal::Process).unwrap())
             .collect();
-        let is_there = |link: &model::Resource| read(&shelf, &link.uri, &Principal::Process).is_some();
+        let is_there = |link: &model::Resource| read(&store, &link.uri, &Principal::Process).is_some();
         assert_eq!(links.iter().filter(|link| is_there(link)).count(), MAX_STORED_OUTPUTS);
         assert!(!is_there(&links[0]) && is_there(&links[1]));
-        assert_eq!(shelf.bytes.load(Ordering::Relaxed), 5 * MAX_STORED_OUTPUTS as u64);
-        drop(put(&shelf, b"1", &[], &Principal::Process));
-        drop(SpillFile::create(&shelf, 7).unwrap());
-        assert_eq!(shelf.bytes.load(Ordering::Relaxed), 5 * MAX_STORED_OUTPUTS as u64);
+        assert_eq!(store.bytes.load(Ordering::Relaxed), 5 * MAX_STORED_OUTPUTS as u64);
+        drop(put(&store, b"1", &[], &Principal::Process));
+        drop(SpillFile::create(&store, 7).unwrap());
+        assert_eq!(store.bytes.load(Ordering::Relaxed), 5 * MAX_STORED_OUTPUTS as u64);
     }
 
     #[test]
     fn one_output_and_all_together_take_no_more_than_their_room() {
-        let shelf =
+        let store =
             Arc::new(OutputStore { max_output_bytes: 1000, max_total_bytes: 4000, ..OutputStore::default() });
         let all = [b'x'; 1000];
-        let link = put(&shelf, b"12", &[&all], &Principal::Process).unwrap();
+        let link = put(&store, b"12", &[&all], &Principal::Process).unwrap();
         assert_eq!(link.size, Some(1000));
         assert!(link.description.unwrap().contains("first part"));
-        // Those that still run are not pushed out by others, and what has no room is not kept.
-        let mut running = [(); 4].map(|()| SpillFile::create(&shelf, 0).unwrap());
-        running.iter_mut().for_each(|overflow| overflow.push(&all));
-        assert!(running.iter().all(|overflow| overflow.length == 1000));
-        assert_eq!(read(&shelf, &link.uri, &Principal::Process), None, "what was kept has made room");
-        assert_eq!(put(&shelf, b"", &[b"x"], &Principal::Process), None);
+        // Outputs of running commands are not evicted, and an output beyond the budget is not stored.
+        let mut running = [(); 4].map(|()| SpillFile::create(&store, 0).unwrap());
+        running.iter_mut().for_each(|spill_file| spill_file.push(&all));
+        assert!(running.iter().all(|spill_file| spill_file.length == 1000));
+        assert_eq!(read(&store, &link.uri, &Principal::Process), None, "what was kept has made room");
+        assert_eq!(put(&store, b"", &[b"x"], &Principal::Process), None);
         drop(running);
-        assert!(put(&shelf, b"", &[b"x"], &Principal::Process).is_some());
+        assert!(put(&store, b"", &[b"x"], &Principal::Process).is_some());
     }
 
     #[test]

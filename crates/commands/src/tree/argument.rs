@@ -9,11 +9,11 @@ use super::value::ValueKind;
 /// One argument of a command, as a member of a call's arguments.
 #[derive(Clone, Debug)]
 pub(super) struct ClapArgument {
-    /// What callers call it.
+    /// Its property name in calls.
     pub(super) property: String,
-    /// What clap calls it.
+    /// Its clap id.
     pub(super) id: String,
-    /// How deep the command that has it lies: 0 is the program itself.
+    /// The depth of its command: 0 is the program itself.
     pub(super) level: usize,
     pub(super) placement: ArgumentPlacement,
     pub(super) arity: ArgumentArity,
@@ -21,40 +21,40 @@ pub(super) struct ClapArgument {
     pub(super) required: bool,
     /// The character at which the program splits one value into several.
     pub(super) delimiter: Option<char>,
-    /// What the program takes where the argument is there without a value; `None` if that is not known.
+    /// The values that clap assumes if the option has no value; `None` if unknown.
     pub(super) default_missing_value: Option<Vec<OsString>>,
     default: Option<Value>,
     help: String,
 }
 
-/// Where an argument stands on the command line.
+/// The placement of an argument on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ArgumentPlacement {
     Named(OptionSpelling),
-    /// By its number among those without a name; the last one may have to stand behind `--`.
+    /// A positional argument, by index; the last one may have to follow `--`.
     Positional {
         index: usize,
         last: bool,
     },
 }
 
-/// How many values an argument has, and how it takes them.
+/// The number of values of an argument, and how they are passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ArgumentArity {
-    /// None: it is there or not. The value is what the program sees if it is there.
+    /// No value. `value_if_present` is what the program reads if the flag is present.
     Flag {
         value_if_present: bool,
     },
-    /// None: it counts how often it is there.
+    /// No value: the occurrences are counted.
     Count,
     One,
-    /// One, or none at all.
+    /// One value, or none at all.
     OptionalValue,
-    /// Several, each in an occurrence of its own.
+    /// Several values, each in an occurrence of its own.
     Repeated,
-    /// Several in one occurrence, joined by the delimiter.
+    /// Several values in one occurrence, joined by the delimiter.
     Delimited,
-    /// Several in one occurrence, one after the other.
+    /// Several values in one occurrence, as separate words.
     Sequence {
         least: usize,
         most: usize,
@@ -67,28 +67,28 @@ pub(super) enum ArgumentArity {
 }
 
 impl ClapArgument {
-    /// Takes over an argument of clap; `None` is one that shows something instead of running the command.
+    /// Converts a clap argument; `None` for one that prints help or the version.
     pub(super) fn from_arg(arg: &Arg, level: usize) -> Option<Self> {
-        let place = match OptionSpelling::from_arg(arg) {
+        let placement = match OptionSpelling::from_arg(arg) {
             Some(spelling) => ArgumentPlacement::Named(spelling),
             None => ArgumentPlacement::Positional { index: arg.get_index()?, last: arg.is_last_set() },
         };
-        let shape = ArgumentArity::from_arg(arg)?;
-        let kind = if shape.takes_values() { ValueKind::from_arg(arg) } else { ValueKind::Boolean };
-        // `true` cannot mean a value and no value at once.
-        let shape = if shape == ArgumentArity::OptionalValue && kind == ValueKind::Boolean {
+        let arity = ArgumentArity::from_arg(arg)?;
+        let kind = if arity.takes_values() { ValueKind::from_arg(arg) } else { ValueKind::Boolean };
+        // `true` would be ambiguous: a value, or no value.
+        let arity = if arity == ArgumentArity::OptionalValue && kind == ValueKind::Boolean {
             ArgumentArity::One
         } else {
-            shape
+            arity
         };
         let mut argument = Self {
             property: arg.get_id().to_string(),
             id: arg.get_id().to_string(),
             level,
-            placement: place,
-            arity: shape,
+            placement,
+            arity,
             kind,
-            // What the environment gives need not be said.
+            // Not required if the environment supplies the value.
             required: arg.is_required_set() && !has_env_value(arg),
             delimiter: arg.get_value_delimiter(),
             default_missing_value: None,
@@ -111,27 +111,27 @@ impl ClapArgument {
         }
     }
 
-    /// Reports whether an empty text means that the argument is not given: so old callers leave one out.
+    /// Reports whether an empty string means that the argument is absent: older callers omit arguments so.
     pub(super) fn empty_is_absent(&self) -> bool {
         !self.required
             && matches!(self.arity, ArgumentArity::One | ArgumentArity::OptionalValue)
             && matches!(self.kind, ValueKind::Text)
     }
 
-    /// Returns the JSON Schema of the argument, with what is to be known beside it in its description.
+    /// Returns the JSON Schema of the argument, with notes in its description.
     pub(super) fn schema(&self, notes: &[String]) -> Value {
         let mut schema = self.arity_schema();
-        let mut told: Vec<String> = Vec::new();
-        told.extend((!self.help.is_empty()).then(|| self.help.trim().to_owned()));
-        told.extend(self.kind.notes());
+        let mut description: Vec<String> = Vec::new();
+        description.extend((!self.help.is_empty()).then(|| self.help.trim().to_owned()));
+        description.extend(self.kind.notes());
         if let ArgumentArity::Flag { value_if_present: false } = self.arity
             && let ArgumentPlacement::Named(spelling) = &self.placement
         {
-            told.push(format!("False stands for `{spelling}`."));
+            description.push(format!("False stands for `{spelling}`."));
         }
-        told.extend(notes.iter().cloned());
-        if !told.is_empty() {
-            schema.insert("description".to_owned(), told.join("\n").into());
+        description.extend(notes.iter().cloned());
+        if !description.is_empty() {
+            schema.insert("description".to_owned(), description.join("\n").into());
         }
         if let Some(default) = &self.default {
             schema.insert("default".to_owned(), default.clone());
@@ -145,8 +145,8 @@ impl ClapArgument {
             one.insert("pattern".to_owned(), format!("^[^{}]*$", escape_for_char_class(delimiter)).into());
         }
         let schema = match &self.arity {
-            ArgumentArity::Flag { value_if_present: there } => {
-                json!({ "type": "boolean", "default": !there })
+            ArgumentArity::Flag { value_if_present } => {
+                json!({ "type": "boolean", "default": !value_if_present })
             }
             ArgumentArity::Count => {
                 json!({ "type": "integer", "minimum": 0, "maximum": u8::MAX, "default": 0 })
@@ -170,10 +170,10 @@ impl ClapArgument {
         }
     }
 
-    /// Returns the JSON Schema of the values that mean that the argument is not given.
+    /// Returns the JSON Schema of values that mean that the argument is absent.
     pub(super) fn absent_schema(&self) -> Value {
         match &self.arity {
-            ArgumentArity::Flag { value_if_present: there } => json!({ "const": !there }),
+            ArgumentArity::Flag { value_if_present } => json!({ "const": !value_if_present }),
             ArgumentArity::Count => json!({ "const": 0 }),
             ArgumentArity::One | ArgumentArity::OptionalValue if self.empty_is_absent() => {
                 json!({ "const": "" })
@@ -188,7 +188,7 @@ impl ClapArgument {
         }
     }
 
-    /// Reports whether the argument can be there in a call and still mean that it is not given.
+    /// Reports whether the argument has a value that means that it is absent.
     pub(super) fn may_mean_absent(&self) -> bool {
         self.absent_schema() != Value::Bool(false)
     }
@@ -199,7 +199,7 @@ impl ArgumentArity {
         let range = arg.get_num_args().unwrap_or_else(|| 1.into());
         let (least, most) = (range.min_values(), range.max_values());
         let positional = arg.is_positional();
-        let shape = match arg.get_action() {
+        let arity = match arg.get_action() {
             ArgAction::SetTrue => Self::Flag { value_if_present: true },
             ArgAction::SetFalse => Self::Flag { value_if_present: false },
             ArgAction::Count => Self::Count,
@@ -210,10 +210,10 @@ impl ArgumentArity {
             ArgAction::Append if !positional && least <= 1 => Self::Repeated,
             ArgAction::Append if !positional => Self::Sequences { least, most },
             ArgAction::Set | ArgAction::Append => Self::Sequence { least, most },
-            // What shows help or the version does not run the command.
+            // Actions that print help or the version do not run the command.
             _ => return None,
         };
-        Some(shape)
+        Some(arity)
     }
 
     fn takes_values(&self) -> bool {
@@ -234,7 +234,7 @@ fn list(items: &Value, least: usize, most: usize) -> Value {
     schema
 }
 
-/// Writes a character for use within the brackets of a regular expression.
+/// Escapes a character for a character class of a regular expression.
 fn escape_for_char_class(character: char) -> String {
     match character {
         '\\' | ']' | '[' | '^' | '-' => format!("\\{character}"),

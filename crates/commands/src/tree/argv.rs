@@ -7,13 +7,13 @@ use super::argument::{ArgumentArity, ArgumentPlacement, ClapArgument};
 use super::leaf::LeafCommand;
 use super::untyped_parser::{ExpectedValues, ParseMismatch, UntypedParser};
 
-/// The most bytes that one word of a command line may have; Linux takes no longer one.
+/// The longest word of a command line in bytes; Linux accepts no longer one (`MAX_ARG_STRLEN`).
 pub(crate) const MAX_WORD_BYTES: usize = (128 << 10) - 1;
 
-/// The most bytes that a command line may have; Linux takes two MiB with the environment.
+/// The longest command line in bytes; Linux accepts two MiB with the environment.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Why a call cannot become a command line.
+/// Why a call cannot be converted to a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgvError {
@@ -23,7 +23,7 @@ pub enum ArgvError {
     /// The value is not of the argument's type.
     #[error("the value of `{0}` is not of its type")]
     WrongType(String),
-    /// No command line can carry the value.
+    /// The value has a NUL character.
     #[error("`{0}` has a NUL character, which no command line can carry")]
     Nul(String),
     /// One value is too long.
@@ -31,63 +31,63 @@ pub enum ArgvError {
     TooLong {
         /// The argument.
         argument: String,
-        /// How long it is.
+        /// Its length in bytes.
         bytes: usize,
     },
     /// All values together are too long.
     #[error("the arguments have {0} bytes together; at most {MAX_LINE_BYTES} are taken")]
     LineTooLong(usize),
-    /// However it is written, the program would read the value as something else.
+    /// In every layout, the program would parse the value as something else.
     #[error("the value of `{0}` cannot be passed on: the program would read it as something else")]
     Unpassable(String),
-    /// The program does not take these arguments together.
+    /// The program does not accept these arguments together.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The words of one command line before they are put in order.
+/// The words of one command line, before they are ordered.
 #[derive(Debug, Default)]
 struct ArgvWords {
     /// By level: flags, and options with their value in one word.
     joined: Vec<Vec<OsString>>,
-    /// By level: options with their values in words of their own, and how far they would take more words for values.
+    /// By level: options with their values in separate words, and whether they would consume further words.
     separate: Vec<Vec<(ValueConsumption, Vec<OsString>)>>,
-    /// By level: values by their place.
+    /// By level: positional values.
     positions: Vec<Vec<(usize, bool, Vec<OsString>)>>,
     expected: ExpectedValues,
 }
 
-/// How far an option takes the words behind it for its values, from the least to the most.
+/// How many of the following words an option consumes, from the fewest to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ValueConsumption {
-    /// A number of words that is certain.
+    /// A fixed number of words.
     Fixed,
-    /// At least the words that it has.
+    /// Possibly more words than its own.
     OpenEnded,
-    /// Perhaps the next word, where none is meant.
+    /// Possibly the next word, although it has no value.
     OptionalValue,
 }
 
-/// In which order the words of the leaf are written.
+/// The order of the leaf command's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArgvLayout {
-    /// Options, `--`, values by place.
+    /// Options, `--`, positionals.
     Escaped,
-    /// Options, values by place, `--`, the last of those.
+    /// Options, positionals, `--`, the last positional.
     LastEscaped,
-    /// Values by place, options, `--`, the last of those values.
+    /// Positionals, options, `--`, the last positional.
     OptionsBetween,
-    /// Options, values by place.
+    /// Options, positionals.
     Plain,
-    /// Values by place, options.
+    /// Positionals, options.
     OptionsLast,
 }
 
 impl LeafCommand {
-    /// Writes the command line of a call, and makes sure that the program reads it as it is meant.
+    /// Builds the command line of a call, and verifies that the program parses it as intended.
     pub(super) fn build_argv(
         &self,
-        twin: &mut UntypedParser,
+        parser: &mut UntypedParser,
         prefix: &ArgvPrefix,
         arguments: &Map<String, Value>,
     ) -> Result<Vec<OsString>, ArgvError> {
@@ -107,24 +107,24 @@ impl LeafCommand {
         let mut failed = None;
         for &layout in self.layouts() {
             let line = words.assemble(&self.path, &prefix.words, layout);
-            match twin.check(self, &line, &words.expected) {
+            match parser.check(self, &line, &words.expected) {
                 Ok(()) => return Ok(line),
-                // The first layout is the usual one, so that what is said of it is what a person would be told.
-                Err(misread) => drop(failed.get_or_insert(misread)),
+                // The first layout is the usual one, so its error is the one that a user would see.
+                Err(mismatch) => drop(failed.get_or_insert(mismatch)),
             }
         }
         Err(self.argv_error(failed))
     }
 
-    /// Reads the command line of a call as the program would, without making sure of anything.
+    /// Parses the command line of a call as the program would, without verification.
     pub(super) fn parse_call(
         &self,
-        twin: &mut UntypedParser,
+        parser: &mut UntypedParser,
         layout: ArgvLayout,
         call: &Map<String, Value>,
     ) -> Option<clap::error::Result<ArgMatches>> {
         let words = self.words_of(&ArgvPrefix::default(), call).ok()?;
-        Some(twin.parse(&words.assemble(&self.path, &[], layout)))
+        Some(parser.parse(&words.assemble(&self.path, &[], layout)))
     }
 
     pub(super) fn layouts(&self) -> &'static [ArgvLayout] {
@@ -146,11 +146,11 @@ impl LeafCommand {
     fn words_of(&self, prefix: &ArgvPrefix, arguments: &Map<String, Value>) -> Result<ArgvWords, ArgvError> {
         let mut words = ArgvWords::new(self.path.len() + 1);
         words.expected.extend(prefix.expected.clone());
-        for always in &self.fixed_options {
-            let joined = words.joined.get_mut(always.level);
-            joined.into_iter().for_each(|joined| joined.push(always.spelling.with_value(&always.value)));
-            let meant = Some(vec![always.value.clone().into()]);
-            words.expected.insert((always.level, always.id.clone()), meant);
+        for fixed in &self.fixed_options {
+            let joined = words.joined.get_mut(fixed.level);
+            joined.into_iter().for_each(|joined| joined.push(fixed.spelling.with_value(&fixed.value)));
+            let expected = Some(vec![fixed.value.clone().into()]);
+            words.expected.insert((fixed.level, fixed.id.clone()), expected);
         }
         for (property, value) in arguments {
             let argument = self.arguments.iter().find(|argument| argument.property == *property);
@@ -160,9 +160,9 @@ impl LeafCommand {
         Ok(words)
     }
 
-    /// Says what is wrong in the caller's words.
-    fn argv_error(&self, misread: Option<ParseMismatch>) -> ArgvError {
-        match misread {
+    /// Converts a mismatch to an error with the caller's property names.
+    fn argv_error(&self, mismatch: Option<ParseMismatch>) -> ArgvError {
+        match mismatch {
             Some(ParseMismatch::Rejected(words)) => ArgvError::Refused(words),
             Some(ParseMismatch::Different { level, id }) => {
                 let argument =
@@ -186,8 +186,8 @@ impl ArgvWords {
 
     fn add(&mut self, argument: &ClapArgument, value: &Value) -> Result<(), ArgvError> {
         let wrong = || ArgvError::WrongType(argument.property.clone());
-        let meant = match (&argument.arity, value) {
-            (ArgumentArity::Flag { value_if_present: there }, Value::Bool(given)) if given != there => {
+        let expected = match (&argument.arity, value) {
+            (ArgumentArity::Flag { value_if_present }, Value::Bool(given)) if given != value_if_present => {
                 return Ok(());
             }
             (ArgumentArity::Flag { .. }, Value::Bool(_)) => {
@@ -234,17 +234,17 @@ impl ArgvWords {
                 if values.is_empty() {
                     return Ok(());
                 }
-                let meant = values.iter().map(OsString::from).collect();
+                let expected = values.iter().map(OsString::from).collect();
                 self.add_values(argument, values);
-                Some(meant)
+                Some(expected)
             }
             (ArgumentArity::Flag { .. } | ArgumentArity::Sequences { .. }, _) => return Err(wrong()),
         };
-        self.expected.insert((argument.level, argument.id.clone()), meant);
+        self.expected.insert((argument.level, argument.id.clone()), expected);
         Ok(())
     }
 
-    /// Adds an option without a value, so often.
+    /// Adds an option without a value, `times` times.
     fn add_occurrences(&mut self, argument: &ClapArgument, times: usize) {
         if let (ArgumentPlacement::Named(spelling), Some(joined)) =
             (&argument.placement, self.joined.get_mut(argument.level))
@@ -253,7 +253,7 @@ impl ArgvWords {
         }
     }
 
-    /// Adds values in the way that their argument takes them.
+    /// Adds the values of an argument, by its placement and arity.
     fn add_values(&mut self, argument: &ClapArgument, values: Vec<String>) {
         let level = argument.level;
         let spelling = match &argument.placement {
@@ -271,8 +271,9 @@ impl ArgvWords {
                 self.joined.get_mut(level).into_iter().for_each(|all| all.push(joined.clone()));
             }
             (ArgumentArity::Sequence { least, most } | ArgumentArity::Sequences { least, most }, _) => {
-                let reach = if least == most { ValueConsumption::Fixed } else { ValueConsumption::OpenEnded };
-                self.add_separate(argument, reach, values);
+                let consumption =
+                    if least == most { ValueConsumption::Fixed } else { ValueConsumption::OpenEnded };
+                self.add_separate(argument, consumption, values);
             }
             _ => {
                 let joined = self.joined.get_mut(level);
@@ -283,30 +284,30 @@ impl ArgvWords {
         }
     }
 
-    /// Adds an option with its values in words of their own.
-    fn add_separate(&mut self, argument: &ClapArgument, reach: ValueConsumption, values: Vec<String>) {
-        if let (ArgumentPlacement::Named(spelling), Some(spread)) =
+    /// Adds an option with its values in separate words.
+    fn add_separate(&mut self, argument: &ClapArgument, consumption: ValueConsumption, values: Vec<String>) {
+        if let (ArgumentPlacement::Named(spelling), Some(separate)) =
             (&argument.placement, self.separate.get_mut(argument.level))
         {
             let words = std::iter::once(spelling.to_string()).chain(values).map(OsString::from).collect();
-            spread.push((reach, words));
+            separate.push((consumption, words));
         }
     }
 
     fn bytes(&self) -> usize {
         let joined = self.joined.iter().flatten();
-        let spread = self.separate.iter().flatten().flat_map(|(_, words)| words);
+        let separate = self.separate.iter().flatten().flat_map(|(_, words)| words);
         let positions = self.positions.iter().flatten().flat_map(|(_, _, words)| words);
-        joined.chain(spread).chain(positions).map(|word| word.len() + 1).sum()
+        joined.chain(separate).chain(positions).map(|word| word.len() + 1).sum()
     }
 
     fn assemble(&self, path: &[String], prefix: &[OsString], layout: ArgvLayout) -> Vec<OsString> {
         let mut line = prefix.to_vec();
         for level in 0..=path.len() {
             let mut options = self.joined.get(level).cloned().unwrap_or_default();
-            let mut spread = self.separate.get(level).cloned().unwrap_or_default();
-            spread.sort_by_key(|(reach, _)| *reach);
-            options.extend(spread.into_iter().flat_map(|(_, words)| words));
+            let mut separate = self.separate.get(level).cloned().unwrap_or_default();
+            separate.sort_by_key(|(consumption, _)| *consumption);
+            options.extend(separate.into_iter().flat_map(|(_, words)| words));
             let mut positions = self.positions.get(level).cloned().unwrap_or_default();
             positions.sort_by_key(|(index, ..)| *index);
             let Some(word) = path.get(level) else {
@@ -350,7 +351,7 @@ fn push_leaf_words(
     }
 }
 
-/// Words that the operator has put before every command line, and what they say.
+/// The operator's words before every command line, and the values that they set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArgvPrefix {
     pub(super) words: Vec<OsString>,

@@ -13,11 +13,11 @@ pub struct LeafCommand {
     pub(super) description: String,
     pub(super) arguments: Vec<ClapArgument>,
     pub(super) schema: Value,
-    /// The same without what arguments have to do with each other, of which the program itself tells best.
+    /// The same without relations between arguments, which the program itself reports better.
     pub(super) independent_schema: Value,
-    /// Options that are always there.
+    /// Options of every call.
     pub(super) fixed_options: Vec<FixedOption>,
-    /// Words that are always there, such as the `--version` of a tool that shows it.
+    /// Words of every call, such as the `--version` of the version tool.
     pub(super) fixed_words: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct FixedOption {
 }
 
 impl LeafCommand {
-    /// Returns the words that lead to the command, without the name of the program; empty is the program itself.
+    /// Returns the path of the command, without the name of the program; empty for the program itself.
     pub fn path(&self) -> &[String] {
         &self.path
     }
@@ -41,7 +41,7 @@ impl LeafCommand {
         &self.name
     }
 
-    /// Returns what humans call the tool: the words of its path.
+    /// Returns the title of the tool: the words of its path.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -51,12 +51,12 @@ impl LeafCommand {
         !self.fixed_options.is_empty()
     }
 
-    /// Returns the older spellings by which the tool may be called too.
+    /// Returns the aliases by which the tool may be called too.
     pub fn aliases(&self) -> &[String] {
         &self.aliases
     }
 
-    /// Returns what the command does, in the words of its help.
+    /// Returns the description of the command, from its help.
     pub fn description(&self) -> &str {
         &self.description
     }
@@ -70,7 +70,7 @@ impl LeafCommand {
         &self.independent_schema
     }
 
-    /// Returns the words that policies are matched against: the path, or for the program's version `--version`.
+    /// Returns the words for policies: the path, or `--version` for the program's version.
     pub fn words(&self) -> Vec<&str> {
         self.path.iter().chain(&self.fixed_words).map(String::as_str).collect()
     }

@@ -1,4 +1,4 @@
-//! A clap program seen as tools: its leaf commands, their schemas, and the way from a call to a command line.
+//! A clap program as tools: its leaf commands, their schemas, and the conversion of a call to a command line.
 
 mod argument;
 mod argv;
@@ -31,25 +31,25 @@ use self::schema::schemas;
 use self::spelling::OptionSpelling;
 use self::untyped_parser::UntypedParser;
 
-/// The commands of a clap program that callers may see, made once and kept.
+/// The visible commands of a clap program, converted once.
 #[derive(Debug)]
 pub struct CommandTree {
     leaves: Vec<LeafCommand>,
     prefix: ArgvPrefix,
-    /// Reading changes what clap remembers, so that one reads at a time; it takes microseconds and never waits.
+    /// Parsing needs `&mut`, so that calls take turns; it takes microseconds and never blocks.
     parser: Mutex<UntypedParser>,
 }
 
-/// What of a program callers may see beside the arguments of its leaf commands.
+/// What callers may see in addition to the arguments of leaf commands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ToolExposure {
-    /// The ids of arguments that lie above the leaf commands and may be given all the same.
+    /// The ids of exposed arguments above the leaf commands.
     pub(crate) exposed_arguments: BTreeSet<String>,
-    /// The option by which a command is made to write JSON, and its value.
+    /// The option that makes a command write JSON, and its value.
     pub(crate) json_option: Option<(String, String)>,
-    /// What the operator has put before every command line.
+    /// The operator's words before every command line.
     pub(crate) prefix: Vec<OsString>,
-    /// The program as it reads its words, if it has more flags than those that callers may know of.
+    /// The program as it is run, if it has flags that callers must not see.
     pub(crate) served_command: Option<Command>,
 }
 
@@ -57,22 +57,22 @@ pub(crate) struct ToolExposure {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// The name by which it is called chooses the command, which a child started by its path cannot do.
+    /// The executable's name selects the command, which a child process started by its path cannot do.
     #[error("`{0}` is a multicall program, which cannot be served")]
     Multicall(String),
-    /// The words before the commands do not stand there.
+    /// The prefix words are not valid there.
     #[error("the words before the commands are not read as such: {0}")]
     Prefix(String),
 }
 
 impl CommandTree {
-    /// Takes over the commands of a program, the hidden ones and their children left out.
+    /// Converts the commands of a program, without hidden ones and their children.
     ///
     /// # Errors
     /// [`TreeError`]: the program cannot be served.
     ///
     /// # Panics
-    /// Clap panics where a program contradicts itself, as it would when that runs.
+    /// Clap panics if the definition of the program is inconsistent, as it would when it runs.
     pub fn from_command(command: Command) -> Result<Self, TreeError> {
         Self::with_exposure(command, &ToolExposure::default())
     }
@@ -81,7 +81,7 @@ impl CommandTree {
         if command.is_multicall_set() {
             return Err(TreeError::Multicall(command.get_name().to_owned()));
         }
-        let mut twin = UntypedParser::from_command(exposure.served_command.as_ref().unwrap_or(&command));
+        let mut parser = UntypedParser::from_command(exposure.served_command.as_ref().unwrap_or(&command));
         let prefix = parse_prefix(&command, &exposure.prefix)?;
         let mut built = without_help(command);
         built.build();
@@ -91,9 +91,9 @@ impl CommandTree {
         leaves.extend(version_leaf(&built, &leaves));
         assign_names(&built, &mut leaves);
         for leaf in &mut leaves {
-            leaf.finish(&built, &mut twin);
+            leaf.finish(&built, &mut parser);
         }
-        Ok(Self { leaves, prefix, parser: Mutex::new(twin) })
+        Ok(Self { leaves, prefix, parser: Mutex::new(parser) })
     }
 
     /// Returns the leaf commands, in the order of the program's help.
@@ -101,17 +101,18 @@ impl CommandTree {
         &self.leaves
     }
 
-    /// Writes the command line of a call, without the program's name, such that the program reads back exactly what it says.
+    /// Builds the command line of a call, without the program's name, such that the program parses exactly the
+    /// given arguments.
     ///
     /// # Errors
-    /// [`ArgvError`] if no command line says it.
+    /// [`ArgvError`] if no command line can express the call.
     pub fn argv(
         &self,
         leaf: &LeafCommand,
         arguments: &Map<String, Value>,
     ) -> Result<Vec<OsString>, ArgvError> {
-        let mut twin = self.parser.lock();
-        leaf.build_argv(&mut twin, &self.prefix, arguments)
+        let mut parser = self.parser.lock();
+        leaf.build_argv(&mut parser, &self.prefix, arguments)
     }
 }
 
@@ -154,10 +155,10 @@ impl TreeWalk<'_> {
         let shown = own.into_iter().filter(|(arg, argument)| !arg.is_hide_set() || argument.required);
         let mut arguments: Vec<ClapArgument> = exposed.cloned().collect();
         arguments.extend(shown.map(|(_, argument)| argument));
-        let always =
+        let fixed_option =
             self.exposure.json_option.as_ref().and_then(|json| json_option(command, path.len(), json));
-        if let Some(always) = &always {
-            arguments.retain(|argument| argument.id != always.id);
+        if let Some(fixed_option) = &fixed_option {
+            arguments.retain(|argument| argument.id != fixed_option.id);
         }
         assign_property_names(&mut arguments);
         let words = || if path.is_empty() { command.get_name().to_owned() } else { path.join(" ") };
@@ -171,31 +172,32 @@ impl TreeWalk<'_> {
             arguments,
             schema: Value::Null,
             independent_schema: Value::Null,
-            fixed_options: always.into_iter().collect(),
+            fixed_options: fixed_option.into_iter().collect(),
             fixed_words: Vec::new(),
         });
     }
 }
 
-/// Keeps clap from adding commands that show help, which are no commands of the program.
+/// Prevents clap from adding help commands, which are not commands of the program.
 fn without_help(command: Command) -> Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
-/// Finds the option by which a command is made to write JSON.
+/// Returns the option that makes a command write JSON.
 fn json_option(command: &Command, level: usize, (option, value): &(String, String)) -> Option<FixedOption> {
     let named = command.get_arguments().find_map(|arg| {
         let spelling = OptionSpelling::from_arg(arg).filter(|spelling| spelling.to_string() == *option)?;
         Some((arg, spelling))
     });
     let (arg, spelling) = named?;
-    let takes = arg.get_possible_values();
-    let takes = takes.is_empty() || takes.iter().any(|possible| possible.get_name() == value);
-    let always = FixedOption { level, id: arg.get_id().to_string(), spelling, value: value.clone() };
-    takes.then_some(always)
+    let possible_values = arg.get_possible_values();
+    let is_accepted =
+        possible_values.is_empty() || possible_values.iter().any(|possible| possible.get_name() == value);
+    let fixed_option = FixedOption { level, id: arg.get_id().to_string(), spelling, value: value.clone() };
+    is_accepted.then_some(fixed_option)
 }
 
-/// Gives every argument a name that models' interfaces take, all of them different.
+/// Assigns a unique property name to every argument, valid for model APIs.
 fn assign_property_names(arguments: &mut [ClapArgument]) {
     let paths: Vec<Vec<String>> = arguments.iter().map(|argument| vec![argument.id.clone()]).collect();
     let names = name::unique_names(paths.iter().map(Vec::as_slice));
@@ -204,7 +206,7 @@ fn assign_property_names(arguments: &mut [ClapArgument]) {
     }
 }
 
-/// Makes a tool of `--version`, unless a command does the same.
+/// Creates a tool for `--version`, unless there is a `version` command.
 fn version_leaf(command: &Command, leaves: &[LeafCommand]) -> Option<LeafCommand> {
     let shown = command.get_version().or(command.get_long_version()).is_some();
     let taken = leaves.iter().any(|leaf| leaf.path == ["version"] || leaf.path.is_empty());
@@ -240,45 +242,46 @@ fn assign_names(command: &Command, leaves: &mut [LeafCommand]) {
 }
 
 impl LeafCommand {
-    /// Finds out how the arguments go together, and makes the schema.
-    fn finish(&mut self, root: &Command, twin: &mut UntypedParser) {
+    /// Probes the relations of the arguments, and generates the schemas.
+    fn finish(&mut self, root: &Command, parser: &mut UntypedParser) {
         let command = self.path.iter().try_fold(root, |command, word| command.find_subcommand(word));
         let mut relations = ArgumentRelations::default();
         if let Some(command) = command.filter(|_| self.fixed_words.is_empty()) {
             relations = ArgumentRelations::from_command(command, &self.arguments);
             let layout = self.layouts().first().copied().unwrap_or(ArgvLayout::Plain);
             relations.probe_requirements(command, &self.arguments, |call| {
-                self.parse_call(twin, layout, call)?.err()
+                self.parse_call(parser, layout, call)?.err()
             });
-            self.probe_missing_values(&relations, twin);
+            self.probe_missing_values(&relations, parser);
         }
         (self.schema, self.independent_schema) = schemas(&self.arguments, &relations);
     }
 }
 
 impl LeafCommand {
-    /// Finds out what the program takes for options that are there without a value, by trying each: clap does not tell.
-    fn probe_missing_values(&mut self, relations: &ArgumentRelations, twin: &mut UntypedParser) {
+    /// Probes the default missing values of options, since clap does not expose them.
+    fn probe_missing_values(&mut self, relations: &ArgumentRelations, parser: &mut UntypedParser) {
         let least = relations.minimal_call(&self.arguments);
         let alone = |argument: &ClapArgument| {
             argument.arity == ArgumentArity::OptionalValue && argument.level == self.path.len()
         };
-        let asked: Vec<usize> = self
+        let indices: Vec<usize> = self
             .arguments
             .iter()
             .enumerate()
             .filter(|(_, argument)| alone(argument))
             .map(|(at, _)| at)
             .collect();
-        for at in asked {
+        for at in indices {
             let Some(argument) = self.arguments.get_mut(at) else { continue };
             let (id, mut call) = (argument.id.clone(), least.clone());
             argument.default_missing_value = Some(Vec::new());
             call.insert(argument.property.clone(), true.into());
-            // Where it is the last word, there is none that could be taken for its value.
-            let read = self.parse_call(twin, ArgvLayout::OptionsLast, &call).and_then(Result::ok);
-            let values = read.as_ref().and_then(|read| {
-                let leaf = self.path.iter().try_fold(read, |read, word| read.subcommand_matches(word))?;
+            // As the last word, the option cannot consume another word as its value.
+            let parsed = self.parse_call(parser, ArgvLayout::OptionsLast, &call).and_then(Result::ok);
+            let values = parsed.as_ref().and_then(|parsed| {
+                let leaf =
+                    self.path.iter().try_fold(parsed, |parsed, word| parsed.subcommand_matches(word))?;
                 leaf.try_get_raw(&id).ok().flatten()
             });
             let values = values.map(|values| values.map(ToOwned::to_owned).collect());
@@ -290,7 +293,7 @@ impl LeafCommand {
     }
 }
 
-/// Reads the words that the operator has put before every command line.
+/// Parses the operator's words before every command line.
 fn parse_prefix(command: &Command, words: &[OsString]) -> Result<ArgvPrefix, TreeError> {
     if words.is_empty() {
         return Ok(ArgvPrefix::default());
@@ -298,22 +301,22 @@ fn parse_prefix(command: &Command, words: &[OsString]) -> Result<ArgvPrefix, Tre
     let mut lenient = lenient(command.clone());
     let name = (!command.is_no_binary_name_set()).then(|| command.get_name().to_owned().into());
     let line = name.into_iter().chain(words.iter().cloned());
-    let read = lenient.try_get_matches_from_mut(line);
-    let read = read.map_err(|error| TreeError::Prefix(untyped_parser::error_text(&error)))?;
-    if let Some((sub, _)) = read.subcommand() {
+    let parsed = lenient.try_get_matches_from_mut(line);
+    let parsed = parsed.map_err(|error| TreeError::Prefix(untyped_parser::error_text(&error)))?;
+    if let Some((sub, _)) = parsed.subcommand() {
         return Err(TreeError::Prefix(format!("`{sub}` is a command")));
     }
     let given = lenient.get_arguments().filter_map(|arg| {
         let id = arg.get_id().as_str();
-        let said = read.try_contains_id(id).unwrap_or(false)
-            && read.value_source(id) == Some(ValueSource::CommandLine);
-        let values = read.try_get_raw(id).ok().flatten();
-        said.then(|| ((0, id.to_owned()), values.map(|values| values.map(ToOwned::to_owned).collect())))
+        let is_given = parsed.try_contains_id(id).unwrap_or(false)
+            && parsed.value_source(id) == Some(ValueSource::CommandLine);
+        let values = parsed.try_get_raw(id).ok().flatten();
+        is_given.then(|| ((0, id.to_owned()), values.map(|values| values.map(ToOwned::to_owned).collect())))
     });
     Ok(ArgvPrefix { words: words.to_vec(), expected: given.collect() })
 }
 
-/// Takes away what a program demands, so that words which stand before a command can be read without one.
+/// Removes all requirements of a program, so that words before a command can be parsed without one.
 pub(crate) fn lenient(command: Command) -> Command {
     let groups: Vec<String> = command.get_groups().map(|group| group.get_id().to_string()).collect();
     let command =

@@ -1,15 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest name that every model's interface takes.
+/// The longest name that all model APIs accept.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// How many hexadecimal digits tell names apart that would else be equal.
+/// The number of hexadecimal digits that distinguish colliding names.
 const HASH_DIGITS: usize = 6;
 
-/// Makes one legal name for each path of words, all of them different.
+/// Creates a unique valid name for each path of words.
 ///
-/// The words are joined by `_`. Where two paths come to one name, or a name is too long, it ends in a part of the path's hash,
-/// so that a name depends on nothing but its own path and on whether it would collide.
+/// The words are joined by `_`. If two paths collide, or a name is too long, it ends in a part of the path's hash,
+/// so that a name depends only on its own path and on whether it collides.
 pub(crate) fn unique_names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone) -> Vec<String> {
     let mut plain: BTreeMap<String, usize> = BTreeMap::new();
     for path in paths.clone() {
@@ -17,7 +17,7 @@ pub(crate) fn unique_names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone
     }
     let taken: BTreeSet<&str> =
         plain.iter().filter(|(_, times)| **times == 1).map(|(name, _)| name.as_str()).collect();
-    let mut given = BTreeSet::new();
+    let mut assigned = BTreeSet::new();
     paths
         .map(|path| {
             let name = sanitize(&path.join("_"));
@@ -25,15 +25,15 @@ pub(crate) fn unique_names<'p>(paths: impl Iterator<Item = &'p [String]> + Clone
             let name = if alone {
                 name
             } else {
-                name_with_hash(path, &name, |name| taken.contains(name) || given.contains(name))
+                name_with_hash(path, &name, |name| taken.contains(name) || assigned.contains(name))
             };
-            given.insert(name.clone());
+            assigned.insert(name.clone());
             name
         })
         .collect()
 }
 
-/// Replaces what may not stand in a name.
+/// Replaces characters that are invalid in a name.
 pub(crate) fn sanitize(text: &str) -> String {
     let replaced = text.chars().map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' });
     let name: String = replaced.collect();
@@ -49,11 +49,11 @@ fn name_with_hash(path: &[String], name: &str, is_taken: impl Fn(&str) -> bool) 
         let head: String = name.chars().take(MAX_NAME_LENGTH - HASH_DIGITS - 1).collect();
         format!("{head}_{tail}")
     });
-    // Among sixteen million tails there is a free one.
+    // One of the sixteen million suffixes is free.
     made.into_iter().find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// Hashes a path in the same way on every machine (FNV-1a), with a mark between its words.
+/// Hashes a path with FNV-1a, the same on every machine, with a separator between its words.
 fn fnv(path: &[String]) -> u64 {
     let bytes = path.iter().flat_map(|word| word.bytes().chain([0]));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -2,9 +2,10 @@ use std::error::Error as _;
 
 use clap::{Arg, Command};
 
-/// One argument taken out of its program, to try what its parser accepts.
+/// Probes what the parser of one argument accepts, outside of its program.
 ///
-/// Clap tells the type of a parser, but not its range, and the function of an author may give a number for a text that is none.
+/// Clap exposes the type of a parser, but not its range, and a custom parser may return a number for a text that is
+/// not one.
 pub(super) struct ParserProbe {
     command: Command,
 }
@@ -19,12 +20,13 @@ impl ParserProbe {
         Self { command }
     }
 
-    /// Returns the range of whole numbers that are accepted, within that of the type; `None` if it does not read those.
+    /// Returns the range of accepted integers, within that of the type; `None` if the parser does not parse plain
+    /// integers.
     pub(super) fn integers(&mut self, least: i128, most: i128) -> Option<(i128, i128)> {
         if self.parse_error("x")? != "invalid digit found in string" {
             return None;
         }
-        // What a range says of itself is only a hint: it counts if trying both ends bears it out.
+        // The range in an error message is only a hint: it is used if probing both ends confirms it.
         let hints = [i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), least - 1, most + 1];
         let hinted = hints.into_iter().find_map(|outside: i128| {
             let (low, high) = read_range(&self.parse_error(&outside.to_string())?)?;
@@ -39,19 +41,19 @@ impl ParserProbe {
         accepts(least) && accepts(most) && !accepts(least - 1) && !accepts(most + 1)
     }
 
-    /// Reports whether numbers with a fraction are read, and nothing that is no number.
+    /// Reports whether the parser accepts decimals, and rejects other text.
     pub(super) fn reads_decimals(&mut self) -> bool {
         self.parse_error("x").as_deref() == Some("invalid float literal") && self.parse_error("1.5").is_none()
     }
 
-    /// Returns what the parser says against a text.
+    /// Returns the parser's error for a text, if there is one.
     fn parse_error(&mut self, text: &str) -> Option<String> {
         let error = self.command.try_get_matches_from_mut([format!("--probe={text}")]).err()?;
         Some(error.source().map_or_else(String::new, ToString::to_string))
     }
 }
 
-/// Reads the range out of a complaint such as `70000 is not in 1..=65535`.
+/// Parses the range from an error such as `70000 is not in 1..=65535`.
 fn read_range(complaint: &str) -> Option<(i128, i128)> {
     let (low, high) = complaint.rsplit_once(" is not in ")?.1.split_once("..")?;
     let low = low.parse().ok()?;

@@ -5,19 +5,19 @@ use serde_json::{Map, Value, json};
 use super::argument::{ArgumentArity, ArgumentPlacement, ClapArgument};
 use super::value::ValueKind;
 
-/// What the arguments of one command have to do with each other.
+/// The relations between the arguments of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ArgumentRelations {
-    /// Pairs that cannot both be given, by their places in the list of arguments.
+    /// Pairs of conflicting arguments, by their indices in the list of arguments.
     pub(super) conflicts: Vec<(usize, usize)>,
-    /// The first of each pair can be given only with the second.
+    /// Pairs in which the first argument requires the second.
     pub(super) requires: Vec<(usize, usize)>,
-    /// Groups of which at least one has to be given.
+    /// Groups that require at least one of their members.
     pub(super) any_of: Vec<Vec<usize>>,
 }
 
 impl ArgumentRelations {
-    /// Finds out what clap tells of the arguments of a command that is built.
+    /// Returns the relations that clap exposes for a built command.
     pub(super) fn from_command(command: &Command, arguments: &[ClapArgument]) -> Self {
         let mut relations = Self::default();
         let find = |id: &str| arguments.iter().position(|argument| argument.id == id);
@@ -32,7 +32,7 @@ impl ArgumentRelations {
         }
         for group in command.get_groups() {
             let members: Vec<usize> = group.get_args().filter_map(|id| find(id.as_str())).collect();
-            // The question is asked of a copy, since clap wants to change what it asks.
+            // A copy, since clap's getter takes `&mut self`.
             if !group.clone().is_multiple() {
                 for (nth, first) in members.iter().enumerate() {
                     members
@@ -57,7 +57,7 @@ impl ArgumentRelations {
         }
     }
 
-    /// Has a value by its place need those before it, which could not be told from it otherwise.
+    /// Makes a positional require those before it, since it would otherwise be parsed as one of them.
     fn require_earlier_positionals(&mut self, command: &Command, arguments: &[ClapArgument]) {
         if command.is_allow_missing_positional_set() {
             return;
@@ -73,21 +73,21 @@ impl ArgumentRelations {
         }
     }
 
-    /// Returns a call of no more than what is required.
+    /// Returns a call with the required arguments only.
     pub(super) fn minimal_call(&self, arguments: &[ClapArgument]) -> Map<String, Value> {
         let required = arguments.iter().filter(|argument| argument.required);
         let first = self.any_of.iter().filter_map(|group| arguments.get(*group.first()?));
         required.chain(first).map(|argument| (argument.property.clone(), sample_value(argument))).collect()
     }
 
-    /// Finds out which argument needs which, by trying each: clap does not tell.
+    /// Probes which argument requires which, since clap does not expose it.
     ///
-    /// `complaint` reads a call with these arguments as the program would.
+    /// `parse_error` parses a call with these arguments as the program would, and returns its error.
     pub(super) fn probe_requirements(
         &mut self,
         command: &Command,
         arguments: &[ClapArgument],
-        mut complaint: impl FnMut(&Map<String, Value>) -> Option<clap::Error>,
+        mut parse_error: impl FnMut(&Map<String, Value>) -> Option<clap::Error>,
     ) {
         let least = self.minimal_call(arguments);
         let positions = self.requires.clone();
@@ -98,7 +98,7 @@ impl ArgumentRelations {
                 let before = arguments.get(*before);
                 call.extend(before.map(|before| (before.property.clone(), sample_value(before))));
             }
-            let Some(error) = complaint(&call) else { continue };
+            let Some(error) = parse_error(&call) else { continue };
             for missing in missing_arguments(&error) {
                 let by_display = |arg: &&Arg| arg.to_string() == missing;
                 let Some(arg) = command.get_arguments().find(by_display) else { continue };
@@ -109,9 +109,9 @@ impl ArgumentRelations {
         }
     }
 
-    /// Adds what JSON Schema can say of the relations to the schema of a command's arguments.
+    /// Adds the relations to the JSON Schema of a command's arguments, as far as it can express them.
     ///
-    /// `anyOf`, `oneOf` and `allOf` stand only below the top, since some models' interfaces refuse them there.
+    /// `anyOf`, `oneOf` and `allOf` are used only below the top level, since some model APIs reject them there.
     pub(super) fn add_to(&self, schema: &mut Map<String, Value>, arguments: &[ClapArgument]) {
         let mut required: Map<String, Value> = Map::new();
         let mut schemas: Map<String, Value> = Map::new();
@@ -152,7 +152,7 @@ impl ArgumentRelations {
         schema.extend((!none_of.is_empty()).then(|| ("not".to_owned(), json!({ "anyOf": none_of }))));
     }
 
-    /// Says the relations of one argument in words.
+    /// Describes the relations of one argument.
     pub(super) fn notes(&self, at: usize, arguments: &[ClapArgument]) -> Vec<String> {
         let name = |at: usize| arguments.get(at).map(|argument| format!("`{}`", argument.property));
         let listed = |names: Vec<String>| names.join(", ");
@@ -162,11 +162,13 @@ impl ArgumentRelations {
             _ => None,
         });
         let conflicts: Vec<String> = conflicts.collect();
-        let needs = self.requires.iter().filter(|(first, _)| *first == at);
-        let needs: Vec<String> = needs.filter_map(|(_, second)| name(*second)).collect();
+        let requirements = self.requires.iter().filter(|(first, _)| *first == at);
+        let requirements: Vec<String> = requirements.filter_map(|(_, second)| name(*second)).collect();
         let mut notes = Vec::new();
         notes.extend((!conflicts.is_empty()).then(|| format!("Not together with {}.", listed(conflicts))));
-        notes.extend((!needs.is_empty()).then(|| format!("Only together with {}.", listed(needs))));
+        notes.extend(
+            (!requirements.is_empty()).then(|| format!("Only together with {}.", listed(requirements))),
+        );
         for group in self.any_of.iter().filter(|group| group.contains(&at)) {
             let members = listed(group.iter().filter_map(|member| name(*member)).collect());
             notes.push(format!("At least one of {members} is needed."));
@@ -195,7 +197,7 @@ fn push(lists: &mut Map<String, Value>, key: &str, item: Value) {
     }
 }
 
-/// Returns the arguments that clap misses, as it displays them.
+/// Returns the missing arguments of a clap error, as clap displays them.
 fn missing_arguments(error: &clap::Error) -> Vec<String> {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing))) => missing.clone(),
@@ -203,18 +205,18 @@ fn missing_arguments(error: &clap::Error) -> Vec<String> {
     }
 }
 
-/// Returns a value that an argument takes, whatever else there is.
+/// Returns a value that an argument accepts.
 fn sample_value(argument: &ClapArgument) -> Value {
     let one = match &argument.kind {
         ValueKind::Text | ValueKind::Character => "x".into(),
         ValueKind::Boolean => true.into(),
         ValueKind::Number => 1.into(),
-        // A number below zero would look like a flag where nothing stands before it.
+        // A negative number could be parsed as an option.
         ValueKind::Integer { least, most } => i64::try_from(0.clamp(*least, *most)).unwrap_or(1).into(),
         ValueKind::Choice(choices) => choices.first().map_or(Value::Null, |(name, _)| name.clone().into()),
     };
     match argument.arity {
-        ArgumentArity::Flag { value_if_present: there } => there.into(),
+        ArgumentArity::Flag { value_if_present } => value_if_present.into(),
         ArgumentArity::Count => 1.into(),
         ArgumentArity::One | ArgumentArity::OptionalValue => one,
         ArgumentArity::Repeated | ArgumentArity::Delimited => json!([one]),

@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 use super::argument::ClapArgument;
 use super::relations::ArgumentRelations;
 
-/// Makes the JSON Schema of a call's arguments, and the same without what they have to do with each other.
+/// Generates the JSON Schema of a call's arguments, and the same without their relations.
 pub(super) fn schemas(arguments: &[ClapArgument], relations: &ArgumentRelations) -> (Value, Value) {
     let each = properties_schema(arguments, relations);
     let mut whole = each.clone();

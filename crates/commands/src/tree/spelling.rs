@@ -3,7 +3,7 @@ use std::fmt;
 
 use clap::Arg;
 
-/// How an option or a flag is written.
+/// The spelling of an option or a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OptionSpelling {
     Long(String),
@@ -11,13 +11,13 @@ pub(super) enum OptionSpelling {
 }
 
 impl OptionSpelling {
-    /// Returns how an argument is written; `None` is one that is known by its place.
+    /// Returns the spelling of an argument; `None` for a positional.
     pub(super) fn from_arg(arg: &Arg) -> Option<Self> {
         let long = arg.get_long().map(|long| Self::Long(long.to_owned()));
         long.or_else(|| arg.get_short().map(Self::Short))
     }
 
-    /// Joins a value to the option in one word, so that it is a value whatever it looks like.
+    /// Joins a value to the option in one word, so that it cannot be parsed as another option.
     pub(super) fn with_value(&self, value: &str) -> OsString {
         format!("{self}={value}").into()
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe::ParserProbe;
 
-/// What one value of an argument may be.
+/// The kind of an argument's values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ValueKind {
     Text,
@@ -19,14 +19,14 @@ pub(super) enum ValueKind {
         least: i128,
         most: i128,
     },
-    /// One of these names, each with what it means.
+    /// One of these names, each with its help.
     Choice(Vec<(String, Option<String>)>),
 }
 
-/// A type of whole numbers, its least and its most.
+/// An integer type with its minimum and its maximum.
 type IntegerType = (fn() -> TypeId, i128, i128);
 
-/// The whole numbers that clap knows without the help of the program's author.
+/// The integer types that clap parses without a custom parser.
 const INTEGERS: &[IntegerType] = &[
     (TypeId::of::<u8>, u8::MIN as i128, u8::MAX as i128),
     (TypeId::of::<u16>, u16::MIN as i128, u16::MAX as i128),
@@ -48,7 +48,7 @@ const INTEGERS: &[IntegerType] = &[
 ];
 
 impl ValueKind {
-    /// Finds out what the values of an argument are, by the type of its parser and by what that accepts.
+    /// Determines the kind of an argument's values, by the type of its parser and by probing it.
     pub(super) fn from_arg(arg: &Arg) -> Self {
         let id = arg.get_value_parser().type_id();
         if id == TypeId::of::<bool>() {
@@ -61,7 +61,7 @@ impl ValueKind {
         if id == TypeId::of::<char>() {
             return Self::Character;
         }
-        // A parser of the author's own may give a number and still read something else, such as `4MiB`.
+        // A custom parser may return a number and still accept other text, such as `4MiB`.
         let mut probe = ParserProbe::new(arg);
         if let Some((_, least, most)) = INTEGERS.iter().find(|(of, ..)| id == of()) {
             return match probe.integers(*least, *most) {
@@ -102,14 +102,14 @@ impl ValueKind {
         }
     }
 
-    /// Says what the choices mean, where the program says so.
+    /// Describes the choices that have help.
     pub(super) fn notes(&self) -> Vec<String> {
         let Self::Choice(choices) = self else { return Vec::new() };
-        let told = choices.iter().filter_map(|(name, help)| Some(format!("`{name}`: {}", help.as_ref()?)));
-        told.collect()
+        let notes = choices.iter().filter_map(|(name, help)| Some(format!("`{name}`: {}", help.as_ref()?)));
+        notes.collect()
     }
 
-    /// Returns the text that the program reads as this value.
+    /// Returns the text that the program parses as this value.
     pub(super) fn text(&self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Text | Self::Character | Self::Choice(_), Value::String(text)) => Some(text.clone()),
@@ -120,7 +120,7 @@ impl ValueKind {
         }
     }
 
-    /// Reads a default back from the text that the program would read.
+    /// Converts the text of a default to a value.
     pub(super) fn value(&self, text: &str) -> Option<Value> {
         match self {
             Self::Text | Self::Character | Self::Choice(_) => Some(text.into()),
@@ -136,18 +136,18 @@ fn choices(values: &[PossibleValue]) -> Vec<(String, Option<String>)> {
     shown.map(|value| (value.get_name().to_owned(), value.get_help().map(ToString::to_string))).collect()
 }
 
-/// Returns a bound that JSON readers take for what it is.
+/// Returns a bound as a JSON integer, if it fits into 64 bits.
 fn json_bound(bound: i128) -> Option<Value> {
     let small = i64::try_from(bound).map(Value::from);
     small.or_else(|_| u64::try_from(bound).map(Value::from)).ok()
 }
 
-/// Writes a whole number without a fraction, even where it came with one.
+/// Formats an integer without a fraction, even if it was sent with one.
 fn integer_text(number: &serde_json::Number) -> Option<String> {
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
     }
     let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
-    // Beyond this, a float no longer says which whole number was meant.
+    // Beyond 2^53, a float no longer identifies one integer.
     (float.abs() <= 9_007_199_254_740_992.0).then(|| format!("{float:.0}"))
 }

@@ -22,32 +22,32 @@ use crate::client_transport::{
     DeliveryStatus, ExchangeEvent, ServerRequest, TransportFailure, TransportFailureKind, UnsolicitedSender,
 };
 
-/// Messages taken from the peer in one turn before our own are written.
+/// Messages read from the peer in one poll before our own are written.
 const MAX_MESSAGES_PER_POLL: usize = 256;
 
-/// How many times the bytes that requests may queue a peer may make us queue by what it asks.
+/// The queue limit for responses to the peer's own requests, as a multiple of `queued_bytes`.
 const RESPONSE_QUEUE_FACTOR: usize = 2;
 
-/// What we wrote ourselves may be as deep as whoever called wanted it to be.
+/// Our own messages may nest as deep as the caller's arguments.
 const OUTGOING_BOUNDS: MessageLimits = MessageLimits { depth: usize::MAX, batch: 1 };
 
-/// The question that a server may ask without a call.
+/// The request that a server may send outside of any call.
 const ROOTS_LIST: &str = "roots/list";
 
-/// How long a peer that does not read is waited for at the end.
+/// How long closing waits for a peer that does not read.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Drives one channel until it, or whoever calls over it, is gone.
+/// Drives one channel until the channel or its transport is closed.
 pub(super) struct ChannelDriver<C> {
     channel: C,
     shared: Arc<ChannelShared>,
     unsolicited: UnsolicitedSender,
     limits: ChannelLimits,
     table: RequestTable,
-    /// What was taken from the outbox and not yet carried out, in reverse, since the oldest goes first.
+    /// Commands taken from the queue and not yet executed, in reverse: the oldest is last.
     commands: Vec<DriverCommand>,
     malformed_count: usize,
-    /// Whether the others had their turn, so that what they ask is here by now.
+    /// Whether the driver has yielded once, so that the requests of other ready tasks are queued by now.
     has_yielded: bool,
     flush_deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -58,25 +58,25 @@ impl<C: Channel> ChannelDriver<C> {
     pub(super) fn new(
         channel: C,
         shared: Arc<ChannelShared>,
-        aside: UnsolicitedSender,
+        unsolicited: UnsolicitedSender,
         limits: ChannelLimits,
     ) -> Self {
         let (table, commands) = (RequestTable::default(), Vec::new());
-        let (noise, has_gathered, last_words) = (0, false, None);
+        let (malformed_count, has_yielded, flush_deadline) = (0, false, None);
         Self {
             channel,
             shared,
-            unsolicited: aside,
+            unsolicited,
             limits,
             table,
             commands,
-            malformed_count: noise,
-            has_yielded: has_gathered,
-            flush_deadline: last_words,
+            malformed_count,
+            has_yielded,
+            flush_deadline,
         }
     }
 
-    /// Carries out what it was told, as far as the peer reads; reports whether there was anything.
+    /// Executes queued commands until the write queue is full; reports whether there were any.
     fn take_commands(&mut self) -> bool {
         let mut any = false;
         while !self.is_full() {
@@ -91,50 +91,43 @@ impl<C: Channel> ChannelDriver<C> {
         any
     }
 
-    /// Reports whether so much waits for the peer to read that what it is to be told waits with us.
+    /// Reports whether the write queue is full, so that commands stay in the command queue.
     fn is_full(&self) -> bool {
         self.channel.queued() >= self.limits.queued_bytes
     }
 
     fn execute(&mut self, command: DriverCommand) {
         match command {
-            // Whoever asked is gone already, and the server has not seen it.
+            // The caller dropped the request before it was sent.
             DriverCommand::Request { slot, .. } if Arc::strong_count(&slot) == 1 => {
                 self.shared.request_permits.add_permits(1);
             }
-            DriverCommand::Request {
-                id,
-                body,
-                slot,
-                recipient: answerer,
-                is_cancellable,
-                is_subscription: stands,
-            } => {
+            DriverCommand::Request { id, body, slot, recipient, is_cancellable, is_subscription } => {
                 self.channel.send(&body);
                 self.table.insert(
                     id,
                     RequestEntry {
                         slot,
-                        recipient: answerer,
+                        recipient,
                         is_cancellable,
-                        is_subscription: stands,
+                        is_subscription,
                         open_requests: Vec::new(),
                     },
                 );
             }
             DriverCommand::Post { body, sent, answers, .. } => {
-                if let Some(question) = answers {
-                    self.table.resolve_request(&question);
+                if let Some(request_id) = answers {
+                    self.table.resolve_request(&request_id);
                 }
                 self.channel.send(&body);
-                // Whoever posted may have stopped waiting.
+                // The sender may have stopped waiting.
                 let _ = sent.send(());
             }
-            DriverCommand::ReturnRequest(question, certain) => self.reroute_request(question, certain),
-            DriverCommand::Abandon(id, answerer) => {
+            DriverCommand::ReturnRequest(request, certain) => self.reroute_request(request, certain),
+            DriverCommand::Abandon(id, recipient) => {
                 let Some(entry) = self.table.abandon(id) else {
-                    // It was answered, or never sent, before the driver heard that it was given up.
-                    return self.shared.uncount_abandoned(answerer);
+                    // It was answered, or never sent, before this command was executed.
+                    return self.shared.uncount_abandoned(recipient);
                 };
                 self.shared.request_permits.add_permits(1);
                 if entry.is_cancellable {
@@ -149,7 +142,7 @@ impl<C: Channel> ChannelDriver<C> {
         }
     }
 
-    /// Takes the messages that are here. The end of the peer is an error, with the sentence that says how it came.
+    /// Reads the messages that have arrived. The end of the channel is an error, with the reason.
     fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
         let mut taken = 0;
         while taken < MAX_MESSAGES_PER_POLL {
@@ -159,7 +152,7 @@ impl<C: Channel> ChannelDriver<C> {
                 Some(Ok(message)) => self.receive(message)?,
                 Some(Err(ReceiveError::TooLong { limit })) => self.skip_oversized(limit),
                 Some(Err(ReceiveError::Rejected { message, why })) => self.fail_rejected(message, why),
-                // How a program ended needs no introduction.
+                // The exit report of a process is a whole message by itself.
                 Some(Err(ReceiveError::Broken(error)))
                     if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ExitReport>) =>
                 {
@@ -175,7 +168,8 @@ impl<C: Channel> ChannelDriver<C> {
         Ok(())
     }
 
-    /// Nobody knows whose message it was, unless there is only one whose it can be; all others run into their deadlines.
+    /// Skips an oversized message. Its request is unknown unless only one is in flight, which then fails; all
+    /// others run into their deadlines.
     fn skip_oversized(&mut self, limit: usize) {
         tracing::warn!(limit, "a message of the server is too long and was skipped");
         if let Some((id, _)) = self.table.only_request() {
@@ -187,7 +181,7 @@ impl<C: Channel> ChannelDriver<C> {
         }
     }
 
-    /// A message that the server did not take is the end of the request that it is, and of nothing else.
+    /// Fails the request that the transport could not deliver, and no other.
     fn fail_rejected(&mut self, message: Bytes, why: io::Error) {
         tracing::debug!(%why, "a message was not taken");
         let entry = match envelope::read(message, OUTGOING_BOUNDS) {
@@ -196,10 +190,10 @@ impl<C: Channel> ChannelDriver<C> {
         };
         let Some(entry) = entry else { return };
         self.shared.request_permits.add_permits(1);
-        let loss = why
+        let failure = why
             .downcast::<TransportFailure>()
             .unwrap_or_else(|why| TransportFailure::maybe_delivered(why.to_string()));
-        entry.slot.finish(ExchangeEvent::Failed(loss));
+        entry.slot.finish(ExchangeEvent::Failed(failure));
     }
 
     fn receive(&mut self, message: Bytes) -> Result<(), String> {
@@ -218,7 +212,8 @@ impl<C: Channel> ChannelDriver<C> {
         Ok(())
     }
 
-    /// Servers print what they should not; a little of that is skipped, endless amounts are the end.
+    /// Skips a malformed message. Servers print debug output to stdout: a limited amount is tolerated, and beyond
+    /// it the connection ends.
     fn receive_malformed(&mut self, malformed: &MalformedMessage) -> Result<(), String> {
         if let Some(entry) = malformed.id.as_ref().and_then(|id| self.table.take(id)) {
             self.shared.request_permits.add_permits(1);
@@ -241,14 +236,14 @@ impl<C: Channel> ChannelDriver<C> {
         match message {
             Message::Response(response) => self.receive_response(response),
             Message::Request(request) => self.receive_request(request),
-            Message::Notification(notice) => self.receive_notification(notice),
+            Message::Notification(notification) => self.receive_notification(notification),
         }
     }
 
     fn receive_response(&mut self, response: Response) {
         let entry = match &response.id {
             Some(id) => self.table.take(id),
-            // An error about something that could not be read must be about the only thing that was sent.
+            // An error without an id can only be attributed if one request is in flight.
             None => self.table.only_request().map(|(id, _)| id).and_then(|id| self.table.remove(id)),
         };
         match entry {
@@ -256,10 +251,10 @@ impl<C: Channel> ChannelDriver<C> {
                 self.shared.request_permits.add_permits(1);
                 entry.slot.finish(ExchangeEvent::Response(response.outcome));
             }
-            // Late, repeated, or never asked for.
+            // Late, repeated, or never requested.
             None => {
-                if let Some(answerer) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
-                    self.shared.uncount_abandoned(answerer);
+                if let Some(recipient) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
+                    self.shared.uncount_abandoned(recipient);
                 }
                 tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
             }
@@ -276,17 +271,17 @@ impl<C: Channel> ChannelDriver<C> {
         self.route_request(request);
     }
 
-    /// Gives a question to the request within which it was asked, or to the session if that cannot be known.
+    /// Routes an input request to the call that caused it, or to the session if that is not known.
     fn route_request(&mut self, request: Request) {
         let id = request.id.clone();
-        // Servers ask for roots whenever they like.
-        let is_for_anybody = request.method == ROOTS_LIST;
+        // Servers may request the roots at any time.
+        let is_for_session = request.method == ROOTS_LIST;
         let taken = match self.table.attribute_request() {
             Some((entry, is_only)) => {
                 entry.open_requests.push(id.clone());
-                let certain = is_only && !is_for_anybody;
-                let asked = ServerRequest::over_channel(request, self.shared.clone(), certain);
-                entry.slot.push_request(asked)
+                let certain = is_only && !is_for_session;
+                let server_request = ServerRequest::over_channel(request, self.shared.clone(), certain);
+                entry.slot.push_request(server_request)
             }
             None => self.unsolicited.send_request(request).is_ok(),
         };
@@ -296,7 +291,8 @@ impl<C: Channel> ChannelDriver<C> {
         }
     }
 
-    /// Finds somebody else to answer a question, unless it went with whoever it was given to.
+    /// Routes an input request again after its recipient dropped it; refuses it if it certainly belonged to that
+    /// recipient.
     fn reroute_request(&mut self, request: Request, certain: bool) {
         self.table.resolve_request(&request.id);
         let has_others = self.table.attribute_request().is_some() || request.method == ROOTS_LIST;
@@ -307,37 +303,40 @@ impl<C: Channel> ChannelDriver<C> {
         }
     }
 
-    fn refuse(&mut self, question: &RequestId, refusal: &Refusal) {
+    fn refuse(&mut self, request_id: &RequestId, refusal: &Refusal) {
         if self.peer_reads() {
-            self.channel.send(&emit::error(Some(question), refusal, Revision::NEWEST_LEGACY));
+            self.channel.send(&emit::error(Some(request_id), refusal, Revision::NEWEST_LEGACY));
         }
     }
 
-    /// Tells whether the peer takes what it is answered. One that only ever asks is not answered any more at some point.
+    /// Reports whether the peer reads our responses. A peer that only sends requests gets no more responses beyond
+    /// this limit.
     fn peer_reads(&self) -> bool {
         self.channel.queued() < RESPONSE_QUEUE_FACTOR * self.limits.queued_bytes
     }
 
-    fn receive_notification(&mut self, notice: Notification) {
-        match self.request_of(&notice) {
-            Some(entry) => entry.slot.push_notification(notice),
-            None => self.unsolicited.send_notification(notice),
+    fn receive_notification(&mut self, notification: Notification) {
+        match self.request_of(&notification) {
+            Some(entry) => entry.slot.push_notification(notification),
+            None => self.unsolicited.send_notification(notification),
         }
     }
 
     /// Finds the request that a notification belongs to.
-    fn request_of(&mut self, notice: &Notification) -> Option<&RequestEntry> {
-        if let Some(subscription) = notice.params.meta.as_ref().and_then(|meta| meta.get(SUBSCRIPTION_ID)) {
+    fn request_of(&mut self, notification: &Notification) -> Option<&RequestEntry> {
+        if let Some(subscription) =
+            notification.params.meta.as_ref().and_then(|meta| meta.get(SUBSCRIPTION_ID))
+        {
             return self.table.get(&token(subscription)?);
         }
-        match &*notice.method {
-            "notifications/progress" => self.table.get(&token(notice.params.get(PROGRESS_TOKEN)?)?),
-            // The server ends a standing request of ours, or takes back a question of its own.
+        match &*notification.method {
+            "notifications/progress" => self.table.get(&token(notification.params.get(PROGRESS_TOKEN)?)?),
+            // The server ends a subscription of ours, or cancels an input request of its own.
             "notifications/cancelled" => {
-                let id = era::cancelled_request(notice)?;
+                let id = era::cancelled_request(notification)?;
                 if self.table.contains(&id) { self.table.get(&id) } else { self.table.resolve_request(&id) }
             }
-            // One that was given up may still be at work, and it may be about that.
+            // An abandoned call may still be running, and the message may belong to it.
             "notifications/message" if self.shared.has_abandoned() => None,
             "notifications/message" => self.table.only_call(),
             _ => None,
@@ -354,11 +353,11 @@ impl<C: Channel> ChannelDriver<C> {
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, String> {
         loop {
             self.shared.driver.register(cx.waker());
-            let (told, was_full) = (self.take_commands(), self.is_full());
+            let (has_commands, was_full) = (self.take_commands(), self.is_full());
             self.take_messages(cx)?;
-            if self.defers_write(told && !was_full) {
-                // A task that wakes itself goes behind all that are ready. The runtime's own way to yield would let it come
-                // before those whom the next events make ready, and gathers less.
+            if self.defers_write(has_commands && !was_full) {
+                // A task that wakes itself is queued behind all ready tasks. `yield_now` would let it run before
+                // tasks that the next I/O events make ready, and so batch fewer requests.
                 cx.waker().wake_by_ref();
                 return Ok(Poll::Pending);
             }
@@ -366,30 +365,31 @@ impl<C: Channel> ChannelDriver<C> {
             if self.shared.closed.load(Ordering::Acquire) && (flushed || self.is_overdue(cx)) {
                 return Ok(Poll::Ready(()));
             }
-            // Everything else that may come wakes us; what was left behind for want of room does not.
+            // Every other event wakes the driver; only commands left behind by a full write queue need another
+            // iteration.
             if !flushed || !was_full {
                 return Ok(Poll::Pending);
             }
         }
     }
 
-    /// Reports whether what was told is not written yet, but together with what others are about to tell.
+    /// Reports whether to delay the write by one poll, to batch it with the requests of other callers.
     ///
-    /// Where several call at one time, the answers that they wait for come together, and so do their next requests. A call
-    /// that is alone never waits, and nothing waits for longer than one turn.
-    fn defers_write(&mut self, told: bool) -> bool {
-        self.has_yielded = told && !self.has_yielded && self.table.has_several_calls();
+    /// With concurrent calls, their responses arrive together, and so do their next requests. A single call is
+    /// never delayed, and no write is delayed for more than one poll.
+    fn defers_write(&mut self, has_commands: bool) -> bool {
+        self.has_yielded = has_commands && !self.has_yielded && self.table.has_several_calls();
         self.has_yielded
     }
 
-    /// Reports whether a peer that does not read has been waited for long enough, once nobody is left who could call.
+    /// Reports whether the final flush has timed out, after the transport was closed.
     fn is_overdue(&mut self, cx: &mut Context<'_>) -> bool {
-        let last_words =
+        let flush_deadline =
             self.flush_deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep(FINAL_FLUSH_TIMEOUT)));
-        last_words.as_mut().poll(cx).is_ready()
+        flush_deadline.as_mut().poll(cx).is_ready()
     }
 
-    /// Ends everything that still waits, and everything that will ever be asked.
+    /// Fails all pending requests, and all later ones.
     fn shut_down(&mut self, how: &str) {
         let mut outbox = self.shared.lock();
         outbox.closed = Some(TransportFailure::not_delivered(how));

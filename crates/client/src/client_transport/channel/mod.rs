@@ -1,9 +1,9 @@
-//! Requests over a channel: one task drives it, and everybody else leaves word with that task.
+//! Requests over a channel: one driver task owns it, and callers send commands to that task.
 //!
-//! Whoever calls puts a written request into the outbox and waits at a slot of its own. The driver takes the whole outbox
-//! in one turn, writes once, reads everything that is there and fills the slots; and where several call, it lets them have
-//! their turn before it writes. So thirty calls at one time cost one write and one read together, and no caller ever waits
-//! for a lock that is held for long.
+//! A caller puts an encoded request into the command queue and waits on a response slot of its own. The driver
+//! takes the whole queue in one poll, writes once, reads all messages that have arrived and fills the slots. With
+//! several concurrent callers it yields once before it writes. So thirty concurrent calls cost one write and one
+//! read together, and no caller waits for a lock that is held for long.
 
 mod driver;
 mod request_table;
@@ -34,51 +34,51 @@ use super::{
 };
 use crate::error::Error;
 
-/// Notifications and answers that wait to be written; beyond it whoever posts one waits.
+/// Queued notifications and responses; beyond it the sender waits.
 const MAX_POSTS: usize = 64;
 
-/// The bounds of one channel.
+/// The limits of one channel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelLimits {
-    /// How messages may be nested and batched.
+    /// Nesting depth and batch size of messages.
     pub(crate) bounds: MessageLimits,
-    /// Requests at one time; beyond it they wait.
+    /// Concurrent requests; beyond it they wait.
     pub(crate) in_flight: usize,
-    /// Bytes that may wait for the peer to read before requests wait with us instead.
+    /// Bytes in the write queue before further requests wait in the command queue.
     pub(crate) queued_bytes: usize,
-    /// Messages that make no sense before the peer is given up.
+    /// Malformed messages before the connection is closed.
     pub(crate) malformed_messages: usize,
 }
 
-/// Carries requests over one channel.
+/// A transport over one channel.
 pub(crate) struct ChannelTransport {
     shared: Arc<ChannelShared>,
     driver: Mutex<Option<JoinHandle<()>>>,
-    /// The program at the other end, if we started it; it ends with the carrier.
+    /// The server process, if we started it; it is stopped with the transport.
     process: Mutex<Option<ServerProcess>>,
 }
 
-/// What the driver and those who call have in common.
+/// The state shared by the driver and the callers.
 #[derive(Debug)]
 pub(super) struct ChannelShared {
     outbox: Mutex<CommandQueue>,
     driver: AtomicWaker,
-    /// Whether nobody is left who could call.
+    /// Whether the transport was closed or dropped.
     closed: AtomicBool,
     request_permits: Semaphore,
     post_permits: Arc<Semaphore>,
-    /// Requests that were given up and within which the server may still ask something.
+    /// Abandoned requests within which the server may still request input.
     abandoned: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct CommandQueue {
     commands: Vec<DriverCommand>,
-    /// Set once the driver is over: nothing that is put in will ever be taken out.
+    /// Set once the driver has ended: later commands are never executed.
     closed: Option<TransportFailure>,
 }
 
-/// What the driver is told.
+/// A command for the driver.
 #[derive(Debug)]
 enum DriverCommand {
     Request {
@@ -95,21 +95,21 @@ enum DriverCommand {
         sent: oneshot::Sender<()>,
         _permit: OwnedSemaphorePermit,
     },
-    /// Nobody waits for a request any more.
+    /// The caller dropped its request.
     Abandon(u64, InputRecipient),
-    /// Nobody answers a question; whether it belonged to whom it was given is certain, or not.
+    /// The recipient dropped an input request; the flag is whether it certainly belonged to that recipient.
     ReturnRequest(Request, bool),
 }
 
 impl ChannelTransport {
-    /// Begins to drive a channel, on a task of its own that ends with the carrier or with the channel.
-    pub(crate) fn new(channel: impl Channel, aside: UnsolicitedSender, limits: ChannelLimits) -> Self {
+    /// Spawns the driver of a channel; the task ends with the transport or with the channel.
+    pub(crate) fn new(channel: impl Channel, unsolicited: UnsolicitedSender, limits: ChannelLimits) -> Self {
         let shared = Arc::new(ChannelShared::new(&limits));
-        let driver = tokio::spawn(ChannelDriver::new(channel, shared.clone(), aside, limits));
+        let driver = tokio::spawn(ChannelDriver::new(channel, shared.clone(), unsolicited, limits));
         Self { shared, driver: Mutex::new(Some(driver)), process: Mutex::default() }
     }
 
-    /// Takes the program at the other end into keeping.
+    /// Adds the server process, which the transport owns from then on.
     pub(crate) fn with_process(mut self, process: ServerProcess) -> Self {
         self.process = Mutex::new(Some(process));
         self
@@ -125,17 +125,17 @@ impl ClientTransport for ChannelTransport {
         let shared = self.shared.clone();
         Box::pin(async move {
             let gone = || TransportFailure::not_delivered("the connection is closed");
-            let place = shared.post_permits.clone().acquire_owned().await.map_err(|_| gone())?;
+            let permit = shared.post_permits.clone().acquire_owned().await.map_err(|_| gone())?;
             let (sent, written) = oneshot::channel();
             let OutgoingMessage { body, in_reply_to: answers, .. } = posted;
-            shared.send_command(DriverCommand::Post { body, answers, sent, _permit: place })?;
+            shared.send_command(DriverCommand::Post { body, answers, sent, _permit: permit })?;
             written.await.map_err(|_| gone())
         })
     }
 
     fn close_reason(&self) -> Option<String> {
         let gone = self.shared.lock().closed.clone();
-        gone.map(|loss| Error::from(loss).to_string())
+        gone.map(|failure| Error::from(failure).to_string())
     }
 
     fn is_closed(&self) -> bool {
@@ -152,7 +152,7 @@ impl ClientTransport for ChannelTransport {
         let process = self.process.lock().take();
         Box::pin(async move {
             if let Some(driver) = driver {
-                // It ends by itself; that it was aborted at the end of the runtime is an end too.
+                // The driver ends by itself; an abort at runtime shutdown is an end too.
                 let _ = driver.await;
             }
             if let Some(process) = process {
@@ -187,28 +187,28 @@ impl ChannelShared {
         }
     }
 
-    /// Counts a request that was given up, if something may still be asked within it.
-    fn count_abandoned(&self, answerer: InputRecipient) {
-        self.abandoned.fetch_add(usize::from(answerer.can_answer()), Ordering::AcqRel);
+    /// Counts an abandoned request, if the server may still request input within it.
+    fn count_abandoned(&self, recipient: InputRecipient) {
+        self.abandoned.fetch_add(usize::from(recipient.can_answer()), Ordering::AcqRel);
     }
 
     fn has_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Acquire) > 0
     }
 
-    /// Counts it off again, since nothing can be asked within it any more.
-    fn uncount_abandoned(&self, answerer: InputRecipient) {
-        self.abandoned.fetch_sub(usize::from(answerer.can_answer()), Ordering::AcqRel);
+    /// Stops counting an abandoned request, within which the server can request input no longer.
+    fn uncount_abandoned(&self, recipient: InputRecipient) {
+        self.abandoned.fetch_sub(usize::from(recipient.can_answer()), Ordering::AcqRel);
     }
 
-    /// Tells the driver something, unless it is gone.
+    /// Queues a command for the driver.
     fn send_command(&self, command: DriverCommand) -> Result<(), TransportFailure> {
         let mut outbox = self.lock();
-        if let Some(loss) = &outbox.closed {
-            return Err(loss.clone());
+        if let Some(failure) = &outbox.closed {
+            return Err(failure.clone());
         }
         outbox.commands.push(command);
-        // The driver is woken for the first only: it takes everything that is there.
+        // Only the first command wakes the driver, which takes the whole queue.
         let is_first = outbox.commands.len() == 1;
         drop(outbox);
         if is_first {
@@ -217,10 +217,10 @@ impl ChannelShared {
         Ok(())
     }
 
-    /// Takes back a question that nobody answers.
-    pub(super) fn return_request(&self, question: Request, certain: bool) {
-        // A driver that is gone has nobody to answer.
-        let _ = self.send_command(DriverCommand::ReturnRequest(question, certain));
+    /// Returns an unanswered input request to the driver.
+    pub(super) fn return_request(&self, request: Request, certain: bool) {
+        // Fails only if the driver has ended, and then nothing is left to do.
+        let _ = self.send_command(DriverCommand::ReturnRequest(request, certain));
     }
 
     fn close(&self) {
@@ -233,7 +233,7 @@ impl ChannelShared {
     }
 }
 
-/// A request over a channel, from before it is sent until its response is here.
+/// A request over a channel, from before it is sent to its response.
 #[derive(Debug)]
 pub(super) struct ChannelExchange {
     shared: Arc<ChannelShared>,
@@ -245,16 +245,16 @@ pub(super) struct ChannelExchange {
 
 #[derive(Debug)]
 enum ChannelExchangeStage {
-    /// Written, and nobody knows of it.
+    /// Encoded, and not sent to the driver.
     Written(EncodedRequest),
-    /// Waiting for one of those in flight to end.
+    /// Waiting for a permit.
     Queued(EncodedRequest, PermitFuture),
-    /// With the driver.
+    /// Owned by the driver.
     InFlight,
     Finished,
 }
 
-/// What a channel has to know of a request.
+/// The parts of a request that a channel needs.
 #[derive(Debug)]
 struct EncodedRequest {
     body: String,
@@ -272,24 +272,18 @@ impl fmt::Debug for PermitFuture {
 
 impl ChannelExchange {
     fn new(shared: Arc<ChannelShared>, outgoing: OutgoingRequest) -> Self {
-        let (id, answerer) = (outgoing.id, outgoing.recipient);
+        let (id, recipient) = (outgoing.id, outgoing.recipient);
         let written = EncodedRequest {
             is_cancellable: outgoing.is_cancellable(),
             is_subscription: outgoing.is_subscription(),
             body: outgoing.body,
         };
-        Self {
-            shared,
-            slot: Arc::default(),
-            id,
-            recipient: answerer,
-            stage: ChannelExchangeStage::Written(written),
-        }
+        Self { shared, slot: Arc::default(), id, recipient, stage: ChannelExchangeStage::Written(written) }
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ExchangeEvent>> {
         loop {
-            // Where a request is nearly all of the time, and need not be taken out of.
+            // The common stage, polled in place.
             if let ChannelExchangeStage::InFlight = self.stage {
                 let arrived = ready!(self.slot.poll_next(cx));
                 if matches!(arrived, ExchangeEvent::Response(_) | ExchangeEvent::Failed(_)) {
@@ -299,26 +293,26 @@ impl ChannelExchange {
             }
             match std::mem::replace(&mut self.stage, ChannelExchangeStage::Finished) {
                 ChannelExchangeStage::Written(written) => {
-                    // The driver gives the place back when the request is over.
-                    let has_place =
+                    // The driver returns the permit when the request has ended.
+                    let has_permit =
                         self.shared.request_permits.try_acquire().map(SemaphorePermit::forget).is_ok();
-                    if !has_place {
+                    if !has_permit {
                         self.stage =
                             ChannelExchangeStage::Queued(written, PermitFuture::acquire(self.shared.clone()));
-                    } else if let Err(loss) = self.send(written) {
-                        return Poll::Ready(Some(ExchangeEvent::Failed(loss)));
+                    } else if let Err(failure) = self.send(written) {
+                        return Poll::Ready(Some(ExchangeEvent::Failed(failure)));
                     }
                 }
-                ChannelExchangeStage::Queued(written, mut place) => {
-                    let Poll::Ready(given) = place.0.as_mut().poll(cx) else {
-                        self.stage = ChannelExchangeStage::Queued(written, place);
+                ChannelExchangeStage::Queued(written, mut permit) => {
+                    let Poll::Ready(is_granted) = permit.0.as_mut().poll(cx) else {
+                        self.stage = ChannelExchangeStage::Queued(written, permit);
                         return Poll::Pending;
                     };
-                    if !given {
+                    if !is_granted {
                         return Poll::Ready(Some(ExchangeEvent::Failed(self.shared.close_failure())));
                     }
-                    if let Err(loss) = self.send(written) {
-                        return Poll::Ready(Some(ExchangeEvent::Failed(loss)));
+                    if let Err(failure) = self.send(written) {
+                        return Poll::Ready(Some(ExchangeEvent::Failed(failure)));
                     }
                 }
                 ChannelExchangeStage::InFlight | ChannelExchangeStage::Finished => return Poll::Ready(None),
@@ -327,15 +321,15 @@ impl ChannelExchange {
     }
 
     fn send(&mut self, written: EncodedRequest) -> Result<(), TransportFailure> {
-        let EncodedRequest { body, is_cancellable, is_subscription: stands } = written;
-        let (id, slot, answerer) = (self.id, self.slot.clone(), self.recipient);
+        let EncodedRequest { body, is_cancellable, is_subscription } = written;
+        let (id, slot, recipient) = (self.id, self.slot.clone(), self.recipient);
         self.shared.send_command(DriverCommand::Request {
             id,
             body,
             slot,
-            recipient: answerer,
+            recipient,
             is_cancellable,
-            is_subscription: stands,
+            is_subscription,
         })?;
         self.stage = ChannelExchangeStage::InFlight;
         Ok(())
@@ -345,21 +339,21 @@ impl ChannelExchange {
 impl Drop for ChannelExchange {
     fn drop(&mut self) {
         if matches!(self.stage, ChannelExchangeStage::InFlight) {
-            // Counted here and not by the driver: a caller that gave its request up may look at once.
+            // Counted here and not by the driver, so that the caller sees the new count at once.
             self.shared.count_abandoned(self.recipient);
-            // A driver that is gone has nobody to tell.
+            // Fails only if the driver has ended, and then nothing is left to do.
             let _ = self.shared.send_command(DriverCommand::Abandon(self.id, self.recipient));
         }
     }
 }
 
 impl PermitFuture {
-    /// Waits for a place; false once the driver is over.
+    /// Acquires a permit; false once the driver has ended.
     fn acquire(shared: Arc<ChannelShared>) -> Self {
         Self(Box::pin(async move {
             match shared.request_permits.acquire().await {
-                Ok(place) => {
-                    place.forget();
+                Ok(permit) => {
+                    permit.forget();
                     true
                 }
                 Err(_) => false,

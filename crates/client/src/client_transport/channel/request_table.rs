@@ -7,20 +7,20 @@ use trunkline_protocol::RequestId;
 use super::response_slot::ResponseSlot;
 use crate::client_transport::{ExchangeEvent, InputRecipient, TransportFailure};
 
-/// Requests that were given up and are remembered until the server answers them; one beyond it is never known to be over.
+/// Abandoned requests that are tracked until the server responds; a request beyond it stays counted as running.
 const MAX_ABANDONED: usize = 1024;
 
-/// The requests that are in flight on one channel, and to which of them something belongs.
+/// The requests in flight on one channel, and how messages are attributed to them.
 #[derive(Debug, Default)]
 pub(super) struct RequestTable {
     entries: HashMap<u64, RequestEntry, BuildHasherDefault<RequestIdHasher>>,
-    /// How many of them only stand.
+    /// How many of them are subscriptions.
     subscription_count: usize,
-    /// Those that were given up, within which the server may ask something until it answers them.
+    /// Abandoned requests, within which the server may request input until it responds.
     abandoned: HashMap<u64, InputRecipient, BuildHasherDefault<RequestIdHasher>>,
 }
 
-/// Spreads the bits of an id. We count the ids ourselves, so that no peer can choose them to meet in one place.
+/// Hashes a request id. The ids are our own counter, so that a peer cannot choose colliding ones.
 #[derive(Default)]
 struct RequestIdHasher(u64);
 
@@ -44,9 +44,9 @@ pub(super) struct RequestEntry {
     pub(super) slot: Arc<ResponseSlot>,
     pub(super) recipient: InputRecipient,
     pub(super) is_cancellable: bool,
-    /// Whether it only stands to tell of changes, so that nothing else belongs to it.
+    /// Whether it is a subscription, which no input request or log message belongs to.
     pub(super) is_subscription: bool,
-    /// The server's questions within it that are not answered.
+    /// The server's open input requests within it.
     pub(super) open_requests: Vec<RequestId>,
 }
 
@@ -57,14 +57,14 @@ impl RequestTable {
         self.entries.insert(id, entry);
     }
 
-    /// Takes a request out, since it is over.
+    /// Removes a request that has ended.
     pub(super) fn remove(&mut self, id: u64) -> Option<RequestEntry> {
         let entry = self.entries.remove(&id)?;
         self.subscription_count -= usize::from(entry.is_subscription);
         Some(entry)
     }
 
-    /// Takes a request out whose caller gave it up.
+    /// Removes a request that its caller dropped.
     pub(super) fn abandon(&mut self, id: u64) -> Option<RequestEntry> {
         let entry = self.remove(id)?;
         if entry.recipient.can_answer() && self.abandoned.len() < MAX_ABANDONED {
@@ -73,22 +73,22 @@ impl RequestTable {
         Some(entry)
     }
 
-    /// Takes out a request that was given up, since the server has answered it after all.
+    /// Removes an abandoned request that the server has answered after all.
     pub(super) fn take_abandoned(&mut self, id: &RequestId) -> Option<InputRecipient> {
         self.abandoned.remove(&id.number()?)
     }
 
-    /// Takes out the request that a response names.
+    /// Removes the request with the id of a response.
     pub(super) fn take(&mut self, id: &RequestId) -> Option<RequestEntry> {
         self.remove(id.number()?)
     }
 
-    /// Returns the request that an id names, or a token, which is the same here.
+    /// Returns the request with an id, or with a progress token, which is the same number.
     pub(super) fn get(&self, id: &RequestId) -> Option<&RequestEntry> {
         self.entries.get(&id.number()?)
     }
 
-    /// Reports whether an id names a request.
+    /// Reports whether a request has this id.
     pub(super) fn contains(&self, id: &RequestId) -> bool {
         self.get(id).is_some()
     }
@@ -99,52 +99,53 @@ impl RequestTable {
         entries.next().filter(|_| entries.next().is_none()).map(|(id, entry)| (*id, entry))
     }
 
-    /// Returns the only request in flight that does something, if there is exactly one.
+    /// Returns the only request in flight that is not a subscription, if there is exactly one.
     pub(super) fn only_call(&self) -> Option<&RequestEntry> {
         let mut calls = self.entries.values().filter(|entry| !entry.is_subscription);
         calls.next().filter(|_| calls.next().is_none())
     }
 
-    /// Reports whether more than one request in flight does something.
+    /// Reports whether more than one request in flight is not a subscription.
     pub(super) fn has_several_calls(&self) -> bool {
         self.entries.len() - self.subscription_count > 1
     }
 
-    /// Returns the request within which a question was asked, and whether that is certain; nothing if it cannot be known.
+    /// Returns the call that an input request belongs to, and whether that is certain; `None` if it is not known.
     ///
-    /// Nothing on a channel says so. The only request that can be asked is certainly the one. Of several that are answered by
-    /// the same caller, or by the client's handler, the oldest is taken that waits for no answer yet (ids grow): whichever it
-    /// is, the same party is asked. Where several could be asked nothing is guessed, since a question must not reach another
-    /// caller than the one whose request caused it. A request that declared nothing gets the question only if it is alone,
-    /// and refuses it, so that its caller learns what was missing.
+    /// A channel does not attribute input requests to calls. If only one call can receive input requests, it is
+    /// certainly that one. If several calls have the same recipient (the same caller, or the client's handler), the
+    /// oldest call without an open input request is chosen (ids increase): the recipient is the same in any case.
+    /// With several recipients the choice would be a guess, and an input request must never reach another caller
+    /// than the one that caused it. A call that declared no capability receives the input request only if it is the
+    /// only call, and refuses it, so that its caller learns which capability was missing.
     pub(super) fn attribute_request(&mut self) -> Option<(&mut RequestEntry, bool)> {
         let answering = || self.entries.values().map(|entry| entry.recipient).filter(|it| it.can_answer());
-        let asked = match answering().next() {
+        let recipient = match answering().next() {
             Some(first) => answering().all(|other| other == first).then_some(first)?,
             None => InputRecipient::Undeclared,
         };
-        let count = self.entries.values().filter(|entry| entry.recipient == asked).count();
-        if asked == InputRecipient::Undeclared && count > 1 {
+        let count = self.entries.values().filter(|entry| entry.recipient == recipient).count();
+        if recipient == InputRecipient::Undeclared && count > 1 {
             return None;
         }
-        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.recipient == asked);
+        let eligible = self.entries.iter_mut().filter(|(_, entry)| entry.recipient == recipient);
         let oldest = eligible.min_by_key(|(id, entry)| (!entry.open_requests.is_empty(), **id));
         oldest.map(|(_, entry)| (entry, count == 1))
     }
 
-    /// Returns the request within which a question was asked, and forgets that it was.
-    pub(super) fn resolve_request(&mut self, question: &RequestId) -> Option<&RequestEntry> {
-        let entry = self.entries.values_mut().find(|entry| entry.open_requests.contains(question))?;
-        entry.open_requests.retain(|open| open != question);
+    /// Returns the call of an input request, and marks the input request as resolved.
+    pub(super) fn resolve_request(&mut self, request_id: &RequestId) -> Option<&RequestEntry> {
+        let entry = self.entries.values_mut().find(|entry| entry.open_requests.contains(request_id))?;
+        entry.open_requests.retain(|open| open != request_id);
         Some(entry)
     }
 
-    /// Ends everything, and returns how much there was.
-    pub(super) fn fail_all(&mut self, loss: &TransportFailure) -> usize {
+    /// Fails all requests, and returns their number.
+    pub(super) fn fail_all(&mut self, failure: &TransportFailure) -> usize {
         let Self { entries, .. } = std::mem::take(self);
         let count = entries.len();
         for entry in entries.into_values() {
-            entry.slot.finish(ExchangeEvent::Failed(loss.clone()));
+            entry.slot.finish(ExchangeEvent::Failed(failure.clone()));
         }
         count
     }
@@ -166,14 +167,14 @@ mod tests {
 
     fn table(entries: &[EntrySpec<'_>]) -> RequestTable {
         let mut table = RequestTable::default();
-        for (id, answerer, open) in entries {
+        for (id, recipient, open) in entries {
             let open = open.iter().map(|text| RequestId::from_text(text)).collect();
-            let (slot, answerer) = (Arc::default(), *answerer);
+            let (slot, recipient) = (Arc::default(), *recipient);
             table.insert(
                 *id,
                 RequestEntry {
                     slot,
-                    recipient: answerer,
+                    recipient,
                     is_cancellable: true,
                     is_subscription: false,
                     open_requests: open,
@@ -183,7 +184,7 @@ mod tests {
         table
     }
 
-    /// Finds the request that a question is given to, and whether that is certain.
+    /// Returns the call that an input request is routed to, and whether that is certain.
     fn attributed_to(entries: &[EntrySpec<'_>]) -> Option<(u64, bool)> {
         let mut table = table(entries);
         let (found, is_certain) =
@@ -242,18 +243,18 @@ mod tests {
 
     #[test]
     fn what_only_stands_is_no_call() {
-        let entry = |stands| RequestEntry {
+        let entry = |is_subscription| RequestEntry {
             slot: Arc::default(),
             recipient: Nothing,
             is_cancellable: true,
-            is_subscription: stands,
+            is_subscription,
             open_requests: Vec::new(),
         };
         let mut table = RequestTable::default();
-        for (id, stands, expected) in
+        for (id, is_subscription, expected) in
             [(1, true, false), (2, true, false), (3, false, false), (4, false, true), (5, true, true)]
         {
-            table.insert(id, entry(stands));
+            table.insert(id, entry(is_subscription));
             assert_eq!(table.has_several_calls(), expected, "with {id}");
         }
         for (id, expected) in [(1, true), (1, true), (5, true), (3, false), (2, false), (4, false)] {

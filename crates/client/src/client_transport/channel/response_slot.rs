@@ -7,15 +7,15 @@ use crate::client_transport::unsolicited::{MAX_NOTIFICATION_BYTES, is_duplicate,
 use crate::client_transport::{ExchangeEvent, ServerRequest};
 use crate::mailbox::Mailbox;
 
-/// Notices that wait for one request to be polled; beyond it the oldest is dropped, and whoever polls is told.
+/// Queued notifications of one request; beyond it the oldest is dropped, and the reader gets a `Skipped` event.
 const MAX_NOTIFICATIONS: usize = 256;
 
-/// Questions within one request that nobody has taken yet; beyond it they are refused.
+/// Queued input requests of one request; beyond it they are refused.
 const MAX_REQUESTS: usize = 16;
 
-/// Where the driver leaves what a server says within one request, for the exchange to find.
+/// The queue between the driver and the exchange of one request.
 ///
-/// It is never full for long words: progress is merged, and so are changes that say the same.
+/// It is bounded: progress notifications are merged, and so are equal change notifications.
 #[derive(Debug, Default)]
 pub(super) struct ResponseSlot {
     state: Mailbox<ResponseSlotState>,
@@ -24,7 +24,7 @@ pub(super) struct ResponseSlot {
 #[derive(Debug, Default)]
 struct ResponseSlotState {
     queue: VecDeque<ExchangeEvent>,
-    /// The bytes that the notices among them have together.
+    /// The total bytes of the queued notifications.
     bytes: usize,
     request_count: usize,
     skipped: bool,
@@ -32,38 +32,38 @@ struct ResponseSlotState {
 }
 
 impl ResponseSlot {
-    /// Leaves a notice.
-    pub(super) fn push_notification(&self, notice: Notification) {
+    /// Queues a notification.
+    pub(super) fn push_notification(&self, notification: Notification) {
         self.state.update(|state| {
-            if state.merge_notification(&notice) {
+            if state.merge_notification(&notification) {
                 return;
             }
-            state.bytes += notification_bytes(&notice);
-            state.queue.push_back(ExchangeEvent::Notification(notice));
+            state.bytes += notification_bytes(&notification);
+            state.queue.push_back(ExchangeEvent::Notification(notification));
             state.drop_oldest();
         });
     }
 
-    /// Leaves a question; reports whether there was room for it, and settles it if not.
+    /// Queues an input request; reports whether the queue accepted it, and resolves it if not.
     #[must_use]
-    pub(super) fn push_request(&self, question: ServerRequest) -> bool {
+    pub(super) fn push_request(&self, request: ServerRequest) -> bool {
         let refused = self.state.update(|state| {
             if state.request_count >= MAX_REQUESTS {
-                return Some(question);
+                return Some(request);
             }
             state.request_count += 1;
-            state.queue.push_back(ExchangeEvent::Request(question));
+            state.queue.push_back(ExchangeEvent::Request(request));
             None
         });
         refused.map(ServerRequest::resolve).is_none()
     }
 
-    /// Leaves the last word.
+    /// Sets the final event.
     pub(super) fn finish(&self, last: ExchangeEvent) {
         self.state.update(|state| state.last = Some(last));
     }
 
-    /// Polls for the next word.
+    /// Polls for the next event.
     pub(super) fn poll_next(&self, cx: &mut Context<'_>) -> Poll<ExchangeEvent> {
         self.state.poll(cx, ResponseSlotState::next)
     }
@@ -83,20 +83,22 @@ impl ResponseSlotState {
         }
     }
 
-    /// Counts off what is not here any more.
+    /// Subtracts an event that left the queue.
     fn uncount(&mut self, arrived: &ExchangeEvent) {
         match arrived {
-            ExchangeEvent::Notification(notice) => self.bytes -= notification_bytes(notice),
+            ExchangeEvent::Notification(notification) => self.bytes -= notification_bytes(notification),
             ExchangeEvent::Request(_) => self.request_count -= 1,
             ExchangeEvent::Skipped | ExchangeEvent::Response(_) | ExchangeEvent::Failed(_) => {}
         }
     }
 
-    /// Drops the oldest notices as long as there are too many; however large the newest is, it is heard.
+    /// Drops the oldest notifications above the limits; the newest is always kept, whatever its size.
     fn drop_oldest(&mut self) {
         loop {
-            let notices = self.queue.len() - self.request_count;
-            if notices <= MAX_NOTIFICATIONS && (notices <= 1 || self.bytes <= MAX_NOTIFICATION_BYTES) {
+            let notifications = self.queue.len() - self.request_count;
+            if notifications <= MAX_NOTIFICATIONS
+                && (notifications <= 1 || self.bytes <= MAX_NOTIFICATION_BYTES)
+            {
                 return;
             }
             let oldest =
@@ -107,20 +109,20 @@ impl ResponseSlotState {
         }
     }
 
-    /// Merges a notice into one that waits, if it says no more, or if only the newest counts.
-    fn merge_notification(&mut self, notice: &Notification) -> bool {
-        if notice.method == "notifications/progress" {
-            let is_progress = |arrived: &&mut ExchangeEvent| matches!(arrived, ExchangeEvent::Notification(waiting) if waiting.method == notice.method);
+    /// Merges a notification into a queued one, if it is a duplicate or if only the newest matters.
+    fn merge_notification(&mut self, notification: &Notification) -> bool {
+        if notification.method == "notifications/progress" {
+            let is_progress = |arrived: &&mut ExchangeEvent| matches!(arrived, ExchangeEvent::Notification(waiting) if waiting.method == notification.method);
             let waiting = self.queue.iter_mut().find(is_progress);
             let Some(waiting) = waiting else { return false };
-            let before = std::mem::replace(waiting, ExchangeEvent::Notification(notice.clone()));
+            let before = std::mem::replace(waiting, ExchangeEvent::Notification(notification.clone()));
             self.uncount(&before);
-            self.bytes += notification_bytes(notice);
+            self.bytes += notification_bytes(notification);
             return true;
         }
         self.queue
             .iter()
-            .any(|arrived| matches!(arrived, ExchangeEvent::Notification(waiting) if is_duplicate(waiting, notice)))
+            .any(|arrived| matches!(arrived, ExchangeEvent::Notification(waiting) if is_duplicate(waiting, notification)))
     }
 }
 
@@ -135,24 +137,24 @@ mod tests {
 
     fn notification(json: String) -> Notification {
         match read_text(&json.into(), MessageLimits::default()).unwrap() {
-            MessageOrBatch::One(Message::Notification(notice)) => notice,
+            MessageOrBatch::One(Message::Notification(notification)) => notification,
             other => panic!("{other:?}"),
         }
     }
 
     fn drain_methods(slot: &ResponseSlot) -> Vec<String> {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut said = Vec::new();
+        let mut methods = Vec::new();
         while let Poll::Ready(arrived) = slot.poll_next(&mut cx) {
-            said.push(match arrived {
-                ExchangeEvent::Notification(notice) => {
-                    format!("{} {:?}", notice.method, notice.params.members)
+            methods.push(match arrived {
+                ExchangeEvent::Notification(notification) => {
+                    format!("{} {:?}", notification.method, notification.params.members)
                 }
                 ExchangeEvent::Skipped => "skipped".to_owned(),
                 other => format!("{other:?}"),
             });
         }
-        said
+        methods
     }
 
     #[test]
@@ -192,10 +194,10 @@ mod tests {
                 r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":{number}}}}}"#
             )));
         }
-        let said = drain_methods(&slot);
-        assert_eq!(said.len(), MAX_NOTIFICATIONS + 1);
-        assert_eq!(said[0], "skipped");
-        assert!(said[MAX_NOTIFICATIONS].contains(&(10 * MAX_NOTIFICATIONS - 1).to_string()));
+        let methods = drain_methods(&slot);
+        assert_eq!(methods.len(), MAX_NOTIFICATIONS + 1);
+        assert_eq!(methods[0], "skipped");
+        assert!(methods[MAX_NOTIFICATIONS].contains(&(10 * MAX_NOTIFICATIONS - 1).to_string()));
     }
     #[test]
     fn a_flood_of_large_notices_costs_no_more_than_the_bound_and_the_last_is_heard() {
@@ -210,11 +212,11 @@ mod tests {
             slot.push_notification(large(number, MAX_NOTIFICATION_BYTES / 10));
             assert!(slot.state.with(|state| state.bytes) <= MAX_NOTIFICATION_BYTES);
         }
-        // One alone may be larger than the bound, since the bound for messages holds for it.
+        // A single one may exceed this limit, since the limit for messages applies to it.
         slot.push_notification(large(100, 2 * MAX_NOTIFICATION_BYTES));
-        let said = drain_methods(&slot);
-        assert_eq!(said.len(), 2);
-        assert!(said[0] == "skipped" && said[1].contains("100"));
+        let methods = drain_methods(&slot);
+        assert_eq!(methods.len(), 2);
+        assert!(methods[0] == "skipped" && methods[1].contains("100"));
         assert_eq!(slot.state.with(|state| state.bytes), 0);
     }
 }

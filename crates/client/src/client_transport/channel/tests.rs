@@ -1,4 +1,4 @@
-//! When what callers ask is written, turn by turn of the driver.
+//! When requests are written, poll by poll of the driver.
 
 use std::io;
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use super::*;
 use crate::client_transport::{HeaderMirror, InputRecipient, unsolicited_channel};
 use crate::wake_counter::WakeCounter;
 
-/// A channel that counts the writes of whoever drives it.
+/// A channel that counts the writes of its driver.
 struct CountingChannel {
     inner: MemoryChannel,
-    /// The messages of each write.
+    /// The number of messages of each write.
     writes: Arc<Mutex<Vec<usize>>>,
-    /// The messages that wait.
+    /// The number of queued messages.
     queued: usize,
     /// Whether the server reads nothing.
     is_stuck: Arc<AtomicBool>,
@@ -48,7 +48,7 @@ impl Channel for CountingChannel {
     }
 }
 
-/// A driver that has a turn only when the test gives it one.
+/// A driver that is polled only by the test.
 struct DriverHarness {
     driver: ChannelDriver<CountingChannel>,
     shared: Arc<ChannelShared>,
@@ -79,12 +79,12 @@ impl DriverHarness {
         let shared = Arc::new(ChannelShared::new(&limits));
         let driver = ChannelDriver::new(channel, shared.clone(), unsolicited_channel().0, limits);
         let (waker, wakes) = WakeCounter::waker();
-        let mut bench = Self { driver, shared, server, writes, is_stuck, waker, wakes, last: 0 };
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0), "nobody calls");
-        bench
+        let mut harness = Self { driver, shared, server, writes, is_stuck, waker, wakes, last: 0 };
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0), "nobody calls");
+        harness
     }
 
-    /// Asks for something, which is then in flight.
+    /// Sends a request, which is then in flight.
     fn send_request(&mut self, method: Method) -> ChannelExchange {
         self.last += 1;
         let (id, method) = (self.last, method.as_str());
@@ -110,8 +110,8 @@ impl DriverHarness {
         assert!(self.server.poll_flush(&mut Context::from_waker(Waker::noop())).is_ready());
     }
 
-    /// Gives the driver one turn; tells what became of it, how many messages each write of it had, and how often it wanted
-    /// another turn at once.
+    /// Polls the driver once; returns the result, the number of messages of each write, and how often the driver
+    /// woke itself.
     fn poll_driver(&mut self) -> (Poll<()>, Vec<usize>, usize) {
         let before = self.wakes.count();
         let turn = Pin::new(&mut self.driver).poll(&mut Context::from_waker(&self.waker));
@@ -125,71 +125,71 @@ fn poll(waiting: &mut ChannelExchange) -> Poll<Option<ExchangeEvent>> {
 
 #[test]
 fn a_call_that_is_alone_is_written_in_the_same_turn() {
-    let mut bench = DriverHarness::new();
+    let mut harness = DriverHarness::new();
     for _ in 0..3 {
-        let mut call = bench.call();
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1], 0));
-        bench.answer(&call);
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
+        let mut call = harness.call();
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![1], 0));
+        harness.answer(&call);
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0));
         assert!(matches!(poll(&mut call), Poll::Ready(Some(ExchangeEvent::Response(Ok(_))))));
     }
-    let _standing = bench.send_request(Method::Listen);
-    assert_eq!(bench.poll_driver().1, [1]);
-    let _call = bench.call();
-    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1], 0), "beside what only stands");
+    let _standing = harness.send_request(Method::Listen);
+    assert_eq!(harness.poll_driver().1, [1]);
+    let _call = harness.call();
+    assert_eq!(harness.poll_driver(), (Poll::Pending, vec![1], 0), "beside what only stands");
 }
 
 #[test]
 fn where_several_call_the_others_have_a_turn_before_the_one_write() {
-    let mut bench = DriverHarness::new();
-    let mut calls = vec![bench.call(), bench.call()];
+    let mut harness = DriverHarness::new();
+    let mut calls = vec![harness.call(), harness.call()];
     for _ in 0..3 {
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 1), "it gathers, and wants another turn");
-        calls.push(bench.call());
-        calls.push(bench.call());
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![calls.len()], 0));
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0), "nothing is left to be said");
-        calls.iter().for_each(|call| bench.answer(call));
-        assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 1), "it gathers, and wants another turn");
+        calls.push(harness.call());
+        calls.push(harness.call());
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![calls.len()], 0));
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0), "nothing is left to be said");
+        calls.iter().for_each(|call| harness.answer(call));
+        assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0));
         assert!(calls.iter_mut().all(|call| poll(call).is_ready()));
-        calls = vec![bench.call(), bench.call()];
+        calls = vec![harness.call(), harness.call()];
     }
 }
 
 #[test]
 fn nothing_waits_for_longer_than_one_turn_however_often_somebody_calls() {
-    let mut bench = DriverHarness::new();
-    let mut calls = vec![bench.call()];
+    let mut harness = DriverHarness::new();
+    let mut calls = vec![harness.call()];
     for turn in 0..20 {
-        calls.push(bench.call());
-        let written = bench.poll_driver().1.len();
+        calls.push(harness.call());
+        let written = harness.poll_driver().1.len();
         assert_eq!(written, turn % 2, "turn {turn}");
     }
 }
 
 #[test]
 fn what_the_server_has_no_room_for_waits_for_the_server_alone() {
-    let mut bench = DriverHarness::new();
-    let _calls = [bench.call(), bench.call()];
-    bench.is_stuck.store(true, Ordering::SeqCst);
-    assert_eq!(bench.poll_driver().2, 1);
-    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 0));
-    bench.is_stuck.store(false, Ordering::SeqCst);
-    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![2], 0), "it has waited already");
+    let mut harness = DriverHarness::new();
+    let _calls = [harness.call(), harness.call()];
+    harness.is_stuck.store(true, Ordering::SeqCst);
+    assert_eq!(harness.poll_driver().2, 1);
+    assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0));
+    harness.is_stuck.store(false, Ordering::SeqCst);
+    assert_eq!(harness.poll_driver(), (Poll::Pending, vec![2], 0), "it has waited already");
 }
 
 #[test]
 fn what_was_left_behind_for_want_of_room_follows_in_the_turn_that_makes_room() {
-    let mut bench = DriverHarness::with_queue_bytes(1);
-    let _calls = [bench.call(), bench.call(), bench.call()];
-    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![1, 1, 1], 0));
+    let mut harness = DriverHarness::with_queue_bytes(1);
+    let _calls = [harness.call(), harness.call(), harness.call()];
+    assert_eq!(harness.poll_driver(), (Poll::Pending, vec![1, 1, 1], 0));
 }
 
 #[test]
 fn what_was_asked_before_the_end_is_written_before_it() {
-    let mut bench = DriverHarness::new();
-    let _calls = [bench.call(), bench.call()];
-    bench.shared.close();
-    assert_eq!(bench.poll_driver(), (Poll::Pending, vec![], 1));
-    assert_eq!(bench.poll_driver(), (Poll::Ready(()), vec![2], 0));
+    let mut harness = DriverHarness::new();
+    let _calls = [harness.call(), harness.call()];
+    harness.shared.close();
+    assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 1));
+    assert_eq!(harness.poll_driver(), (Poll::Ready(()), vec![2], 0));
 }

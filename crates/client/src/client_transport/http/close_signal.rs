@@ -5,16 +5,16 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::slab::Slab;
 
-/// Whether the connection was closed, by which every request ends that waits.
+/// The signal that the connection was closed, which ends every pending request.
 ///
-/// Every request comes by here, so that coming and going costs next to nothing: whoever waits has a place of its own.
+/// Every request registers here, so that registering has to be cheap: each waiter has a slot of its own.
 #[derive(Debug, Default)]
 pub(super) struct CloseSignal {
     is_closed: AtomicBool,
     waiting: Mutex<Slab<Waker>>,
 }
 
-/// Where somebody waits.
+/// The slot of one waiter.
 #[derive(Debug, Default)]
 pub(super) struct CloseWaiter(Option<usize>);
 
@@ -24,29 +24,29 @@ impl CloseSignal {
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Waits at a place for the connection to be closed; reports whether it is already.
-    pub(super) fn register(&self, place: &mut CloseWaiter, waker: &Waker) -> bool {
+    /// Registers a waiter for the end of the connection; reports whether it is closed already.
+    pub(super) fn register(&self, waiter: &mut CloseWaiter, waker: &Waker) -> bool {
         let mut waiting = self.lock();
-        // Looked at while nobody can be woken, so that the end is either seen here or tells us.
+        // Checked under the lock that `close` takes, so that the end is either seen here or wakes this waiter.
         if self.is_closed() {
             return true;
         }
-        match place.0.and_then(|at| waiting.get_mut(at)) {
+        match waiter.0.and_then(|at| waiting.get_mut(at)) {
             Some(known) => known.clone_from(waker),
-            None => place.0 = Some(waiting.insert(waker.clone())),
+            None => waiter.0 = Some(waiting.insert(waker.clone())),
         }
         false
     }
 
-    /// Leaves a place for the next.
-    pub(super) fn unregister(&self, place: &mut CloseWaiter) {
-        if let Some(at) = place.0.take() {
+    /// Frees the slot of a waiter.
+    pub(super) fn unregister(&self, waiter: &mut CloseWaiter) {
+        if let Some(at) = waiter.0.take() {
             let waker = self.lock().remove(at);
             drop(waker);
         }
     }
 
-    /// Closes the connection, and wakes everybody.
+    /// Closes the connection, and wakes all waiters.
     pub(super) fn close(&self) {
         let mut waiting = self.lock();
         self.is_closed.store(true, Ordering::Release);
@@ -70,8 +70,8 @@ mod tests {
         let closing = CloseSignal::default();
         let (waker, wakes) = WakeCounter::waker();
         let (mut stays, mut leaves) = (CloseWaiter::default(), CloseWaiter::default());
-        for place in [&mut stays, &mut leaves, &mut CloseWaiter::default()] {
-            assert!(!closing.register(place, &waker));
+        for waiter in [&mut stays, &mut leaves, &mut CloseWaiter::default()] {
+            assert!(!closing.register(waiter, &waker));
         }
         closing.unregister(&mut leaves);
         assert!(!closing.register(&mut stays, &waker));

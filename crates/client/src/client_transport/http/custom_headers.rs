@@ -18,7 +18,7 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Headers that say how the bytes travel, or what the protocol itself has to say; nobody else may set them.
+/// Headers of the HTTP framing or of the protocol itself, which custom headers must not override.
 const RESERVED_HEADERS: [&str; 14] = [
     "accept",
     "accept-encoding",
@@ -36,28 +36,28 @@ const RESERVED_HEADERS: [&str; 14] = [
     "upgrade",
 ];
 
-/// The headers that a program adds to every request, credentials for the most part: they never print.
+/// The custom headers of every request. Most are credentials, so the values are never printed.
 #[derive(Clone, Default)]
 pub(crate) struct CustomHeaders {
     map: HeaderMap,
 }
 
-/// Why a header cannot be added.
+/// The reason why a header cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
-    /// The name is none.
+    /// The name is not a valid header name.
     #[error("`{0}` is not the name of a header")]
     Name(String),
-    /// The value cannot be sent.
+    /// The value has an invalid character.
     #[error("the value of the header `{0}` has a character that a header cannot have")]
     Value(String),
-    /// The header is not the program's to set.
+    /// The header is reserved for the protocol.
     #[error("the header `{0}` is set by the protocol itself")]
     Reserved(String),
 }
 
 impl CustomHeaders {
-    /// Adds a header; a second one of the same name takes the place of the first.
+    /// Adds a header; a second one of the same name replaces the first.
     pub(crate) fn add(&mut self, name: &str, value: &Secret) -> Result<(), HeaderError> {
         let key: HeaderName = name.parse().map_err(|_| HeaderError::Name(name.to_owned()))?;
         if RESERVED_HEADERS.contains(&key.as_str())
@@ -73,7 +73,7 @@ impl CustomHeaders {
         Ok(())
     }
 
-    /// Returns those of a request that is answered by JSON or events.
+    /// Returns the headers of a `POST`, which accepts JSON or an event stream.
     pub(super) fn post_headers(&self) -> HeaderMap {
         let mut map = self.common_headers();
         map.insert(CONTENT_TYPE, JSON);
@@ -81,14 +81,14 @@ impl CustomHeaders {
         map
     }
 
-    /// Returns those of a request for a stream of events.
+    /// Returns the headers of a request for an event stream.
     pub(super) fn stream_headers(&self) -> HeaderMap {
         let mut map = self.common_headers();
         map.insert(ACCEPT, EVENTS);
         map
     }
 
-    /// Returns those of every request.
+    /// Returns the headers of every request.
     pub(crate) fn common_headers(&self) -> HeaderMap {
         let mut map = self.map.clone();
         map.entry(USER_AGENT).or_insert(USER_AGENT_VALUE);
@@ -102,7 +102,7 @@ impl fmt::Debug for CustomHeaders {
     }
 }
 
-/// Adds the headers that repeat what is in a body, and the method if it is a request's.
+/// Adds the headers that mirror parts of a body, and the method if it is a request.
 pub(super) fn add_mirrored_headers(lines: &mut HeaderLines, mirror: &HeaderMirror, method: Option<&str>) {
     match mirror {
         HeaderMirror::Nothing => {}
@@ -116,8 +116,8 @@ pub(super) fn add_mirrored_headers(lines: &mut HeaderLines, mirror: &HeaderMirro
                 lines.add_text(&MCP_NAME, &encode_value(name));
             }
             for (name, value) in params {
-                // The names come from schemas that were checked and the values were encoded, so that neither can fail; a
-                // server that misses one says so.
+                // The names come from validated schemas and the values are encoded, so that neither can fail; the
+                // server rejects the call if one is missing.
                 if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
                     lines.add_text(&name, value);
                 }
@@ -126,12 +126,12 @@ pub(super) fn add_mirrored_headers(lines: &mut HeaderLines, mirror: &HeaderMirro
     }
 }
 
-/// Adds the header that says the version.
+/// Adds the `MCP-Protocol-Version` header.
 pub(super) fn add_version_header(lines: &mut HeaderLines, revision: Revision) {
     lines.add_text(&PROTOCOL_VERSION, revision.as_str());
 }
 
-/// The kinds of body that a server can answer with.
+/// The media types of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyMedia {
     Json,
@@ -139,10 +139,10 @@ pub(super) enum BodyMedia {
     Other,
 }
 
-/// Reads `Content-Type`, whatever parameters it has.
+/// Parses `Content-Type`, without its parameters.
 pub(super) fn body_media(headers: &ResponseHeaders) -> BodyMedia {
     let kind = headers.get(&CONTENT_TYPE).unwrap_or_default();
-    // What nearly every server says.
+    // Fast path: what nearly every server sends.
     if kind == JSON.as_bytes() {
         return BodyMedia::Json;
     }

@@ -10,10 +10,10 @@ use trunkline_transport::http::{
     RequestTarget,
 };
 
-/// The longest way within the origin to where the server is.
+/// The most redirects within the origin.
 const MAX_REDIRECTS: usize = 3;
 
-/// Where a server is.
+/// The HTTP endpoint of a server.
 pub(super) struct HttpEndpoint {
     http: HttpClient,
     address: Mutex<EndpointAddress>,
@@ -22,37 +22,37 @@ pub(super) struct HttpEndpoint {
 struct EndpointAddress {
     url: Url,
     target: RequestTarget,
-    /// Something was answered there, so that it does not move any more.
+    /// A request succeeded there, so that redirects are no longer followed.
     is_final: bool,
 }
 
-/// A request that says where it goes.
+/// A request with its target.
 pub(super) struct AddressedRequest {
     request: HttpRequest,
-    /// The server does not move any more.
+    /// Redirects are no longer followed.
     is_final: bool,
 }
 
 impl HttpEndpoint {
     pub(super) fn new(dialer: Dialer, url: &Url) -> Result<Self, OriginMismatch> {
         let http = HttpClient::new(dialer, url.clone(), &HttpClientOptions::default());
-        let at = EndpointAddress { target: http.target(url)?, url: url.clone(), is_final: false };
-        Ok(Self { http, address: Mutex::new(at) })
+        let address = EndpointAddress { target: http.target(url)?, url: url.clone(), is_final: false };
+        Ok(Self { http, address: Mutex::new(address) })
     }
 
-    /// Says where a request goes.
+    /// Builds a request to the current target.
     pub(super) fn build_request(
         &self,
         method: Method,
         headers: HeaderLines,
         body: Vec<u8>,
     ) -> AddressedRequest {
-        let at = self.lock();
-        let request = HttpRequest { method, target: at.target.clone(), headers, body };
-        AddressedRequest { request, is_final: at.is_final }
+        let address = self.lock();
+        let request = HttpRequest { method, target: address.target.clone(), headers, body };
+        AddressedRequest { request, is_final: address.is_final }
     }
 
-    /// Sends a request and waits for the head of its response.
+    /// Sends a request and waits for the response head.
     pub(super) async fn send(&self, addressed: &AddressedRequest) -> Result<HttpResponse, HttpError> {
         if addressed.is_final {
             return self.http.send(&addressed.request).await;
@@ -60,12 +60,12 @@ impl HttpEndpoint {
         Box::pin(self.send_following_redirects(addressed.request.clone())).await
     }
 
-    /// Sends a request to where the server says that it is.
+    /// Sends a request, and follows redirects.
     async fn send_following_redirects(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         for _ in 0..MAX_REDIRECTS {
             let response = self.http.send(&request).await?;
             match self.redirect_target(&response) {
-                Some(place) => request.target = place,
+                Some(target) => request.target = target,
                 None => return Ok(response),
             }
             response.body.finish();
@@ -73,20 +73,21 @@ impl HttpEndpoint {
         self.http.send(&request).await
     }
 
-    /// Finds the place that a response says to use instead, which is often only a slash away.
+    /// Returns the target of a redirect, which often differs by a slash only.
     ///
-    /// Such a response says that the request was not looked at, and one to another origin is not followed.
+    /// Only 307 and 308 are followed, which keep method and body (RFC 9110 §15.4.8 and §15.4.9) and mean that the
+    /// request was not processed here. A redirect to another origin is not followed.
     fn redirect_target(&self, response: &HttpResponse) -> Option<RequestTarget> {
-        let mut at = self.lock();
+        let mut address = self.lock();
         if !matches!(response.status.as_u16(), 307 | 308) {
-            at.is_final |= response.status.is_success();
+            address.is_final |= response.status.is_success();
             return None;
         }
         let location = response.headers.get_text(&LOCATION)?;
-        let url = at.url.join(location).ok()?;
-        let place = self.http.target(&url).ok()?;
-        (at.url, at.target) = (url, place.clone());
-        Some(place)
+        let url = address.url.join(location).ok()?;
+        let target = self.http.target(&url).ok()?;
+        (address.url, address.target) = (url, target.clone());
+        Some(target)
     }
 
     fn lock(&self) -> MutexGuard<'_, EndpointAddress> {
@@ -96,7 +97,10 @@ impl HttpEndpoint {
 
 impl fmt::Debug for HttpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = self.lock();
-        f.debug_struct("HttpEndpoint").field("url", &at.url).field("is_settled", &at.is_final).finish()
+        let address = self.lock();
+        f.debug_struct("HttpEndpoint")
+            .field("url", &address.url)
+            .field("is_settled", &address.is_final)
+            .finish()
     }
 }

@@ -20,22 +20,22 @@ use crate::client_transport::{
     DeliveryStatus, ExchangeEvent, HeaderMirror, OutgoingRequest, TransportFailure, TransportFailureKind,
 };
 
-/// How often in a row taking up a broken stream may fail.
+/// Consecutive failures to resume a broken stream before the request fails.
 const MAX_RESUME_FAILURES: u32 = 5;
 
-/// How often in a row a stream that was taken up again may end without a word. A server that lets its clients poll does so
-/// for as long as a call runs, so that this is not few; the deadlines of the call are what ends the waiting.
+/// Consecutive resumed streams without any event before the request fails. A server that makes its clients poll
+/// ends streams for as long as a call runs, so the limit is high; the deadlines of the call bound the wait.
 const MAX_EMPTY_STREAMS: u32 = 1000;
 
-/// How much of a body that is no JSON is read, for people.
+/// Bytes read of a body that is not JSON, for the error message.
 const EXCERPT_BYTES: usize = 2048;
 
-/// Everything that the server says within one request. Nothing is sent before it is polled.
+/// The exchange of one request over HTTP. Nothing is sent before it is first polled.
 pub(in crate::client_transport) struct HttpExchange {
     stage: HttpExchangeStage,
     shared: Arc<HttpShared>,
     is_started: bool,
-    /// Where the end of the connection is waited for.
+    /// The slot of this request in the close signal.
     close_waiter: CloseWaiter,
 }
 
@@ -45,7 +45,7 @@ impl HttpExchange {
         Self { stage, shared, is_started: false, close_waiter: CloseWaiter::default() }
     }
 
-    /// Polls for what the server says next; `None` if it says nothing any more.
+    /// Polls for the next event; `None` after the last one.
     pub(in crate::client_transport) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -78,9 +78,9 @@ impl HttpExchange {
     }
 
     fn closed(&self) -> ExchangeEvent {
-        let loss =
+        let failure =
             if self.is_started { TransportFailure::maybe_delivered } else { TransportFailure::not_delivered };
-        ExchangeEvent::Failed(loss(CLOSED_MESSAGE))
+        ExchangeEvent::Failed(failure(CLOSED_MESSAGE))
     }
 }
 
@@ -90,15 +90,15 @@ impl Drop for HttpExchange {
     }
 }
 
-/// How far a request is.
+/// The stage of an exchange.
 enum HttpExchangeStage {
-    /// To be sent, or listened to: what comes next, and how far it is then.
+    /// Sending or reading: resolves to the next event and the next stage.
     Waiting(Pin<Box<dyn Future<Output = (ExchangeEvent, HttpExchangeStage)> + Send>>),
     Streaming(Box<StreamedResponse>),
     Finished,
 }
 
-/// Sends a request, and waits for the first thing that is said. The arguments of an `async fn` would be kept twice, by every
+/// Sends a request, and waits for the first event. Not an `async fn`: it would store its arguments twice, in every
 /// call.
 fn send_request(
     shared: Arc<HttpShared>,
@@ -108,7 +108,7 @@ fn send_request(
     async move {
         let permit = match shared.request_permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             Err(_) => Box::pin(shared.request_permits.clone().acquire_owned()).await.ok(),
         };
         if outgoing.needs_standalone_stream()
@@ -120,7 +120,7 @@ fn send_request(
         let session = shared.session_number();
         let (answer, mut response) = match shared.send(&mut outgoing).await {
             Ok(answered) => answered,
-            Err(loss) => return guard.finish(ExchangeEvent::Failed(loss)),
+            Err(failure) => return guard.finish(ExchangeEvent::Failed(failure)),
         };
         match answer {
             ResponseKind::Json => match response.body.read_all(shared.limits.message_bytes).await {
@@ -142,25 +142,25 @@ fn send_request(
                 };
                 Box::new(reply).next().await
             }
-            // A server that fails at the first word has said nothing about what it speaks, whatever else it says.
-            ResponseKind::ErrorStatus(loss, session)
+            // A 5xx in reply to a probe is no evidence for either era, whatever its body is.
+            ResponseKind::ErrorStatus(failure, session)
                 if outgoing.is_probe() && response.status.is_server_error() =>
             {
                 let beginning = Box::pin(response.body.read_prefix(EXCERPT_BYTES)).await;
-                guard.finish(ExchangeEvent::Failed(with_excerpt(loss, &beginning, session)))
+                guard.finish(ExchangeEvent::Failed(with_excerpt(failure, &beginning, session)))
             }
-            ResponseKind::ErrorStatus(loss, session) => {
+            ResponseKind::ErrorStatus(failure, session) => {
                 let kind = body_media(&response.headers);
-                let reading = read_error_body(kind, &mut response.body, (loss, session), id, &shared);
+                let reading = read_error_body(kind, &mut response.body, (failure, session), id, &shared);
                 let last = Box::pin(reading).await;
                 guard.finish(last)
             }
-            ResponseKind::Failed(loss) => guard.finish(ExchangeEvent::Failed(loss)),
+            ResponseKind::Failed(failure) => guard.finish(ExchangeEvent::Failed(failure)),
         }
     }
 }
 
-/// Reads a body that is the response.
+/// Parses a JSON body as the response.
 fn read_response(body: Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
     let problem = match envelope::read_from_server(body, shared.limits.bounds) {
         Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Accept) {
@@ -179,30 +179,30 @@ fn read_response(body: Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
     ExchangeEvent::Failed(malformed(format!("the response cannot be read: {problem}")))
 }
 
-/// Reads the body of a refusal: an error that echoes the request's id answers it.
+/// Reads the body of an error status: a JSON-RPC error with the request's id is its response.
 async fn read_error_body(
     media: BodyMedia,
     body: &mut HttpResponseBody,
-    (loss, session): (TransportFailure, InSession),
+    (failure, session): (TransportFailure, InSession),
     id: u64,
     shared: &HttpShared,
 ) -> ExchangeEvent {
     if media != BodyMedia::Json {
-        return ExchangeEvent::Failed(with_excerpt(loss, &body.read_prefix(EXCERPT_BYTES).await, session));
+        return ExchangeEvent::Failed(with_excerpt(failure, &body.read_prefix(EXCERPT_BYTES).await, session));
     }
     let Ok(body) = body.read_all(shared.limits.message_bytes).await else {
-        return ExchangeEvent::Failed(loss);
+        return ExchangeEvent::Failed(failure);
     };
     match envelope::read(body.clone(), shared.limits.bounds) {
         Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Reject) {
             Some(Err(error)) => ExchangeEvent::Response(Err(error)),
-            _ => ExchangeEvent::Failed(with_excerpt(loss, &body, session)),
+            _ => ExchangeEvent::Failed(with_excerpt(failure, &body, session)),
         },
-        _ => ExchangeEvent::Failed(with_excerpt(loss, &body, session)),
+        _ => ExchangeEvent::Failed(with_excerpt(failure, &body, session)),
     }
 }
 
-/// Tells whether an error that names no request may be taken for the answer, since there is only one it can be.
+/// Whether an error without an id is accepted as the response, since only one request can be meant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MissingIdPolicy {
     Accept,
@@ -211,19 +211,19 @@ enum MissingIdPolicy {
 
 type RpcOutcome = Result<RawResult, RawJson>;
 
-fn response_to(message: Message, id: u64, lenient: MissingIdPolicy) -> Option<RpcOutcome> {
+fn response_to(message: Message, id: u64, policy: MissingIdPolicy) -> Option<RpcOutcome> {
     let Message::Response(Response { id: named, outcome }) = message else { return None };
     match named {
         Some(named) => (named == RequestId::from_number(id)).then_some(outcome),
-        None => (lenient == MissingIdPolicy::Accept && outcome.is_err()).then_some(outcome),
+        None => (policy == MissingIdPolicy::Accept && outcome.is_err()).then_some(outcome),
     }
 }
 
-/// A request whose response comes in a stream.
+/// A request with a streamed response.
 struct StreamedResponse {
     shared: Arc<HttpShared>,
     id: u64,
-    /// Which session it belongs to.
+    /// The number of its session.
     session: u64,
     guard: CancelGuard,
     events: SseMessages,
@@ -236,12 +236,12 @@ impl StreamedResponse {
     async fn next(mut self: Box<Self>) -> (ExchangeEvent, HttpExchangeStage) {
         loop {
             match self.events.next(&mut self.resumption).await {
-                SseItem::Message(Message::Notification(notice)) => {
-                    return (ExchangeEvent::Notification(notice), HttpExchangeStage::Streaming(self));
+                SseItem::Message(Message::Notification(notification)) => {
+                    return (ExchangeEvent::Notification(notification), HttpExchangeStage::Streaming(self));
                 }
                 SseItem::Message(Message::Request(request)) => {
                     if self.guard.is_stateless {
-                        // It is not interrupted by questions; they would be its result.
+                        // Stateless requests receive input requests as their result only.
                         tracing::debug!(method = %request.method, "dropped a request of the server");
                     } else if request.method == Method::Ping.as_str() {
                         self.shared.answer_ping(&request.id);
@@ -279,15 +279,16 @@ impl StreamedResponse {
                     }));
                 }
                 SseItem::End(how) => {
-                    if let Err(loss) = Box::pin(self.resume(how)).await {
-                        return self.guard.finish(ExchangeEvent::Failed(loss));
+                    if let Err(failure) = Box::pin(self.resume(how)).await {
+                        return self.guard.finish(ExchangeEvent::Failed(failure));
                     }
                 }
             }
         }
     }
 
-    /// Takes the stream up again where it broke; the request may have been seen, so that nothing else is left to do.
+    /// Resumes the stream after the last event. The server may have received the request, so that it cannot be
+    /// retried.
     async fn resume(&mut self, how: String) -> Result<(), TransportFailure> {
         let mut how = how;
         if self.resumption.record_end() > MAX_EMPTY_STREAMS {
@@ -304,8 +305,8 @@ impl StreamedResponse {
                     self.events = events;
                     return Ok(());
                 }
-                Err(StreamUnavailable::Never(loss)) => {
-                    return Err(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, ..loss });
+                Err(StreamUnavailable::Never(failure)) => {
+                    return Err(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, ..failure });
                 }
                 Err(StreamUnavailable::Retry(why)) => how = why,
             }
@@ -316,25 +317,25 @@ impl StreamedResponse {
     }
 }
 
-/// Cancels a request of a session that is dropped before its last word.
+/// Sends a cancellation when a session's request is dropped before its response.
 ///
-/// One that stands alone needs nothing: its connection is closed, which is the cancellation.
+/// A stateless request needs none: closing its connection cancels it.
 struct CancelGuard {
     shared: Arc<HttpShared>,
     id: u64,
-    /// The request belongs to no session.
+    /// The request is stateless.
     is_stateless: bool,
     is_armed: bool,
 }
 
 impl CancelGuard {
     fn new(shared: &Arc<HttpShared>, outgoing: &OutgoingRequest) -> Self {
-        let stands_alone = matches!(outgoing.mirror, HeaderMirror::Full { .. });
-        let is_armed = !stands_alone && outgoing.is_cancellable();
-        Self { shared: shared.clone(), id: outgoing.id, is_stateless: stands_alone, is_armed }
+        let is_stateless = matches!(outgoing.mirror, HeaderMirror::Full { .. });
+        let is_armed = !is_stateless && outgoing.is_cancellable();
+        Self { shared: shared.clone(), id: outgoing.id, is_stateless, is_armed }
     }
 
-    /// Ends the request with its last word.
+    /// Disarms the guard, and ends the request with its final event.
     fn finish(&mut self, last: ExchangeEvent) -> (ExchangeEvent, HttpExchangeStage) {
         self.is_armed = false;
         (last, HttpExchangeStage::Finished)

@@ -7,10 +7,10 @@ use super::response_head::InSession;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// The longest id of a session that is taken.
+/// The longest session id that is accepted.
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
-/// What a handshake has left: the session, if the server keeps one, and the revision.
+/// The result of a handshake: the session id, if the server has sessions, and the revision.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HttpSession {
     id: Option<HeaderValue>,
@@ -18,7 +18,7 @@ pub(super) struct HttpSession {
 }
 
 impl HttpSession {
-    /// Reads the session that the response to a handshake opens.
+    /// Reads the session id from the response to `initialize`. It must be visible ASCII.
     pub(super) fn from_headers(headers: &ResponseHeaders) -> Result<Self, String> {
         let name = SESSION_ID;
         let mut ids = headers.get_all(&name);
@@ -32,25 +32,25 @@ impl HttpSession {
         }
         let mut id = id.and_then(|id| HeaderValue::from_bytes(id).ok());
         if let Some(id) = &mut id {
-            // Whoever has the id may speak in the session.
+            // The id authenticates requests of the session.
             id.set_sensitive(true);
         }
         Ok(Self { id, revision: None })
     }
 
-    /// Remembers the revision that requests of the session name.
+    /// Sets the revision that requests of the session carry.
     pub(super) fn set_revision(&mut self, revision: Revision) {
         self.revision = Some(revision);
     }
 
-    /// Adds the id to the headers of a request, if the server keeps a session.
+    /// Adds the session id to the headers of a request, if there is one.
     pub(super) fn add_session_id(&self, headers: &mut HeaderLines) -> InSession {
         let Some(id) = &self.id else { return InSession::No };
         headers.add(&SESSION_ID, id);
         InSession::Yes
     }
 
-    /// Adds the revision too, to the headers of a request that mirrors no body.
+    /// Adds the session id and the revision, for a request that mirrors no body.
     pub(super) fn add_session_headers(&self, headers: &mut HeaderLines) -> InSession {
         if let Some(revision) = self.revision {
             custom_headers::add_version_header(headers, revision);

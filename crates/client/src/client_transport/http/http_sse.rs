@@ -22,23 +22,23 @@ use super::response_head::{self, InSession, ResponseKind, with_excerpt};
 use super::shared::http_failure;
 use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
 
-/// How long the server has to say where messages are posted to.
+/// Timeout for the `endpoint` event, which names the URL for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the server has to take one message.
+/// Timeout for one `POST`.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest way within the origin to where the stream is.
+/// The most redirects within the origin.
 const MAX_REDIRECTS: usize = 3;
 
-/// How much of the body of a refusal is read, for people.
+/// Bytes read of an error body, for the error message.
 const EXCERPT_BYTES: usize = 2048;
 
-/// A channel of HTTP+SSE, as in revision 2024-11-05: a stream of events brings messages, and each message of ours is a
-/// `POST` to the place that its first event named.
+/// A channel over HTTP+SSE, as in revision 2024-11-05: an event stream carries the server's messages, and each
+/// message of ours is a `POST` to the URL of its `endpoint` event.
 ///
-/// Messages are posted one after another, since their order counts. One that is not taken is lost alone, as long as the
-/// stream is there.
+/// Messages are posted one after another, since their order matters. A message that the server rejects fails alone,
+/// as long as the stream is open.
 pub(crate) struct HttpSseChannel {
     http: HttpClient,
     post_target: RequestTarget,
@@ -46,26 +46,26 @@ pub(crate) struct HttpSseChannel {
     stream: SseEventStream,
     limit: usize,
     outgoing: VecDeque<String>,
-    /// The bytes of what waits and of what is being posted.
+    /// The bytes of queued messages and of the one in flight.
     queued: usize,
     posting: Option<PostFuture>,
-    /// What was not taken, until whoever reads is told.
+    /// The rejected message, until `poll_receive` reports it.
     rejected: Option<(Bytes, TransportFailure)>,
 }
 
-/// A message that is being posted; it comes back with whether it was taken.
+/// A `POST` in flight; resolves to the message and the outcome.
 type PostFuture = BoxFuture<'static, (Vec<u8>, Result<(), PostError>)>;
 
-/// Why a message was not taken.
+/// Why a message was not delivered.
 enum PostError {
-    /// There is no session any more that could take one.
+    /// The server has lost the session (404).
     SessionGone,
-    /// It is about this message alone.
+    /// Only this message failed.
     Failed(TransportFailure),
 }
 
 impl HttpSseChannel {
-    /// Opens the stream and waits for its first event.
+    /// Opens the stream and waits for the `endpoint` event.
     pub(crate) async fn open(
         dialer: Dialer,
         url: &Url,
@@ -107,12 +107,12 @@ impl HttpSseChannel {
         let refused = |why: &dyn fmt::Display| {
             response_head::malformed(format!("the server names `{}` for messages: {why}", shorten(&endpoint)))
         };
-        let place = url.join(&endpoint).map_err(|error| refused(&error))?;
-        // Else a server could have our credentials sent to anybody.
-        let place = http.target(&place).map_err(|error| refused(&error))?;
+        let target = url.join(&endpoint).map_err(|error| refused(&error))?;
+        // Only the same origin: otherwise a server could direct our credentials to another host.
+        let target = http.target(&target).map_err(|error| refused(&error))?;
         Ok(Self {
             http,
-            post_target: place,
+            post_target: target,
             post_headers: headers.post_headers().into(),
             stream,
             limit,
@@ -123,7 +123,7 @@ impl HttpSseChannel {
         })
     }
 
-    /// Begins to post the message that waits longest.
+    /// Starts the `POST` of the oldest queued message.
     fn post_next(&mut self) -> bool {
         let Some(message) = self.outgoing.pop_front() else { return false };
         let request = HttpRequest {
@@ -137,7 +137,7 @@ impl HttpSseChannel {
     }
 }
 
-/// Asks for the stream; a way within the same origin is followed, since nothing but the request itself is repeated.
+/// Requests the stream. Redirects within the origin are followed, since a `GET` is safe to repeat.
 async fn open_event_stream(
     http: &HttpClient,
     url: &Url,
@@ -145,10 +145,10 @@ async fn open_event_stream(
 ) -> Result<(Url, HttpResponse), TransportFailure> {
     let mut url = url.clone();
     for _ in 0..=MAX_REDIRECTS {
-        let place = http.target(&url).map_err(|error| response_head::malformed(error.to_string()))?;
+        let target = http.target(&url).map_err(|error| response_head::malformed(error.to_string()))?;
         let request = HttpRequest {
             method: HttpMethod::GET,
-            target: place,
+            target,
             headers: headers.stream_headers().into(),
             body: Vec::new(),
         };
@@ -159,13 +159,13 @@ async fn open_event_stream(
                 let problem = "the server answered a request for a stream with JSON".to_owned();
                 return Err(response_head::malformed(problem));
             }
-            ResponseKind::ErrorStatus(loss, session) => {
+            ResponseKind::ErrorStatus(failure, session) => {
                 let beginning = response.body.read_prefix(EXCERPT_BYTES).await;
-                return Err(with_excerpt(loss, &beginning, session));
+                return Err(with_excerpt(failure, &beginning, session));
             }
-            ResponseKind::Failed(loss) => match redirect_target(&url, &response) {
+            ResponseKind::Failed(failure) => match redirect_target(&url, &response) {
                 Some(next) if http.target(&next).is_ok() => url = next,
-                _ => return Err(loss),
+                _ => return Err(failure),
             },
         }
     }
@@ -178,7 +178,7 @@ fn redirect_target(url: &Url, response: &HttpResponse) -> Option<Url> {
     if response.status.is_redirection() { url.join(location).ok() } else { None }
 }
 
-/// Posts a message, and gives it back with whether it was taken.
+/// Posts a message, and returns it with the outcome.
 async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), PostError>) {
     let sending = async {
         let mut response =
@@ -191,9 +191,9 @@ async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), Po
                 response.body.finish();
                 Ok(())
             }
-            Some(loss) => {
+            Some(failure) => {
                 let beginning = response.body.read_prefix(EXCERPT_BYTES).await;
-                Err(PostError::Failed(with_excerpt(loss, &beginning, InSession::No)))
+                Err(PostError::Failed(with_excerpt(failure, &beginning, InSession::No)))
             }
         }
     };
@@ -208,8 +208,8 @@ async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), Po
 
 impl Channel for HttpSseChannel {
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
-        if let Some((message, loss)) = self.rejected.take() {
-            let why = io::Error::other(loss);
+        if let Some((message, failure)) = self.rejected.take() {
+            let why = io::Error::other(failure);
             return Poll::Ready(Some(Err(ReceiveError::Rejected { message, why })));
         }
         loop {
@@ -237,7 +237,7 @@ impl Channel for HttpSseChannel {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            // Whoever reads is told of the last one first, so that never more than one has to be kept.
+            // `poll_receive` reports the last rejected message first, so that at most one is stored.
             if self.rejected.is_some() {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -248,8 +248,8 @@ impl Channel for HttpSseChannel {
                 self.queued -= message.len();
                 match outcome {
                     Ok(()) => {}
-                    Err(PostError::Failed(loss)) => {
-                        self.rejected = Some((message.into(), loss));
+                    Err(PostError::Failed(failure)) => {
+                        self.rejected = Some((message.into(), failure));
                         continue;
                     }
                     Err(PostError::SessionGone) => {
@@ -279,14 +279,14 @@ impl fmt::Debug for HttpSseChannel {
     }
 }
 
-/// The events of one stream.
+/// The decoded events of one stream.
 struct SseEventStream {
     body: HttpResponseBody,
     decoder: SseDecoder,
     chunk: Bytes,
 }
 
-/// Why there is no event.
+/// Why the stream has no next event.
 #[derive(Debug, thiserror::Error)]
 enum SseStreamError {
     #[error("the server sent an event above the limit")]

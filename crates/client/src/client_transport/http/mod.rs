@@ -1,8 +1,8 @@
-//! Requests over Streamable HTTP, in both eras: each is a `POST` of its own, answered by JSON or by a stream of events.
+//! Requests over Streamable HTTP, in both eras: each is a `POST` of its own, answered by JSON or by an event
+//! stream.
 //!
-//! What differs between the eras is in the request: one that mirrors its whole body stands alone, and closing its stream
-//! cancels it. Any other belongs to a session: its stream may be taken up again where it broke, and it is cancelled by a
-//! notification.
+//! The request itself determines the era: one that mirrors its whole body in headers is stateless, and closing its
+//! stream cancels it. Any other belongs to a session: its stream may be resumed, and a notification cancels it.
 
 mod close_signal;
 mod custom_headers;
@@ -34,40 +34,40 @@ use super::{
     ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure, UnsolicitedSender,
 };
 
-/// Why nothing is sent any more.
+/// The reason of failures after the client closed the connection.
 const CLOSED_MESSAGE: &str = "the connection was closed";
 
-/// The bounds of what comes over HTTP.
+/// The limits of responses over HTTP.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpLimits {
-    /// How messages may be nested and batched.
+    /// Nesting depth and batch size of messages.
     pub(crate) bounds: MessageLimits,
-    /// The bytes of one message.
+    /// The largest message in bytes.
     pub(crate) message_bytes: usize,
-    /// Requests at one time; beyond it they wait.
+    /// Concurrent requests; beyond it they wait.
     pub(crate) in_flight: usize,
-    /// Messages of one stream that make no sense before it is given up.
+    /// Malformed messages of one stream before it is closed.
     pub(crate) malformed_messages: usize,
 }
 
-/// Carries requests over Streamable HTTP.
+/// The Streamable HTTP transport.
 pub(crate) struct StreamableHttpTransport {
     shared: Arc<HttpShared>,
 }
 
 impl StreamableHttpTransport {
-    /// Makes a carrier; nothing is opened before the first request.
+    /// Creates the transport; no connection is opened before the first request.
     ///
     /// # Errors
-    /// Never for an address that was read; the type cannot say so.
+    /// Never for a parsed URL, although the type cannot express that.
     pub(crate) fn new(
         dialer: Dialer,
         url: &Url,
         headers: &CustomHeaders,
         limits: HttpLimits,
-        aside: UnsolicitedSender,
+        unsolicited: UnsolicitedSender,
     ) -> Result<Self, OriginMismatch> {
-        Ok(Self { shared: Arc::new(HttpShared::new(dialer, url, headers, limits, aside)?) })
+        Ok(Self { shared: Arc::new(HttpShared::new(dialer, url, headers, limits, unsolicited)?) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a response is by its head alone, before its body is read.
+//! Classifies a response by its head, before its body is read.
 
 use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
@@ -8,42 +8,42 @@ use trunkline_transport::http::ResponseHeaders;
 use super::custom_headers::{BodyMedia, body_media};
 use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
 
-/// The most characters of a challenge that are kept.
+/// The longest `WWW-Authenticate` challenge that is stored, in characters.
 const MAX_CHALLENGE_CHARS: usize = 512;
 
-/// What the head of a response to a request says.
+/// The kind of a response, by its head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResponseKind {
     /// The body is the response.
     Json,
-    /// The body is a stream, and the response comes in it.
+    /// The body is an event stream that contains the response.
     Events,
-    /// The body may be an error that answers the request; if it is none, this is what happened, together with whether the
-    /// request named a session.
+    /// The body may be a JSON-RPC error that answers the request; if it is not, the request failed like this. With
+    /// whether the request had a session id.
     ErrorStatus(TransportFailure, InSession),
-    /// There is no response, whatever the body is.
+    /// The request failed, whatever the body is.
     Failed(TransportFailure),
 }
 
-/// Tells whether a request named a session, which then may be gone.
+/// Whether a request had a session id; the session may be lost then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InSession {
     Yes,
     No,
 }
 
-/// Judges the head of the response to a request.
+/// Classifies the head of the response to a request.
 pub(super) fn classify_response(
     status: StatusCode,
     headers: &ResponseHeaders,
     session: InSession,
 ) -> ResponseKind {
-    if let Some(loss) = classify_status(status, headers, session) {
-        return match loss.kind {
+    if let Some(failure) = classify_status(status, headers, session) {
+        return match failure.kind {
             TransportFailureKind::Status { .. } if !status.is_redirection() => {
-                ResponseKind::ErrorStatus(loss, session)
+                ResponseKind::ErrorStatus(failure, session)
             }
-            _ => ResponseKind::Failed(loss),
+            _ => ResponseKind::Failed(failure),
         };
     }
     if headers.get(&CONTENT_ENCODING).is_some_and(|encoding| encoding != b"identity") {
@@ -67,7 +67,7 @@ pub(super) fn classify_response(
     }
 }
 
-/// Judges the status of any response; `None` means that it went well.
+/// Classifies the status of any response; `None` for success.
 pub(super) fn classify_status(
     status: StatusCode,
     headers: &ResponseHeaders,
@@ -90,7 +90,7 @@ pub(super) fn classify_status(
     Some(TransportFailure { delivery: delivery_status(status), kind })
 }
 
-/// Says what any response means that is not the one which was wanted.
+/// Returns the failure for an unexpected response.
 pub(crate) fn status_failure(status: StatusCode, headers: &ResponseHeaders, body: &[u8]) -> TransportFailure {
     let unwanted = || TransportFailure {
         delivery: DeliveryStatus::NotDelivered,
@@ -103,26 +103,30 @@ pub(crate) fn status_failure(status: StatusCode, headers: &ResponseHeaders, body
     )
 }
 
-/// Adds the beginning of a body to what a status says, for people.
-pub(super) fn with_excerpt(mut loss: TransportFailure, body: &[u8], session: InSession) -> TransportFailure {
-    if let TransportFailureKind::Status { status, excerpt } = &mut loss.kind {
+/// Adds the beginning of the body to a failure, for the error message.
+pub(super) fn with_excerpt(
+    mut failure: TransportFailure,
+    body: &[u8],
+    session: InSession,
+) -> TransportFailure {
+    if let TransportFailureKind::Status { status, excerpt } = &mut failure.kind {
         if *status == 400 && session == InSession::Yes && is_about_session(body) {
-            loss.kind = TransportFailureKind::SessionGone;
+            failure.kind = TransportFailureKind::SessionGone;
         } else if excerpt.is_empty() {
             *excerpt = self::excerpt(body);
         }
     }
-    loss
+    failure
 }
 
-/// Tells whether a refusal is about the session. Many servers that were started anew say by a 400 that they do not know one,
-/// since the samples that they were made from do so.
+/// Reports whether an error body refers to the session. Many restarted servers reject an unknown session with 400
+/// instead of 404, like the sample servers that they were derived from.
 fn is_about_session(body: &[u8]) -> bool {
     let words = String::from_utf8_lossy(body).to_ascii_lowercase();
     words.contains("session") || words.contains("not initialized")
 }
 
-/// Tells whether a status says that the request was not acted on. Whatever leaves a doubt does not.
+/// Returns whether a status proves that the server did not act on the request. In doubt it does not.
 fn delivery_status(status: StatusCode) -> DeliveryStatus {
     match status.as_u16() {
         301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
@@ -134,8 +138,8 @@ fn delivery_status(status: StatusCode) -> DeliveryStatus {
 
 fn redirect_message(headers: &ResponseHeaders) -> String {
     match headers.get(&LOCATION).map(printable_text) {
-        Some(place) => {
-            format!("the server redirects to `{}`; if that is right, connect to it", shorten(&place))
+        Some(location) => {
+            format!("the server redirects to `{}`; if that is right, connect to it", shorten(&location))
         }
         None => "the server redirects, and does not say where to".to_owned(),
     }
@@ -160,7 +164,7 @@ fn printable_text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).replace(char::is_control, " ")
 }
 
-/// Makes the beginning of a body readable, for people.
+/// Returns the beginning of a body on one line, for error messages.
 pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> =
@@ -272,8 +276,8 @@ mod tests {
             ("Bad Request", InSession::Yes, false),
             ("No valid session ID provided", InSession::No, false),
         ] {
-            let loss = with_excerpt(bad(), body.as_bytes(), session);
-            assert_eq!(loss.kind == TransportFailureKind::SessionGone, is_gone, "{body}");
+            let failure = with_excerpt(bad(), body.as_bytes(), session);
+            assert_eq!(failure.kind == TransportFailureKind::SessionGone, is_gone, "{body}");
         }
         let failed = TransportFailure {
             kind: TransportFailureKind::Status { status: 500, excerpt: String::new() },

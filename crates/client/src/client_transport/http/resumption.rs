@@ -3,36 +3,36 @@ use std::time::Duration;
 use http::HeaderValue;
 use trunkline_protocol::sse::SseEvent;
 
-/// How long to wait before a broken stream is taken up again, if the server has not said.
+/// The reconnection delay, unless the server has set `retry`.
 const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 
-/// No stream is taken up again faster than this, whatever the server says.
+/// The lower bound for the server's `retry`.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
-/// Nor slower.
+/// The upper bound for the server's `retry`.
 const MAX_DELAY: Duration = Duration::from_secs(60 * 60);
 
-/// How long to wait at least after a failure; it doubles with each.
+/// The first backoff after a failure; it doubles with each.
 const FAILURE_DELAY: Duration = Duration::from_millis(250);
 
-/// The longest of those waits.
+/// The longest backoff.
 const MAX_FAILURE_DELAY: Duration = Duration::from_secs(30);
 
-/// The longest id of an event that can be named to the server again.
+/// The longest event id that is sent as `Last-Event-ID`.
 const MAX_EVENT_ID_BYTES: usize = 4096;
 
-/// Where a stream of events can be taken up again, and when.
+/// Where and when an event stream can be resumed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamResumption {
     last_event_id: Option<HeaderValue>,
     retry: Option<Duration>,
     failures: u32,
-    /// Streams in a row that said nothing.
+    /// Consecutive streams without any event.
     empty_streams: u32,
 }
 
 impl StreamResumption {
-    /// Remembers what an event says about where to go on. An id stays until another comes, over any number of streams.
+    /// Records the id and the `retry` of an event. The id is kept until another arrives, across streams.
     pub(super) fn record_event(&mut self, event: &SseEvent) {
         if let Some(id) = &event.id {
             self.last_event_id = Some(id)
@@ -45,34 +45,34 @@ impl StreamResumption {
         (self.failures, self.empty_streams) = (0, 0);
     }
 
-    /// Counts a stream that has ended, and returns how many in a row said nothing.
+    /// Counts a stream that has ended, and returns the number of consecutive ones without any event.
     pub(super) fn record_end(&mut self) -> u32 {
         let before = self.empty_streams;
         self.empty_streams = before.saturating_add(1);
         before
     }
 
-    /// Returns the id of the last event, if the stream can be taken up again at all.
+    /// Returns the id of the last event, if the stream can be resumed.
     pub(super) fn last_event_id(&self) -> Option<&HeaderValue> {
         self.last_event_id.as_ref()
     }
 
-    /// Counts an attempt that failed, and returns how many did in a row.
+    /// Counts a failed attempt, and returns the number of consecutive failures.
     pub(super) fn record_failure(&mut self) -> u32 {
         self.failures = self.failures.saturating_add(1);
         self.failures
     }
 
-    /// Returns how long to wait before the next attempt.
+    /// Returns the delay before the next attempt.
     pub(super) fn retry_delay(&self) -> Duration {
-        let said = self.retry.unwrap_or(DEFAULT_DELAY).clamp(MIN_DELAY, MAX_DELAY);
+        let requested = self.retry.unwrap_or(DEFAULT_DELAY).clamp(MIN_DELAY, MAX_DELAY);
         let backoff = match self.failures.checked_sub(1) {
             None => Duration::ZERO,
             Some(doublings) => FAILURE_DELAY
                 .checked_mul(1 << doublings.min(16))
                 .map_or(MAX_FAILURE_DELAY, |delay| delay.min(MAX_FAILURE_DELAY)),
         };
-        said.max(backoff)
+        requested.max(backoff)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_servers_wish_is_kept_within_reason_and_failures_wait_longer() {
-        // What the server said, how many attempts failed, and the wait in milliseconds.
+        // The server's `retry`, the failed attempts, and the delay in milliseconds.
         for (retry, failures, expected) in [
             (None, 0, 1000),
             (Some(500), 0, 500),

@@ -28,30 +28,30 @@ use crate::client_transport::{
     UnsolicitedSender,
 };
 
-/// How long the server has to take a notification or an answer.
+/// Timeout for posting a notification or a response.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a server may take to say whether it has a standing stream, before a request that needs one is sent anyway.
+/// How long a request that needs the standalone stream waits for it to open, before it is sent anyway.
 const STANDALONE_STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long what is still being posted at the end is waited for.
+/// How long closing waits for messages that are still being posted.
 const FINAL_POST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the server has to end a session.
+/// Timeout for the `DELETE` of a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Cancellations and the like that are being posted at one time; beyond it they are dropped.
+/// Concurrent posts in the background, such as cancellations; beyond it they are dropped.
 const MAX_BACKGROUND_POSTS: usize = 64;
 
-/// How much of the body of a refusal is read, for people.
+/// Bytes read of an error body, for the error message.
 const EXCERPT_BYTES: usize = 2048;
 
-/// What a request most likely adds to the headers that all have.
+/// Estimated bytes that a request adds to the common headers.
 const EXTRA_HEADER_BYTES: usize = 256;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// What the requests to one endpoint have in common.
+/// The state shared by all requests to one endpoint.
 pub(super) struct HttpShared {
     pub(super) limits: HttpLimits,
     pub(super) unsolicited: UnsolicitedSender,
@@ -60,47 +60,47 @@ pub(super) struct HttpShared {
     post_headers: HeaderLines,
     stream_headers: HeaderLines,
     state: Mutex<HttpState>,
-    /// Whether the client has closed the connection, by which every request ends.
+    /// Fires when the client closes the connection, which ends every request.
     pub(super) close_signal: CloseSignal,
 }
 
 #[derive(Default)]
 struct HttpState {
     session: HttpSession,
-    /// How many sessions there were.
+    /// The number of sessions so far.
     session_number: u64,
     standalone: StandaloneStream,
     background_posts: JoinSet<()>,
 }
 
-/// The stream for what belongs to no request.
+/// The state of the standalone SSE stream, which carries messages that belong to no request.
 #[derive(Debug, Default)]
 enum StandaloneStream {
-    /// There is no session that it could belong to.
+    /// There is no session.
     #[default]
     Off,
-    /// It is opened once the handshake is over.
+    /// It is opened after the handshake.
     Pending,
-    /// It is driven by a task.
+    /// A task drives it.
     Running(StandaloneStreamTask),
 }
 
-/// The task that drives the standing stream.
+/// The task that drives the standalone stream.
 #[derive(Debug)]
 struct StandaloneStreamTask {
     task: AbortHandle,
-    /// Whether the server has said for the first time if there is such a stream.
+    /// Whether the first attempt to open the stream has completed.
     is_opened: watch::Receiver<bool>,
-    /// Until when that is waited for.
+    /// How long requests wait for that.
     deadline: Instant,
 }
 
-/// Why there is no stream.
+/// Why a stream could not be opened.
 #[derive(Debug)]
 pub(super) enum StreamUnavailable {
-    /// There may be one later; with a sentence that says what happened.
+    /// Temporary; with the reason.
     Retry(String),
-    /// There will be none.
+    /// Permanent.
     Never(TransportFailure),
 }
 
@@ -110,11 +110,11 @@ impl HttpShared {
         url: &Url,
         headers: &CustomHeaders,
         limits: HttpLimits,
-        aside: UnsolicitedSender,
+        unsolicited: UnsolicitedSender,
     ) -> Result<Self, OriginMismatch> {
         Ok(Self {
             limits,
-            unsolicited: aside,
+            unsolicited,
             request_permits: Arc::new(Semaphore::new(limits.in_flight)),
             endpoint: HttpEndpoint::new(dialer, url)?,
             post_headers: headers.post_headers().into(),
@@ -129,7 +129,7 @@ impl HttpShared {
         self.close_signal.is_closed()
     }
 
-    /// Sends a request of the protocol and judges the head of its response.
+    /// Sends a JSON-RPC request and classifies the head of its response.
     pub(super) async fn send(
         &self,
         outgoing: &mut OutgoingRequest,
@@ -145,8 +145,8 @@ impl HttpShared {
             && matches!(answer, ResponseKind::Json | ResponseKind::Events)
         {
             let session = HttpSession::from_headers(&response.headers).map_err(response_head::malformed)?;
-            // Only now, and not when the handshake was sent: until then whoever calls hears that the session is gone and waits
-            // for the new one, and if no new one comes about, the next who calls tries again.
+            // Replaced only now, and not when the handshake was sent: until then callers fail with a lost session
+            // and wait for the new one, and if the handshake fails, the next caller retries it.
             let mut state = self.lock();
             state.session = session;
             state.session_number += 1;
@@ -159,7 +159,7 @@ impl HttpShared {
         Ok((answer, response))
     }
 
-    /// Adds the session that a message belongs to, if it belongs to one.
+    /// Adds the session id to a message of a session.
     fn add_session_headers(&self, mirror: &HeaderMirror, headers: &mut HeaderLines) -> InSession {
         let HeaderMirror::Version(revision) = mirror else { return InSession::No };
         let mut state = self.lock();
@@ -167,7 +167,7 @@ impl HttpShared {
         state.session.add_session_id(headers)
     }
 
-    /// Forgets the session, and returns it.
+    /// Removes the session, and returns it.
     fn take_session(&self) -> HttpSession {
         let mut state = self.lock();
         if let StandaloneStream::Running(listener) = std::mem::take(&mut state.standalone) {
@@ -176,7 +176,7 @@ impl HttpShared {
         std::mem::take(&mut state.session)
     }
 
-    /// Sends a notification or an answer.
+    /// Sends a notification or a response.
     pub(super) async fn post(&self, posted: OutgoingMessage) -> Result<(), TransportFailure> {
         let mut headers = self.post_headers.with_capacity_for(EXTRA_HEADER_BYTES);
         custom_headers::add_mirrored_headers(&mut headers, &posted.mirror, None);
@@ -198,9 +198,9 @@ impl HttpShared {
                     response.body.finish();
                     Ok(())
                 }
-                Some(loss) => {
+                Some(failure) => {
                     let beginning = response.body.read_prefix(EXCERPT_BYTES).await;
-                    Err(with_excerpt(loss, &beginning, session))
+                    Err(with_excerpt(failure, &beginning, session))
                 }
             }
         };
@@ -208,7 +208,7 @@ impl HttpShared {
         timeout(POST_TIMEOUT, sending).await.unwrap_or_else(|_| late())
     }
 
-    /// Sends something to the session that nobody waits for.
+    /// Posts a message to the session in the background.
     pub(super) fn post_in_background(self: &Arc<Self>, body: String) {
         if self.is_closed() {
             return;
@@ -218,8 +218,8 @@ impl HttpShared {
         let posting = async move {
             let mut headers = shared.post_headers.clone();
             let session = shared.lock().session.add_session_headers(&mut headers);
-            if let Err(loss) = shared.deliver(body, headers, session).await {
-                tracing::debug!(?loss, "a message was not taken");
+            if let Err(failure) = shared.deliver(body, headers, session).await {
+                tracing::debug!(?failure, "a message was not taken");
             }
         };
         let mut state = self.lock();
@@ -236,35 +236,35 @@ impl HttpShared {
         self.post_in_background(emit::result(id, 2, |writer| writer.verbatim("{}")));
     }
 
-    /// Refuses a question, since too many wait already.
+    /// Refuses an input request, since too many are queued.
     pub(super) fn reject_request(self: &Arc<Self>, id: &RequestId) {
         self.post_in_background(emit::error(Some(id), &Refusal::TOO_MANY, Revision::NEWEST_LEGACY));
     }
 
-    /// Returns which of the sessions that there were is the present one.
+    /// Returns the number of the current session.
     pub(super) fn session_number(&self) -> u64 {
         self.lock().session_number
     }
 
-    /// Opens a stream of a session, or takes one up again behind the event that was last. One of a session that is over is
-    /// never looked for in the next, where the same event may be another's.
+    /// Opens a stream of a session, or resumes one after the last event. A stream of an earlier session is never
+    /// resumed in the current one, where the same event id may mean another event.
     pub(super) async fn open_stream(
         &self,
-        of: u64,
-        last: Option<&HeaderValue>,
+        session_number: u64,
+        last_event_id: Option<&HeaderValue>,
     ) -> Result<SseMessages, StreamUnavailable> {
         let mut headers = self.stream_headers.clone();
         let session = {
             let state = self.lock();
-            if state.session_number != of {
+            if state.session_number != session_number {
                 return Err(StreamUnavailable::Never(TransportFailure::maybe_delivered(
                     "the server has forgotten the session",
                 )));
             }
             state.session.add_session_headers(&mut headers)
         };
-        if let Some(last) = last {
-            headers.add(&LAST_EVENT_ID, last);
+        if let Some(last_event_id) = last_event_id {
+            headers.add(&LAST_EVENT_ID, last_event_id);
         }
         let request = self.endpoint.build_request(HttpMethod::GET, headers, Vec::new());
         let sent = self.endpoint.send(&request).await;
@@ -280,55 +280,55 @@ impl HttpShared {
             {
                 Err(StreamUnavailable::Retry(format!("the server answered with status {}", response.status)))
             }
-            ResponseKind::ErrorStatus(loss, session) => {
+            ResponseKind::ErrorStatus(failure, session) => {
                 let beginning = response.body.read_prefix(EXCERPT_BYTES).await;
-                Err(StreamUnavailable::Never(with_excerpt(loss, &beginning, session)))
+                Err(StreamUnavailable::Never(with_excerpt(failure, &beginning, session)))
             }
-            ResponseKind::Failed(loss) => Err(StreamUnavailable::Never(loss)),
+            ResponseKind::Failed(failure) => Err(StreamUnavailable::Never(failure)),
         }
     }
 
-    /// Starts the task that drives the standing stream, if it is due.
+    /// Starts the task that drives the standalone stream, if it is pending.
     pub(super) fn start_standalone(&self, start: impl FnOnce(watch::Sender<bool>) -> AbortHandle) {
         let mut state = self.lock();
         if matches!(state.standalone, StandaloneStream::Pending) {
-            let (settle, is_settled) = watch::channel(false);
-            let until = Instant::now() + STANDALONE_STREAM_TIMEOUT;
+            let (opened_sender, is_opened) = watch::channel(false);
+            let deadline = Instant::now() + STANDALONE_STREAM_TIMEOUT;
             state.standalone = StandaloneStream::Running(StandaloneStreamTask {
-                task: start(settle),
-                is_opened: is_settled,
-                deadline: until,
+                task: start(opened_sender),
+                is_opened,
+                deadline,
             });
         }
     }
 
-    /// Waits until the standing stream is there, or it is clear that it is not, or that takes too long. There are servers
-    /// that drop what they have to say if nobody listens.
+    /// Waits until the standalone stream is open, is known to be unavailable, or times out. Some servers drop
+    /// messages while no client has the stream open.
     pub(super) fn standalone_opened(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let (mut is_settled, until) = match &self.lock().standalone {
+        let (mut is_opened, deadline) = match &self.lock().standalone {
             StandaloneStream::Running(listener) if !*listener.is_opened.borrow() => {
                 (listener.is_opened.clone(), listener.deadline)
             }
             _ => return None,
         };
         Some(async move {
-            let _ = timeout_at(until, is_settled.wait_for(|is_settled| *is_settled)).await;
+            let _ = timeout_at(deadline, is_opened.wait_for(|is_opened| *is_opened)).await;
         })
     }
 
-    /// Ends the session and everything that belongs to it, in an orderly way.
+    /// Closes the session gracefully, with everything that belongs to it.
     pub(super) async fn close(&self) {
         self.close_signal.close();
-        let beside = std::mem::take(&mut self.lock().background_posts);
-        let _ = timeout(FINAL_POST_TIMEOUT, beside.join_all()).await;
+        let background_posts = std::mem::take(&mut self.lock().background_posts);
+        let _ = timeout(FINAL_POST_TIMEOUT, background_posts.join_all()).await;
         if let Some(headers) = self.take_session_headers() {
             self.delete_session(headers).await;
         }
         self.unsolicited.send_closed();
     }
 
-    /// Lets everything go at once; what is being posted still is, and the server hears of the end if there is somebody
-    /// who can tell it.
+    /// Closes the session without waiting. Posts in flight continue, and the session is deleted in the background
+    /// if there is a runtime.
     pub(super) fn abandon(self: &Arc<Self>) {
         self.lock().background_posts.detach_all();
         let Some(headers) = self.take_session_headers() else { return };
@@ -337,14 +337,15 @@ impl HttpShared {
         runtime.spawn(async move { shared.delete_session(headers).await });
     }
 
-    /// Leaves the session, and returns the headers that say which it was; nothing if the server keeps none.
+    /// Removes the session, and returns the headers with its id; `None` if the server has no sessions.
     fn take_session_headers(&self) -> Option<HeaderLines> {
         let session = self.take_session();
         let mut headers = self.stream_headers.clone();
         (session.add_session_headers(&mut headers) == InSession::Yes).then_some(headers)
     }
 
-    /// Tells the server that a session is over. It need not offer this, and one that is gone already is what was wanted.
+    /// Deletes the session at the server. Servers need not support this, and a session that is gone already is
+    /// fine.
     async fn delete_session(&self, headers: HeaderLines) {
         let request = self.endpoint.build_request(HttpMethod::DELETE, headers, Vec::new());
         if let Ok(Err(error)) = timeout(DELETE_TIMEOUT, self.endpoint.send(&request)).await {
@@ -357,14 +358,14 @@ impl HttpShared {
     }
 }
 
-/// Tells whether a status only says that it is too much at the moment.
+/// Reports whether a status means temporary overload.
 fn is_busy(status: StatusCode) -> bool {
     matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// Says what an error of HTTP means for a request.
+/// Converts an HTTP error to a transport failure.
 pub(super) fn http_failure(error: &HttpError) -> TransportFailure {
-    let reach = match error.delivery() {
+    let delivery = match error.delivery() {
         HttpReach::NotSent => DeliveryStatus::NotDelivered,
         HttpReach::MaybeSent => DeliveryStatus::MaybeDelivered,
     };
@@ -373,7 +374,7 @@ pub(super) fn http_failure(error: &HttpError) -> TransportFailure {
         HttpError::Malformed(_) => TransportFailureKind::Malformed(error.to_string()),
         _ => TransportFailureKind::Closed(error.to_string()),
     };
-    TransportFailure { delivery: reach, kind }
+    TransportFailure { delivery, kind }
 }
 
 impl fmt::Debug for HttpShared {

@@ -10,27 +10,27 @@ use trunkline_transport::http::HttpResponseBody;
 use super::HttpLimits;
 use super::resumption::StreamResumption;
 
-/// The messages of one stream of events, read as they are asked for: a server that floods fills its own buffers.
+/// The messages of one event stream, read on demand, so that a flooding server is slowed by backpressure.
 pub(super) struct SseMessages {
     body: HttpResponseBody,
     decoder: SseDecoder,
-    /// What has arrived and was not looked at.
+    /// Received bytes that are not decoded yet.
     chunk: Bytes,
-    /// The messages of a batch.
+    /// The decoded messages of the current event.
     batch: VecDeque<Result<Message, MalformedMessage>>,
     bounds: MessageLimits,
 }
 
-/// What comes next in a stream.
+/// The next item of a stream.
 #[derive(Debug)]
 pub(super) enum SseItem {
     /// A message.
     Message(Message),
-    /// Something that is none.
+    /// A malformed message.
     Malformed(MalformedMessage),
     /// A message above the limit, in bytes.
     TooLong(usize),
-    /// The end of the stream, and how it came.
+    /// The end of the stream, with the reason.
     End(String),
 }
 
@@ -45,7 +45,7 @@ impl SseMessages {
         }
     }
 
-    /// Waits for what comes next, and remembers where the stream can be taken up again. Cancel safe.
+    /// Waits for the next item, and records where the stream can be resumed. Cancel safe.
     pub(super) async fn next(&mut self, resumption: &mut StreamResumption) -> SseItem {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -66,8 +66,8 @@ impl SseMessages {
         }
     }
 
-    /// Reads the messages of an event. One without data only says where to go on, and one with another name means nothing
-    /// to us.
+    /// Parses the messages of an event. An event without data only carries an id or `retry`, and events with
+    /// another name are ignored.
     fn take(&mut self, event: SseEvent) {
         let is_message = event.event.is_none_or(|name| name == "message");
         let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) else { return };
@@ -78,7 +78,7 @@ impl SseMessages {
         }
     }
 
-    /// Ends the stream, which has said all that matters.
+    /// Ends the stream after the response.
     pub(super) fn finish(self) {
         self.body.finish();
     }

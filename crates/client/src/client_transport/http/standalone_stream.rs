@@ -1,4 +1,5 @@
-//! The stream for what belongs to no request: changes, log messages, and questions at any time.
+//! The standalone SSE stream (`GET`) for messages that belong to no request: changes, log messages and input
+//! requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,44 +13,44 @@ use super::shared::{HttpShared, StreamUnavailable};
 use super::sse_messages::{SseItem, SseMessages};
 use crate::client_transport::TransportFailureKind;
 
-/// How often in a row the stream may fail before somebody should know.
+/// Consecutive failures before a warning is logged.
 const WARN_AFTER_FAILURES: u32 = 10;
 
-/// A stream that says nothing and ends sooner than this was none.
+/// A stream without messages that ends sooner than this counts as a failure.
 const MIN_STREAM_DURATION: Duration = Duration::from_secs(5);
 
-/// Starts the task that drives the stream, once the handshake is over.
+/// Starts the task that drives the stream, after the handshake.
 pub(super) fn start_stream(shared: &Arc<HttpShared>) {
     let driven = shared.clone();
-    shared.start_standalone(|settle| tokio::spawn(run_stream(driven, settle)).abort_handle());
+    shared.start_standalone(|opened_sender| tokio::spawn(run_stream(driven, opened_sender)).abort_handle());
 }
 
-/// Keeps the stream open for as long as the server offers it, and tries to have it again for as long as there is a session:
-/// whoever watches would else wait in vain.
-async fn run_stream(shared: Arc<HttpShared>, settle: watch::Sender<bool>) {
+/// Keeps the stream open for as long as the server offers it, and reconnects for as long as there is a session:
+/// otherwise subscribers would wait in vain.
+async fn run_stream(shared: Arc<HttpShared>, opened_sender: watch::Sender<bool>) {
     let mut resumption = StreamResumption::default();
     let session = shared.session_number();
-    // Something may have been said that nobody heard; it is told once there is somebody to ask what it was.
+    // Messages may have been lost; subscribers are notified once the stream is open again, when they can refresh.
     let mut missed = false;
     loop {
         let opened = Instant::now();
         let stream = shared.open_stream(session, resumption.last_event_id()).await;
-        settle.send_replace(true);
+        opened_sender.send_replace(true);
         let failed = match stream {
             Ok(events) => {
                 if std::mem::take(&mut missed) {
                     shared.unsolicited.send_interrupted();
                 }
-                let said = read_events(&shared, events, &mut resumption).await;
+                let has_messages = read_events(&shared, events, &mut resumption).await;
                 missed = resumption.last_event_id().is_none();
-                !said && opened.elapsed() < MIN_STREAM_DURATION
+                !has_messages && opened.elapsed() < MIN_STREAM_DURATION
             }
             Err(StreamUnavailable::Retry(how)) => {
                 tracing::debug!(how, "there is no standing stream");
                 true
             }
-            Err(StreamUnavailable::Never(loss)) => match loss.kind {
-                // What the last event was is not known any more; what came after it is lost.
+            Err(StreamUnavailable::Never(failure)) => match failure.kind {
+                // The server does not know the last event id any more; the messages after it are lost.
                 TransportFailureKind::Status { status: 400, .. } if resumption.last_event_id().is_some() => {
                     missed = true;
                     resumption = StreamResumption::default();
@@ -74,24 +75,24 @@ async fn run_stream(shared: Arc<HttpShared>, settle: watch::Sender<bool>) {
     }
 }
 
-/// Gives everything that comes aside; reports whether anything came before the end.
+/// Forwards all messages to the session listener; reports whether there were any before the end.
 async fn read_events(
     shared: &Arc<HttpShared>,
     mut events: SseMessages,
     resumption: &mut StreamResumption,
 ) -> bool {
-    let mut said = false;
-    let mut noise = 0;
+    let mut has_messages = false;
+    let mut malformed_count = 0;
     loop {
         match events.next(resumption).await {
             SseItem::Message(message) => {
-                said = true;
+                has_messages = true;
                 receive(shared, message);
             }
             SseItem::Malformed(unreadable) => {
                 tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
-                noise += 1;
-                if noise > shared.limits.malformed_messages {
+                malformed_count += 1;
+                if malformed_count > shared.limits.malformed_messages {
                     return false;
                 }
             }
@@ -99,14 +100,14 @@ async fn read_events(
                 tracing::warn!(limit, "a message of the server is too long and was skipped");
                 shared.unsolicited.send_interrupted();
             }
-            SseItem::End(_) => return said,
+            SseItem::End(_) => return has_messages,
         }
     }
 }
 
 fn receive(shared: &Arc<HttpShared>, message: Message) {
     match message {
-        Message::Notification(notice) => shared.unsolicited.send_notification(notice),
+        Message::Notification(notification) => shared.unsolicited.send_notification(notification),
         Message::Request(request) => {
             if request.method == Method::Ping.as_str() {
                 shared.answer_ping(&request.id);

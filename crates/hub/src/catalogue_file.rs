@@ -1,4 +1,5 @@
-//! What servers listed last, kept in a file for the next run: clients are served at once while the servers start.
+//! A file that caches the upstreams' last listings for the next run, so that clients are served at once while the
+//! upstreams start.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _};
@@ -19,27 +20,27 @@ use crate::upstream::{CapabilityListing, InputSet, ListingKey, MAX_LISTINGS};
 /// The version of the format; a file of another version is not used.
 const FORMAT: u32 = 2;
 
-/// The largest file that is read or written. What does not fit is not kept.
+/// The largest file that is read or written. A larger catalogue is not saved.
 const MAX_FILE_BYTES: usize = 32 << 20;
 
-/// The most that is kept of one server.
+/// The most bytes stored for one server.
 const MAX_SERVER_BYTES: usize = 4 << 20;
 
-/// The file of one hub.
+/// The catalogue file of one hub.
 #[derive(Debug)]
 pub(crate) struct CatalogueFile {
     path: PathBuf,
     servers: Mutex<BTreeMap<String, StoredServer>>,
 }
 
-/// What is kept of one server.
+/// The stored listings of one server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredServer {
-    /// Tells whether it is still the same server; a digest, since command lines may have secrets in them.
+    /// Identifies the server by its location; a digest, since command lines may have secrets in them.
     reach: String,
-    /// In each era that it was spoken to in, the newest connection last.
+    /// One entry for each era in which it was listed, the newest connection last.
     pub(crate) eras: Vec<StoredEra>,
-    /// The eras that it is known not to speak.
+    /// The eras that it is known not to support.
     not_spoken: Vec<StoredEraName>,
 }
 
@@ -68,10 +69,10 @@ impl From<StoredEraName> for Era {
     }
 }
 
-/// What is kept of one server in one era.
+/// The stored listings of one server in one era.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredEra {
-    /// The revision that was spoken, which also says the era.
+    /// The negotiated revision, which also determines the era.
     pub(crate) revision: String,
     pub(crate) keeps_sessions: bool,
     pub(crate) instructions: Option<String>,
@@ -95,7 +96,7 @@ struct StoredCatalogue<S> {
 }
 
 impl CatalogueFile {
-    /// Reads the file. One that is not there or cannot be used is as good as empty, and is replaced by the next one.
+    /// Reads the file. A missing or unusable file counts as empty, and is replaced by the next save.
     pub(crate) fn open(path: PathBuf) -> Self {
         let servers = match read(&path) {
             Ok(servers) => servers,
@@ -108,13 +109,14 @@ impl CatalogueFile {
         Self { path, servers: Mutex::new(servers) }
     }
 
-    /// Returns what is kept of a server, if it is still the same server.
+    /// Returns the stored listings of a server, if its location is unchanged.
     pub(crate) fn server(&self, name: &ServerName, reach: &ServerLocation) -> Option<StoredServer> {
         let stored = self.lock().get(name.as_str()).cloned();
         stored.filter(|stored| stored.reach == reach_digest(reach))
     }
 
-    /// Replaces what is kept: servers that have not listed anything in this run keep what they had, and others go.
+    /// Writes the file: servers that have listed nothing in this run keep their stored listings, and servers that are
+    /// not configured any more are removed.
     pub(crate) fn save(&self, servers: Vec<(ServerName, Option<StoredServer>)>) -> io::Result<()> {
         let mut stored = self.lock();
         let mut before = std::mem::take(&mut *stored);
@@ -141,7 +143,7 @@ impl CatalogueFile {
 }
 
 impl StoredServer {
-    /// Describes a server; `None` if there is too much of it to keep.
+    /// Creates the stored form of a server; `None` if its listings are too large.
     pub(crate) fn new(
         reach: &ServerLocation,
         mut eras: Vec<StoredEra>,
@@ -154,8 +156,8 @@ impl StoredServer {
         (bytes <= MAX_SERVER_BYTES).then_some(Self { reach: reach_digest(reach), eras, not_spoken })
     }
 
-    /// Adds to what a server has listed in this run what it had listed to clients of other capabilities or of the other era
-    /// before.
+    /// Merges the listings of this run with the earlier ones, for clients with other capabilities or of the other
+    /// era.
     fn merged(old: Option<Self>, new: Option<Self>) -> Option<Self> {
         match (old, new) {
             (Some(old), Some(mut new)) if old.reach == new.reach => {
@@ -172,7 +174,7 @@ impl StoredServer {
         }
     }
 
-    /// Adds what was kept of one era.
+    /// Adds the earlier listings of one era.
     fn add(&mut self, old: StoredEra) {
         let Some(era) = old.era().filter(|era| !self.not_spoken.contains(&(*era).into())) else { return };
         match self.eras.iter_mut().find(|known| known.era() == Some(era)) {
@@ -181,14 +183,14 @@ impl StoredServer {
         }
     }
 
-    /// Returns the eras that the server is known not to speak.
+    /// Returns the eras that the server is known not to support.
     pub(crate) fn not_spoken(&self) -> Vec<Era> {
         self.not_spoken.iter().map(|name| (*name).into()).collect()
     }
 }
 
 impl StoredEra {
-    /// Describes what a server has listed in the era of a revision.
+    /// Creates the stored form of a server's listings in the era of a revision.
     pub(crate) fn new(
         revision: Revision,
         keeps_sessions: bool,
@@ -204,7 +206,7 @@ impl StoredEra {
         Revision::parse(&self.revision).map(Revision::era)
     }
 
-    /// Adds what the server had listed to clients of other capabilities, if it was in the same revision.
+    /// Adds the earlier listings for clients with other capabilities, if the revision is the same.
     fn add(&mut self, old: Self) {
         if self.revision != old.revision {
             return;
@@ -268,7 +270,7 @@ fn read_items<T>(items: &[RawJson], read: impl Fn(&RawJson) -> Result<T, Malform
     Arc::new(items.iter().filter_map(|item| read(item).ok()).collect())
 }
 
-/// Tells servers apart by how they are reached, without what may be a secret.
+/// Digests a server's location, so that the file holds no secret of it.
 fn reach_digest(reach: &ServerLocation) -> String {
     Sha256::digest(reach.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -283,7 +285,7 @@ fn read(path: &Path) -> io::Result<BTreeMap<String, StoredServer>> {
     if text.len() > MAX_FILE_BYTES {
         return Err(io::Error::other(format!("it has more than {MAX_FILE_BYTES} bytes")));
     }
-    // The format is read first, since in another one servers are described otherwise.
+    // The format version is read first, since another version stores servers differently.
     let stored: StoredCatalogue<RawJson> = serde_json::from_str(&text)?;
     match stored.format {
         FORMAT => Ok(serde_json::from_str(stored.servers.as_str())?),
@@ -376,7 +378,7 @@ mod tests {
         let file = CatalogueFile::open(path.clone());
         assert!(file.server(&name, &reach).is_none());
         file.save(vec![(name.clone(), server(&reach, &[listing()]))]).unwrap();
-        // One that lists nothing in the next run keeps what it had.
+        // A server that lists nothing in the next run keeps its stored listings.
         CatalogueFile::open(path.clone()).save(vec![(name.clone(), None)]).unwrap();
         let file = CatalogueFile::open(path.clone());
         let stored = file.server(&name, &reach).unwrap();

@@ -8,9 +8,10 @@ use trunkline_server::Handler;
 
 /// Connects to the servers of a configuration.
 ///
-/// A hub connects as the configuration says ([`ConfigConnector`]); a program that has servers within itself brings its own.
+/// By default a hub connects as configured ([`ConfigConnector`]); a program with in-process servers supplies its own
+/// connector.
 pub trait Connector: Send + Sync + 'static {
-    /// Connects to a server, with a builder on which the hub has set who answers and within which bounds.
+    /// Connects to a server, with a builder on which the hub has set the input handler and the limits.
     fn connect(
         &self,
         server: &ServerConfig,
@@ -19,15 +20,15 @@ pub trait Connector: Send + Sync + 'static {
 
     /// Returns the server itself, if it is in this process and part of the hub.
     ///
-    /// What it offers is learned over a connection like any other's, but its calls go to it as they came, with their caller
-    /// and without a connection; and so its names are its own, and rules about tools do not count. It is also told of calls
-    /// of tools that nobody has.
+    /// The hub lists its items over a connection, as for any server, but passes calls to it directly, with their
+    /// caller and without a connection. Therefore its names are not prefixed and tool rules do not apply. It also
+    /// receives calls of tools that no server has.
     fn in_process(&self, _server: &ServerConfig) -> Option<Arc<dyn Handler>> {
         None
     }
 }
 
-/// Connects as a configuration says: starts the program, or dials the address.
+/// Connects as configured: starts the program, or connects to the URL.
 #[derive(Clone, Default)]
 pub struct ConfigConnector {
     era_cache: EraCache,

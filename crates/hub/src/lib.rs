@@ -1,7 +1,7 @@
-//! Many servers behind one, and the bridge between the eras.
+//! Aggregates many MCP servers behind one endpoint, and bridges the two protocol eras.
 //!
-//! A [`Hub`] is a [`Handler`](trunkline_server::Handler): a [`Host`](trunkline_server::Host) serves it over any number of
-//! transports, to clients of every revision, whatever revisions its servers speak.
+//! A [`Hub`] is a [`Handler`](trunkline_server::Handler): a [`Host`](trunkline_server::Host) serves it over any
+//! number of transports, to clients of every revision, whatever revisions its upstreams support.
 
 mod catalogue_file;
 mod connector;

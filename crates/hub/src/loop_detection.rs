@@ -1,44 +1,44 @@
-//! Which hubs something came through, so that none is behind itself.
+//! Loop detection: the hubs that a request or an item passed through, so that no hub is its own upstream.
 //!
-//! A hub that asks another server for a list says who it is. If that server is a hub too, it names itself on each item
-//! beside those that the item came through before; and whoever finds its own name there leaves the item out. A list that
-//! is asked for by the one who has it is refused.
+//! A hub sends its id with each list request to an upstream. An upstream that is a hub too adds its own id to each
+//! item, after the ids of the hubs that the item passed through before; a hub that finds its own id on an item leaves
+//! the item out. A list request that reaches the hub that sent it is refused.
 
 use std::sync::Arc;
 
 use trunkline_protocol::{JsonObject, JsonWriter, RawJson, Refusal};
 
-/// The member of `_meta` that names hubs, of requests and of items of lists.
+/// The `_meta` member with the hub ids, of requests and of list items.
 pub(crate) const VIA_KEY: &str = "trunkline/via";
 
-/// The hubs that something may come through.
+/// The most hubs that a request may pass through.
 const MAX_HOPS: usize = 8;
 
-/// The characters of a hub's name.
+/// The length of a hub id in characters.
 const ID_LENGTH: usize = 16;
 
-/// The word by which a refusal says that there is a circle.
+/// The `reason` of a refusal because of a loop.
 const LOOP_REASON: &str = "circle";
 
-/// The name of one hub, which no other has and which says nothing about it.
+/// The random, unique id of one hub, which reveals nothing about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HubId(Arc<str>);
 
 impl HubId {
     pub(crate) fn random() -> Self {
         let mut bytes = [0; ID_LENGTH / 2];
-        // Without randomness hubs have one name, and those that are behind each other find a circle where there is none.
+        // Without randomness all hubs have one id, and chained hubs detect a loop where there is none.
         let _ = getrandom::fill(&mut bytes);
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
     }
 }
 
-/// The hubs that something came through, the nearest last.
+/// The hubs that a request or an item passed through, the nearest last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViaPath(Vec<String>);
 
 impl ViaPath {
-    /// Reads what is said in `_meta`; nonsense is nobody's name.
+    /// Reads the path from `_meta`; ids that are not well-formed are ignored.
     pub(crate) fn from_meta(meta: Option<&JsonObject>) -> Self {
         let Some(text) = meta.and_then(|meta| meta.text(VIA_KEY)) else { return Self::default() };
         let is_name =
@@ -46,17 +46,17 @@ impl ViaPath {
         Self(text.split(' ').filter(is_name).take(MAX_HOPS).map(str::to_owned).collect())
     }
 
-    /// Reports whether a hub is on it.
+    /// Reports whether a hub is on the path.
     pub(crate) fn contains(&self, hub: &HubId) -> bool {
         self.0.iter().any(|name| **name == *hub.0)
     }
 
-    /// Reports whether no hub has anything to do with it.
+    /// Reports whether there is no hub on the path.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Refuses what came through a hub that it is with now, or through more of them than anybody has behind each other.
+    /// Refuses a request that has passed through this hub already, or through too many hubs.
     ///
     /// # Errors
     /// [`Refusal::INTERNAL`] with the reason.
@@ -79,13 +79,13 @@ impl ViaPath {
         Err(Refusal::INTERNAL.with_message(problem).with_data(data.into_raw()))
     }
 
-    /// Says it with a further hub at its end.
+    /// Renders the path with a further hub at its end.
     pub(crate) fn to_raw_with(&self, hub: &HubId) -> RawJson {
         let names: Vec<&str> = self.0.iter().map(String::as_str).chain([&*hub.0]).collect();
         RawJson::from_text(&names.join(" "))
     }
 
-    /// Names a hub on an item of a list that came this way, whatever of its `_meta` is shown otherwise.
+    /// Appends a hub to the path of a list item; the other members of its `_meta` stay.
     pub(crate) fn mark_item(&self, item: RawJson, hub: &HubId) -> RawJson {
         let Ok(mut members) = item.members() else { return item };
         let mut meta = members.get("_meta").and_then(|meta| meta.members().ok()).unwrap_or_default();
@@ -95,7 +95,7 @@ impl ViaPath {
     }
 }
 
-/// Returns what a refusal says about a circle, if that is what it is about.
+/// Returns the message of a refusal because of a loop; `None` for other refusals.
 pub(crate) fn loop_message(refused: &trunkline_client::ErrorResponse) -> Option<&str> {
     let reason = refused.data.as_ref()?.members().ok()?.text("reason")?;
     (reason == LOOP_REASON).then_some(&*refused.message)
@@ -124,10 +124,10 @@ mod tests {
             (members.text("name").as_deref(), kept.get("x").map(RawJson::as_str)),
             (Some("t"), Some("1"))
         );
-        let trail = ViaPath::from_meta(Some(&kept));
-        assert_eq!(trail.0, [&*one.0, &*two.0]);
-        assert!(trail.contains(&one) && trail.contains(&two) && !trail.contains(&HubId::random()));
-        assert!(trail.check_loop(&one).is_err() && trail.check_loop(&HubId::random()).is_ok());
+        let via = ViaPath::from_meta(Some(&kept));
+        assert_eq!(via.0, [&*one.0, &*two.0]);
+        assert!(via.contains(&one) && via.contains(&two) && !via.contains(&HubId::random()));
+        assert!(via.check_loop(&one).is_err() && via.check_loop(&HubId::random()).is_ok());
     }
 
     #[test]
@@ -137,8 +137,8 @@ mod tests {
         }
         assert!(ViaPath::from_meta(None).is_empty());
         let long = vec!["0123456789abcdef"; 10_000].join(" ");
-        let trail = ViaPath::from_meta(Some(&meta(&long)));
-        assert_eq!(trail.0.len(), MAX_HOPS);
-        assert!(trail.check_loop(&HubId::random()).unwrap_err().message().contains("circle"));
+        let via = ViaPath::from_meta(Some(&meta(&long)));
+        assert_eq!(via.0.len(), MAX_HOPS);
+        assert!(via.check_loop(&HubId::random()).unwrap_err().message().contains("circle"));
     }
 }

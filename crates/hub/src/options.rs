@@ -9,38 +9,38 @@ use crate::limits::HubLimits;
 use crate::names::NameTemplate;
 use crate::registry::ResourceTools;
 
-/// How a hub presents its servers, and how it deals with them.
+/// Options of a hub: identity, naming, connecting and limits.
 #[derive(Clone)]
 pub struct HubOptions {
-    /// What the hub calls itself to its clients. Default `trunkline` and its version.
+    /// The implementation name and version sent to clients. Default `trunkline` and its version.
     pub identity: Implementation,
-    /// What it calls itself to its servers. Default the same.
+    /// The implementation name and version sent to upstreams. Default the same.
     pub client_identity: Implementation,
     /// How tools and prompts are named. Default `server__tool`.
     pub names: NameTemplate,
     /// Whether agents that know only tools can list and read resources. Default yes.
     pub resource_tools: ResourceTools,
-    /// Where listings are kept for the next run, in which clients are served from them until the servers have started. Default
-    /// nowhere.
+    /// The file in which listings are cached for the next run, so that clients are served from it until the upstreams
+    /// have started. Default none.
     pub catalogue_file: Option<PathBuf>,
-    /// How servers are connected to. Default as their configuration says.
+    /// Opens connections to servers. Default [`ConfigConnector`].
     pub connector: Arc<dyn Connector>,
-    /// Who clients without credentials are to each other. Default strangers.
+    /// Whether clients without credentials share connections and state. Default isolated.
     pub anonymous: AnonymousClients,
     /// The bounds.
     pub limits: HubLimits,
 }
 
-/// Who clients are to each other that are all [anonymous](trunkline_session::Principal::Anonymous), since no credentials were asked
-/// for.
+/// Whether [anonymous](trunkline_session::Principal::Anonymous) clients, those of a server without authentication,
+/// share connections and state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnonymousClients {
-    /// They may be anyone, and share nothing that a server keeps: each session or connection has its own, and so has each
-    /// call that comes without either. The default.
+    /// They may be different users and share no server-side state: each session or connection has its own, and so has
+    /// each call without either. The default.
     #[default]
     Isolated,
-    /// All of them are the one person whose machine it is. Right where only that person can reach the hub, such as on the
-    /// loopback without a proxy in front of it.
+    /// All of them are the one user of this machine. Correct only if no other user can reach the hub, such as on the
+    /// loopback interface without a proxy in front of it.
     SingleUser,
 }
 

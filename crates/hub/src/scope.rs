@@ -1,26 +1,29 @@
-//! With whom a client shares what servers and the hub keep.
+//! The scope within which clients share upstream connections and the hub's state.
 
 use trunkline_server::{Caller, ChangeSubscriber};
 use trunkline_session::{Principal, SessionId};
 
 use crate::options::AnonymousClients;
 
-/// With whom a client shares what servers and the hub keep, as far as the configuration of a server leaves that open.
+/// The clients that share upstream connections and the hub's state with each other, unless the configuration of a
+/// server decides that.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SharingScope {
-    /// With all clients of its principal.
+    /// Shared by all clients of one principal.
     Principal(Principal),
-    /// With no other client, for as long as its session or connection lasts.
+    /// Private to one client, for as long as its session or connection lasts.
     Client(SessionId),
 }
 
 impl SharingScope {
-    /// Returns the scope of a caller; nothing if it shares nothing with any other call, not even its own.
+    /// Returns the scope of a caller; `None` if it shares nothing with any other call, not even with the client's
+    /// own.
     pub(crate) fn of_caller(caller: &Caller, anonymous: AnonymousClients) -> Option<Self> {
         Self::decide(&caller.principal, caller.client_id(), anonymous)
     }
 
-    /// Returns the scope of a listener. One within this process, which is no client, has that of its principal.
+    /// Returns the scope of a listener. A listener within this process has no client id and gets the scope of its
+    /// principal.
     pub(crate) fn of_listener(listener: &ChangeSubscriber, anonymous: AnonymousClients) -> Self {
         let scope = Self::decide(&listener.principal, listener.client_id(), anonymous);
         scope.unwrap_or_else(|| Self::Principal(listener.principal.clone()))

@@ -30,7 +30,7 @@ fn literal(doc: &Expr) -> Option<String> {
     }
 }
 
-/// Joins the lines of a comment, without the space that each begins with.
+/// Joins the lines of a comment, without their leading space.
 fn join(lines: &[String]) -> String {
     let lines = lines.iter().flat_map(|line| line.split('\n'));
     let lines: Vec<&str> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();

@@ -1,4 +1,4 @@
-//! A function that becomes the handler of a part, as its signature and its attributes tell.
+//! The signature and attributes of a function that becomes the handler of a part.
 
 use proc_macro2::{Span, TokenStream};
 use syn::spanned::Spanned as _;
@@ -9,10 +9,10 @@ use crate::errors::MacroErrors;
 use crate::parameter::{ArgumentParameter, HandlerParameter, InputParameter};
 use crate::part::PartKind;
 
-/// The most questions that one round asks.
+/// The most input requests of one round.
 const MAX_INPUTS: usize = 4;
 
-/// What the expansion needs to know of a function.
+/// The properties of a function that the expansion needs.
 pub(crate) struct HandlerSignature {
     pub(crate) name: Ident,
     pub(crate) context: FunctionContext,
@@ -21,11 +21,11 @@ pub(crate) struct HandlerSignature {
     pub(crate) is_async: bool,
     pub(crate) receiver: SelfReceiver,
     pub(crate) parameters: Vec<HandlerParameter>,
-    /// Where the type that it returns stands.
+    /// The span of its return type.
     pub(crate) returns: Span,
 }
 
-/// How a function takes the value that it shares with others.
+/// How a method takes the shared value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SelfReceiver {
     /// Not at all.
@@ -36,7 +36,7 @@ pub(crate) enum SelfReceiver {
     Shared,
 }
 
-/// Where a function stands.
+/// Where a function is defined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FunctionContext {
     Free,
@@ -44,10 +44,10 @@ pub(crate) enum FunctionContext {
 }
 
 impl HandlerSignature {
-    /// Reads a function, and takes away the attributes of its parameters that are ours.
+    /// Reads a function, and removes the macro's own attributes of its parameters.
     pub(crate) fn read(
         part: PartKind,
-        place: FunctionContext,
+        context: FunctionContext,
         attributes: &[Attribute],
         signature: &mut Signature,
         problems: &mut MacroErrors,
@@ -58,7 +58,7 @@ impl HandlerSignature {
         let mut contexts = 0;
         for input in &mut signature.inputs {
             match input {
-                FnArg::Receiver(this) => receiver = read_receiver(this, part, place, problems),
+                FnArg::Receiver(this) => receiver = read_receiver(this, part, context, problems),
                 FnArg::Typed(parameter) => {
                     let read = HandlerParameter::read(parameter, part, problems);
                     contexts += usize::from(matches!(read, Some(HandlerParameter::Context)));
@@ -75,7 +75,7 @@ impl HandlerSignature {
         };
         let handler = Self {
             name: signature.ident.clone(),
-            context: place,
+            context,
             description: docs::description(attributes),
             is_async: signature.asyncness.is_some(),
             receiver,
@@ -152,10 +152,10 @@ fn check_signature(part: PartKind, signature: &Signature, problems: &mut MacroEr
 fn read_receiver(
     this: &SelfParameter,
     part: PartKind,
-    place: FunctionContext,
+    context: FunctionContext,
     problems: &mut MacroErrors,
 ) -> SelfReceiver {
-    if place == FunctionContext::Free {
+    if context == FunctionContext::Free {
         let message =
             format!("`#[{part}]` on a method needs `#[parts]` on its `impl` block; a function has no `self`");
         problems.add(this, message);

@@ -2,15 +2,15 @@ use syn::{Ident, LitStr, ext::IdentExt as _};
 
 use crate::errors::MacroErrors;
 
-/// The most characters that a name may have.
+/// The longest tool name.
 const MAX_CHARACTERS: usize = 128;
 
-/// Returns the name of a part: the one that was given, or that of its function.
-pub(crate) fn of_part(given: Option<LitStr>, function: &Ident) -> LitStr {
-    given.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()))
+/// Returns the name of a part: the explicit one, or that of its function.
+pub(crate) fn of_part(explicit: Option<LitStr>, function: &Ident) -> LitStr {
+    explicit.unwrap_or_else(|| LitStr::new(&function.unraw().to_string(), function.span()))
 }
 
-/// Checks what some clients demand of the name of a tool; a server would refuse it too, but only when it is built.
+/// Checks the name of a tool against the rules of some clients; a server would reject it too, but only at run time.
 pub(crate) fn check_tool(name: &LitStr, problems: &mut MacroErrors) {
     let text = name.value();
     let legal = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);

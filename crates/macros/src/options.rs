@@ -4,7 +4,7 @@ use syn::{Attribute, Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Meta, Token, 
 
 use crate::errors::MacroErrors;
 
-/// The options of an attribute, `key` or `key = value` between commas, until they are taken.
+/// The options of an attribute, `key` or `key = value` separated by commas, that are not taken yet.
 #[derive(Default)]
 pub(crate) struct AttributeOptions {
     entries: Vec<OptionEntry>,
@@ -41,7 +41,7 @@ impl AttributeOptions {
         self.entries.extend(more.entries);
     }
 
-    /// Takes an option whose value is text.
+    /// Takes an option with a text value.
     pub(crate) fn text(&mut self, key: &str, problems: &mut MacroErrors) -> Option<LitStr> {
         let entry = self.take(key)?;
         match &entry.value {
@@ -57,7 +57,7 @@ impl AttributeOptions {
         }
     }
 
-    /// Takes an option that is true by itself, or has the value true or false.
+    /// Takes an option that is true without a value, or has the value true or false.
     pub(crate) fn boolean(&mut self, key: &str, problems: &mut MacroErrors) -> Option<bool> {
         let entry = self.take(key)?;
         match &entry.value {
@@ -70,7 +70,7 @@ impl AttributeOptions {
         }
     }
 
-    /// Takes an option that has no value.
+    /// Takes an option without a value.
     pub(crate) fn flag(&mut self, key: &str, problems: &mut MacroErrors) -> bool {
         let Some(entry) = self.take(key) else { return false };
         if let Some(value) = &entry.value {
@@ -79,7 +79,7 @@ impl AttributeOptions {
         true
     }
 
-    /// Takes an option whose value is a number.
+    /// Takes an option with a number as its value.
     pub(crate) fn number(&mut self, key: &str, problems: &mut MacroErrors) -> Option<Expr> {
         let entry = self.take(key)?;
         match entry.value {
@@ -95,17 +95,17 @@ impl AttributeOptions {
         }
     }
 
-    /// Takes an option that may have any value; the inner one is none if it stands alone.
+    /// Takes an option with any value; the inner `Option` is `None` without a value.
     pub(crate) fn expression(&mut self, key: &str) -> Option<Option<Expr>> {
         self.take(key).map(|entry| entry.value)
     }
 
     fn take(&mut self, key: &str) -> Option<OptionEntry> {
-        let place = self.entries.iter().position(|entry| entry.key == key)?;
-        Some(self.entries.remove(place))
+        let index = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(index))
     }
 
-    /// Notes what nobody has taken, all of `known` having been tried.
+    /// Reports the options that were not taken, after all of `known` were tried.
     pub(crate) fn finish(self, owner: &str, known: &[&str], problems: &mut MacroErrors) {
         for OptionEntry { key, .. } in self.entries {
             if known.iter().any(|known| key == known) {
@@ -136,7 +136,7 @@ pub(crate) fn join_words(words: &[&str]) -> String {
     }
 }
 
-/// Returns what stands in the brackets of an attribute, if there are any.
+/// Returns the tokens in the brackets of an attribute, if there are any.
 pub(crate) fn attribute_tokens(attribute: &Attribute) -> syn::Result<TokenStream> {
     match &attribute.meta {
         Meta::Path(_) => Ok(TokenStream::new()),

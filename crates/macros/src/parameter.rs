@@ -1,4 +1,4 @@
-//! The parameters of a function: what each of them stands for.
+//! The parameters of a handler function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, format_ident, quote, quote_spanned};
@@ -12,21 +12,21 @@ use crate::errors::MacroErrors;
 use crate::options::{AttributeOptions, attribute_tokens};
 use crate::part::PartKind;
 
-/// What a parameter stands for.
+/// The role of a parameter.
 pub(crate) enum HandlerParameter {
     Context,
     Argument(Box<ArgumentParameter>),
     Input(Box<InputParameter>),
 }
 
-/// A parameter that the caller gives.
+/// A parameter that the caller provides as an argument.
 pub(crate) struct ArgumentParameter {
     pub(crate) ident: Ident,
-    /// What the caller calls it.
+    /// Its name for the caller.
     pub(crate) name: String,
     pub(crate) header: Option<LitStr>,
     pub(crate) complete: Option<Path>,
-    /// Its doc comment and what else goes to its schema.
+    /// Its doc comment and other attributes for its schema.
     described: Vec<Attribute>,
     renamed: bool,
     default: Option<DefaultValue>,
@@ -38,7 +38,7 @@ enum DefaultValue {
     Value(Expr),
 }
 
-/// A parameter that the user is asked for.
+/// A parameter that is elicited from the user.
 pub(crate) struct InputParameter {
     pub(crate) kind: Type,
     pub(crate) message: LitStr,
@@ -46,7 +46,7 @@ pub(crate) struct InputParameter {
 }
 
 impl HandlerParameter {
-    /// Reads a parameter, and takes away the attributes that are ours.
+    /// Reads a parameter, and removes the macro's own attributes.
     pub(crate) fn read(parameter: &mut PatType, part: PartKind, problems: &mut MacroErrors) -> Option<Self> {
         let attributes = ParameterAttributes::take(&mut parameter.attrs, part, problems);
         let ident = plain_name(&parameter.pat, part, problems);
@@ -77,7 +77,7 @@ impl HandlerParameter {
 }
 
 impl ArgumentParameter {
-    /// Writes the argument as a field of the type that arguments are read into.
+    /// Generates the argument's field of the arguments type.
     pub(crate) fn field(&self) -> TokenStream {
         let Self { ident, name, described, kind, .. } = self;
         let rename = self.renamed.then(|| quote!(#[serde(rename = #name)]));
@@ -88,12 +88,12 @@ impl ArgumentParameter {
                 quote!(#[serde(default = #function)])
             }
         });
-        // What is wrong with the type is told where it stands.
+        // The span of the type, so that errors about it are reported there.
         let kind = quote_spanned!(kind.span()=> <#kind as ::trunkline::__private::Argument>::Itself);
         quote!(#(#described)* #rename #default #ident: #kind)
     }
 
-    /// Writes the function that makes the default, if one was given.
+    /// Generates the function that returns the default, if there is one.
     pub(crate) fn default_item(&self) -> Option<TokenStream> {
         let Some(DefaultValue::Value(value)) = &self.default else { return None };
         let (function, kind) = (self.default_function(), &self.kind);
@@ -108,12 +108,12 @@ impl ArgumentParameter {
         format_ident!("__default_{}", self.ident.unraw())
     }
 
-    /// Returns what is told of the argument, as an expression.
+    /// Returns the description of the argument, as an expression.
     pub(crate) fn description(&self) -> Option<TokenStream> {
         docs::description(&self.described)
     }
 
-    /// Reports whether the caller may leave it out.
+    /// Reports whether the caller may omit it.
     pub(crate) fn is_optional(&self) -> bool {
         self.default.is_some() || is_named(&self.kind, "Option")
     }
@@ -133,23 +133,23 @@ struct ArgumentAttributes {
     default: Option<DefaultValue>,
     header: Option<LitStr>,
     complete: Option<Path>,
-    /// Those of the above that only arguments have, as they were written.
+    /// The attributes above that only arguments may have, as written.
     written: Vec<Attribute>,
 }
 
 impl ParameterAttributes {
     fn take(attributes: &mut Vec<Attribute>, part: PartKind, problems: &mut MacroErrors) -> Self {
-        let mut taken = Self::default();
+        let mut parsed = Self::default();
         for attribute in std::mem::take(attributes) {
             let name = attribute.path().get_ident().map(ToString::to_string).unwrap_or_default();
             if ["allow", "expect", "warn", "deny"].contains(&name.as_str()) {
                 attributes.push(attribute);
             } else {
-                let read = taken.read(&name, attribute, part);
+                let read = parsed.read(&name, attribute, part);
                 problems.capture(read);
             }
         }
-        taken
+        parsed
     }
 
     fn read(&mut self, name: &str, attribute: Attribute, part: PartKind) -> syn::Result<()> {
@@ -185,8 +185,8 @@ impl ParameterAttributes {
     }
 
     fn reject_on_context(&self, problems: &mut MacroErrors) {
-        let asks = self.ask.iter().map(|(attribute, ..)| attribute);
-        for attribute in asks.chain(&self.argument.written) {
+        let inputs = self.ask.iter().map(|(attribute, ..)| attribute);
+        for attribute in inputs.chain(&self.argument.written) {
             problems.add(attribute, "the context is no argument; take this away");
         }
     }
@@ -215,7 +215,7 @@ fn text(attribute: &Attribute, expected: &str) -> syn::Result<LitStr> {
     with_attribute_span(text, attribute)
 }
 
-/// Puts an error about something that is missing to the attribute that lacks it.
+/// Moves an error about missing tokens to the attribute that lacks them.
 fn with_attribute_span<T>(read: syn::Result<T>, attribute: &Attribute) -> syn::Result<T> {
     read.map_err(|error| match attribute_tokens(attribute) {
         Ok(tokens) if !tokens.is_empty() => error,

@@ -1,4 +1,4 @@
-//! What `#[parts]` expands to.
+//! The expansion of `#[parts]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,14 +10,14 @@ use crate::handler::{FunctionContext, HandlerSignature};
 use crate::options::attribute_tokens;
 use crate::part::{PartKind, build, signature_lints};
 
-/// Leaves an `impl` block as it is, and makes its type a part.
+/// Leaves an `impl` block unchanged, and implements `Part` for its type.
 pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
     let mut block: ItemImpl = match syn::parse2(item.clone()) {
         Ok(block) => block,
         Err(error) => {
-            let place: TokenStream = item.into_iter().take(1).collect();
-            let place = if place.is_empty() { error.span() } else { place.span() };
-            return syn::Error::new(place, "`#[parts]` goes on an `impl` block").to_compile_error();
+            let first: TokenStream = item.into_iter().take(1).collect();
+            let span = if first.is_empty() { error.span() } else { first.span() };
+            return syn::Error::new(span, "`#[parts]` goes on an `impl` block").to_compile_error();
         }
     };
     let mut problems = MacroErrors::default();
@@ -49,7 +49,7 @@ pub(crate) fn expand(options: &TokenStream, item: TokenStream) -> TokenStream {
     quote!(#errors #block #implementations)
 }
 
-/// Takes the attribute of a method away, and writes the statement that adds the part to a server.
+/// Removes the attribute of a method, and generates the statement that adds the part to a server.
 fn register(method: &mut ImplItemFn, problems: &mut MacroErrors) -> Option<TokenStream> {
     let (kind, attribute) = take_attribute(&mut method.attrs, problems)?;
     let handler =
@@ -72,17 +72,17 @@ fn take_attribute(
     attributes: &mut Vec<Attribute>,
     problems: &mut MacroErrors,
 ) -> Option<(PartKind, Attribute)> {
-    let mut taken = None;
+    let mut found = None;
     for attribute in std::mem::take(attributes) {
         match kind_of(&attribute) {
-            Some(_) if taken.is_some() => {
+            Some(_) if found.is_some() => {
                 problems.add(&attribute, "a method becomes one part; write another method for the other");
             }
-            Some(kind) => taken = Some((kind, attribute)),
+            Some(kind) => found = Some((kind, attribute)),
             None => attributes.push(attribute),
         }
     }
-    taken
+    found
 }
 
 fn kind_of(attribute: &Attribute) -> Option<PartKind> {

@@ -1,7 +1,7 @@
 /// Returns the names of the variables in a URI template, each once.
 ///
 /// # Errors
-/// A sentence about what is wrong with the template.
+/// Returns a message if the template is not valid.
 pub(crate) fn variables(template: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut rest = template;

@@ -8,15 +8,15 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
-/// The id of an event: its stream, and its place in that stream.
+/// The id of an event: its stream, and its position in that stream.
 ///
-/// The written form is the stream in lowercase hexadecimal, a hyphen, and the place in decimal, such as `1f-12`. Every id
-/// has exactly one written form.
+/// The written form is the stream in lowercase hexadecimal, a hyphen, and the position in decimal, such as `1f-12`.
+/// Every id has exactly one written form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId {
     /// The stream that the event was sent on.
     pub stream: StreamId,
-    /// The event's place in the stream; later events have larger ones, and gaps mean nothing.
+    /// The event's position in the stream; later events have larger ones, and gaps have no meaning.
     pub seq: u64,
 }
 
@@ -27,12 +27,12 @@ pub struct StreamEvent {
     pub id: EventId,
     /// The event's data; empty for the event that only gives a client a position to resume from.
     ///
-    /// A store keeps it by reference: data cut from a larger buffer keeps that buffer alive.
+    /// A store holds it by reference: a slice of a larger buffer keeps that buffer alive.
     pub data: Bytes,
 }
 
 impl EventId {
-    /// Reads the written form, and nothing that differs from it in as much as a leading zero.
+    /// Parses the written form strictly: not even a leading zero is accepted.
     pub fn parse(text: &str) -> Option<Self> {
         let (stream, seq) = text.split_once('-')?;
         Some(Self { stream: StreamId(canonical_number(stream, 16)?), seq: canonical_number(seq, 10)? })
@@ -45,7 +45,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Reads a number without sign, leading zeros or uppercase digits, which the standard library would let pass.
+/// Parses a number without sign, leading zeros or uppercase digits, which the standard library would accept.
 fn canonical_number(text: &str, radix: u32) -> Option<u64> {
     let lowercase_digits = text.chars().all(|c| c.is_digit(radix) && !c.is_ascii_uppercase());
     let leading_zero = text.len() > 1 && text.starts_with('0');

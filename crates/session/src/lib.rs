@@ -1,16 +1,16 @@
-//! Legacy sessions, their event logs, and state kept between calls: traits, contract suites and bounded in-memory stores.
+//! Legacy sessions, their event logs, and state between calls: traits, contract suites and bounded in-memory stores.
 //!
-//! Up to revision 2025-11-25 `initialize` opens a session that later requests name, and an event stream that broke can be
-//! resumed from its last event. This room holds what both need: [`SessionStore`] and [`EventStore`] are the two traits,
-//! [`MemorySessions`] and [`MemoryEvents`] the stores for one node, and [`contract`] the suites that every other store has
-//! to pass as well.
+//! Up to revision 2025-11-25 `initialize` opens a session that later requests name, and a broken event stream can be
+//! resumed from its last event. This crate has the stores for both: [`SessionStore`] and [`EventStore`] are the two
+//! traits, [`MemorySessions`] and [`MemoryEvents`] the stores for one node, and [`contract`] the suites that every
+//! other store has to pass as well.
 //!
-//! What a server keeps between calls is in state bags, each under a handle: [`LiveStates`] holds values of this process,
-//! [`StateStore`] is the trait for JSON that may outlive it, and [`MemoryStates`] its store for one node.
+//! State between calls is stored under handles: [`LiveStates`] holds values of this process, [`StateStore`] is the
+//! trait for JSON that may outlive it, and [`MemoryStates`] its store for one node.
 //!
-//! Three things are never true here: a session or a bag is given to a principal that did not make it, an event is replayed to a
-//! stream or session that it was not sent on, and a store holds more than its limits say. Nothing reads a clock or starts
-//! a task: time is an argument, and whoever owns a store calls `expire` now and then.
+//! Invariants: a session or a state is only returned to the principal that created it, an event is only replayed to
+//! the stream and session that it was sent on, and a store never exceeds its limits. Nothing reads a clock or starts
+//! a task: time is an argument, and the owner of a store calls `expire` periodically.
 #![forbid(unsafe_code)]
 
 pub mod contract;

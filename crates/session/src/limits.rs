@@ -1,8 +1,8 @@
-//! Every number that bounds a store, with what it costs.
+//! The limits of the stores, with their costs.
 
 use std::time::Duration;
 
-/// The bounds of a session store.
+/// The limits of a session store.
 ///
 /// A session costs the store under 1 KiB beside its JSON, so the defaults take 10 MiB with small capabilities and 330 MiB
 /// if every client sends as much as it may.
@@ -12,23 +12,23 @@ pub struct SessionLimits {
     pub total: usize,
     /// How many sessions one [`Named`](crate::Principal::Named) principal may have. Default 100.
     ///
-    /// It keeps one party from taking the room of all others. [`Anonymous`](crate::Principal::Anonymous) and
-    /// [`Process`](crate::Principal::Process) are not one party each, so for them only `total` applies: a server without
-    /// authentication could otherwise never hold more than this many sessions.
+    /// It prevents one client from using up `total`. [`Anonymous`](crate::Principal::Anonymous) and
+    /// [`Process`](crate::Principal::Process) may stand for many clients, so for them only `total` applies: a server
+    /// without authentication could otherwise never hold more than this many sessions.
     pub per_principal: usize,
     /// How much JSON one record may hold, in bytes. Default 32 KiB.
     pub record_bytes: usize,
-    /// How much JSON all records together may hold in memory, in bytes. Default 64 MiB, which is 6 KiB for each of `total`;
-    /// beyond it no further session begins.
+    /// How much JSON all records together may hold in memory, in bytes. Default 64 MiB, which is 6 KiB for each of
+    /// `total`; beyond it no further session is created.
     pub total_bytes: usize,
     /// How long a session lives without being used. Default 30 minutes.
     ///
-    /// An abandoned session holds its room this long. Clients that sit quietly in an editor are common, so a short time
-    /// shows up as needless handshakes.
+    /// An abandoned session uses memory for this long. Clients that idle in an editor are common, so a short timeout
+    /// causes needless handshakes.
     pub idle: Duration,
     /// How long a session lives however much it is used. Default 24 hours.
     ///
-    /// It bounds how long a leaked id is worth anything; at its end the client has to initialize again.
+    /// It bounds how long a leaked id can be used; after it the client has to initialize again.
     pub absolute: Duration,
 }
 
@@ -45,23 +45,25 @@ impl Default for SessionLimits {
     }
 }
 
-/// The bounds of an event store.
+/// The limits of an event store.
 ///
-/// When a bound is passed the oldest events go; a client that asks for a position that went is told so.
+/// Beyond a limit the oldest events are dropped; a replay from a dropped position returns
+/// [`EventReplay::Gone`](crate::EventReplay::Gone).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLimits {
-    /// How many events one session may keep. Default 256; bookkeeping costs under 100 bytes for each.
+    /// How many events of one session are stored. Default 256; bookkeeping costs under 100 bytes for each.
     pub events: usize,
-    /// How many bytes of event data one session may keep. Default 1 MiB.
+    /// How many bytes of event data of one session are stored. Default 1 MiB.
     ///
-    /// An event larger than this cannot be kept, and neither is anything sent before it on its stream: a replay that leaves
-    /// it out would be wrong.
+    /// An event larger than this is not stored, and the earlier events of its stream are dropped: a replay that
+    /// leaves it out would be wrong.
     pub bytes: usize,
-    /// How long an event is kept. Default 5 minutes, which is how long a client may stay away before its stream is lost.
+    /// How long an event is stored. Default 5 minutes, which is how long a client may be disconnected before its
+    /// stream is lost.
     pub age: Duration,
-    /// How many bytes all sessions may keep together, bookkeeping included. Default 64 MiB.
+    /// How many bytes are stored for all sessions together, bookkeeping included. Default 64 MiB.
     ///
-    /// This is the memory that the store may take. When it is used up, the sessions with the oldest events lose them first.
+    /// This is the memory limit of the store. Beyond it the oldest events of all sessions are dropped first.
     pub total_bytes: usize,
 }
 
@@ -71,23 +73,25 @@ impl Default for EventLimits {
     }
 }
 
-/// The bounds of state bags, of each kind for itself.
+/// The limits of a state store; each store has its own.
 ///
-/// When a bound on their number is passed the bag that was not used for longest goes, so that a client which forgets its
-/// handles keeps nobody out.
+/// Beyond a limit on their number the least recently used state is evicted, so that a client that loses its handles
+/// blocks no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateLimits {
-    /// How many bags there may be. Default 10,000; beyond it the least recently used goes. A bag costs under 300 bytes
-    /// beside what is in it.
+    /// How many states are stored. Default 10,000; beyond it the least recently used is evicted. A state costs under
+    /// 300 bytes beside its value.
     pub total: usize,
-    /// How many bags one [`Named`](crate::Principal::Named) principal may have. Default 100; beyond it that principal's least
-    /// recently used goes. For the others, who are not one party each, only `total` applies.
+    /// How many states one [`Named`](crate::Principal::Named) principal may have. Default 100; beyond it that
+    /// principal's least recently used is evicted. For the other principals, which may stand for many clients, only
+    /// `total` applies.
     pub per_principal: usize,
-    /// How much JSON one stored bag may hold, in bytes. Default 64 KiB; the worst case costs `total` times as much.
+    /// How much JSON one stored state may hold, in bytes. Default 64 KiB; the worst case costs `total` times as much.
     pub bytes: usize,
-    /// How long a bag lives without being used. Default 30 minutes; a legacy session's own bag lives as long as the session.
+    /// How long a state lives without being used. Default 30 minutes; a legacy session's own state lives as long as
+    /// the session.
     pub idle: Duration,
-    /// How long a bag lives however much it is used. Default 24 hours.
+    /// How long a state lives however much it is used. Default 24 hours.
     pub absolute: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! State of this process, kept between calls.
+//! In-process state between calls.
 
 use std::any::Any;
 use std::fmt;
@@ -9,19 +9,20 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::state_table::{StateLifetime, StateTable};
 use crate::{Principal, StateHandle, StateLimits, Timestamp};
 
-/// A value of a bag. Whoever uses it brings the lock that its type needs.
+/// The value of a state. Its type brings the lock that it needs.
 pub type LiveValue = Arc<dyn Any + Send + Sync>;
 
-/// Keeps values in memory between calls, each for the principal that made it.
+/// Stores values in memory between calls, each for the principal that created it.
 ///
-/// The values never leave the process: for what must survive a restart, or be known to other nodes, there is
-/// [`StateStore`](crate::StateStore). The lock is held for a few map operations; values that go are dropped after it.
+/// The values never leave the process: use [`StateStore`](crate::StateStore) for state that must survive a restart or
+/// be shared with other nodes. The lock is held for a few map operations; removed values are dropped after its
+/// release.
 pub struct LiveStates {
     table: Mutex<StateTable<LiveValue>>,
 }
 
 impl LiveStates {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new(limits: StateLimits) -> Self {
         Self { table: Mutex::new(StateTable::new(limits)) }
     }
@@ -30,7 +31,7 @@ impl LiveStates {
         self.table.lock()
     }
 
-    /// Keeps a value under a new handle.
+    /// Stores a value under a new handle.
     pub fn create(
         &self,
         principal: &Principal,
@@ -39,12 +40,12 @@ impl LiveStates {
         now: Timestamp,
     ) -> StateHandle {
         let handle = StateHandle::random();
-        let gone = self.table().insert(handle, principal, lifetime, value, now);
-        drop(gone);
+        let removed = self.table().insert(handle, principal, lifetime, value, now);
+        drop(removed);
         handle
     }
 
-    /// Returns the principal's value under a handle, or keeps a new one under it.
+    /// Returns the principal's value under a handle, or stores a new one under it.
     pub fn get_or_insert(
         &self,
         handle: StateHandle,
@@ -56,47 +57,47 @@ impl LiveStates {
         let mut table = self.table();
         if let Some(known) = table.get_and_touch(handle, principal, now) {
             let known = known.clone();
-            // Whoever lost the race has a value that nobody knows, and its end is not for under the lock.
+            // The value that lost the race is dropped outside of the lock, since its destructor is foreign code.
             drop(table);
             drop(value);
             return known;
         }
-        let gone = table.insert(handle, principal, lifetime, value.clone(), now);
+        let removed = table.insert(handle, principal, lifetime, value.clone(), now);
         drop(table);
-        drop(gone);
+        drop(removed);
         value
     }
 
-    /// Returns a value to the principal that made it; to anyone else there is none.
+    /// Returns a value to the principal that created it; for other principals there is none.
     pub fn get(&self, handle: StateHandle, principal: &Principal, now: Timestamp) -> Option<LiveValue> {
         self.table().get_and_touch(handle, principal, now).map(|value| value.clone())
     }
 
-    /// Removes a value of this principal; says whether there was one.
+    /// Removes a value of this principal; returns whether there was one.
     pub fn delete(&self, handle: StateHandle, principal: &Principal) -> bool {
-        let gone = self.table().remove_owned(handle, principal);
-        gone.is_some()
+        let removed = self.table().remove_owned(handle, principal);
+        removed.is_some()
     }
 
-    /// Removes a value whose session is over.
+    /// Removes the value of an ended session.
     pub fn forget(&self, handle: StateHandle) {
-        let gone = self.table().remove(handle);
-        drop(gone);
+        let removed = self.table().remove(handle);
+        drop(removed);
     }
 
-    /// Removes what is over; a value that was in use until its absolute limit may stay for its idle limit more.
+    /// Removes expired values; one that was used until its absolute limit may stay for its idle limit more.
     pub fn expire(&self, now: Timestamp) {
-        let gone = self.table().expire(now);
-        drop(gone);
+        let removed = self.table().expire(now);
+        drop(removed);
     }
 
-    /// Returns how many values are kept.
+    /// Returns the number of stored values.
     pub fn count(&self) -> usize {
         self.table().len()
     }
 }
 
-/// Shows how much is kept and nothing of what is kept.
+/// Shows the amount of stored data, not the data.
 impl fmt::Debug for LiveStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LiveStates").field("bags", &self.count()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Events in the memory of one node.
+//! The in-memory event store.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -10,24 +10,26 @@ use crate::{
     EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StreamEvent, StreamId, Timestamp,
 };
 
-/// What an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare room around it.
+/// The bytes that an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare
+/// capacity.
 const EVENT_COST: usize = 128;
 
-/// What a session with events counts for in [`EventLimits::total_bytes`]: its entries in two maps and its first buffer.
+/// The bytes that a session with events counts for in [`EventLimits::total_bytes`]: its entries in two maps and its
+/// first buffer.
 const SESSION_COST: usize = 512;
 
 /// The size of buffer, in events, that [`SESSION_COST`] covers and that is not worth shrinking.
 const SMALL_LOG: usize = 4;
 
-/// How many old events one `append` frees at most, so that no single one pays for a burst five minutes ago.
+/// The most expired events that one `append` frees, so that no single call pays for a burst five minutes ago.
 ///
-/// It adds one event and frees up to this many, so the old ones run out.
+/// An `append` adds one event and frees up to this many, so expired events do not accumulate.
 const MAX_FREED_PER_APPEND: usize = 16;
 
-/// How many old events `expire` frees before it lets others have the lock.
+/// How many expired events `expire` frees before it releases the lock.
 const MAX_FREED_PER_LOCK: usize = 1024;
 
-/// Keeps events in memory, for a server that runs on one node.
+/// Stores events in memory, for a server on one node.
 ///
 /// A session has an entry only while it has events. One lock guards everything; an append takes it for a few map
 /// operations, a replay and the end of a stream for one pass over the session's own events.
@@ -37,12 +39,12 @@ pub struct MemoryEvents {
 }
 
 impl MemoryEvents {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new(limits: EventLimits) -> Self {
         Self { limits, log: Mutex::default() }
     }
 
-    /// Returns how many events are kept, for gauges.
+    /// Returns the number of stored events, for gauges.
     pub fn count(&self) -> usize {
         self.log().sessions.values().map(|own| own.events.len()).sum()
     }
@@ -57,11 +59,11 @@ impl MemoryEvents {
         self.log.lock()
     }
 
-    fn is_expired(&self, kept: &LoggedEvent, now: Timestamp) -> bool {
-        now.since(kept.appended_at) >= self.limits.age
+    fn is_expired(&self, logged: &LoggedEvent, now: Timestamp) -> bool {
+        now.since(logged.appended_at) >= self.limits.age
     }
 
-    /// Frees up to `most` events that are too old, and returns how many there were.
+    /// Frees up to `most` expired events, and returns how many there were.
     fn free_expired(&self, log: &mut EventLog, now: Timestamp, most: usize) -> usize {
         for freed in 0..most {
             match log.oldest() {
@@ -72,7 +74,7 @@ impl MemoryEvents {
         most
     }
 
-    /// Drops events until one more with this much data fits; says whether it ever can.
+    /// Drops events until one more with this much data fits; returns whether it can fit at all.
     fn make_room(&self, log: &mut EventLog, session: SessionId, data: usize) -> bool {
         let cost = SESSION_COST + EVENT_COST + data;
         if self.limits.events == 0 || data > self.limits.bytes || cost > self.limits.total_bytes {
@@ -97,7 +99,8 @@ impl MemoryEvents {
         }
         let Some(own) = log.sessions.get(&session) else { return EventReplay::Gone };
         let mut events = own.events.iter().map(|kept| &kept.event);
-        // Events are dropped oldest first, or a stream at a time: while one is here, so is all that followed on its stream.
+        // Events are dropped oldest first, or a stream at a time: while one is stored, so are all later events of its
+        // stream.
         if !events.any(|event| event.id == after) {
             return EventReplay::Gone;
         }
@@ -112,7 +115,7 @@ impl EventStore for MemoryEvents {
         if self.make_room(&mut log, session, event.data.len()) {
             log.push(session, event, now);
         } else {
-            // A replay without this event would have a hole, so no position before it may stay known.
+            // A replay without this event would have a gap, so the earlier positions of its stream are forgotten.
             log.forget_stream(session, event.id.stream);
         }
     }
@@ -140,7 +143,7 @@ impl EventStore for MemoryEvents {
     }
 }
 
-/// Shows how much is kept and nothing of what is kept.
+/// Shows the amount of stored data, not the data.
 impl fmt::Debug for MemoryEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let log = self.log();
@@ -155,11 +158,11 @@ impl fmt::Debug for MemoryEvents {
 struct LoggedEvent {
     event: StreamEvent,
     appended_at: Timestamp,
-    /// The event's place among the events of all sessions.
+    /// The event's position among the events of all sessions.
     serial: u64,
 }
 
-/// The events of one session in the order they were sent, never empty while it is in the log.
+/// The events of one session in the order in which they were sent; never empty while in the log.
 #[derive(Default)]
 struct SessionLog {
     events: VecDeque<LoggedEvent>,
@@ -168,7 +171,7 @@ struct SessionLog {
 }
 
 impl SessionLog {
-    /// Gives back the room of events that went, so that a burst does not cost its session for ever.
+    /// Releases the capacity of dropped events, so that a burst does not cost memory for ever.
     fn trim(&mut self) {
         let capacity = self.events.capacity();
         if capacity > SMALL_LOG && capacity > 3 * self.events.len() {
@@ -180,10 +183,10 @@ impl SessionLog {
 #[derive(Default)]
 struct EventLog {
     sessions: HashMap<SessionId, SessionLog>,
-    /// Each session under the serial of its first event.
+    /// The sessions by the serial of their first event.
     by_first: BTreeMap<u64, SessionId>,
     next_serial: u64,
-    /// What everything in `sessions` counts for.
+    /// The bytes that all of `sessions` count for.
     bytes: usize,
 }
 
@@ -267,15 +270,15 @@ mod tests {
         for seq in 0..256 {
             store.append(session, StreamEvent { id: at(seq), data: Bytes::new() }, Timestamp(seq));
         }
-        let room = |store: &MemoryEvents| store.log().sessions[&session].events.capacity();
-        assert!(room(&store) >= 256);
+        let capacity = |store: &MemoryEvents| store.log().sessions[&session].events.capacity();
+        assert!(capacity(&store) >= 256);
         store.expire(Timestamp(199).plus(store.limits.age));
         assert_eq!(store.count(), 56);
-        assert!(room(&store) <= 3 * 56, "{} after events grew old", room(&store));
+        assert!(capacity(&store) <= 3 * 56, "{} after events grew old", capacity(&store));
         for stream in 200..250 {
             store.log().forget_stream(session, StreamId(stream));
         }
         assert_eq!(store.count(), 6);
-        assert!(room(&store) <= 3 * 6, "{} after streams ended", room(&store));
+        assert!(capacity(&store) <= 3 * 6, "{} after streams ended", capacity(&store));
     }
 }

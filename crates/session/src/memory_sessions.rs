@@ -1,4 +1,4 @@
-//! Sessions in the memory of one node.
+//! The in-memory session store.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -9,20 +9,20 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::session_store::BoxFuture;
 use crate::{Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp};
 
-/// How many sessions `expire` looks at before it lets others have the lock; they wait half a millisecond at most.
+/// How many sessions `expire` checks before it releases the lock; other tasks wait half a millisecond at most.
 const EXPIRY_CHECKS_PER_LOCK: usize = 1024;
 
-/// Keeps sessions in memory, for a server that runs on one node.
+/// Stores sessions in memory, for a server on one node.
 ///
-/// One lock guards everything and is held for a few map operations, so that the bounds are exact. Looking a session up
-/// writes one number; `expire` looks at each session at most once per idle period, or when it is over.
+/// One lock guards everything and is held for a few map operations, so that the limits are exact. A lookup writes one
+/// number; `expire` checks each session at most once per idle period, or when it is expired.
 pub struct MemorySessions {
     limits: SessionLimits,
     table: Mutex<SessionTable>,
 }
 
 impl MemorySessions {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new(limits: SessionLimits) -> Self {
         Self { limits, table: Mutex::default() }
     }
@@ -32,16 +32,16 @@ impl MemorySessions {
         self.table.lock()
     }
 
-    /// Returns when a session is over, if it is not used again.
+    /// Returns when a session expires, if it is not used again.
     fn expires_at(&self, record: &SessionRecord, used: Timestamp) -> Timestamp {
         used.plus(self.limits.idle).min(record.created.plus(self.limits.absolute))
     }
 
-    fn is_expired(&self, held: &SessionEntry, now: Timestamp) -> bool {
-        self.expires_at(&held.record, held.used_at) <= now
+    fn is_expired(&self, entry: &SessionEntry, now: Timestamp) -> bool {
+        self.expires_at(&entry.record, entry.used_at) <= now
     }
 
-    /// Finds a session that is not over and starts its idle clock again.
+    /// Finds an unexpired session and restarts its idle timer.
     fn get_and_touch<'t>(
         &self,
         table: &'t mut SessionTable,
@@ -49,13 +49,13 @@ impl MemorySessions {
         owner: Option<&Principal>,
         now: Timestamp,
     ) -> Option<&'t mut SessionEntry> {
-        let held = table.sessions.get_mut(&id)?;
-        if owner.is_some_and(|owner| *owner != held.record.principal) || self.is_expired(held, now) {
+        let entry = table.sessions.get_mut(&id)?;
+        if owner.is_some_and(|owner| *owner != entry.record.principal) || self.is_expired(entry, now) {
             return None;
         }
-        // The clock can step back, and two requests can get here in the other order; neither shortens a session's life.
-        held.used_at = held.used_at.max(now);
-        Some(held)
+        // The clock can step back, and two requests can arrive out of order; neither shortens a session's lifetime.
+        entry.used_at = entry.used_at.max(now);
+        Some(entry)
     }
 
     fn create_now(&self, record: SessionRecord, now: Timestamp) -> Result<(), StoreError> {
@@ -67,12 +67,12 @@ impl MemorySessions {
         if table.sessions.contains_key(&record.id) {
             return Err(StoreError::Duplicate);
         }
-        let is_room = table.bytes.saturating_add(record.raw_bytes()) <= self.limits.total_bytes;
-        if table.sessions.len() >= self.limits.total || !is_room {
+        let fits = table.bytes.saturating_add(record.raw_bytes()) <= self.limits.total_bytes;
+        if table.sessions.len() >= self.limits.total || !fits {
             return Err(StoreError::Full);
         }
-        let is_one_party = matches!(record.principal, Principal::Named(_));
-        if is_one_party && table.count_of(&record.principal) >= self.limits.per_principal {
+        let is_single_client = matches!(record.principal, Principal::Named(_));
+        if is_single_client && table.count_of(&record.principal) >= self.limits.per_principal {
             return Err(StoreError::PrincipalQuotaExceeded);
         }
         table.insert(SessionEntry { next_check: self.expires_at(&record, now), used_at: now, record });
@@ -86,26 +86,26 @@ impl MemorySessions {
         let record = record.into_owned_buffers();
         let mut table = self.table();
         let before = table.bytes;
-        let Some(held) = self.get_and_touch(&mut table, record.id, Some(&record.principal), now) else {
+        let Some(entry) = self.get_and_touch(&mut table, record.id, Some(&record.principal), now) else {
             return Ok(false);
         };
-        let bytes = before - held.record.raw_bytes() + record.raw_bytes();
-        // What becomes smaller is always welcome.
+        let bytes = before - entry.record.raw_bytes() + record.raw_bytes();
+        // An update that shrinks the record is always accepted.
         if bytes > before.max(self.limits.total_bytes) {
             return Err(StoreError::Full);
         }
-        held.record = SessionRecord { created: held.record.created, ..record };
+        entry.record = SessionRecord { created: entry.record.created, ..record };
         table.bytes = bytes;
         Ok(true)
     }
 
-    /// Looks at up to [`EXPIRY_CHECKS_PER_LOCK`] sessions that are due, and says whether that was all.
+    /// Checks up to [`EXPIRY_CHECKS_PER_LOCK`] sessions that are due, and returns whether more are left.
     fn expire_some(&self, now: Timestamp, over: &mut Vec<SessionId>) -> ExpiryProgress {
         let mut table = self.table();
         for _ in 0..EXPIRY_CHECKS_PER_LOCK {
             let Some(id) = table.take_due(now) else { return ExpiryProgress::Done };
-            let Some(held) = table.sessions.get(&id) else { continue };
-            let end = self.expires_at(&held.record, held.used_at);
+            let Some(entry) = table.sessions.get(&id) else { continue };
+            let end = self.expires_at(&entry.record, entry.used_at);
             if end > now {
                 table.schedule_check(id, end);
             } else {
@@ -118,7 +118,7 @@ impl MemorySessions {
 
     fn delete_now(&self, id: SessionId, principal: &Principal) -> bool {
         let mut table = self.table();
-        let is_owner = table.sessions.get(&id).is_some_and(|held| held.record.principal == *principal);
+        let is_owner = table.sessions.get(&id).is_some_and(|entry| entry.record.principal == *principal);
         if is_owner {
             table.remove(id);
         }
@@ -129,8 +129,8 @@ impl MemorySessions {
         let table = self.table();
         let ids = table.by_principal.get(principal).into_iter().flatten();
         ids.filter_map(|id| table.sessions.get(id))
-            .filter(|held| !self.is_expired(held, now))
-            .map(|held| held.record.clone())
+            .filter(|entry| !self.is_expired(entry, now))
+            .map(|entry| entry.record.clone())
             .collect()
     }
 }
@@ -148,7 +148,7 @@ impl SessionStore for MemorySessions {
     ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>> {
         Box::pin(async move {
             let mut table = self.table();
-            Ok(self.get_and_touch(&mut table, id, Some(principal), now).map(|held| held.record.clone()))
+            Ok(self.get_and_touch(&mut table, id, Some(principal), now).map(|entry| entry.record.clone()))
         })
     }
 
@@ -189,7 +189,7 @@ impl SessionStore for MemorySessions {
     }
 }
 
-/// Shows how much is stored and nothing of what is stored.
+/// Shows the amount of stored data, not the data.
 impl fmt::Debug for MemorySessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.table();
@@ -209,9 +209,10 @@ enum ExpiryProgress {
 struct SessionEntry {
     record: SessionRecord,
     used_at: Timestamp,
-    /// When `expire` next looks at the session: at its end as it was foreseen at the last look.
+    /// When `expire` next checks the session: at its expiry as computed at the last check.
     ///
-    /// Use moves the end but not the look, so that it need not touch the index; a look that comes too early is repeated.
+    /// A use moves the expiry but not the check, so that it need not update the index; a check that comes too early
+    /// is rescheduled.
     next_check: Timestamp,
 }
 
@@ -230,19 +231,19 @@ impl SessionTable {
         self.by_principal.get(principal).map_or(0, HashSet::len)
     }
 
-    fn insert(&mut self, held: SessionEntry) {
-        let id = held.record.id;
-        self.bytes += held.record.raw_bytes();
-        self.by_next_check.insert((held.next_check, id));
-        self.by_principal.entry(held.record.principal.clone()).or_default().insert(id);
-        self.sessions.insert(id, held);
+    fn insert(&mut self, entry: SessionEntry) {
+        let id = entry.record.id;
+        self.bytes += entry.record.raw_bytes();
+        self.by_next_check.insert((entry.next_check, id));
+        self.by_principal.entry(entry.record.principal.clone()).or_default().insert(id);
+        self.sessions.insert(id, entry);
     }
 
     fn remove(&mut self, id: SessionId) {
-        let Some(held) = self.sessions.remove(&id) else { return };
-        self.bytes -= held.record.raw_bytes();
-        self.by_next_check.remove(&(held.next_check, id));
-        if let Entry::Occupied(mut own) = self.by_principal.entry(held.record.principal) {
+        let Some(entry) = self.sessions.remove(&id) else { return };
+        self.bytes -= entry.record.raw_bytes();
+        self.by_next_check.remove(&(entry.next_check, id));
+        if let Entry::Occupied(mut own) = self.by_principal.entry(entry.record.principal) {
             own.get_mut().remove(&id);
             if own.get().is_empty() {
                 own.remove();
@@ -250,7 +251,7 @@ impl SessionTable {
         }
     }
 
-    /// Takes the next session that `expire` has to look at out of its index.
+    /// Removes the next session to check from the index.
     fn take_due(&mut self, now: Timestamp) -> Option<SessionId> {
         if self.by_next_check.first()?.0 > now {
             return None;
@@ -259,8 +260,8 @@ impl SessionTable {
     }
 
     fn schedule_check(&mut self, id: SessionId, at: Timestamp) {
-        if let Some(held) = self.sessions.get_mut(&id) {
-            held.next_check = at;
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            entry.next_check = at;
             self.by_next_check.insert((at, id));
         }
     }

@@ -1,4 +1,4 @@
-//! Bags of JSON in the memory of one node.
+//! The in-memory store of JSON states.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::{
     Timestamp,
 };
 
-/// Keeps bags of JSON in memory, for a server that runs on one node.
+/// Stores JSON states in memory, for a server on one node.
 pub struct MemoryStates {
     table: Mutex<StateTable<StoredState>>,
 }
 
 impl MemoryStates {
-    /// Makes an empty store.
+    /// Creates an empty store.
     pub fn new(limits: StateLimits) -> Self {
         Self { table: Mutex::new(StateTable::new(limits)) }
     }
@@ -106,7 +106,7 @@ impl StateStore for MemoryStates {
     }
 }
 
-/// Shows how much is stored and nothing of what is stored.
+/// Shows the amount of stored data, not the data.
 impl fmt::Debug for MemoryStates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStates").field("bags", &self.count()).finish_non_exhaustive()

@@ -1,19 +1,19 @@
-//! Whom a request, and so a session, belongs to.
+//! The principal of a request or a session.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The party that a request belongs to, as far as the server has verified it.
+/// The verified identity of a request's sender.
 ///
-/// The three kinds never equal each other, whatever a name says: `Named("anonymous")` is not `Anonymous`. The displayed
-/// text is for people and does not keep them apart, so a store must not use it as a key.
+/// The three kinds never equal each other, whatever the name: `Named("anonymous")` is not `Anonymous`. The displayed
+/// text is for users and does not distinguish them, so a store must not use it as a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Principal {
-    /// Anyone: the server asked for no credentials.
+    /// Unauthenticated: the server requires no credentials.
     Anonymous,
-    /// The process at the other end of our standard input and output.
+    /// The process at the other end of standard input and output.
     Process,
-    /// A party with verified credentials, by its stable name, such as issuer and subject of its token.
+    /// A client with verified credentials, by its stable name, such as issuer and subject of its token.
     Named(Arc<str>),
 }
 

@@ -1,12 +1,12 @@
-//! The name of a session: random, unguessable, and never whole in a log.
+//! The id of a session: random, unguessable, and never logged in full.
 
 use std::fmt;
 
 /// The id of a session: 128 random bits, written as 32 lowercase hexadecimal characters.
 ///
-/// There is no way to make a new one from chosen bits: [`random`](Self::random) asks the operating system, and
-/// [`parse`](Self::parse) reads one that a client or a store gave back. Knowing an id is never enough to use the session,
-/// which also belongs to a [`Principal`](crate::Principal).
+/// A new id cannot be created from chosen bits: [`random`](Self::random) uses the operating system's generator, and
+/// [`parse`](Self::parse) reads one that a client or a store returned. Knowing an id is never enough to use the
+/// session, which also belongs to a [`Principal`](crate::Principal).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(u128);
 
@@ -14,10 +14,10 @@ impl SessionId {
     /// The length of the written form, in bytes.
     pub const TEXT_LEN: usize = 32;
 
-    /// Makes a new id from the operating system's random numbers.
+    /// Creates an id from the operating system's random numbers.
     ///
     /// # Panics
-    /// The operating system has no random numbers to give. No id is better than a guessable one.
+    /// The operating system has no random numbers. No id is better than a guessable one.
     pub fn random() -> Self {
         let mut bits = [0; 16];
         getrandom::fill(&mut bits).expect("the operating system gives random numbers");
@@ -45,7 +45,7 @@ impl SessionId {
 
 /// Reads up to 16 lowercase hexadecimal characters.
 fn hexadecimal(text: &[u8]) -> Option<u64> {
-    // Every request of a session comes through here, so that there is one look at the end in place of one a character.
+    // Runs for every request of a session, so there is one check at the end in place of one per character.
     let (mut bits, mut all) = (0, 0);
     for byte in text {
         let digit = DIGITS.get(usize::from(*byte)).copied().unwrap_or(NONE);
@@ -55,10 +55,10 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     (all != NONE).then_some(bits)
 }
 
-/// What is no digit has every bit, so that it is seen among others.
+/// Marks a byte that is not a digit; all bits set, so that it survives the bitwise or.
 const NONE: u8 = 0xff;
 
-/// What each byte means as a lowercase hexadecimal character.
+/// The value of each byte as a lowercase hexadecimal digit.
 #[expect(clippy::indexing_slicing, reason = "an index beyond the end would not compile")]
 static DIGITS: [u8; 256] = {
     let mut digits = [NONE; 256];

@@ -4,16 +4,16 @@ use trunkline_protocol::{LoggingLevel, RawJson, Revision};
 
 use crate::{Principal, SessionId, Timestamp};
 
-/// What a session is, small enough to live in a shared store.
+/// The record of a session, small enough for a shared store.
 ///
 /// Open streams and running calls belong to the node that has them and are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRecord {
     /// The session's id.
     pub id: SessionId,
-    /// The only party that the session is ever given to.
+    /// The only principal that the session is ever returned to.
     pub principal: Principal,
-    /// The revision that `initialize` settled on.
+    /// The revision that `initialize` negotiated.
     pub revision: Revision,
     /// The client's capabilities as it sent them.
     pub capabilities: RawJson,
@@ -34,8 +34,8 @@ impl SessionRecord {
 
     /// Copies the record's JSON out of the message that it came in.
     ///
-    /// A [`RawJson`] keeps the whole buffer of its message alive, which may be a hundred times its own size. A store that keeps
-    /// records in memory keeps detached ones.
+    /// A [`RawJson`] keeps the whole buffer of its message alive, which may be a hundred times its own size. An
+    /// in-memory store keeps detached records.
     #[must_use]
     pub fn into_owned_buffers(mut self) -> Self {
         self.capabilities = to_owned_buffer(self.capabilities);
@@ -45,7 +45,8 @@ impl SessionRecord {
 }
 
 fn to_owned_buffer(raw: RawJson) -> RawJson {
-    // The text was one JSON value already, so reading it again cannot fail; if it did, sharing is still correct.
+    // The text is a valid JSON value, so parsing it again cannot fail; if it did, sharing the buffer is still
+    // correct.
     RawJson::parse(raw.as_str().to_owned()).unwrap_or(raw)
 }
 

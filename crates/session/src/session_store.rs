@@ -1,4 +1,4 @@
-//! The trait of everything that can keep sessions.
+//! The trait of session stores.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -7,20 +7,21 @@ use thiserror::Error;
 
 use crate::{Principal, SessionId, SessionRecord, Timestamp};
 
-/// A future on the heap, so that traits that return one can be used as objects.
+/// A boxed future, so that traits that return one are object safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Keeps sessions within [`SessionLimits`](crate::SessionLimits), each for the principal that made it.
+/// Stores sessions within [`SessionLimits`](crate::SessionLimits), each for the principal that created it.
 ///
-/// A session is *over* from the moment its idle or absolute limit is reached: then no operation finds it, refreshes it or
-/// changes it, whether or not [`expire`](Self::expire) has removed it yet. It keeps its room until then, so the owner of a
-/// store calls `expire` every few seconds, and may call it once more before it passes on [`StoreError::Full`].
+/// A session is *expired* from the moment its idle or absolute limit is reached: then no operation finds it,
+/// refreshes it or changes it, whether or not [`expire`](Self::expire) has removed it yet. Until then it counts
+/// against the limits, so the owner of a store calls `expire` every few seconds, and may call it once more before it
+/// returns [`StoreError::Full`].
 ///
 /// Every implementation passes [`contract::sessions`](crate::contract::sessions).
 ///
 /// Cancel safety: a future dropped before it is ready may or may not have had its effect, never half of it.
 ///
-/// The test that a store of your own needs is one line, here with the one in memory:
+/// The test that a custom store needs is one line, here for the in-memory store:
 ///
 /// ```
 /// use trunkline_session::{MemorySessions, contract};
@@ -28,19 +29,19 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// contract::sessions(MemorySessions::new);
 /// ```
 pub trait SessionStore: Send + Sync + Debug + 'static {
-    /// Stores a new session and starts its idle clock.
+    /// Stores a new session and starts its idle timer.
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::PrincipalQuotaExceeded`], [`StoreError::TooLarge`] or [`StoreError::Duplicate`]; the
     /// store is unchanged then.
     fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns a session to the principal that made it, and starts its idle clock again.
+    /// Returns a session to the principal that created it, and restarts its idle timer.
     ///
-    /// To anyone else the session does not exist, and asking does not keep it alive.
+    /// For other principals the session does not exist, and a lookup does not keep it alive.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`]: the session may exist, but cannot be had now.
+    /// [`StoreError::Unavailable`]: the session may exist, but cannot be read now.
     fn get<'a>(
         &'a self,
         id: SessionId,
@@ -48,24 +49,24 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<SessionRecord>, StoreError>>;
 
-    /// Replaces a session's record and starts its idle clock again; says whether there was one to replace.
+    /// Replaces a session's record and restarts its idle timer; returns whether there was one to replace.
     ///
-    /// The record's id and principal choose the session and `created` is left as it was, so that no update hands a session
-    /// to someone else or makes it younger. The last of two concurrent updates stays.
+    /// The record's id and principal select the session and `created` is not changed, so that no update transfers a
+    /// session to another principal or makes it younger. The last of two concurrent updates wins.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`], and the old record stays; [`StoreError::Unavailable`].
     fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// Starts a session's idle clock again; says whether there is such a session.
+    /// Restarts a session's idle timer; returns whether there is such a session.
     ///
-    /// It is for the owner of work that the session has under way, such as an open stream, and so asks for no principal.
+    /// For the owner of the session's running work, such as an open stream, and so without a principal.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     fn touch(&self, id: SessionId, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// Removes a session of this principal; says whether there was one.
+    /// Removes a session of this principal; returns whether there was one.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -75,20 +76,21 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         principal: &'a Principal,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// Removes every session that is over, and returns their ids so that what hangs on them can be freed.
+    /// Removes every expired session, and returns their ids so that dependent data can be freed.
     ///
-    /// Each id is returned once. The cost follows the number of sessions that are due for a look, not the number stored.
+    /// Each id is returned once. The cost is proportional to the number of sessions due for a check, not to the
+    /// number stored.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionId>, StoreError>>;
 
-    /// Returns how many sessions take up room, for gauges.
+    /// Returns the number of stored sessions, for gauges.
     ///
-    /// It answers at once: a store elsewhere gives the number it last knew.
+    /// Returns at once: a remote store returns its last known number.
     fn count(&self) -> usize;
 
-    /// Returns the sessions of a principal that are not over, in no order, without keeping them alive.
+    /// Returns the unexpired sessions of a principal, in no order, without keeping them alive.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -99,23 +101,23 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>>;
 }
 
-/// Why a store did not do what it was asked.
+/// An error of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// As many sessions as there may be.
+    /// The limit on the number or the size of all sessions is reached.
     #[error("the session store is full")]
     Full,
-    /// As many sessions as this principal may have.
+    /// The principal's session quota is reached.
     #[error("the principal has as many sessions as it may have")]
     PrincipalQuotaExceeded,
-    /// More JSON in the record than it may hold.
+    /// The record has more JSON than allowed.
     #[error("the session's record is larger than the store keeps")]
     TooLarge,
-    /// A session with this id is there already.
+    /// A session with this id exists already.
     #[error("a session with this id exists already")]
     Duplicate,
-    /// The store cannot be reached or answered nonsense; the text is for the log, not for the peer.
+    /// The store is unreachable or returned garbage; the text is for the log, not for the peer.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
 }

@@ -1,31 +1,31 @@
-//! The name of a state bag: random, unguessable, and never whole in a log.
+//! The handle of a stored state: random, unguessable, and never logged in full.
 
 use std::fmt;
 
 use crate::SessionId;
 
-/// The handle of a state bag: 128 bits, written as `st_` and 32 lowercase hexadecimal characters.
+/// The handle of a stored state: 128 bits, written as `st_` and 32 lowercase hexadecimal characters.
 ///
-/// A handle travels through the model as an ordinary argument, so knowing one is never enough: a bag also belongs to a
-/// [`Principal`](crate::Principal).
+/// A handle passes through the model as an ordinary argument, so knowing one is never enough: a state also belongs to
+/// a [`Principal`](crate::Principal).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateHandle(u128);
 
 impl StateHandle {
-    /// What every written handle begins with.
+    /// The prefix of every written handle.
     pub const PREFIX: &'static str = "st_";
 
-    /// Makes a new handle from the operating system's random numbers.
+    /// Creates a handle from the operating system's random numbers.
     ///
     /// # Panics
-    /// The operating system has no random numbers to give. No handle is better than a guessable one.
+    /// The operating system has no random numbers. No handle is better than a guessable one.
     pub fn random() -> Self {
         let mut bits = [0; 16];
         getrandom::fill(&mut bits).expect("the operating system gives random numbers");
         Self(u128::from_ne_bytes(bits))
     }
 
-    /// Makes a handle from a digest of something that nobody can guess, such as a session's id.
+    /// Creates a handle from the digest of an unguessable value, such as a session's id.
     pub const fn from_digest(digest: [u8; 16]) -> Self {
         Self(u128::from_be_bytes(digest))
     }

@@ -1,4 +1,4 @@
-//! The trait of everything that can keep state as JSON.
+//! The trait of stores of JSON state.
 
 use std::fmt::Debug;
 
@@ -7,55 +7,56 @@ use trunkline_protocol::RawJson;
 use crate::session_store::BoxFuture;
 use crate::{Principal, StateHandle, StateLifetime, StoreError, Timestamp};
 
-/// A new bag of JSON.
+/// A new JSON state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRecord {
-    /// The bag's handle.
+    /// The state's handle.
     pub handle: StateHandle,
-    /// The only party that the bag is ever given to.
+    /// The only principal that the state is ever returned to.
     pub principal: Principal,
-    /// What ends the bag beside the store's limits.
+    /// How long the state lives, within the store's limits.
     pub lifetime: StateLifetime,
-    /// What is in it.
+    /// The value.
     pub value: RawJson,
 }
 
-/// What is in a bag, and how often that was replaced.
+/// A stored value and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredState {
-    /// What is in it.
+    /// The value.
     pub value: RawJson,
-    /// The version, 0 for what the bag was made with; every replacement makes it one greater.
+    /// The version, 0 for the initial value; every replacement increments it.
     pub version: u64,
 }
 
-/// What became of a replacement.
+/// The outcome of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaceOutcome {
-    /// The value is the new one.
+    /// The value was replaced.
     Done,
-    /// Someone else replaced it first, so it is as they left it.
+    /// Another call replaced the value first, and it is unchanged.
     VersionMismatch,
-    /// There is no such bag.
+    /// There is no such state.
     Missing,
 }
 
-/// Keeps bags of JSON within [`StateLimits`](crate::StateLimits), each for the principal that made it.
+/// Stores JSON states within [`StateLimits`](crate::StateLimits), each for the principal that created it.
 ///
-/// A bag is *over* from the moment its idle or absolute limit is reached: then no operation finds it, whether or not
-/// [`expire`](Self::expire) has removed it yet. Beyond the limits on their number the least recently used bag goes.
+/// A state is *expired* from the moment its idle or absolute limit is reached: then no operation finds it, whether or
+/// not [`expire`](Self::expire) has removed it yet. Beyond the limits on their number the least recently used state
+/// is evicted.
 ///
 /// Every implementation passes [`contract::states`](crate::contract::states).
 ///
 /// Cancel safety: a future dropped before it is ready may or may not have had its effect, never half of it.
 pub trait StateStore: Send + Sync + Debug + 'static {
-    /// Keeps a new bag.
+    /// Stores a new state.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] or [`StoreError::Duplicate`], and the store is unchanged then; [`StoreError::Unavailable`].
     fn create(&self, record: StateRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns what is in a bag to the principal that made it, and starts its idle clock again.
+    /// Returns a state to the principal that created it, and restarts its idle timer.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -66,10 +67,10 @@ pub trait StateStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<StoredState>, StoreError>>;
 
-    /// Replaces what is in a bag, if its version is still the one that `expected` says.
+    /// Replaces a state's value, if its version is still `expected`.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`], and the bag is unchanged; [`StoreError::Unavailable`].
+    /// [`StoreError::TooLarge`], and the state is unchanged; [`StoreError::Unavailable`].
     fn replace<'a>(
         &'a self,
         handle: StateHandle,
@@ -79,19 +80,19 @@ pub trait StateStore: Send + Sync + Debug + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<ReplaceOutcome, StoreError>>;
 
-    /// Removes a bag whose session is over.
+    /// Removes the state of an ended session.
     ///
-    /// It returns at once: a store elsewhere does it when it can, and the bag's limits end it in any case.
+    /// Returns at once: a remote store removes it later, and the limits expire it in any case.
     fn forget(&self, handle: StateHandle);
 
-    /// Removes bags that are over; one that was in use until its absolute limit may stay for its idle limit more.
+    /// Removes expired states; one that was used until its absolute limit may stay for its idle limit more.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Returns how many bags take up room, for gauges.
+    /// Returns the number of stored states, for gauges.
     ///
-    /// It answers at once: a store elsewhere gives the number it last knew.
+    /// Returns at once: a remote store returns its last known number.
     fn count(&self) -> usize;
 }

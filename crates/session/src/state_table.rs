@@ -1,29 +1,31 @@
-//! Bags of any kind in memory: each for its principal, within the limits, the least recently used first to go.
+//! An in-memory table of states of any type: each for its principal, within the limits, with least-recently-used
+//! eviction.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{Principal, StateHandle, StateLimits, Timestamp};
 
-/// What ends a bag beside its limits.
+/// How long a state lives, within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateLifetime {
-    /// It ends when it was not used for a while.
+    /// Until its idle timeout.
     Idle,
-    /// It lasts as long as a session, whose end forgets it.
+    /// Until its session ends, which removes it.
     Session,
 }
 
-/// How many bags `create` looks at for ones that are over, so that a table without a sweeper does not keep them for ever.
+/// How many states `create` checks for expiry, so that a table without a periodic `expire` does not keep them for
+/// ever.
 const EXPIRY_CHECKS_PER_CREATE: usize = 8;
 
-/// The bags and their indexes, which change only together.
+/// The states and their indexes, which change only together.
 pub(crate) struct StateTable<V> {
     limits: StateLimits,
     entries: HashMap<StateHandle, StateEntry<V>>,
-    /// Every bag by the turn in which it was last used.
+    /// All states by the number of their last use.
     by_last_use: BTreeMap<u64, StateHandle>,
-    /// The same for each principal that is one party.
+    /// The same for each named principal.
     by_principal: HashMap<Principal, BTreeMap<u64, StateHandle>>,
     use_count: u64,
 }
@@ -56,7 +58,7 @@ impl<V> StateTable<V> {
         self.entries.len()
     }
 
-    /// Adds a bag; returns what had to go for it, so that it can be dropped where no lock is held.
+    /// Adds a state; returns the evicted and expired values, so that they can be dropped outside of the lock.
     pub(crate) fn insert(
         &mut self,
         handle: StateHandle,
@@ -65,24 +67,24 @@ impl<V> StateTable<V> {
         value: V,
         now: Timestamp,
     ) -> Vec<V> {
-        let mut gone = self.expire_up_to(EXPIRY_CHECKS_PER_CREATE, now);
+        let mut removed = self.expire_up_to(EXPIRY_CHECKS_PER_CREATE, now);
         if self.limits.total == 0 || self.limits.per_principal == 0 {
-            gone.push(value);
-            return gone;
+            removed.push(value);
+            return removed;
         }
-        gone.extend(self.remove(handle));
+        removed.extend(self.remove(handle));
         if let Some(own) =
             self.by_principal.get(principal).filter(|own| own.len() >= self.limits.per_principal)
         {
             let oldest = own.values().next().copied();
-            gone.extend(oldest.and_then(|oldest| self.remove(oldest)));
+            removed.extend(oldest.and_then(|oldest| self.remove(oldest)));
         }
         if self.entries.len() >= self.limits.total {
             let oldest = self.by_last_use.values().next().copied();
-            gone.extend(oldest.and_then(|oldest| self.remove(oldest)));
+            removed.extend(oldest.and_then(|oldest| self.remove(oldest)));
         }
         let turn = self.next_use();
-        let bag = StateEntry {
+        let entry = StateEntry {
             principal: principal.clone(),
             lifetime,
             created: now,
@@ -94,70 +96,71 @@ impl<V> StateTable<V> {
         if matches!(principal, Principal::Named(_)) {
             self.by_principal.entry(principal.clone()).or_default().insert(turn, handle);
         }
-        self.entries.insert(handle, bag);
-        gone
+        self.entries.insert(handle, entry);
+        removed
     }
 
-    /// Finds a bag of the principal that is not over, and counts this as a use of it.
+    /// Finds an unexpired state of the principal, and records a use of it.
     pub(crate) fn get_and_touch(
         &mut self,
         handle: StateHandle,
         principal: &Principal,
         now: Timestamp,
     ) -> Option<&mut V> {
-        let bag = self.entries.get(&handle)?;
-        if bag.principal != *principal || is_expired(&self.limits, bag, now) {
+        let entry = self.entries.get(&handle)?;
+        if entry.principal != *principal || is_expired(&self.limits, entry, now) {
             return None;
         }
         let turn = self.next_use();
-        let bag = self.entries.get_mut(&handle)?;
-        self.by_last_use.remove(&bag.last_use);
+        let entry = self.entries.get_mut(&handle)?;
+        self.by_last_use.remove(&entry.last_use);
         self.by_last_use.insert(turn, handle);
-        if let Some(own) = self.by_principal.get_mut(&bag.principal) {
-            own.remove(&bag.last_use);
+        if let Some(own) = self.by_principal.get_mut(&entry.principal) {
+            own.remove(&entry.last_use);
             own.insert(turn, handle);
         }
-        bag.last_use = turn;
-        // The clock can step back, which does not shorten a bag's life.
-        bag.used_at = bag.used_at.max(now);
-        Some(&mut bag.value)
+        entry.last_use = turn;
+        // The clock can step back, which does not shorten a state's lifetime.
+        entry.used_at = entry.used_at.max(now);
+        Some(&mut entry.value)
     }
 
-    /// Removes a bag of the principal.
+    /// Removes a state of the principal.
     pub(crate) fn remove_owned(&mut self, handle: StateHandle, principal: &Principal) -> Option<V> {
-        let is_owner = self.entries.get(&handle).is_some_and(|bag| bag.principal == *principal);
+        let is_owner = self.entries.get(&handle).is_some_and(|entry| entry.principal == *principal);
         if is_owner { self.remove(handle) } else { None }
     }
 
-    /// Removes a bag, whoever's it is.
+    /// Removes a state of any principal.
     pub(crate) fn remove(&mut self, handle: StateHandle) -> Option<V> {
-        let bag = self.entries.remove(&handle)?;
-        self.by_last_use.remove(&bag.last_use);
-        if let Entry::Occupied(mut own) = self.by_principal.entry(bag.principal) {
-            own.get_mut().remove(&bag.last_use);
+        let entry = self.entries.remove(&handle)?;
+        self.by_last_use.remove(&entry.last_use);
+        if let Entry::Occupied(mut own) = self.by_principal.entry(entry.principal) {
+            own.get_mut().remove(&entry.last_use);
             if own.get().is_empty() {
                 own.remove();
             }
         }
-        Some(bag.value)
+        Some(entry.value)
     }
 
-    /// Removes the bags that are over, by the order of their last use.
+    /// Removes the expired states, in the order of their last use.
     pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<V> {
         self.expire_up_to(usize::MAX, now)
     }
 
-    /// Looks at the bags that were not used for longest, and removes those that are over.
-    fn expire_up_to(&mut self, looks: usize, now: Timestamp) -> Vec<V> {
+    /// Checks the least recently used states, and removes the expired ones.
+    fn expire_up_to(&mut self, checks: usize, now: Timestamp) -> Vec<V> {
         let idle_before =
-            |bag: &StateEntry<V>| now.since(bag.used_at) >= self.limits.idle.min(self.limits.absolute);
-        let due = self.by_last_use.values().take(looks);
-        // Later uses have later times, so behind the first bag that was used lately nothing is idle.
+            |entry: &StateEntry<V>| now.since(entry.used_at) >= self.limits.idle.min(self.limits.absolute);
+        let due = self.by_last_use.values().take(checks);
+        // Later uses have later times, so no state after the first recently used one is idle.
         let due = due.take_while(|handle| self.entries.get(handle).is_some_and(idle_before));
-        let over = due
-            .filter(|handle| self.entries.get(handle).is_some_and(|bag| is_expired(&self.limits, bag, now)));
-        let over: Vec<StateHandle> = over.copied().collect();
-        over.into_iter().filter_map(|handle| self.remove(handle)).collect()
+        let expired = due.filter(|handle| {
+            self.entries.get(handle).is_some_and(|entry| is_expired(&self.limits, entry, now))
+        });
+        let expired: Vec<StateHandle> = expired.copied().collect();
+        expired.into_iter().filter_map(|handle| self.remove(handle)).collect()
     }
 
     fn next_use(&mut self) -> u64 {
@@ -166,7 +169,7 @@ impl<V> StateTable<V> {
     }
 }
 
-fn is_expired<V>(limits: &StateLimits, bag: &StateEntry<V>, now: Timestamp) -> bool {
-    let idle = bag.lifetime == StateLifetime::Idle && now.since(bag.used_at) >= limits.idle;
-    idle || now.since(bag.created) >= limits.absolute
+fn is_expired<V>(limits: &StateLimits, entry: &StateEntry<V>, now: Timestamp) -> bool {
+    let idle = entry.lifetime == StateLifetime::Idle && now.since(entry.used_at) >= limits.idle;
+    idle || now.since(entry.created) >= limits.absolute
 }

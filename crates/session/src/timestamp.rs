@@ -1,11 +1,11 @@
-//! Points in time that mean the same on every node.
+//! Timestamps that are comparable across nodes.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A point in time, in milliseconds since the Unix epoch.
 ///
-/// Sessions outlive a process when their store does, so the monotonic clock of one process cannot date them. The system
-/// clock can step back; every comparison here saturates instead of failing when it does.
+/// Sessions in a remote store outlive the process, so its monotonic clock cannot date them. The system clock can step
+/// back; every comparison here saturates instead of failing when it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 

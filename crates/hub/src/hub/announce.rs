@@ -1,4 +1,4 @@
-//! Notifying clients that lists have changed: once for what happens within a short time, and only of what they were shown.
+//! Notifies clients of changed lists: batched over a short delay, and only for lists that they were shown.
 
 use std::sync::Weak;
 
@@ -23,7 +23,8 @@ pub(super) struct Announcements {
 struct PendingChanges {
     /// Lists that are different from before.
     changed: ListDifferences,
-    /// Lists that the only server of a bridge says have changed, which is passed on whether it is so or not.
+    /// Lists for which the only upstream of a bridge has sent `list_changed`, which is forwarded even if the list is
+    /// the same.
     announced: ListSet,
 }
 
@@ -42,7 +43,7 @@ impl Announcements {
     }
 }
 
-/// Publishes changes, each time what has gathered within [`HubLimits::announce_delay`](crate::HubLimits::announce_delay).
+/// Publishes changes, batched over [`HubLimits::announce_delay`](crate::HubLimits::announce_delay).
 pub(super) async fn publish_changes(inner: Weak<HubInner>) {
     loop {
         let Some((announcements, pause)) =

@@ -6,30 +6,30 @@ use trunkline_config::{ChangeEffect, ServerConfig, ServerName, StartMode, diff};
 use super::Hub;
 use crate::upstream::Upstream;
 
-/// What came of applying a configuration.
+/// The outcome of applying a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApplyReport {
     /// Servers that are new.
     pub added: Vec<ServerName>,
-    /// Servers that are gone, with their connections.
+    /// Servers that were removed, with their connections.
     pub removed: Vec<ServerName>,
-    /// Servers that are described otherwise; those to which the connection was made for something else were restarted.
+    /// Servers with a changed configuration; they were restarted if the change affects the connection.
     pub updated: Vec<ServerName>,
-    /// Servers that are as they were, connections and all.
+    /// Servers with the same configuration, which keep their connections.
     pub unchanged: Vec<ServerName>,
-    /// Servers among the new and the updated ones that could not be connected to, each with the reason. They are tried again.
+    /// New and updated servers that could not be connected, each with the reason. They are retried.
     pub failed: Vec<(ServerName, String)>,
 }
 
 impl Hub {
-    /// Makes these the servers of the hub: those that are new are added, those that are gone are ended, those that are
-    /// described otherwise are replaced, and those that are the same are left alone.
+    /// Applies a configuration: adds new servers, removes missing ones, replaces changed ones, and leaves unchanged
+    /// ones alone.
     ///
-    /// A server that is to be there from the start is connected to before this returns, and so is every server if somebody
-    /// has already asked what is offered. A server that cannot be is reported and hurts no other.
-    /// The new ones are in place before anything is connected to, so that a server that is slow keeps no other configuration
-    /// waiting: one that is replaced meanwhile is reported as such.
+    /// Eager servers are connected before this returns, and so is every server if a client has already sent a list
+    /// request. A server that cannot be connected is reported and affects no other. New servers are registered before
+    /// any is connected, so that a slow server does not block the next configuration: a server replaced meanwhile is
+    /// reported as such.
     pub async fn set_servers(&self, configs: Vec<ServerConfig>) -> ApplyReport {
         let (mut applied, fresh, ended) = self.replace_servers(&configs);
         applied.failed = self.connect_new(&fresh).await;
@@ -37,7 +37,7 @@ impl Hub {
         applied
     }
 
-    /// Puts other servers in place, and returns what is different, who is new and who is on the way out.
+    /// Replaces the servers, and returns the report, the new servers and the removed ones.
     fn replace_servers(
         &self,
         configs: &[ServerConfig],
@@ -51,14 +51,14 @@ impl Hub {
         let mut next: Vec<(usize, Arc<Upstream>)> = Vec::with_capacity(configs.len());
         let (mut fresh, mut replaced) = (Vec::new(), Vec::new());
         let named = |name: &ServerName| servers.iter().find(|server| server.name() == name);
-        let place =
+        let position =
             |config: &ServerConfig| configs.iter().position(|other| other.name == config.name).unwrap_or(0);
         let found = diff(&before, configs);
         for config in found.added {
             let server = self.make_upstream(config, None);
             applied.added.push(config.name.clone());
             fresh.push(server.clone());
-            next.push((place(config), server));
+            next.push((position(config), server));
         }
         for changed in found.changed {
             applied.updated.push(changed.after.name.clone());
@@ -68,17 +68,17 @@ impl Hub {
                 if inner.was_listed() {
                     old.request_lists();
                 }
-                next.push((place(changed.after), old.clone()));
+                next.push((position(changed.after), old.clone()));
             } else {
                 let server = self.make_upstream(changed.after, Some(old));
                 replaced.push(old.clone());
                 fresh.push(server.clone());
-                next.push((place(changed.after), server));
+                next.push((position(changed.after), server));
             }
         }
         for config in found.unchanged {
             applied.unchanged.push(config.name.clone());
-            next.extend(named(&config.name).map(|server| (place(config), server.clone())));
+            next.extend(named(&config.name).map(|server| (position(config), server.clone())));
         }
         let removed: Vec<_> =
             found.removed.iter().filter_map(|config| named(&config.name).cloned()).collect();
@@ -104,12 +104,12 @@ impl Hub {
         server
     }
 
-    /// Connects to the new servers that are needed now, and says which cannot be connected to.
+    /// Connects to the new servers that are needed now, and returns those that cannot be connected.
     async fn connect_new(&self, fresh: &[Arc<Upstream>]) -> Vec<(ServerName, String)> {
-        let is_asked = self.inner.was_listed();
+        let was_listed = self.inner.was_listed();
         let needed = fresh.iter().filter(|server| {
             let config = server.config();
-            config.enabled && (is_asked || config.start == StartMode::Eager || server.is_list_requested())
+            config.enabled && (was_listed || config.start == StartMode::Eager || server.is_list_requested())
         });
         let outcomes = needed.map(|server| async move {
             let outcome = server.connect_now().await;

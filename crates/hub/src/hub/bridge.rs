@@ -6,8 +6,8 @@ use crate::options::HubOptions;
 use crate::registry::ResourceTools;
 
 impl Hub {
-    /// Connects to one server and stands in for it: names, addresses and what it says of itself are untouched, and clients
-    /// of every revision can use it.
+    /// Proxies one server for clients of every revision: names, URIs, identity and capabilities are passed on
+    /// unchanged.
     ///
     /// # Errors
     /// The server cannot be connected to.

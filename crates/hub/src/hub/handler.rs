@@ -1,4 +1,4 @@
-//! The hub as a server: who answers what.
+//! The hub as a server: its `Handler` implementation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Handler for Hub {
     fn capabilities(&self) -> ServerCapabilities {
         match self.inner.bridged_server() {
             Some(known) => bridged_capabilities(&known),
-            // Servers come and go, so that everything may be there at any time.
+            // Servers are added and removed at run time, so that every kind of item may appear later.
             None => ServerCapabilities {
                 tools: Some(ListCapability { list_changed: true }),
                 prompts: Some(ListCapability { list_changed: true }),
@@ -68,7 +68,8 @@ impl Handler for Hub {
     }
 
     fn subscribe(&self, mut filter: SubscriptionFilter) -> ChangeSubscription {
-        // A subscriber without a session has seen what is there now, and is notified of what changes from here on.
+        // A subscriber without a session counts as having seen the current lists, and is notified of changes from now
+        // on.
         let now = self.inner.views.load().union_versions;
         let assumed = || ShownLists::from_versions(now.tools, now.prompts, now.resources);
         filter.shown_lists.get_or_insert_with(assumed);
@@ -84,14 +85,14 @@ impl HubInner {
     ) -> BTreeSet<String> {
         let by_owner = self.group_by_owner(uris);
         let watching = by_owner.iter().map(|(server, theirs)| server.subscribe(listener, theirs.clone()));
-        let told: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
-        if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&told)) {
+        let accepted: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
+        if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&accepted)) {
             self.resubscribe.notify_one();
         }
-        told
+        accepted
     }
 
-    /// Sorts resources by the servers that they belong to; those that belong to none are left out.
+    /// Groups resources by owning server; resources without an owner are left out.
     pub(super) fn group_by_owner(
         &self,
         uris: impl IntoIterator<Item = String>,
@@ -108,7 +109,7 @@ impl HubInner {
         by_owner
     }
 
-    /// Returns what is known of the only server, if the hub speaks for it.
+    /// Returns the only server of a bridge, as far as it is known; `None` for a hub.
     fn bridged_server(&self) -> Option<Arc<KnownServer>> {
         if self.identity_source == IdentitySource::Hub {
             return None;
@@ -134,14 +135,14 @@ impl HubInner {
     }
 }
 
-/// Says of the hub what its only server says of itself, as far as that passes through.
+/// Returns the capabilities of a bridge: those of its server that the bridge can forward.
 fn bridged_capabilities(known: &KnownServer) -> ServerCapabilities {
     let offered = &known.capabilities;
     ServerCapabilities {
         tools: offered.tools,
         prompts: offered.prompts,
         resources: offered.resources,
-        // The first revision has completions, and no way to say so.
+        // Revisions before 2025-03-26 have completions but no capability to declare them.
         completions: offered.completions || !known.declares_completions(),
         logging: offered.logging,
         experimental: offered.experimental.clone(),

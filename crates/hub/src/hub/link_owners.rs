@@ -1,4 +1,4 @@
-//! Addresses that occur in results and on no list, so that what a server points at can be read.
+//! Resource links that occur in results but on no list, so that a client can read a resource that a server linked to.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,27 +9,26 @@ use trunkline_config::ServerName;
 use trunkline_protocol::codec::RelayedResult;
 use trunkline_protocol::{JsonObject, RawJson};
 
-/// The most addresses that are taken from one result.
+/// The most URIs taken from one result.
 const MAX_LINKS_PER_RESULT: usize = 256;
-/// The longest address that is remembered.
+/// The longest URI that is remembered.
 const MAX_URI_BYTES: usize = 2048;
 
-/// Which server pointed at which address, for each principal or stranger by itself: what one was shown says nothing about
-/// another.
+/// The servers that linked to a URI, per sharing scope, so that one client's results reveal nothing to another.
 #[derive(Debug)]
 pub(super) struct LinkOwners {
     state: Mutex<LinkTable>,
-    /// The most addresses that are remembered.
+    /// The most links that are remembered.
     max_links: usize,
 }
 
 #[derive(Debug, Default)]
 struct LinkTable {
-    /// The servers that pointed at an address.
+    /// The servers that linked to a URI.
     servers: HashMap<LinkKey, Vec<ServerName>>,
-    /// The addresses that a server pointed at, oldest first.
+    /// The URIs that a server linked to, oldest first.
     by_server: HashMap<ServerName, VecDeque<LinkKey>>,
-    /// How many there are of all servers.
+    /// The number of links of all servers.
     count: usize,
 }
 
@@ -40,7 +39,7 @@ impl LinkOwners {
         Self { state: Mutex::default(), max_links: most }
     }
 
-    /// Remembers what a result of a server points at.
+    /// Remembers the links of a server's result.
     pub(super) fn record(&self, scope: &SharingScope, server: &ServerName, result: &RelayedResult) {
         let uris = linked_uris(result.raw());
         if uris.is_empty() {
@@ -52,7 +51,7 @@ impl LinkOwners {
         }
     }
 
-    /// Returns the servers that pointed at an address.
+    /// Returns the servers that linked to a URI.
     pub(super) fn servers_of(&self, scope: &SharingScope, uri: &str) -> Vec<ServerName> {
         self.lock().servers.get(&(scope.clone(), uri.to_owned())).cloned().unwrap_or_default()
     }
@@ -76,7 +75,7 @@ impl LinkTable {
         self.count += 1;
     }
 
-    /// Forgets the oldest address of the server with the most, so that a server with many costs no other server its own.
+    /// Evicts the oldest link of the server with the most, so that one server cannot evict another's links.
     fn evict_oldest(&mut self) {
         let Some((server, keys)) = self.by_server.iter_mut().max_by_key(|(_, keys)| keys.len()) else {
             return;
@@ -92,10 +91,10 @@ impl LinkTable {
     }
 }
 
-/// Finds the addresses that a result points at: links and resources within it.
+/// Finds the URIs of a result: resource links and embedded resources.
 fn linked_uris(result: &RawJson) -> Vec<String> {
     let mut uris = Vec::new();
-    // Most have no address at all.
+    // Most results have no URI at all.
     let members = if result.as_str().contains("\"uri\"") { result.members() } else { return uris };
     let result = members.unwrap_or_default();
     let mut take = |block: &JsonObject| {
@@ -118,7 +117,7 @@ fn linked_uris(result: &RawJson) -> Vec<String> {
     uris
 }
 
-/// Looks at every object of a list.
+/// Calls `look` with every object of a list.
 fn for_each_object(list: Option<&RawJson>, look: &mut impl FnMut(&JsonObject)) {
     let Some(list) = list else { return };
     for object in list.elements().unwrap_or_default().iter().filter_map(|raw| raw.members().ok()) {

@@ -1,4 +1,4 @@
-//! What is offered, page by page.
+//! List requests, answered page by page.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,40 +21,41 @@ use crate::upstream::{CallerProfile, ListSet, ListingKey, ListingState, Upstream
 const PAGE_SIZE: usize = 1000;
 
 impl HubInner {
-    /// Reports whether somebody has already asked what is offered.
+    /// Reports whether any client has sent a list request.
     pub(super) fn was_listed(&self) -> bool {
         self.was_listed.load(Ordering::Acquire)
     }
 
-    /// Notes that somebody asks what is offered.
+    /// Records that a client has sent a list request.
     pub(super) fn note_list_request(&self) {
         self.was_listed.store(true, Ordering::Release);
     }
 
-    /// Waits until every server has listed what it has for a caller, for as long as a list may wait; what takes longer is learnt
-    /// in the background.
+    /// Waits until every upstream has listed its items for a caller, at most for the list timeout; slower listings
+    /// continue in the background.
     async fn wait_until_complete(&self, call: &IncomingCall) {
         let roots = call.context.known_roots().await;
-        let party = CallerProfile::from_context(&call.context).with_roots(roots);
-        let caller = party.listing_key();
+        let profile = CallerProfile::from_context(&call.context).with_roots(roots);
+        let caller = profile.listing_key();
         let servers = self.servers();
-        servers.iter().for_each(|server| server.begin_learning(&party));
+        servers.iter().for_each(|server| server.begin_learning(&profile));
         let is_missing = |server: &&Arc<Upstream>| server.listing_state(caller) == ListingState::Missing;
         let missing: Vec<_> = servers.iter().filter(is_missing).collect();
         if missing.is_empty() {
             return;
         }
         let learning = join_all(missing.iter().map(|server| server.wait_learned(caller)));
-        // Hubs that are behind each other wait each for the next, and the first has to hear of the last in time; if they are
-        // in a circle, they wait for each other.
-        let asks_for_hub = !ViaPath::from_meta(call.params().meta.as_ref()).is_empty();
-        let within = self.options.limits.first_list_timeout / if asks_for_hub { 3 } else { 1 };
+        // In a chain of hubs each waits for the next, so that an inner hub has to respond before the outer one times
+        // out; hubs in a loop wait for each other.
+        let is_for_hub = !ViaPath::from_meta(call.params().meta.as_ref()).is_empty();
+        let within = self.options.limits.first_list_timeout / if is_for_hub { 3 } else { 1 };
         let _ = timeout(within, learning).await;
-        // Clients are notified of what comes later.
+        // Clients are notified when a late listing arrives.
         missing.iter().filter(|server| is_missing(server)).for_each(|server| server.set_late(caller));
     }
 
-    /// Answers a list when every server has listed what it has for the caller, or the list has waited long enough.
+    /// Answers a list request once every upstream has listed its items for the caller, or the list timeout has
+    /// expired.
     pub(super) fn completed_list(self: &Arc<Self>, call: IncomingCall) -> RouteFuture {
         let inner = self.clone();
         Box::pin(async move {
@@ -63,21 +64,22 @@ impl HubInner {
         })
     }
 
-    /// Reports whether every server has listed what it has for a caller.
+    /// Reports whether every upstream has listed its items for a caller.
     pub(super) fn is_complete_for(&self, caller: ListingKey) -> bool {
         self.servers().iter().all(|server| server.listing_state(caller) == ListingState::Current)
     }
 
-    /// Answers a list from what the caller's view has. Items for another hub say that they came through this one.
+    /// Answers a list request from the caller's view. Items for another hub carry this hub's id.
     pub(super) fn list(&self, call: &IncomingCall) -> Result<HandlerOutcome, Refusal> {
         let caller = input_set_of(call);
         let view = self.view_of(caller);
-        // What counts is the first page; and templates have no notification of their own.
+        // Only the first page is recorded; and templates have no notification of their own.
         if call.params().get("cursor").is_none() && call.method != Method::TemplatesList {
             let (list, version) = view.versions.version_of(call.method);
             call.context.record_listed(&list, version);
             if self.view_of(caller).versions != view.versions {
-                // It has changed before this was noted, so that the notification may have passed the client by.
+                // The list changed before this version was recorded, so that the client may have missed the
+                // notification.
                 self.announcements.add(ListDifferences::ALL, ListSet::NONE);
             }
         }
@@ -90,19 +92,19 @@ impl HubInner {
     }
 }
 
-/// Returns what the lists that the caller of a request sees depend on.
+/// Returns the key of the listings that the caller of a request sees.
 pub(super) fn input_set_of(call: &IncomingCall) -> ListingKey {
     call.context.with_caller(|caller| ListingKey::of_caller(caller.revision, &caller.capabilities()))
 }
 
-/// Answers a list from a snapshot, each item as it is to be shown.
+/// Answers a list request from a snapshot, with each item passed through `shown`.
 fn list_snapshot(
     registry: &RegistrySnapshot,
     call: &IncomingCall,
     shown: impl Fn(RawJson, Option<&JsonObject>) -> RawJson,
 ) -> Result<HandlerOutcome, Refusal> {
     let (revision, params) = (call.context.revision(), call.params());
-    // What is offered may change at any time, and whoever watches is told.
+    // The default hint, since lists may change at any time and subscribers are notified.
     let cache = CacheHint::default();
     let reply = match call.method {
         Method::ToolsList => page(ListKind::Tools, &registry.tools, params, PAGE_SIZE, cache, |tool| {

@@ -10,25 +10,25 @@ use trunkline_protocol::RawJson;
 use super::Hub;
 use crate::upstream::{Upstream, UpstreamStatus};
 
-/// Whether what a server has is offered.
+/// Whether a server's items are exposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSwitch {
-    /// It is.
+    /// They are.
     On,
-    /// It is not; the connection stays.
+    /// They are not; the connection stays open.
     Off,
 }
 
-/// What came of switching a server.
+/// The outcome of [`Hub::toggle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToggleOutcome {
-    /// It was the other way before.
+    /// The switch was in the other position before.
     Changed,
-    /// It was so already.
+    /// The switch was in this position already.
     Unchanged,
 }
 
-/// Why something could not be done to a server.
+/// An error of managing a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManageError {
@@ -40,13 +40,13 @@ pub enum ManageError {
     Unavailable {
         /// The server.
         server: ServerName,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
 impl Hub {
-    /// Switches what a server has on or off. The connection and the calls that run stay as they are.
+    /// Enables or disables a server. Its connection and the running calls are not affected.
     ///
     /// # Errors
     /// There is no such server.
@@ -62,7 +62,7 @@ impl Hub {
         Ok(ToggleOutcome::Changed)
     }
 
-    /// Connects to a server now, whatever failed before.
+    /// Connects to a server now, without waiting for the backoff of earlier failures.
     ///
     /// # Errors
     /// There is no such server, or it cannot be connected to.
@@ -73,7 +73,7 @@ impl Hub {
         outcome.map_err(|reason| ManageError::Unavailable { server: server.name().clone(), reason })
     }
 
-    /// Ends every connection to a server. Nothing of it is offered until it is connected to again.
+    /// Closes every connection to a server. Its items are hidden until it is connected again.
     ///
     /// # Errors
     /// There is no such server.
@@ -85,7 +85,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends every connection to a server and connects anew. What it offers stays until it is listed again.
+    /// Closes every connection to a server and connects again. Its items stay exposed until they are listed again.
     ///
     /// # Errors
     /// As [`Hub::connect`].
@@ -99,12 +99,12 @@ impl Hub {
         self.inner.server(name).ok_or_else(|| ManageError::NoSuchServer(name.to_owned()))
     }
 
-    /// Returns how every server stands, in the order of the configuration.
+    /// Returns the status of every server, in the order of the configuration.
     pub fn status(&self) -> Vec<UpstreamStatus> {
         self.inner.servers().iter().map(|server| server.status()).collect()
     }
 
-    /// Returns how one server stands.
+    /// Returns the status of one server.
     ///
     /// # Errors
     /// There is no such server.
@@ -113,7 +113,7 @@ impl Hub {
         Ok(server.status())
     }
 
-    /// Asks a server whether it is there, and returns how long it took to say so. It is connected to if it is not.
+    /// Pings a server and returns the round-trip time. Connects first if there is no connection.
     ///
     /// # Errors
     /// There is no such server, or it does not answer.
@@ -122,7 +122,7 @@ impl Hub {
         let unavailable = |reason: String| ManageError::Unavailable { server: server.name().clone(), reason };
         let lease = server.lease_for_hub().await.map_err(|reason| unavailable(reason.to_string()))?;
         let pinged = match lease.client().ping().await {
-            // Where there is no ping, a server is asked who it is.
+            // A server of a revision without `ping` is probed with `server/discover` instead.
             Err(Error::Unsupported(_)) => {
                 let began = Instant::now();
                 let described =
@@ -134,8 +134,8 @@ impl Hub {
         pinged.map_err(|error| unavailable(error.to_string()))
     }
 
-    /// Waits until every server that is needed at the start is connected or has failed, and returns those that are required
-    /// and are not there, each with the reason.
+    /// Waits until every required server is connected or has failed, and returns the failed ones, each with the
+    /// reason.
     pub async fn ready(&self) -> Vec<(ServerName, String)> {
         let servers = self.inner.servers();
         let required = servers.iter().filter(|server| server.config().required && server.is_enabled());
@@ -146,7 +146,8 @@ impl Hub {
         join_all(outcomes).await.into_iter().flatten().collect()
     }
 
-    /// Ends every connection, after the calls that run, within a bound; the hub has no servers afterwards.
+    /// Closes every connection once its running calls have finished, or after
+    /// [`HubLimits::drain_timeout`](crate::HubLimits::drain_timeout). The hub has no servers afterwards.
     pub async fn shutdown(&self) {
         self.inner.save_listings().await;
         self.set_servers(Vec::new()).await;

@@ -1,4 +1,4 @@
-//! The hub: servers by their names, what they offer together, and what can be done to them while it runs.
+//! The hub: its upstreams by name, their merged lists, and the management operations.
 
 mod announce;
 mod apply;
@@ -42,10 +42,10 @@ use crate::registry::{HubRegistry, ListDifferences, ToolTarget, log_collisions};
 use crate::scope::SharingScope;
 use crate::upstream::{ListSet, ListingKey, Upstream, UpstreamEvent};
 
-/// Many servers behind one.
+/// Aggregates many MCP servers behind one endpoint.
 ///
-/// It is a [`Handler`](trunkline_server::Handler), so that a [`Host`](trunkline_server::Host) serves it like any other
-/// server. Clones are the same hub; the last one dropped ends every connection.
+/// It is a [`Handler`](trunkline_server::Handler), so that a [`Host`](trunkline_server::Host) serves it like any
+/// other server. Clones are the same hub; the last one dropped ends every connection.
 #[derive(Clone)]
 pub struct Hub {
     pub(crate) inner: Arc<HubInner>,
@@ -55,53 +55,53 @@ pub(crate) type RegistrySnapshot = HubRegistry<Arc<Upstream>>;
 
 pub(crate) struct HubInner {
     pub(crate) options: Arc<HubOptions>,
-    /// What it calls itself to other hubs.
+    /// Its id for loop detection.
     pub(crate) id: HubId,
     /// In the order of the configuration.
     servers: RwLock<Vec<Arc<Upstream>>>,
     views: ArcSwap<CallerViews>,
     versions: VersionCounter,
-    /// Held by whoever makes the next snapshot, so that no older one replaces a newer one; never while a call runs.
+    /// Serializes building snapshots, so that no older snapshot replaces a newer one; never held while a call runs.
     rebuild_lock: Mutex<()>,
-    /// Held by whoever applies a configuration, one at a time; never while anything is connected to.
+    /// Serializes applying configurations; never held while connecting.
     apply_lock: Mutex<()>,
     changes: ChangePublisher,
     announcements: Arc<Announcements>,
-    /// Where listings are kept for the next run, if anywhere.
+    /// Caches listings for the next run, if configured.
     catalogue_file: Option<Arc<CatalogueFile>>,
-    /// Notified when there may be something to keep.
+    /// Notified when listings may have changed, so that they are saved.
     listings_changed: Arc<Notify>,
-    /// Told when somebody else may have a resource that is watched, or one is watched in vain.
+    /// Notified when a subscribed resource may have another owner, or a subscription has failed.
     resubscribe: Arc<Notify>,
-    /// What servers pointed at in their results.
+    /// Resource links in the results of servers.
     link_owners: Arc<LinkOwners>,
-    /// Whether anybody has asked what is offered.
+    /// Whether any client has sent a list request.
     was_listed: AtomicBool,
-    /// The bridge of one server says of itself what that server says.
+    /// A bridge presents the identity and capabilities of its server.
     identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// Who watches without saying who it is, from within this process.
+/// The subscriber assumed for subscriptions without one, which come from within this process.
 const LOCAL_LISTENER: ChangeSubscriber =
     ChangeSubscriber { principal: Principal::Anonymous, session: None, connection: None };
 
-/// For whom a hub speaks when it describes itself.
+/// Where the hub's identity and capabilities come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IdentitySource {
-    /// For itself, since servers come and go.
+    /// From the hub's options, since servers are added and removed.
     Hub,
-    /// For its only server.
+    /// From its only upstream.
     Upstream,
 }
 
 impl Hub {
-    /// Makes a hub without servers. It has to be made within a runtime.
+    /// Creates a hub without servers. Must be called within a Tokio runtime.
     pub fn new(options: HubOptions) -> Self {
         Self::with_identity_source(options, IdentitySource::Hub)
     }
 
-    pub(crate) fn with_identity_source(options: HubOptions, speaks_for: IdentitySource) -> Self {
+    pub(crate) fn with_identity_source(options: HubOptions, identity_source: IdentitySource) -> Self {
         let inner = Arc::new(HubInner {
             link_owners: Arc::new(LinkOwners::new(options.limits.remembered_links)),
             id: HubId::random(),
@@ -116,12 +116,12 @@ impl Hub {
             listings_changed: Arc::default(),
             resubscribe: Arc::default(),
             was_listed: AtomicBool::new(false),
-            identity_source: speaks_for,
+            identity_source,
             tasks: Mutex::default(),
             options: Arc::new(options),
         });
-        let tending = run_subscriptions(Arc::downgrade(&inner), inner.changes.clone());
-        inner.tasks().push(tokio::spawn(tending).abort_handle());
+        let subscribing = run_subscriptions(Arc::downgrade(&inner), inner.changes.clone());
+        inner.tasks().push(tokio::spawn(subscribing).abort_handle());
         let publishing = announce::publish_changes(Arc::downgrade(&inner));
         inner.tasks().push(tokio::spawn(publishing).abort_handle());
         let saving = save::save_listings(Arc::downgrade(&inner), inner.listings_changed.clone());
@@ -129,7 +129,8 @@ impl Hub {
         Self { inner }
     }
 
-    /// Returns whose a thing is and what it is called there: a tool or a prompt by its name here, a resource by its address.
+    /// Returns the server that owns an item, and the item's name there. A tool or a prompt is given by its exposed
+    /// name, a resource by its URI.
     pub fn owner_of(&self, method: Method, name: &str) -> Option<(ServerName, String)> {
         let registry = self.inner.registry();
         let (server, item) = match method {
@@ -146,14 +147,14 @@ impl Hub {
         Some((server.name().clone(), item.to_owned()))
     }
 
-    /// Returns the names and addresses that several servers would have, with all who would.
+    /// Returns the names and URIs that several servers claim, each with all claimants.
     pub fn collisions(&self) -> Vec<NameCollision> {
         self.inner.registry().collisions.clone()
     }
 }
 
 impl HubInner {
-    /// Returns what all callers see together, for whatever does not depend on a caller.
+    /// Returns the union of all callers' views, for operations that do not depend on a caller.
     pub(crate) fn registry(&self) -> Arc<RegistrySnapshot> {
         self.views.load().union.clone()
     }
@@ -175,12 +176,12 @@ impl HubInner {
         self.tasks.lock()
     }
 
-    /// Makes new snapshots of what is offered, and has clients notified of what is different.
+    /// Rebuilds the snapshots, and queues notifications for the lists that differ.
     fn rebuild(&self) {
         self.rebuild_after(ListSet::NONE);
     }
 
-    /// The same, after a server has announced changes itself.
+    /// Rebuilds the snapshots after an upstream has sent `list_changed`.
     fn rebuild_after(&self, announced: ListSet) {
         let different = self.rebuild_views(None);
         self.resubscribe.notify_one();
@@ -188,7 +189,7 @@ impl HubInner {
         self.announcements.add(different, announced);
     }
 
-    /// Makes new snapshots, also for callers of a kind that was not served before.
+    /// Rebuilds the snapshots, also for callers with a key that was not served before.
     fn rebuild_views(&self, added: Option<ListingKey>) -> ListDifferences {
         let _rebuilding = self.rebuild_lock.lock();
         let before = self.views.load();
@@ -198,7 +199,7 @@ impl HubInner {
         different
     }
 
-    /// Returns what callers of this kind see.
+    /// Returns the view of callers with this key.
     fn view_of(&self, caller: ListingKey) -> CallerView {
         if let Some(view) = self.views.load().view_for(caller) {
             return view.clone();
@@ -206,14 +207,16 @@ impl HubInner {
         let different = self.rebuild_views(Some(caller));
         self.announcements.add(different, ListSet::NONE);
         let views = self.views.load();
-        // Views are never taken away, so that it is there.
+        // Views are never removed, so that the lookup succeeds.
         let union = || CallerView { registry: views.union.clone(), versions: ListVersions::default() };
         views.view_for(caller).cloned().unwrap_or_else(union)
     }
 
-    /// Has what is watched watched by whoever has it, and by nobody else; returns when to look again.
+    /// Subscribes each watched resource at the upstream that owns it, and at no other; returns the delay until the
+    /// next check.
     ///
-    /// A server may have been replaced, or be back, since it was asked. One that is switched off keeps what it has.
+    /// An upstream may have been replaced or reconnected since it was last subscribed. A disabled upstream keeps its
+    /// subscriptions.
     fn update_subscriptions(&self, wanted: &[(ChangeSubscriber, BTreeSet<String>)]) -> Option<Duration> {
         let servers = self.servers();
         let (offering, resting): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.is_offered());
@@ -240,7 +243,7 @@ impl HubInner {
         offering.chain(resting.into_iter().filter_map(|server| server.prune_subscriptions(&whole))).min()
     }
 
-    /// Returns what is watched, by who listens; listeners that hear the same are one.
+    /// Returns the watched resources by listener; listeners that receive the same notifications are merged.
     fn desired_subscriptions(&self) -> Vec<(ChangeSubscriber, BTreeSet<String>)> {
         let mut wanted: HashMap<ChangeSubscriber, BTreeSet<String>> = HashMap::new();
         for (listener, uris) in self.changes.watched_resources() {
@@ -253,16 +256,16 @@ impl HubInner {
         wanted.into_iter().collect()
     }
 
-    /// Returns what a server calls when it has something to say.
+    /// Returns the callback for an upstream's events.
     fn event_handler(self: &Arc<Self>) -> Arc<dyn Fn(UpstreamEvent) + Send + Sync> {
         let inner = Arc::downgrade(self);
-        Arc::new(move |told| {
+        Arc::new(move |event| {
             let Some(inner) = inner.upgrade() else { return };
-            match told {
+            match event {
                 UpstreamEvent::ListsChanged(announced) => inner.rebuild_after(announced),
-                UpstreamEvent::ResourceUpdated(uri, who) => {
+                UpstreamEvent::ResourceUpdated(uri, scope) => {
                     inner.changes.publish_to(&ServerChange::ResourceUpdated(uri.into()), |listener| {
-                        who.includes(listener.unwrap_or(&LOCAL_LISTENER), inner.options.anonymous)
+                        scope.includes(listener.unwrap_or(&LOCAL_LISTENER), inner.options.anonymous)
                     });
                 }
             }
@@ -270,7 +273,8 @@ impl HubInner {
     }
 }
 
-/// Lets servers know which resources nobody watches any more, and has those that are watched watched by whoever has them.
+/// Keeps upstream subscriptions in line with the watched resources: unsubscribes those without a watcher, and
+/// subscribes the others at their owners.
 async fn run_subscriptions(inner: Weak<HubInner>, changes: ChangePublisher) {
     let mut next: Option<Duration> = None;
     loop {
@@ -280,10 +284,10 @@ async fn run_subscriptions(inner: Weak<HubInner>, changes: ChangePublisher) {
                 None => std::future::pending().await,
             }
         };
-        let Some(rewatch) = inner.upgrade().map(|inner| inner.resubscribe.clone()) else { return };
+        let Some(resubscribe) = inner.upgrade().map(|inner| inner.resubscribe.clone()) else { return };
         tokio::select! {
             () = changes.watched_changed() => {}
-            () = rewatch.notified() => {}
+            () = resubscribe.notified() => {}
             () = again => {}
         }
         let Some(inner) = inner.upgrade() else { return };

@@ -1,4 +1,4 @@
-//! The two tools for agents that know nothing of resources, as they are run.
+//! Runs the two tools that give access to resources to agents without resource support.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::RegistrySnapshot;
 use crate::relay::{ParamRewrite, RelayRequest, relay};
 use crate::upstream::Upstream;
 
-/// Lists the resources of one server or of all.
+/// Lists the resources of one server or of all servers.
 pub(super) fn list(registry: &RegistrySnapshot, call: &IncomingCall) -> ServerResult {
     let server = argument(call, "server");
     if let Some(name) = server.as_deref().filter(|name| registry.with_resources_named(name).is_none()) {
@@ -29,24 +29,24 @@ pub(super) fn list(registry: &RegistrySnapshot, call: &IncomingCall) -> ServerRe
     ServerResult::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
 }
 
-/// Finds out which resource is to be read, and at which server.
+/// Returns the server and the parameters for reading the resource that a call names.
 ///
 /// # Errors
-/// What is wrong with the arguments, for the model to read.
+/// Returns an error result for the model if the arguments are wrong.
 pub(super) fn find_resource<'r>(
     registry: &'r RegistrySnapshot,
     call: &IncomingCall,
     owner_of: impl FnOnce(&str) -> Option<&'r Arc<Upstream>>,
 ) -> Result<(Arc<Upstream>, JsonObject), ServerResult> {
-    let said = |problem: String| ServerResult::Tool(CallToolResult::error(problem));
-    let uri = argument(call, "uri").ok_or_else(|| said("`uri` must be a string".to_owned()))?;
+    let failed = |problem: String| ServerResult::Tool(CallToolResult::error(problem));
+    let uri = argument(call, "uri").ok_or_else(|| failed("`uri` must be a string".to_owned()))?;
     let server = match argument(call, "server") {
         Some(name) => registry
             .with_resources_named(&name)
-            .ok_or_else(|| said(format!("`{}` has no resources", shorten(&name))))?,
+            .ok_or_else(|| failed(format!("`{}` has no resources", shorten(&name))))?,
         None => match owner_of(&uri) {
             Some(server) => server,
-            None => return Err(said(format!("no server has the resource {}", shorten(&uri)))),
+            None => return Err(failed(format!("no server has the resource {}", shorten(&uri)))),
         },
     };
     let mut params = JsonObject::new();
@@ -54,22 +54,22 @@ pub(super) fn find_resource<'r>(
     Ok((server.clone(), params))
 }
 
-/// Reads a resource, and gives its contents as the result of a tool.
+/// Reads a resource, and returns its contents as a tool result.
 pub(super) fn read(
     server: Arc<Upstream>,
     params: JsonObject,
     call: IncomingCall,
 ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
-    let errand =
+    let request =
         RelayRequest { method: Method::ResourcesRead, rewrite: ParamRewrite::Replaced(params), call };
-    let reading = relay(server, errand);
+    let reading = relay(server, request);
     Box::pin(async move {
         Ok(match reading.await {
             Ok(HandlerOutcome::Done(ServerResult::Relayed(read))) => {
                 HandlerOutcome::Done(ServerResult::Tool(as_tool_result(read.raw())))
             }
             Ok(other) => other,
-            // The model can read why, and ask for something else.
+            // As a tool result the model can read the reason, and try something else.
             Err(refusal) => {
                 HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(refusal.to_string())))
             }
@@ -92,7 +92,7 @@ fn argument(call: &IncomingCall, name: &str) -> Option<String> {
     arguments.text(name).map(|text| text.to_string())
 }
 
-/// Says what a resource is, for whoever lists it as text.
+/// Describes a resource as an element of the textual list.
 fn resource_json(server: &str, resource: &Resource) -> serde_json::Value {
     serde_json::json!({
         "server": server,

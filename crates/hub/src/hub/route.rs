@@ -1,4 +1,4 @@
-//! Where a call goes.
+//! Routes a call to the upstream that owns the named item.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::upstream::Upstream;
 
 pub(super) type RouteFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// Where a call goes.
+/// Routes a call to the upstream that owns the named item.
 pub(super) enum RouteOutcome {
     Handled(RouteFuture),
-    /// To nobody whom we know of.
+    /// No known server has the named item.
     Unknown(IncomingCall, Refusal),
-    /// It asks for a list that is not complete for its caller.
+    /// A request for a list that is not complete for its caller.
     Incomplete(IncomingCall),
 }
 
@@ -30,7 +30,7 @@ impl HubInner {
         if !self.is_offered(call.method) {
             return RouteOutcome::Handled(ready_future(Err(Refusal::METHOD_NOT_FOUND)));
         }
-        // What is called by its name is on a list, on which nothing is that leads back here.
+        // Tools and prompts are called by a listed name, and items that lead back to this hub are not listed.
         let is_listed = matches!(call.method, Method::ToolsCall | Method::PromptsGet);
         if !is_listed
             && let Err(refusal) = ViaPath::from_meta(call.params().meta.as_ref()).check_loop(&self.id)
@@ -108,8 +108,8 @@ impl HubInner {
         }
     }
 
-    /// Returns the server to which a resource belongs: the one that claims its address, then the first of those that pointed
-    /// at it in a result, then the one that would take any address.
+    /// Returns the server that owns a resource: the one that claims its URI, then the first that linked to it in a
+    /// result, then the one with a catch-all template.
     fn owner_of<'r>(
         &self,
         registry: &'r RegistrySnapshot,
@@ -123,12 +123,13 @@ impl HubInner {
         registry.claiming_owner(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
     }
 
-    /// Returns with whom the caller shares what is remembered of results; nothing if its next call will not be known as its.
+    /// Returns the scope in which links of the caller's results are remembered; `None` if its next call cannot be
+    /// attributed to it.
     fn scope_of(&self, call: &IncomingCall) -> Option<SharingScope> {
         call.context.with_caller(|caller| SharingScope::of_caller(caller, self.options.anonymous))
     }
 
-    /// Asks whoever has the prompt or the template, under the name that it has there.
+    /// Forwards a completion request to the server that owns the prompt or the template, under the upstream's name.
     fn complete(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
         let reference = call.params().get("ref").and_then(|raw| raw.members().ok());
         let Some(mut reference) = reference else {
@@ -161,12 +162,13 @@ impl HubInner {
         }
     }
 
-    /// Answers a call of what nobody has. The server in this process may have more to say of a tool that is not there.
+    /// Answers a call of an item that no server has. The in-process server gets unknown tools, since its error
+    /// message is more helpful.
     pub(super) fn answer_unknown(&self, call: IncomingCall, refusal: Refusal) -> RouteFuture {
         let servers = self.servers();
         let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
         match (own, call.method, call.name()) {
-            // One that it has, and that is not offered, is not called by guess.
+            // A tool that it has but that is not exposed must not be reachable by guessing its name.
             (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
             _ => ready_future(Err(refusal)),
         }
@@ -182,12 +184,12 @@ impl HubInner {
         if let Some(own) = server.in_process() {
             return RouteOutcome::Handled(own.call(call));
         }
-        // Where only one server has resources, whatever nobody lists is its own.
+        // If only one server has resources, it owns every unlisted URI, and links need not be remembered.
         let is_noted = call.method.may_require_input() && registry.with_resources.len() > 1;
         let scope = is_noted.then(|| self.scope_of(&call)).flatten();
         let pointed = scope.map(|scope| (self.link_owners.clone(), scope, server.name().clone()));
-        let errand = RelayRequest { method: call.method, rewrite: wanted, call };
-        let relayed = relay(server.clone(), errand);
+        let request = RelayRequest { method: call.method, rewrite: wanted, call };
+        let relayed = relay(server.clone(), request);
         let Some((seen, scope, name)) = pointed else { return RouteOutcome::Handled(Box::pin(relayed)) };
         RouteOutcome::Handled(Box::pin(async move {
             let outcome = relayed.await;

@@ -1,4 +1,4 @@
-//! Keeping listings for the next run.
+//! Saves listings for the next run.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::sleep;
 
 use super::HubInner;
 
-/// How long changes are gathered before the file is written.
+/// How long changes are batched before the file is written.
 const SAVE_DELAY: Duration = Duration::from_secs(1);
 
-/// Writes the file of listings whenever they have changed.
+/// Writes the catalogue file whenever listings have changed.
 pub(super) async fn save_listings(inner: Weak<HubInner>, listed: Arc<Notify>) {
     loop {
         listed.notified().await;
@@ -22,12 +22,12 @@ pub(super) async fn save_listings(inner: Weak<HubInner>, listed: Arc<Notify>) {
 }
 
 impl HubInner {
-    /// Writes the file of listings, if there is one.
+    /// Writes the catalogue file, if one is configured.
     pub(super) async fn save_listings(&self) {
         let Some(file) = self.catalogue_file.clone() else { return };
         let servers = self.servers();
         if servers.is_empty() {
-            // A hub that has shut down; what it had is kept already.
+            // The hub has shut down, and its listings are saved already.
             return;
         }
         let listed = servers.iter().map(|server| (server.name().clone(), server.to_stored())).collect();

@@ -1,4 +1,4 @@
-//! Calls of what no server has listed yet: they wait for the server that may have it, and for no other.
+//! Calls of items that no server has listed yet: they wait for the servers that may have the item, and for no other.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::relay::not_listed_refusal;
 use crate::upstream::{CallerProfile, ListingState, Upstream};
 
 impl HubInner {
-    /// Answers a call of what is in none of the views that it was looked up in.
+    /// Answers a call of an item that was not found in `views`.
     pub(super) fn unlisted(
         self: &Arc<Self>,
         views: &Arc<CallerViews>,
@@ -24,7 +24,7 @@ impl HubInner {
         refusal: Refusal,
     ) -> RouteFuture {
         let candidates = self.possible_owners(&call);
-        // A server that has listed since the views were read is no candidate any more; the views of now have its tools.
+        // A server that has listed since `views` was read is no candidate any more; the current views have its tools.
         let now = self.views.load();
         let again = match Arc::ptr_eq(&now, views) {
             true => RouteOutcome::Unknown(call, refusal),
@@ -43,7 +43,7 @@ impl HubInner {
         }
     }
 
-    /// Returns the servers that may have what a call names, and have not listed what they have for its caller.
+    /// Returns the servers that may have the item that a call names, and have not listed their items for its caller.
     fn possible_owners(&self, call: &IncomingCall) -> Vec<Arc<Upstream>> {
         let caller = input_set_of(call);
         let name = match call.method {
@@ -52,16 +52,16 @@ impl HubInner {
         };
         let may_have = |server: &Arc<Upstream>| match (&name, server.listing_state(caller)) {
             (_, ListingState::Current) => false,
-            // A server within the hub keeps its own names.
+            // Names of the in-process server have no prefix.
             (Some(_), _) if server.in_process().is_some() => true,
             (Some(name), _) => self.options.names.could_match(server.name().as_str(), name),
-            // Any server may have an address; one that lists do not wait for is not waited for here either.
+            // Any server may have a URI; a server that list requests do not wait for is not waited for here either.
             (None, state) => state == ListingState::Missing,
         };
         self.servers().into_iter().filter(may_have).collect()
     }
 
-    /// Waits until one of the servers has listed what the call names, and makes the call there.
+    /// Waits until one of the servers has listed the item that the call names, and routes the call to it.
     async fn find_owner(
         &self,
         candidates: Vec<Arc<Upstream>>,
@@ -69,9 +69,9 @@ impl HubInner {
         mut refusal: Refusal,
     ) -> Result<HandlerOutcome, Refusal> {
         let roots = call.context.known_roots().await;
-        let party = CallerProfile::from_context(&call.context).with_roots(roots);
-        let caller = party.listing_key();
-        candidates.iter().for_each(|server| server.begin_learning(&party));
+        let profile = CallerProfile::from_context(&call.context).with_roots(roots);
+        let caller = profile.listing_key();
+        candidates.iter().for_each(|server| server.begin_learning(&profile));
         let mut learning: FuturesUnordered<_> =
             candidates.iter().map(|server| server.wait_learned(caller)).collect();
         let searching = async {

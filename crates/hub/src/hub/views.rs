@@ -1,8 +1,8 @@
-//! What callers see: one registry for each era and set of capabilities, since what a server lists may depend on them.
+//! The callers' views: one registry for each era and set of capabilities, since a server's lists may depend on them.
 //!
-//! Callers for whom every server lists the same share one registry, which is the usual case. Each view has a number for each
-//! of its lists, which changes when the list does: a client is notified of a change only if what it was shown has another
-//! number now.
+//! Callers with the same listings of every server share one registry, which is the usual case. Each view has a
+//! version for each of its lists, which changes with the list: a client is notified of a change only if the version
+//! that it was shown is outdated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,10 @@ use crate::options::HubOptions;
 use crate::registry::{HubRegistry, ListDifferences, UpstreamOffer};
 use crate::upstream::{ListingKey, Upstream};
 
-/// The registries of one moment.
+/// A snapshot of the registries of all callers.
 #[derive(Debug, Default)]
 pub(crate) struct CallerViews {
-    /// What all callers see together, for whatever does not depend on a caller.
+    /// The union of all callers' views, for operations that do not depend on a caller.
     pub(super) union: Arc<RegistrySnapshot>,
     pub(super) union_versions: ListVersions,
     by_caller: Vec<(ListingKey, CallerView)>,
@@ -26,14 +26,14 @@ pub(crate) struct CallerViews {
     is_uniform: bool,
 }
 
-/// What callers of one era with one set of capabilities see.
+/// The view of callers of one era with one set of capabilities.
 #[derive(Clone, Debug)]
 pub(super) struct CallerView {
     pub(super) registry: Arc<RegistrySnapshot>,
     pub(super) versions: ListVersions,
 }
 
-/// The numbers of the lists of one view, each unique among all views of all times.
+/// The versions of the lists of one view, each unique among all views that ever existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListVersions {
     pub(super) tools: u64,
@@ -42,7 +42,7 @@ pub(super) struct ListVersions {
 }
 
 impl ListVersions {
-    /// Gives new numbers to the lists that are different.
+    /// Assigns new versions to the lists that differ.
     fn next(self, differs: ListDifferences, counter: &VersionCounter) -> Self {
         let next = |differs: bool, version: u64| if differs { counter.next() } else { version };
         Self {
@@ -52,7 +52,7 @@ impl ListVersions {
         }
     }
 
-    /// Returns the list that a method shows, and its number.
+    /// Returns the list that a method returns, and its version.
     pub(super) fn version_of(self, method: Method) -> (ServerChange, u64) {
         match method {
             Method::ToolsList => (ServerChange::Tools, self.tools),
@@ -62,24 +62,24 @@ impl ListVersions {
     }
 }
 
-/// Gives out numbers of lists.
+/// Generates list versions.
 #[derive(Debug, Default)]
 pub(super) struct VersionCounter(AtomicU64);
 
 impl VersionCounter {
-    /// Returns the next number; the first is 1.
+    /// Returns the next version; the first is 1.
     fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
 impl CallerViews {
-    /// Returns what a caller sees, if callers like it were ever served.
+    /// Returns the view of a caller, if a caller with this key was ever served.
     pub(super) fn view_for(&self, caller: ListingKey) -> Option<&CallerView> {
         self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)
     }
 
-    /// Returns the registry for a call, whose caller is looked at only where that makes a difference.
+    /// Returns the registry for a call; the caller is evaluated only if the views differ.
     pub(super) fn for_call(&self, caller: impl FnOnce() -> ListingKey) -> &Arc<RegistrySnapshot> {
         if self.is_uniform {
             return &self.union;
@@ -87,14 +87,14 @@ impl CallerViews {
         self.view_for(caller()).map_or(&self.union, |view| &view.registry)
     }
 
-    /// Reports whether a client was shown a list that is no longer what its view, or the union, has.
+    /// Reports whether a list version that a client was shown is that of no view any more.
     pub(super) fn is_outdated(&self, version: u64, list: impl Fn(ListVersions) -> u64) -> bool {
         let versions = self.by_caller.iter().map(|(_, view)| view.versions);
         !versions.chain([self.union_versions]).any(|known| list(known) == version)
     }
 
-    /// Makes the registries anew, for the callers that were served and perhaps one more; returns which lists are different
-    /// for any of them.
+    /// Rebuilds the registries, for the callers that were served and optionally one more; returns the lists that
+    /// differ for any of them.
     pub(super) fn rebuild(
         &self,
         servers: &[Arc<Upstream>],
@@ -123,7 +123,7 @@ impl CallerViews {
 }
 
 impl CallerView {
-    /// Makes the next view of the same callers, whose lists keep their numbers as far as they are the same.
+    /// Builds the next view of the same callers; unchanged lists keep their versions.
     fn next(
         before: Option<&Self>,
         registry: Arc<RegistrySnapshot>,
@@ -140,14 +140,14 @@ impl CallerView {
 
 type UpstreamOffers = Vec<UpstreamOffer<Arc<Upstream>>>;
 
-/// The registries that were made so far, each with what it was made of.
+/// The registries built so far, each with the offers that it was built from.
 struct RegistryBuilder<'o> {
     options: &'o HubOptions,
     registries: Vec<(UpstreamOffers, Arc<RegistrySnapshot>)>,
 }
 
 impl RegistryBuilder<'_> {
-    /// Makes a registry, or returns the one that was made of the same.
+    /// Builds a registry, or returns the one already built from the same offers.
     fn registry(&mut self, servers: &[Arc<Upstream>], caller: Option<ListingKey>) -> Arc<RegistrySnapshot> {
         let offers: UpstreamOffers = servers.iter().filter_map(|server| server.offer(caller)).collect();
         let same = |known: &[UpstreamOffer<Arc<Upstream>>]| {

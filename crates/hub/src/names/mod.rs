@@ -1,4 +1,4 @@
-//! Names on this side for what servers call otherwise, so that every name means one thing.
+//! Exposed names of the servers' items, so that every name is unique.
 
 mod template;
 
@@ -10,7 +10,7 @@ use trunkline_protocol::shorten;
 
 pub use self::template::{NameTemplate, NameTemplateError};
 
-/// What a name or an address is of.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ItemKind {
@@ -18,7 +18,7 @@ pub enum ItemKind {
     Tool,
     /// A prompt.
     Prompt,
-    /// A resource, which is named by its address.
+    /// A resource, which is named by its URI.
     Resource,
     /// A resource template, which is named by its text.
     Template,
@@ -35,17 +35,17 @@ impl fmt::Display for ItemKind {
     }
 }
 
-/// A name that more than one server would have, or one and the hub itself, and that therefore means none of them; or an
-/// address that several servers claim, and that belongs to the first of them.
+/// A name that several servers, or a server and the hub itself, would expose, and that therefore none of them gets;
+/// or a URI that several servers claim, and that belongs to the first of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct NameCollision {
-    /// What it is a name of.
+    /// The kind of the item.
     pub kind: ItemKind,
-    /// The name, or the address.
+    /// The name or URI.
     pub name: String,
-    /// Those who would have it: the server, what the item is called there, and what it is called here instead, if it can
-    /// be used at all. The first of those who claim an address is its owner.
+    /// The claimants: the server, the item's name there, and the name that it is exposed under instead, if any. The
+    /// first claimant of a URI is its owner.
     pub owners: Vec<(ServerName, String, Option<String>)>,
 }
 
@@ -58,8 +58,8 @@ impl fmt::Display for NameCollision {
             let (kind, address, others) = (self.kind, shorten(&self.name), others.join(" and "));
             return write!(f, "{kind} `{address}` belongs to `{owner}`, and that of {others} is left out");
         }
-        let whose = if self.owners.len() == 1 { "is the hub's own:" } else { "would be of several servers:" };
-        write!(f, "{} `{}` {whose}", self.kind, shorten(&self.name))?;
+        let claim = if self.owners.len() == 1 { "is the hub's own:" } else { "would be of several servers:" };
+        write!(f, "{} `{}` {claim}", self.kind, shorten(&self.name))?;
         for (at, (server, item, instead)) in self.owners.iter().enumerate() {
             let comma = if at == 0 { "" } else { "," };
             write!(f, "{comma} `{}` of `{server}`", shorten(item))?;
@@ -72,21 +72,21 @@ impl fmt::Display for NameCollision {
     }
 }
 
-/// Something that gets a name on this side.
+/// An item that gets an exposed name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedItem<'a> {
-    /// How its server's things are called here.
+    /// The naming template of its server.
     pub(crate) template: &'a NameTemplate,
     pub(crate) server: &'a ServerName,
-    /// What it is called there.
+    /// Its name at the server.
     pub(crate) name: &'a str,
 }
 
-/// Gives every item a name of its own, or none; the order of the items does not matter.
+/// Assigns every item a unique name, or none; the order of the items does not matter.
 ///
-/// A name that one item alone spells exactly is that item's. One that several would have is nobody's: all of them get
-/// names with a digest of where they come from, and those for whom even that is taken get none. The same happens to one who
-/// would have a name of the hub's own.
+/// A name that exactly one item generates without sanitizing belongs to that item. A name that several items generate
+/// is given to none: all of them get names with a digest of their origin, and an item for which even that is taken
+/// gets none. The same applies to an item with the name of one of the hub's own tools.
 pub(crate) fn assign(
     kind: ItemKind,
     items: &[NamedItem<'_>],
@@ -133,7 +133,7 @@ fn collision_owner(
     Some((item.server.clone(), item.name.to_owned(), names.get(at).cloned().flatten()))
 }
 
-/// Takes the names away that are there twice even so.
+/// Drops the names that are still not unique.
 fn drop_repeated(names: &mut [Option<String>]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for name in names.iter().flatten() {
@@ -220,11 +220,11 @@ mod tests {
                     prop_assert!((1..=64).contains(&name.len()));
                     prop_assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'));
                 }
-                // Nobody loses a name without being told.
+                // Every item without a name is reported in a collision.
                 for (at, name) in names.iter().enumerate() {
-                    let told = collisions.iter().flat_map(|collision| &collision.owners);
-                    let mut told = told.map(|(server, item, _)| (server.as_str(), item.as_str()));
-                    prop_assert!(name.is_some() || told.any(|owner| owner == borrowed[at]));
+                    let reported = collisions.iter().flat_map(|collision| &collision.owners);
+                    let mut reported = reported.map(|(server, item, _)| (server.as_str(), item.as_str()));
+                    prop_assert!(name.is_some() || reported.any(|owner| owner == borrowed[at]));
                 }
             }
         }

@@ -7,25 +7,25 @@ use super::ownership::ResourceClaims;
 use super::{CatalogueEntry, HubRegistry, HubToolEntry, ToolTarget, UpstreamOffer, resource_tools};
 use crate::names::{ItemKind, NameCollision, NameTemplate, NamedItem, assign};
 
-/// The most characters that are taken of one server's instructions.
+/// The most characters of one server's instructions.
 const MAX_INSTRUCTIONS_CHARS: usize = 8 * 1024;
 
-/// Whether agents that know only tools can list and read resources.
+/// Whether two tools give access to resources to agents without resource support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceTools {
-    /// They can, by two tools, as long as any server has resources.
+    /// The tools are exposed, as long as any server has resources.
     #[default]
     Enabled,
-    /// They cannot.
+    /// The tools are not exposed.
     Disabled,
 }
 
 impl<O: Clone> HubRegistry<O> {
-    /// Puts together what servers offer, in the order of the configuration: it decides which of them a resource belongs to, and
-    /// the order of their instructions.
+    /// Merges the servers' offers. Their order, that of the configuration, decides which server owns a resource, and
+    /// the order of the instructions.
     pub(crate) fn build(template: &NameTemplate, tools: ResourceTools, offers: &[UpstreamOffer<O>]) -> Self {
         let mut registry = Self::default();
-        // A server that is part of the hub has decided about its tools itself.
+        // The in-process server decides about its tools itself.
         let is_upstream =
             |offer: &UpstreamOffer<O>| offer.catalogue.has_resources && !offer.keeps_original_names;
         let has_resource_tools = tools == ResourceTools::Enabled && offers.iter().any(is_upstream);
@@ -56,7 +56,7 @@ impl<O: Clone> HubRegistry<O> {
 
     fn add_tools(&mut self, template: &NameTemplate, offers: &[UpstreamOffer<O>], own: &[&str]) {
         let mut offered = Vec::new();
-        // What is part of the hub may have them instead of the hub.
+        // The in-process server may define the resource tools in place of the hub.
         let within = offers.iter().filter(|offer| offer.keeps_original_names);
         let within: Vec<_> =
             within.flat_map(|offer| offer.catalogue.tools.iter().map(|tool| &*tool.name)).collect();
@@ -102,7 +102,7 @@ impl<O: Clone> HubRegistry<O> {
         self.collisions.extend(collisions);
     }
 
-    /// Adds resources, each to the list of the server that it belongs to.
+    /// Adds resources, each under the server that owns it.
     fn add_resources(&mut self, offers: &[UpstreamOffer<O>]) {
         let mut claims = ResourceClaims::default();
         let mut shadowed = ShadowedItems::new(ItemKind::Resource);
@@ -125,7 +125,7 @@ impl<O: Clone> HubRegistry<O> {
         self.collisions.extend(shadowed.into_collisions());
     }
 
-    /// Adds templates, of those with the same text that of the first server.
+    /// Adds templates; of templates with the same text only that of the first server.
     fn add_templates(&mut self, offers: &[UpstreamOffer<O>]) {
         let mut owners: BTreeMap<Arc<str>, &ServerName> = BTreeMap::new();
         let mut shadowed = ShadowedItems::new(ItemKind::Template);
@@ -150,7 +150,7 @@ impl<O: Clone> HubRegistry<O> {
 /// Items that are left out because they belong to another server.
 struct ShadowedItems {
     kind: ItemKind,
-    /// By address: the owner, and the servers that listed it in vain.
+    /// By URI: the owner, then the servers that listed it too.
     by_address: BTreeMap<Arc<str>, Vec<ServerName>>,
 }
 
@@ -183,13 +183,13 @@ impl<O> UpstreamOffer<O> {
     }
 }
 
-/// Leaves out what one server lists twice.
+/// Drops items that one server lists twice.
 fn dedup_by_key<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &String) -> Vec<&'a T> {
     let mut seen = std::collections::HashSet::new();
     items.filter(|item| seen.insert(key(item).clone())).collect()
 }
 
-/// Joins what servers advise, each under its name; the only one's is left as it is.
+/// Joins the servers' instructions, each under its server's name; those of a single server stay as they are.
 fn join_instructions<O>(offers: &[UpstreamOffer<O>]) -> Option<String> {
     let advice: Vec<_> = offers
         .iter()

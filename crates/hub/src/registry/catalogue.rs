@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 
-/// What a server offers, as it was last listed.
+/// The items of a server, as last listed.
 ///
 /// Lists are shared, since only one of them changes at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,15 +14,15 @@ pub(crate) struct UpstreamCatalogue {
     pub(crate) templates: Arc<Vec<ResourceTemplate>>,
     /// Whether it has resources at all, listed or not.
     pub(crate) has_resources: bool,
-    /// What could not be taken, each with the reason.
+    /// Items that were rejected, each with the reason.
     pub(crate) skipped: Arc<Vec<String>>,
-    /// What was repaired or cut, each with the reason.
+    /// Items that were repaired or truncated, each with the reason.
     pub(crate) repaired: Arc<Vec<String>>,
 }
 
 impl UpstreamCatalogue {
-    /// Adds what another listing of the same server has beside this one: some servers show more to clients that can do
-    /// more.
+    /// Adds the items that only another listing of the same server has: some servers list more for clients with more
+    /// capabilities.
     pub(crate) fn merge(&self, other: &Self) -> Self {
         Self {
             tools: union(&self.tools, &other.tools, |tool| &tool.name),

@@ -7,13 +7,13 @@ use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{RawJson, Revision};
 use trunkline_server::listing::RenderedItem;
 
-/// A member of a tool that is about tasks, which are not carried.
+/// The tool member for task support; tasks are not forwarded.
 const EXECUTION_KEY: &str = "execution";
 
-/// The mark of an argument that a header repeats.
+/// The schema key of an argument that is mirrored in an HTTP header.
 const MIRROR_HEADER_KEY: &str = "x-mcp-header";
 
-/// What a tool is called at its server.
+/// The name of a tool at its server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UpstreamName {
     text: Box<str>,
@@ -35,10 +35,10 @@ impl Deref for UpstreamName {
     }
 }
 
-/// What a tool on this side stands for.
+/// The target of an exposed tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ToolTarget<O> {
-    /// A tool of a server, by the name that it has there.
+    /// A tool of a server, by its name there.
     Upstream(O, UpstreamName),
     /// The list of all resources, for agents that know only tools.
     ListResources,
@@ -46,7 +46,7 @@ pub(crate) enum ToolTarget<O> {
     ReadResource,
 }
 
-/// A tool as it is offered on this side.
+/// An exposed tool.
 #[derive(Debug)]
 pub(crate) struct HubToolEntry<O> {
     pub(crate) target: ToolTarget<O>,
@@ -61,7 +61,7 @@ impl<O> HubToolEntry<O> {
         let mirrored = tool.input_schema.as_str().contains(MIRROR_HEADER_KEY).then(|| {
             let schema: Value = tool.input_schema.decode().unwrap_or_default();
             MirroredParams::from_schema(&schema).unwrap_or_else(|_| {
-                // Whoever takes such marks seriously would leave the tool out because of them.
+                // A conforming client would drop the tool because of an invalid `x-mcp-header`.
                 tool.input_schema = without_mirror_keys(schema).into();
                 MirroredParams::default()
             })
@@ -83,7 +83,7 @@ impl<O> HubToolEntry<O> {
     }
 }
 
-/// Removes the marks of mirrored arguments wherever they are.
+/// Removes the `x-mcp-header` keys at any depth.
 fn without_mirror_keys(schema: Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -95,11 +95,11 @@ fn without_mirror_keys(schema: Value) -> Value {
     }
 }
 
-/// Something else that is offered, with where it comes from.
+/// An exposed prompt, resource or template, with its owner.
 #[derive(Debug)]
 pub(crate) struct CatalogueEntry<O, T> {
     pub(crate) owner: O,
-    /// What it is called there.
+    /// Its name at the server.
     pub(crate) upstream_name: Arc<str>,
     pub(crate) item: T,
     rendered: RenderedItem,
@@ -141,9 +141,9 @@ mod tests {
             json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } } });
         let bad =
             json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "a b" } } });
-        let kept = entry(&good);
-        assert_eq!(kept.mirrored_params().unwrap().iter().next().unwrap().header(), "Mcp-Param-A");
-        assert!(kept.list_item(Revision::NEWEST).as_str().contains(MIRROR_HEADER_KEY));
+        let valid = entry(&good);
+        assert_eq!(valid.mirrored_params().unwrap().iter().next().unwrap().header(), "Mcp-Param-A");
+        assert!(valid.list_item(Revision::NEWEST).as_str().contains(MIRROR_HEADER_KEY));
         let stripped = entry(&bad);
         assert!(stripped.mirrored_params().is_none());
         assert!(!stripped.list_item(Revision::NEWEST).as_str().contains(MIRROR_HEADER_KEY));

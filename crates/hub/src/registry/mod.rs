@@ -1,4 +1,4 @@
-//! What is offered at one moment, and whose each thing is.
+//! A snapshot of all exposed items, and the server that owns each.
 
 mod build;
 mod catalogue;
@@ -24,16 +24,16 @@ use crate::names::NameCollision;
 
 type NamedMap<T> = BTreeMap<Arc<str>, Arc<T>>;
 
-/// A snapshot, which is replaced as a whole and never changed: calls that run keep the one that they started with.
+/// An immutable snapshot, which is replaced as a whole: running calls keep the one that they started with.
 ///
-/// `O` is how a server is reached; nothing here depends on it.
+/// `O` is the handle of a server; nothing here depends on it.
 #[derive(Debug)]
 pub(crate) struct HubRegistry<O> {
     pub(crate) tools: NamedMap<HubToolEntry<O>>,
     pub(crate) prompts: NamedMap<CatalogueEntry<O, Prompt>>,
     pub(crate) resources: NamedMap<CatalogueEntry<O, Resource>>,
     pub(crate) templates: NamedMap<CatalogueEntry<O, ResourceTemplate>>,
-    /// What servers claim of resources.
+    /// The servers' claims on resources.
     claims: ResourceClaims<(ServerName, O)>,
     /// The servers that have resources, listed or not, in the order of the configuration.
     pub(crate) with_resources: Vec<(ServerName, O)>,
@@ -41,7 +41,7 @@ pub(crate) struct HubRegistry<O> {
     pub(crate) instructions: Option<String>,
 }
 
-/// What one server brings into a registry.
+/// The items that one server contributes to a registry.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamOffer<O> {
     pub(crate) server: ServerName,
@@ -49,7 +49,7 @@ pub(crate) struct UpstreamOffer<O> {
     pub(crate) rules: ToolRules,
     pub(crate) catalogue: Arc<UpstreamCatalogue>,
     pub(crate) instructions: Option<String>,
-    /// Whether its names are used as they are.
+    /// Whether its names are exposed without a prefix.
     pub(crate) keeps_original_names: bool,
 }
 
@@ -69,8 +69,8 @@ impl<O> Default for HubRegistry<O> {
 }
 
 impl<O: Clone> HubRegistry<O> {
-    /// Returns the server to which a resource belongs: the first that claims its address, then the first with a template that
-    /// matches everything. What no server claims belongs to the only server that has resources, if there is only one.
+    /// Returns the server that owns a resource: the first that claims its URI, then the first with a catch-all
+    /// template. An unclaimed resource belongs to the only server with resources, if there is only one.
     pub(crate) fn owner_of(&self, uri: &str) -> Option<&O> {
         let only = || match self.with_resources.as_slice() {
             [(_, only)] => Some(only),
@@ -80,7 +80,7 @@ impl<O: Clone> HubRegistry<O> {
         self.claiming_owner(uri).or_else(caught).or_else(only)
     }
 
-    /// Returns the server to which a resource belongs because it claims its address, and not just any.
+    /// Returns the server that claims a resource's URI by a listing or by a template with a scheme.
     pub(crate) fn claiming_owner(&self, uri: &str) -> Option<&O> {
         self.claims.claiming_owner(uri).map(|(_, owner)| owner)
     }
@@ -107,7 +107,7 @@ impl<O: Clone> HubRegistry<O> {
     }
 }
 
-/// Which lists are different.
+/// The lists that differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListDifferences {
     pub(crate) tools: bool,
@@ -118,7 +118,7 @@ pub(crate) struct ListDifferences {
 impl ListDifferences {
     pub(crate) const ALL: Self = Self { tools: true, prompts: true, resources: true };
 
-    /// Returns the lists that are different here or there.
+    /// Returns the lists that differ in either.
     pub(crate) fn union(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,

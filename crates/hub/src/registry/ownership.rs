@@ -1,26 +1,26 @@
-//! Which server a resource belongs to.
+//! Decides which server owns a resource.
 //!
-//! Any server can list any address, so that one server could answer for the resources of another. The order of the
-//! configuration decides, which the operator controls: an address belongs to the first server that claims it, by listing it
-//! or by a template that matches it. A template without a literal scheme, such as `{+x}`, would claim everything. It counts
-//! only for addresses that no server claims otherwise.
+//! Any server can list any URI, so that one server could hijack the resources of another. The order of the
+//! configuration decides, which the operator controls: a URI belongs to the first server that claims it, by listing
+//! it or by a template (RFC 6570) that matches it. A template without a literal scheme, such as `{+x}`, would claim
+//! everything. It counts only for URIs that no server claims otherwise.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use trunkline_protocol::template::UriTemplate;
 
-/// What matching the templates of one server may cost for one address, in bytes of the address times expressions.
+/// The budget for matching one URI against the templates of one server, in bytes of the URI times expressions.
 const LOOKUP_BUDGET: usize = 256 << 10;
 
-/// What it may cost for all addresses that later servers list.
+/// The budget of one server for all URIs that later servers list.
 const BUILD_BUDGET: usize = 4 << 20;
 
-/// What servers claim of resources, in the order of the configuration.
+/// The servers' claims on resources, in the order of the configuration.
 #[derive(Debug)]
 pub(super) struct ResourceClaims<O> {
     servers: Vec<ServerClaims<O>>,
-    /// The first server that lists an address, by its place.
+    /// The index of the first server that lists a URI.
     listed: HashMap<Arc<str>, usize>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct ResourceClaims<O> {
 struct ServerClaims<O> {
     owner: O,
     templates: Vec<TemplateClaim>,
-    /// What is left of the budget for the addresses of later servers.
+    /// The remaining budget for the URIs of later servers.
     budget: usize,
 }
 
@@ -41,10 +41,10 @@ struct TemplateClaim {
     expressions: usize,
 }
 
-/// How much a template claims.
+/// How many URIs a template can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TemplateBreadth {
-    /// Addresses of one scheme.
+    /// URIs of one scheme.
     Scheme,
     /// Anything.
     CatchAll,
@@ -57,8 +57,8 @@ impl<O> Default for ResourceClaims<O> {
 }
 
 impl<O> ResourceClaims<O> {
-    /// Adds the server that comes next in the configuration, and what of the addresses it lists belongs to it. The others are
-    /// returned, each with the owner.
+    /// Adds the next server of the configuration. Returns the listed items that it owns, and the others, each with
+    /// its owner.
     pub(super) fn add<'a, T>(
         &mut self,
         owner: O,
@@ -66,27 +66,27 @@ impl<O> ResourceClaims<O> {
         address: impl Fn(&T) -> Arc<str>,
         templates: impl Iterator<Item = &'a str>,
     ) -> (Vec<T>, Vec<(T, &O)>) {
-        let place = self.servers.len();
+        let index = self.servers.len();
         let (mut kept, mut shadowed) = (Vec::with_capacity(listed.len()), Vec::new());
         for item in listed {
             let uri = address(&item);
             match self.claiming_index(&uri) {
                 Some(owner) => shadowed.push((item, owner)),
                 None => {
-                    self.listed.insert(uri, place);
+                    self.listed.insert(uri, index);
                     kept.push(item);
                 }
             }
         }
         let templates = templates.filter_map(TemplateClaim::parse).collect();
         self.servers.push(ServerClaims { owner, templates, budget: BUILD_BUDGET });
-        let owner_at = |place: usize| self.servers.get(place).map(|server| &server.owner);
+        let owner_at = |index: usize| self.servers.get(index).map(|server| &server.owner);
         let shadowed =
-            shadowed.into_iter().filter_map(|(item, place)| Some((item, owner_at(place)?))).collect();
+            shadowed.into_iter().filter_map(|(item, index)| Some((item, owner_at(index)?))).collect();
         (kept, shadowed)
     }
 
-    /// Returns the server to which an address belongs because it claims that address, and not just any.
+    /// Returns the server that claims a URI by a listing or by a template with a scheme.
     pub(super) fn claiming_owner(&self, uri: &str) -> Option<&O> {
         let listed = self.listed.get(uri).copied();
         let earlier = self.servers.iter().take(listed.unwrap_or(usize::MAX));
@@ -96,7 +96,7 @@ impl<O> ResourceClaims<O> {
         self.servers.get(by_template.or(listed)?).map(|server| &server.owner)
     }
 
-    /// Returns the first server that claims an address by a template that matches everything.
+    /// Returns the first server that claims a URI by a catch-all template.
     pub(super) fn catch_all_owner(&self, uri: &str) -> Option<&O> {
         let catches = |server: &&ServerClaims<O>| {
             matches_any(&server.templates, TemplateBreadth::CatchAll, uri, &mut { LOOKUP_BUDGET })
@@ -104,8 +104,8 @@ impl<O> ResourceClaims<O> {
         self.servers.iter().find(catches).map(|server| &server.owner)
     }
 
-    /// Returns the place of the server that claims an address among those that were added. A server with so many templates
-    /// that its budget is spent claims nothing more.
+    /// Returns the index of the added server that claims a URI. A server that has exhausted its template budget
+    /// claims nothing more.
     fn claiming_index(&mut self, uri: &str) -> Option<usize> {
         let listed = self.listed.get(uri).copied();
         let earlier = self.servers.iter_mut().take(listed.unwrap_or(usize::MAX));
@@ -117,7 +117,7 @@ impl<O> ResourceClaims<O> {
 }
 
 impl TemplateClaim {
-    /// Reads a template; one that cannot be read claims nothing.
+    /// Parses a template; an invalid template claims nothing.
     fn parse(text: &str) -> Option<Self> {
         let template = UriTemplate::parse(text).ok()?;
         let prefix: Box<str> = text.split('{').next().unwrap_or_default().into();
@@ -126,7 +126,8 @@ impl TemplateClaim {
         Some(Self { template, prefix, breadth, expressions })
     }
 
-    /// Reports whether an address cannot match, by a look at how it begins. Escapes can be spelled in several ways.
+    /// Reports whether a URI cannot match, by comparing the literal prefix. Percent-encoded prefixes are left to the
+    /// matcher, since escapes can be spelled in several ways.
     fn cannot_match(&self, uri: &str) -> bool {
         let begins = uri.as_bytes().get(..self.prefix.len()).unwrap_or(uri.as_bytes());
         let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| byte.is_ascii() && *byte != b'%');
@@ -134,7 +135,7 @@ impl TemplateClaim {
     }
 }
 
-/// Reports whether a template of a kind matches an address, for as long as the budget lasts.
+/// Reports whether a template of this breadth matches a URI, within the budget.
 fn matches_any(templates: &[TemplateClaim], breadth: TemplateBreadth, uri: &str, budget: &mut usize) -> bool {
     templates.iter().filter(|claim| claim.breadth == breadth && !claim.cannot_match(uri)).any(|claim| {
         let cost = uri.len().saturating_mul(claim.expressions);
@@ -155,7 +156,7 @@ fn has_scheme(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Adds servers with the addresses and templates that they list; returns what each may list.
+    /// Adds servers with the URIs and templates that they list; returns the lists of each.
     fn claims(
         servers: &[(&'static str, &[&'static str], &[&'static str])],
     ) -> (ResourceClaims<&'static str>, Vec<String>) {

@@ -7,7 +7,8 @@ use crate::names::{ItemKind, NameCollision};
 /// The most collisions of one snapshot that are logged each in a line of its own.
 const MAX_LOGGED_COLLISIONS: usize = 5;
 
-/// Logs the collisions of a snapshot that the one before did not have, and counts the items that are left out because of them.
+/// Logs the collisions that the previous snapshot did not have, and counts the items that are left out because of
+/// them.
 pub(crate) fn log_collisions(now: &[NameCollision], before: &[NameCollision]) {
     let known: HashSet<&NameCollision> = before.iter().collect();
     let fresh: Vec<&NameCollision> = now.iter().filter(|collision| !known.contains(collision)).collect();

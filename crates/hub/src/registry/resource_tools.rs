@@ -1,4 +1,4 @@
-//! Two tools for agents that know nothing of resources.
+//! The definitions of the two tools for agents without resource support.
 
 use serde_json::json;
 use trunkline_protocol::model::{Tool, ToolAnnotations};

@@ -1,4 +1,4 @@
-//! What the two ends of a call have no words in common for, and what to say of it.
+//! Features that the caller's or the server's revision does not have, and the refusals for them.
 
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::Dialect;
@@ -8,24 +8,24 @@ use trunkline_server::Context;
 
 use crate::upstream::InputSet;
 
-/// The two ends of a call.
+/// The revisions of the two ends of a call.
 #[derive(Clone, Debug)]
 pub(super) struct RevisionPair {
     pub(super) server: ServerName,
-    /// What the caller speaks.
+    /// The caller's revision.
     pub(super) downstream: Revision,
-    /// What the server speaks, if that is known.
+    /// The server's revision, if it is known.
     pub(super) upstream: Option<Revision>,
 }
 
-/// Whose words are missing.
+/// Which side lacks support for a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MissingSupport {
-    /// The server's revision has none.
+    /// The server's revision does not have it.
     Upstream,
-    /// The caller's revision has none.
+    /// The caller's revision does not have it.
     Downstream,
-    /// Both have, and the caller did not declare that it can be asked.
+    /// Both revisions have it, and the caller did not declare the capability.
     Declaration,
 }
 
@@ -34,10 +34,10 @@ impl RevisionPair {
         Self { server: server.clone(), downstream: context.revision(), upstream }
     }
 
-    /// Checks that a caller can be asked something before anything is put to it.
+    /// Checks that a caller supports an input request before it is sent.
     ///
     /// # Errors
-    /// It cannot be asked, or its revision has no words for it.
+    /// The caller did not declare the capability, or its revision cannot express the request.
     pub(super) fn check(&self, context: &Context, question: &InputRequest) -> Result<(), Refusal> {
         let is_declared = question.is_supported_by(&context.capabilities());
         match (is_declared, question.check_supported(Dialect::of(self.downstream))) {
@@ -46,14 +46,14 @@ impl RevisionPair {
         }
     }
 
-    /// Refuses a caller that cannot be asked what the server wants to know.
+    /// Refuses a call of which the server's input request cannot be sent to the caller.
     pub(super) fn cannot_ask_refusal(&self, question: &InputRequest) -> Refusal {
         let problem = format!("the client cannot be asked for {}", question.method());
         self.missing_capability_refusal(&question.required_capability(), Some(question), &problem)
     }
 
-    /// Refuses a caller that lacks capabilities which the server needs, because of which there is this problem. Where the
-    /// caller's revision has a code for that it is said so, and else as what cannot be bridged.
+    /// Refuses a caller that lacks capabilities which the server requires. Uses the error code for that if the
+    /// caller's revision has one, and the code of an incompatibility otherwise.
     pub(super) fn missing_capability_refusal(
         &self,
         required: &RawJson,
@@ -90,7 +90,7 @@ impl RevisionPair {
         self.incompatibility_refusal(&feature, Some(required), &format!("{problem}: {remedy}"))
     }
 
-    /// Refuses what the server's revision has no words for.
+    /// Refuses a request that the server's revision cannot express.
     pub(super) fn unsupported_refusal(&self, feature: &str, problem: &str) -> Refusal {
         self.incompatibility_refusal(
             feature,
@@ -114,7 +114,7 @@ impl RevisionPair {
     }
 }
 
-/// Reports whether clients of a revision can be asked what needs these capabilities, in that revision's words.
+/// Reports whether a revision has these capabilities and can express the input request.
 fn can_express(revision: Revision, required: &RawJson, question: Option<&InputRequest>) -> bool {
     let declared = ClientCapabilities::read(required, Revision::NEWEST);
     let required =
@@ -123,7 +123,7 @@ fn can_express(revision: Revision, required: &RawJson, question: Option<&InputRe
     can_ask && required.usable_in(revision).covers(required)
 }
 
-/// Names the first of some capabilities, such as `elicitation.url`.
+/// Returns the path of the first capability, such as `elicitation.url`.
 fn first_capability(required: &RawJson) -> String {
     let mut path = Vec::new();
     let mut inner = required.members().ok();
@@ -192,12 +192,12 @@ mod tests {
             assert!(refusal.is_same_kind(&Refusal::UNBRIDGEABLE), "{refusal:?}");
             assert!(refusal.message().contains(words), "{refusal}");
             let data = refusal.data().unwrap().members().unwrap();
-            let said = ["reason", "feature", "downstream", "upstream"]
+            let fields = ["reason", "feature", "downstream", "upstream"]
                 .map(|key| data.text(key).unwrap().to_string());
-            assert_eq!(said, ["unbridgeable", feature, downstream.as_str(), upstream.as_str()]);
+            assert_eq!(fields, ["unbridgeable", feature, downstream.as_str(), upstream.as_str()]);
             assert_eq!(data.get("requiredCapabilities"), Some(&question.required_capability()));
         }
-        // Who has a code for it is told so, and what it would need.
+        // A caller of a revision with an error code for a missing capability gets that code.
         let refusal = ends(R::NEWEST, R::V2025_11_25).cannot_ask_refusal(&page);
         assert!(refusal.is_same_kind(&Refusal::MISSING_CAPABILITY), "{refusal:?}");
     }

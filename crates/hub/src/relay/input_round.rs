@@ -1,4 +1,4 @@
-//! Questions of a call that stays open, asked in place.
+//! Input requests of a call that stays open, answered in place.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,29 +12,32 @@ use trunkline_server::{AskError, BoxFuture, Context, TypedInputRequest};
 use super::incompatibility::RevisionPair;
 use crate::upstream::{ConnectionLease, InputTurn};
 
-/// How long it may take to tell a server that its questions will not be answered.
+/// Timeout for notifying a server that its input requests will not be answered.
 const ABANDON_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Puts the questions of a round to the caller, and returns the round with the answers.
+/// Sends the input requests of a round to the caller, and returns the round with the responses.
 ///
-/// The server is listened to meanwhile: it may take a question back, or be over before it is answered.
+/// Events of the server are handled meanwhile: it may withdraw a request, or finish before the response.
 ///
 /// # Errors
-/// The caller cannot be asked, or is gone; the server has been told.
+/// The caller does not support the request, or is gone; the server is notified that the round is abandoned.
 pub(super) async fn ask_caller(
     context: &Context,
     lease: &ConnectionLease,
-    ends: &RevisionPair,
+    revisions: &RevisionPair,
     round: ClientInputRound,
 ) -> Result<(ClientInputRound, InputResponses), Refusal> {
-    let mut held = OpenInputRound { round: Some(round), turn: lease.input_turn() };
-    let mut open: Vec<_> =
-        held.requests().into_iter().map(|question| PendingAnswer::start(context, lease, question)).collect();
+    let mut round_guard = OpenInputRound { round: Some(round), turn: lease.input_turn() };
+    let mut open: Vec<_> = round_guard
+        .requests()
+        .into_iter()
+        .map(|question| PendingAnswer::start(context, lease, question))
+        .collect();
     let mut answers = InputResponses::new();
     while !open.is_empty() {
         let answered = std::future::poll_fn(|cx| {
             let mut ready = None;
-            // Each is polled in each turn, so that all are put before the round closes.
+            // Every request is polled each time, so that all are sent before the round closes.
             for (at, question) in open.iter_mut().enumerate() {
                 if let Poll::Ready(answer) = question.answer.as_mut().poll(cx) {
                     ready = Some((at, answer));
@@ -45,32 +48,32 @@ pub(super) async fn ask_caller(
         });
         tokio::select! {
             biased;
-            meanwhile = held.next_event() => match meanwhile {
+            meanwhile = round_guard.next_event() => match meanwhile {
                 InputRoundEvent::Withdrawn(key) => open.retain(|question| question.key != key),
-                // The answers that there are do no harm, and what the server says instead comes next.
+                // The responses so far do no harm, and the server's next message follows.
                 _ => open.clear(),
             },
             (at, answer) = answered => {
                 let question = open.swap_remove(at);
-                let answer = match (answer, held.request(&question.key)) {
-                    (Err(AskError::Unsupported { .. }), Some(question)) => return Err(ends.cannot_ask_refusal(question)),
+                let answer = match (answer, round_guard.request(&question.key)) {
+                    (Err(AskError::Unsupported { .. }), Some(question)) => return Err(revisions.cannot_ask_refusal(question)),
                     (answer, _) => response_for_server(answer)?,
                 };
                 answers.push((question.key, answer));
             }
         }
     }
-    held.release().map(|round| (round, answers)).ok_or(Refusal::INTERNAL)
+    round_guard.release().map(|round| (round, answers)).ok_or(Refusal::INTERNAL)
 }
 
-/// Asks the caller for its roots, and tells the server of them.
+/// Fetches the caller's roots, and provides them to the server.
 pub(super) async fn fetch_caller_roots(context: &Context, lease: &ConnectionLease) {
-    // Who does not say which roots it has, has none for the server.
+    // A caller that does not provide its roots counts as having none.
     let roots = context.roots().await.unwrap_or_default();
     lease.connection().roots.provide(roots);
 }
 
-/// A question that waits for its answer.
+/// An input request that waits for its response.
 struct PendingAnswer<'a> {
     key: String,
     answer: BoxFuture<'a, Result<InputResponse, AskError>>,
@@ -102,7 +105,7 @@ impl<'a> PendingAnswer<'a> {
     }
 }
 
-/// Asks the caller to open a page. If it does, it is told when the server says that the user is done there.
+/// Sends a URL elicitation to the caller. If the caller accepts, it is notified when the server reports completion.
 async fn ask_url_elicitation(
     context: &Context,
     lease: &ConnectionLease,
@@ -111,18 +114,18 @@ async fn ask_url_elicitation(
 ) -> Result<InputResponse, AskError> {
     let id = page.rest.text("elicitationId").map(|id| id.to_string());
     let answer = context.ask(TypedInputRequest::relayed(key.clone(), InputRequest::Url(page))).await?;
-    let is_agreed =
+    let is_accepted =
         matches!(&answer, InputResponse::Elicit(elicited) if elicited.action == ElicitAction::Accept);
-    if let (true, Some(id), Some(done)) = (is_agreed, id, context.elicitation_completer(&key)) {
+    if let (true, Some(id), Some(done)) = (is_accepted, id, context.elicitation_completer(&key)) {
         lease.connection().url_elicitations.register(&id, done);
     }
     Ok(answer)
 }
 
-/// Turns what the caller said into what the server hears.
+/// Converts the caller's response into the response for the server.
 ///
 /// # Errors
-/// The caller cannot be asked at all, which ends the call.
+/// The caller does not support the request at all, which ends the call.
 fn response_for_server(
     answer: Result<InputResponse, AskError>,
 ) -> Result<Result<InputResponse, Refusal>, Refusal> {
@@ -136,10 +139,11 @@ fn response_for_server(
     }
 }
 
-/// A round whose questions are open. If nobody will answer them any more, the server is told.
+/// A round with open input requests. If it is dropped unanswered, the server is notified.
 struct OpenInputRound {
     round: Option<ClientInputRound>,
-    /// No other call may be asked anything over the connection before the server has these words.
+    /// Held until the server has the notification, so that no other call gets an input request over the connection
+    /// before.
     turn: Option<Arc<InputTurn>>,
 }
 
@@ -171,7 +175,7 @@ impl Drop for OpenInputRound {
         };
         let turn = self.turn.take();
         runtime.spawn(async move {
-            // The call is cancelled with or without these words.
+            // The call is cancelled whether or not this succeeds.
             let _ = tokio::time::timeout(ABANDON_TIMEOUT, Box::pin(round.abandon())).await;
             drop(turn);
         });

@@ -1,8 +1,8 @@
-//! One call on its way through: from a caller of any era to a server of any era, with everything that either asks.
+//! Relays one call from a caller of any era to a server of any era, with its input requests.
 //!
-//! What a step of the client gives is what the handler returns. A question that comes with bytes goes to the caller with
-//! them, and nothing is kept; a question of a call that stays open is asked in place, and the server room sees to it that
-//! this works for callers of both eras. No line here asks about the era.
+//! The result of a client step is what the handler returns. An input request with portable state is returned to the
+//! caller with that state, and the hub stores nothing; an input request of a call that stays open is answered in
+//! place, and the server crate makes this work for callers of both eras. No code here depends on the era.
 
 mod incompatibility;
 mod input_round;
@@ -27,19 +27,19 @@ pub(crate) use self::translate::not_listed_refusal;
 use self::translate::{FailureContext, error_answer, refusal_answer, unavailable_refusal};
 use crate::upstream::{CallerDetails, CallerProfile, ConnectionLease, Upstream, UpstreamUnavailable};
 
-/// Carries a call to a server, and what comes of it back.
+/// Relays a call to a server and returns its outcome.
 pub(crate) fn relay(
     mut server: Arc<Upstream>,
-    errand: RelayRequest,
+    request: RelayRequest,
 ) -> impl Future<Output = Result<HandlerOutcome, Refusal>> + Send {
     let mut is_again = false;
     async move {
-        let resume = ResumeState::from_call(&errand.call, server.name())?;
+        let resume = ResumeState::from_call(&request.call, server.name())?;
         loop {
-            let (lease, caller) = match find_connection(&errand, &resume, &server).await {
+            let (lease, caller) = match find_connection(&request, &resume, &server).await {
                 Ok(found) => found,
                 Err(unavailable) => match (unavailable, server.successor()) {
-                    // Nothing was sent yet, and the name means another server now.
+                    // Nothing was sent yet, and the name belongs to another server now.
                     (UpstreamUnavailable::Removed, Some(successor)) => {
                         server = successor;
                         continue;
@@ -47,37 +47,37 @@ pub(crate) fn relay(
                     (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
                 },
             };
-            let mut journey = RelayedCall { server: &server, request: &errand, caller };
-            match journey.run(&lease, &resume).await {
-                // What certainly did not arrive may be sent once more, over a connection of which that is not known.
+            let mut call = RelayedCall { server: &server, request: &request, caller };
+            match call.run(&lease, &resume).await {
+                // A request that certainly did not arrive is retried once, over another connection.
                 Err(RelayFailure::Upstream(error))
                     if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) => {}
                 Err(RelayFailure::StaleVersion(_)) if !std::mem::replace(&mut is_again, true) => {}
                 Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
                     let known = server.known_server().map(|known| known.revision);
-                    let ends = RevisionPair::from_context(&errand.call.context, server.name(), known);
-                    let place = FailureContext { revisions: &ends, request: &errand };
-                    return error_answer(&place, &error, &errand.call);
+                    let revisions = RevisionPair::from_context(&request.call.context, server.name(), known);
+                    let context = FailureContext { revisions: &revisions, request: &request };
+                    return error_answer(&context, &error, &request.call);
                 }
-                Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &errand.call),
+                Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &request.call),
                 Ok(outcome) => return Ok(outcome),
             }
         }
     }
 }
 
-/// Reports whether a call certainly came to nothing, so that it can be made anew over another connection.
+/// Reports whether a failed call certainly did not run, so that it can be retried over another connection.
 fn is_safe_to_retry(error: &Error) -> bool {
     matches!(error, Error::Closed { may_have_run: false, .. })
 }
 
-/// Why a call came to nothing.
+/// Why a relayed call failed.
 enum RelayFailure {
-    /// Because of the server, or the way to it.
+    /// The server or the connection to it failed.
     Upstream(Error),
-    /// Because the server no longer speaks what was agreed on; nothing has happened.
+    /// The server no longer supports the negotiated revision; the call did not run.
     StaleVersion(Error),
-    /// Because of us, or of the caller.
+    /// The hub refused, or the caller cannot be served.
     Refused(Refusal),
 }
 
@@ -95,24 +95,24 @@ impl From<Refusal> for RelayFailure {
 
 /// Finds a connection for the caller.
 async fn find_connection(
-    errand: &RelayRequest,
+    request: &RelayRequest,
     resume: &ResumeState,
     server: &Arc<Upstream>,
 ) -> Result<(ConnectionLease, CallerDetails), UpstreamUnavailable> {
-    let mut party =
-        CallerProfile::from_context(&errand.call.context).for_method(errand.method).in_era(resume.era());
-    if party.has_roots() && server.is_stateful_for(&party) {
-        party = party.with_roots(Box::pin(caller_roots(errand, server)).await);
+    let mut profile =
+        CallerProfile::from_context(&request.call.context).for_method(request.method).in_era(resume.era());
+    if profile.has_roots() && server.is_stateful_for(&profile) {
+        profile = profile.with_roots(Box::pin(caller_roots(request, server)).await);
     }
-    let lease = server.lease(&party).await?;
-    Ok((lease, party.into_caller()))
+    let lease = server.lease(&profile).await?;
+    Ok((lease, profile.into_caller()))
 }
 
-/// Returns the caller's roots as far as they decide which session serves it.
-async fn caller_roots(errand: &RelayRequest, server: &Upstream) -> Option<Vec<Root>> {
-    let context = &errand.call.context;
-    match server.asks_roots() && errand.method.may_require_input() {
-        // A caller who does not say which roots it has gets a session that is told of none.
+/// Returns the caller's roots, as far as they decide which session serves it.
+async fn caller_roots(request: &RelayRequest, server: &Upstream) -> Option<Vec<Root>> {
+    let context = &request.call.context;
+    match server.asks_roots() && request.method.may_require_input() {
+        // A caller that does not provide its roots gets a session with empty roots.
         true => Some(context.roots().await.unwrap_or_default()),
         false => context.known_roots().await,
     }

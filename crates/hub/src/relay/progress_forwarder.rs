@@ -4,11 +4,11 @@ use trunkline_client::{CallObserver, LogMessage, ProgressUpdate};
 use trunkline_protocol::model::InputRequest;
 use trunkline_server::Context;
 
-/// Hears what a server says while it works on a call, and tells the caller of what is meant for it.
+/// Forwards a server's progress and log notifications of a call to the caller.
 #[derive(Debug)]
 pub(super) struct ProgressForwarder {
     context: Context,
-    /// The first thing that the server asked although nobody had declared it.
+    /// The first input request of the server that needs a capability which the caller had not declared.
     undeclared: Mutex<Option<InputRequest>>,
 }
 

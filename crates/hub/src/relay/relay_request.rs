@@ -1,7 +1,7 @@
 use trunkline_protocol::{ByteString, JsonObject, Method, RawJson};
 use trunkline_server::IncomingCall;
 
-/// What is to be asked of a server, for whom.
+/// A request to relay to a server, with the call that it is for.
 #[derive(Debug)]
 pub(crate) struct RelayRequest {
     pub(crate) method: Method,
@@ -9,25 +9,26 @@ pub(crate) struct RelayRequest {
     pub(crate) call: IncomingCall,
 }
 
-/// What is wanted of a server, beside what its caller wants of us.
+/// How the caller's parameters are rewritten for the server.
 #[derive(Debug)]
 pub(crate) enum ParamRewrite {
-    /// The same.
+    /// Not rewritten.
     Unchanged,
-    /// The same under the name that it has there, which is written as JSON.
+    /// The same, with the server's own item name, as JSON.
     Renamed(RawJson),
-    /// Something else.
+    /// Replaced as a whole.
     Replaced(JsonObject),
 }
 
 impl RelayRequest {
-    /// Returns the parameters that the server is sent. They are made when they are sent, so that there is one copy of them.
+    /// Returns the parameters for the server. They are built only when they are sent, so that there is one copy of
+    /// them.
     pub(super) fn params(&self) -> JsonObject {
-        let asked = &self.call.params().members;
+        let original = &self.call.params().members;
         match &self.rewrite {
-            ParamRewrite::Unchanged => asked.clone(),
+            ParamRewrite::Unchanged => original.clone(),
             ParamRewrite::Renamed(name) => {
-                let mut params = asked.clone();
+                let mut params = original.clone();
                 params.set(ByteString::from_static("name"), name.clone());
                 params
             }

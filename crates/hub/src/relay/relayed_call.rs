@@ -1,4 +1,4 @@
-//! A call over the connection that it has, from its first step to its end.
+//! A call relayed over a leased connection, from its first step to its result.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{RelayFailure, RelayRequest};
 use crate::loop_detection::{VIA_KEY, ViaPath};
 use crate::upstream::{CallerDetails, ConnectionLease, RunningCall, Upstream};
 
-/// A call that has a connection.
+/// A call that is relayed to an upstream.
 pub(super) struct RelayedCall<'a> {
     pub(super) server: &'a Arc<Upstream>,
     pub(super) request: &'a RelayRequest,
@@ -34,17 +34,18 @@ impl RelayedCall<'_> {
         let mut running =
             keeps_sessions.then(|| lease.connection().running_calls.begin(&self.request.call.context));
         self.lower_log_level(lease).await;
-        let witness = Arc::new(ProgressForwarder::new(&self.request.call.context));
-        let request = self.client_call(lease, resume, witness.clone());
+        let forwarder = Arc::new(ProgressForwarder::new(&self.request.call.context));
+        let request = self.client_call(lease, resume, forwarder.clone());
         let stepped = {
-            // Pinned here and lent: what is handed over is kept twice, and this is most of what a call weighs.
+            // Pinned here and passed by reference: a moved future is stored twice, and this one is most of a call's
+            // memory.
             let step = std::pin::pin!(lease.client().step(request));
             self.drive_step(lease, step).await
         };
         let outcome = match stepped {
-            Ok(Stepped::Done(result)) => self.finish(lease, result, &witness, resume.is_resumed()),
-            // Boxed, so that calls which are simply answered have no room for it.
-            stepped => Box::pin(self.continue_call(lease, stepped, &witness, resume)).await,
+            Ok(Stepped::Done(result)) => self.finish(lease, result, &forwarder, resume.is_resumed()),
+            // Boxed, so that calls answered in one step do not reserve memory for it.
+            stepped => Box::pin(self.continue_call(lease, stepped, &forwarder, resume)).await,
         };
         if outcome.is_ok() {
             running.iter_mut().for_each(RunningCall::answered);
@@ -52,23 +53,25 @@ impl RelayedCall<'_> {
         outcome
     }
 
-    /// Goes on after a step that was not the last, or failed.
+    /// Continues after a step that was not the last, or failed.
     async fn continue_call(
         &self,
         lease: &ConnectionLease,
         mut stepped: Result<Stepped, Error>,
-        witness: &ProgressForwarder,
+        forwarder: &ProgressForwarder,
         resume: &ResumeState,
     ) -> Result<HandlerOutcome, RelayFailure> {
-        let mut has_asked = resume.is_resumed();
+        let mut has_requested_input = resume.is_resumed();
         loop {
             match stepped {
-                Ok(Stepped::Done(result)) => return self.finish(lease, result, witness, has_asked),
+                Ok(Stepped::Done(result)) => {
+                    return self.finish(lease, result, forwarder, has_requested_input);
+                }
                 Ok(Stepped::InputRequired(round)) => match &round.continuation {
                     ClientContinuation::Live(_) => {
-                        has_asked = true;
-                        let ends = self.revisions(lease);
-                        let asking = ask_caller(&self.request.call.context, lease, &ends, *round);
+                        has_requested_input = true;
+                        let revisions = self.revisions(lease);
+                        let asking = ask_caller(&self.request.call.context, lease, &revisions, *round);
                         let (round, answers) = asking.await?;
                         let step = std::pin::pin!(round.respond(answers));
                         stepped = self.drive_step(lease, step).await;
@@ -80,7 +83,7 @@ impl RelayedCall<'_> {
                         .with_message("the server's answer is of an unknown kind")
                         .into());
                 }
-                Err(error) => return Err(self.fail(lease, error, witness)),
+                Err(error) => return Err(self.fail(lease, error, forwarder)),
             }
         }
     }
@@ -90,7 +93,7 @@ impl RelayedCall<'_> {
         RevisionPair::from_context(&self.request.call.context, self.server.name(), Some(upstream))
     }
 
-    /// Asks a server that keeps sessions for log messages as mild as the caller wants them.
+    /// Sets the log level of a stateful server to the caller's, if that is lower.
     async fn lower_log_level(&self, lease: &ConnectionLease) {
         let level = self.caller.log_level.filter(|_| lease.client().server().is_stateful());
         let Some(level) = level else { return };
@@ -102,12 +105,12 @@ impl RelayedCall<'_> {
         }
     }
 
-    /// Makes the request, with the capabilities of the caller, which nobody else needs.
+    /// Builds the request; takes the caller's capabilities, which are not used after it.
     fn client_call(
         &mut self,
         lease: &ConnectionLease,
         resume: &ResumeState,
-        witness: Arc<ProgressForwarder>,
+        forwarder: Arc<ProgressForwarder>,
     ) -> trunkline_client::ClientCall {
         let capabilities =
             lease.connection().declared_capabilities(std::mem::take(&mut self.caller.capabilities));
@@ -117,8 +120,9 @@ impl RelayedCall<'_> {
             trunkline_client::ClientCall::forwarded(self.request.method, self.request.params(), meta)
                 .capabilities(capabilities)
                 .caller_id(lease.caller_id())
-                .observer(witness);
-        // What is called by a name is on a list, on which nothing is that leads back; an address may be anybody's.
+                .observer(forwarder);
+        // Tools and prompts are called by a listed name, and items that lead back to this hub are not listed; a URI
+        // may belong to any server, this hub included.
         if matches!(self.request.method, Method::ResourcesRead | Method::Complete) {
             request = request.meta(VIA_KEY, ViaPath::from_meta(meta).to_raw_with(self.server.hub()));
         }
@@ -136,7 +140,7 @@ impl RelayedCall<'_> {
         }
     }
 
-    /// Makes a step, and meanwhile tells the server of the caller's roots if it asks for them outside of the call.
+    /// Drives a step, and meanwhile sends the caller's roots if the server requests them outside of the call.
     async fn drive_step(
         &self,
         lease: &ConnectionLease,
@@ -149,20 +153,20 @@ impl RelayedCall<'_> {
             return step.await;
         }
         Box::pin(async move {
-            let telling = async {
+            let providing = async {
                 lease.connection().roots.requested().await;
                 fetch_caller_roots(&self.request.call.context, lease).await;
             };
             tokio::select! {
                 biased;
                 stepped = &mut step => stepped,
-                () = telling => step.await,
+                () = providing => step.await,
             }
         })
         .await
     }
 
-    /// Puts questions to the caller together with what is needed to go on, and keeps nothing.
+    /// Returns input requests to the caller together with the state needed to resume; the hub stores nothing.
     fn ask_through_caller(
         &self,
         lease: &ConnectionLease,
@@ -170,9 +174,9 @@ impl RelayedCall<'_> {
         resume: &ResumeState,
     ) -> Result<HandlerOutcome, RelayFailure> {
         let (questions, then) = round.into_parts();
-        let ends = self.revisions(lease);
+        let revisions = self.revisions(lease);
         for (_, question) in &questions {
-            ends.check(&self.request.call.context, question)?;
+            revisions.check(&self.request.call.context, question)?;
         }
         let ClientContinuation::Portable(state) = then else {
             return Err(Refusal::INTERNAL.into());
@@ -180,10 +184,10 @@ impl RelayedCall<'_> {
         let era = lease.client().revision().era();
         let next = match resume.next_round(state, era, questions.is_empty(), self.server.limits()) {
             Ok(next) => next,
-            // That it goes on and on is for the model to read.
+            // As a tool result the model can read that there were too many rounds.
             Err(refusal) if self.request.method == Method::ToolsCall => {
-                let said = CallToolResult::error(refusal.to_string());
-                return Ok(HandlerOutcome::Done(ServerResult::Tool(said)));
+                let result = CallToolResult::error(refusal.to_string());
+                return Ok(HandlerOutcome::Done(ServerResult::Tool(result)));
             }
             Err(refusal) => return Err(refusal.into()),
         };
@@ -195,54 +199,55 @@ impl RelayedCall<'_> {
         &self,
         lease: &ConnectionLease,
         result: RawResult,
-        witness: &ProgressForwarder,
-        has_asked: bool,
+        forwarder: &ProgressForwarder,
+        has_requested_input: bool,
     ) -> Result<HandlerOutcome, RelayFailure> {
         self.server.clear_call_error();
-        let carried = RelayedResult::new(self.request.method, lease.client().revision(), result).map_err(
+        let relayed = RelayedResult::new(self.request.method, lease.client().revision(), result).map_err(
             |problem| {
                 UpstreamItem::ResultRejected.count(1);
                 Error::Malformed(format!("the result: {problem}"))
             },
         )?;
-        if !carried.repairs().is_empty() {
+        if !relayed.repairs().is_empty() {
             UpstreamItem::ResultRepaired.count(1);
-            tracing::debug!(server = %self.server.name(), repairs = %carried.repairs(), "repaired a result");
+            tracing::debug!(server = %self.server.name(), repairs = %relayed.repairs(), "repaired a result");
         }
-        let carried = if has_asked { carried.without_caching() } else { carried };
-        if carried.is_error() {
-            // A server of our own says so by the result of its tool, where its revision has no code for it.
-            let told = || {
-                let (required, problem) = Refusal::missing_capability_in(carried.raw())?;
+        let relayed = if has_requested_input { relayed.without_caching() } else { relayed };
+        if relayed.is_error() {
+            // A trunkline server reports a missing capability in the tool result, if its revision has no error code
+            // for it.
+            let reported = || {
+                let (required, problem) = Refusal::missing_capability_in(relayed.raw())?;
                 Some(self.revisions(lease).missing_capability_refusal(&required, None, &problem))
             };
-            if let Some(refusal) = self.missing_capability(lease, witness).or_else(told) {
+            if let Some(refusal) = self.missing_capability(lease, forwarder).or_else(reported) {
                 return Err(refusal.into());
             }
         }
-        Ok(HandlerOutcome::Done(ServerResult::Relayed(carried)))
+        Ok(HandlerOutcome::Done(ServerResult::Relayed(relayed)))
     }
 
-    /// Tells why a call failed, and lets go of a connection that is gone.
-    fn fail(&self, lease: &ConnectionLease, error: Error, witness: &ProgressForwarder) -> RelayFailure {
+    /// Classifies the failure of a call, and discards a connection that is closed or stale.
+    fn fail(&self, lease: &ConnectionLease, error: Error, forwarder: &ProgressForwarder) -> RelayFailure {
         if lease.client().is_closed() {
             self.server.check_lost(lease.connection());
         } else if is_version_stale(lease, &error) {
-            // What was found out about the server is not true any more.
+            // The negotiated revision is outdated.
             self.server.discard_connection(lease.connection(), error.to_string());
             return RelayFailure::StaleVersion(error);
         } else if is_upstream_fault(&error) {
             self.server.record_call_error(error.to_string());
         }
-        match (&error, self.missing_capability(lease, witness)) {
+        match (&error, self.missing_capability(lease, forwarder)) {
             (Error::ErrorResponse(_), Some(refusal)) => RelayFailure::Refused(refusal),
             _ => RelayFailure::Upstream(error),
         }
     }
 
-    /// Refuses a caller because a server failed after it asked what the caller had not declared.
-    fn missing_capability(&self, lease: &ConnectionLease, witness: &ProgressForwarder) -> Option<Refusal> {
-        let question = witness.take_undeclared()?;
+    /// Refuses a call that failed after the server requested input that the caller had not declared.
+    fn missing_capability(&self, lease: &ConnectionLease, forwarder: &ProgressForwarder) -> Option<Refusal> {
+        let question = forwarder.take_undeclared()?;
         let problem =
             format!("the server asked for `{}`, which this client did not declare", question.method());
         Some(self.revisions(lease).missing_capability_refusal(
@@ -253,15 +258,15 @@ impl RelayedCall<'_> {
     }
 }
 
-/// Reports whether a server refuses the very revision that was agreed on with it. In the legacy era that is agreed on for as
-/// long as the session lives, and the code means whatever the server wants.
+/// Reports whether a server rejects the revision that was negotiated with it. In the legacy era the revision is fixed
+/// for the session, and the error code has no defined meaning.
 fn is_version_stale(lease: &ConnectionLease, error: &Error) -> bool {
-    let is_said =
+    let is_unsupported =
         matches!(error, Error::ErrorResponse(refused) if refused.code == error_code::UNSUPPORTED_VERSION);
-    is_said && !lease.client().server().is_stateful()
+    is_unsupported && !lease.client().server().is_stateful()
 }
 
-/// Reports whether a server, or the way to it, is not as it should be.
+/// Reports whether an error is a fault of the server or of the connection to it.
 fn is_upstream_fault(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! What travels through the caller while its questions are answered.
+//! The state that a caller holds while it answers input requests.
 
 use bytes::Bytes;
 use trunkline_config::ServerName;
@@ -7,25 +7,25 @@ use trunkline_server::IncomingCall;
 
 use crate::limits::HubLimits;
 
-/// How a call begins: for the first time, or after questions.
+/// Whether a call is new, or resumes after an input round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ResumeState {
     Fresh,
-    /// With what the server wants to see again. How often it has come so far is counted, because a server could go on for
-    /// ever with a caller who only does as it is told.
+    /// Resumes with the server's state. The rounds are counted, because a server could request input for ever from a
+    /// caller that always complies.
     Resumed {
         rounds: u16,
         polls: u16,
-        /// The era in which the server was spoken to, which it wants to see this in.
+        /// The era of the connection on which the state was created; the state is valid only there.
         era: Era,
-        /// In a box, since few calls have it.
+        /// Boxed, since few calls have it.
         state: Box<Bytes>,
     },
 }
 
 impl ResumeState {
-    /// Reads what a caller brings. It was sealed by us, so that it is what we wrote; but the server that it is for may have
-    /// been replaced by another.
+    /// Reads the state of a resumed call. It was sealed by the hub, so that its content is authentic; but the server
+    /// that it is for may have been replaced.
     ///
     /// # Errors
     /// [`Refusal::STALE_STATE`] if it is for another server.
@@ -51,7 +51,7 @@ impl ResumeState {
         })
     }
 
-    /// Returns what the next round begins with.
+    /// Returns the state for the next round.
     ///
     /// # Errors
     /// There were too many rounds.
@@ -92,7 +92,7 @@ impl ResumeState {
         .into()
     }
 
-    /// Returns the era in which the call has begun, if it goes on.
+    /// Returns the era in which the call began, if it is resumed.
     pub(super) fn era(&self) -> Option<Era> {
         match self {
             Self::Fresh => None,

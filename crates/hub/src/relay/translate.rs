@@ -1,4 +1,4 @@
-//! What went wrong with a server, in words for its caller.
+//! Translates failures of a server into refusals for the caller.
 
 use trunkline_client::{Error, ErrorResponse};
 use trunkline_config::ServerName;
@@ -11,7 +11,7 @@ use super::RelayRequest;
 use super::incompatibility::RevisionPair;
 use crate::upstream::{FailureKind, UpstreamUnavailable, headline};
 
-/// What was asked, and of whom.
+/// The request that failed, and the revisions of its two ends.
 pub(super) struct FailureContext<'a> {
     pub(super) revisions: &'a RevisionPair,
     pub(super) request: &'a RelayRequest,
@@ -28,7 +28,7 @@ impl FailureContext<'_> {
     }
 }
 
-/// Says what failed at which server.
+/// Builds a refusal with the server, the reason and whether a retry may help.
 fn failure_refusal(server: &ServerName, reason: &str, problem: &str, is_retryable: bool) -> Refusal {
     let mut data = JsonWriter::with_capacity(96);
     data.open_object();
@@ -43,7 +43,8 @@ fn failure_refusal(server: &ServerName, reason: &str, problem: &str, is_retryabl
     Refusal::INTERNAL.with_message(message).with_data(data.into_raw())
 }
 
-/// Says that a server has not listed what it has within what a call may wait. Why it failed is for its operator to read.
+/// Refuses a call of which the server has not listed its items in time. The cause is left out: it is for the
+/// operator.
 pub(crate) fn not_listed_refusal(server: &ServerName, has_failed: bool) -> Refusal {
     match has_failed {
         true => failure_refusal(
@@ -61,7 +62,7 @@ pub(crate) fn not_listed_refusal(server: &ServerName, has_failed: bool) -> Refus
     }
 }
 
-/// Says why there is no connection.
+/// Refuses a call for which there is no connection.
 pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &UpstreamUnavailable) -> Refusal {
     let (reason, is_retryable) = match unavailable {
         UpstreamUnavailable::Failed(failure, _) => match failure.kind {
@@ -77,66 +78,66 @@ pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &UpstreamUna
     failure_refusal(server, reason, &format!("unavailable: {}", unavailable.headline()), is_retryable)
 }
 
-/// Says what a failure on the way to a server means to its caller.
-fn error_refusal(place: &FailureContext<'_>, error: &Error) -> Refusal {
+/// Translates an error of the client into a refusal for the caller.
+fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
     match error {
-        Error::ErrorResponse(refused) => forwarded_refusal(place, refused),
+        Error::ErrorResponse(refused) => forwarded_refusal(context, refused),
         Error::InputDeclined(refusal) => Refusal::INTERNAL.with_message(format!(
             "a question of upstream `{}` was not answered: {refusal}",
-            place.revisions.server
+            context.revisions.server
         )),
         Error::TimedOut { after } => {
-            place.failure_refusal("timeout", &format!("gave no answer within {after:?}"), true)
+            context.failure_refusal("timeout", &format!("gave no answer within {after:?}"), true)
         }
         Error::Unauthorized { .. } => {
-            place.failure_refusal("upstream_auth", "wants other credentials", false)
+            context.failure_refusal("upstream_auth", "wants other credentials", false)
         }
         Error::Closed { cause, may_have_run } => {
-            place.failure_refusal("upstream_lost", &format!("was lost: {}", headline(cause)), !may_have_run)
+            context.failure_refusal("upstream_lost", &format!("was lost: {}", headline(cause)), !may_have_run)
         }
         Error::Status { may_have_run, .. } => {
             let problem = error.to_string();
-            place.failure_refusal("unreachable", problem.trim_start_matches("the server "), !may_have_run)
+            context.failure_refusal("unreachable", problem.trim_start_matches("the server "), !may_have_run)
         }
-        Error::Unreachable(unreachable) => place.failure_refusal(
+        Error::Unreachable(unreachable) => context.failure_refusal(
             "unreachable",
             &format!("unavailable: {}", headline(&unreachable.cause)),
             true,
         ),
-        Error::Malformed(problem) => place.failure_refusal(
+        Error::Malformed(problem) => context.failure_refusal(
             "upstream_protocol",
             &format!("does not keep to the protocol: {problem}"),
             false,
         ),
-        Error::TooLong { limit } => place.failure_refusal(
+        Error::TooLong { limit } => context.failure_refusal(
             "upstream_protocol",
             &format!("sent a message of more than {limit} bytes"),
             false,
         ),
         Error::Unsupported(problem) => {
-            place.revisions.unsupported_refusal(place.request.method.as_str(), problem)
+            context.revisions.unsupported_refusal(context.request.method.as_str(), problem)
         }
         Error::Invalid(problem) => Refusal::INVALID_PARAMS.with_message(problem.clone()),
-        other => place.failure_refusal("unreachable", &other.to_string(), false),
+        other => context.failure_refusal("unreachable", &other.to_string(), false),
     }
 }
 
-/// Carries a server's refusal on; what was about the hop to it is said anew.
-fn forwarded_refusal(place: &FailureContext<'_>, refused: &ErrorResponse) -> Refusal {
+/// Forwards a server's error response; errors about the hop between hub and server are translated.
+fn forwarded_refusal(context: &FailureContext<'_>, refused: &ErrorResponse) -> Refusal {
     let required = refused.data.as_ref().and_then(|data| data.members().ok()?.take("requiredCapabilities"));
     let missing =
-        |required: &RawJson| place.revisions.missing_capability_refusal(required, None, &refused.message);
-    match (refused.code, place.uri()) {
+        |required: &RawJson| context.revisions.missing_capability_refusal(required, None, &refused.message);
+    match (refused.code, context.uri()) {
         (error_code::MISSING_CAPABILITY, _) => missing(&required.unwrap_or(RawJson::EMPTY_OBJECT)),
         (error_code::URL_ELICITATION_REQUIRED, _) => {
-            let page = InputRequest::url("", "");
-            place.revisions.missing_capability_refusal(
-                &page.required_capability(),
-                Some(&page),
+            let url_request = InputRequest::url("", "");
+            context.revisions.missing_capability_refusal(
+                &url_request.required_capability(),
+                Some(&url_request),
                 &refused.message,
             )
         }
-        (error_code::HEADER_MISMATCH | error_code::UNSUPPORTED_VERSION, _) => place.failure_refusal(
+        (error_code::HEADER_MISMATCH | error_code::UNSUPPORTED_VERSION, _) => context.failure_refusal(
             "upstream_protocol",
             &format!("does not keep to the protocol: {}", refused.message),
             false,
@@ -148,28 +149,28 @@ fn forwarded_refusal(place: &FailureContext<'_>, refused: &ErrorResponse) -> Ref
             Refusal::resource_not_found(&uri).with_message(refused.message.clone())
         }
         _ => match required {
-            // A server of our own, which had no other code for it.
+            // From a trunkline server of a revision without an error code for it.
             Some(required) => missing(&required),
             None => refused.clone().into_refusal(),
         },
     }
 }
 
-/// Reports whether a refusal of parameters says that it is this resource which is not there.
+/// Reports whether an "invalid params" error is about this resource being absent.
 fn names_resource(refused: &ErrorResponse, uri: &str) -> bool {
     let is_invalid = refused.code == Refusal::INVALID_PARAMS.code(trunkline_protocol::Era::Modern);
     let named = refused.data.as_ref().and_then(|data| data.members().ok()?.text("uri"));
     is_invalid && named.is_some_and(|named| named == uri)
 }
 
-/// Answers with what a failure on the way to a server means to its caller. That nobody answered a question of a tool is for
-/// the model to read.
+/// Answers with the refusal for an error. A declined input request of a tool becomes a tool result, which the model
+/// can read.
 pub(super) fn error_answer(
-    place: &FailureContext<'_>,
+    context: &FailureContext<'_>,
     error: &Error,
     call: &IncomingCall,
 ) -> Result<HandlerOutcome, Refusal> {
-    let refusal = error_refusal(place, error);
+    let refusal = error_refusal(context, error);
     match (error, call.method) {
         (Error::InputDeclined(_), Method::ToolsCall) => {
             Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(refusal.to_string()))))
@@ -178,10 +179,11 @@ pub(super) fn error_answer(
     }
 }
 
-/// Answers with a refusal, or with the result of a tool where the caller's revision has no code for it.
+/// Answers with a refusal, or with a tool result if the caller's revision has no error code for it.
 pub(super) fn refusal_answer(refusal: Refusal, call: &IncomingCall) -> Result<HandlerOutcome, Refusal> {
-    let said = (call.method == Method::ToolsCall).then(|| refusal.as_tool_result(call.context.revision()));
-    match said.flatten() {
+    let as_result =
+        (call.method == Method::ToolsCall).then(|| refusal.as_tool_result(call.context.revision()));
+    match as_result.flatten() {
         Some(result) => Ok(HandlerOutcome::Done(ServerResult::Tool(result))),
         None => Err(refusal),
     }

@@ -1,4 +1,4 @@
-//! Making a connection, and what comes of it.
+//! Opens a connection and handles the outcome.
 
 use std::sync::{Arc, Weak};
 
@@ -22,52 +22,54 @@ use super::{Upstream, supervisor};
 use crate::loop_detection::{VIA_KEY, ViaPath};
 
 impl Upstream {
-    /// Begins to connect.
+    /// Starts an attempt to connect.
     pub(super) fn start_attempt(
         self: &Arc<Self>,
-        desk: &mut UpstreamState,
-        place: PoolKey,
-        party: Option<&CallerProfile>,
+        state: &mut UpstreamState,
+        key: PoolKey,
+        profile: Option<&CallerProfile>,
     ) -> watch::Receiver<Option<AttemptOutcome>> {
-        let (number, config) = (desk.next_attempt(), self.config.load_full());
-        let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
+        let (number, config) = (state.next_attempt(), self.config.load_full());
+        let known = profile.and_then(|profile| profile.roots.clone()).map(|(_, roots)| roots);
         let roots = UpstreamRoots::new(known, self.options.limits.roots_timeout, self.asks_roots.clone());
-        tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
-        let asides = ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
-        let connecting = self.connect(&config, &place, asides.clone());
-        let (weak, share, party) = (Arc::downgrade(self), config.sharing, party.cloned());
-        let digest = party.as_ref().and_then(|party| party.roots.as_ref()).map(|(digest, _)| *digest);
-        let (tell, done) = watch::channel(None);
-        let (wanted, era) = (place.clone(), place.era);
+        tracing::info!(server = %self.name, for_whom = %key.describe(), "connecting");
+        let callbacks =
+            ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
+        let connecting = self.connect(&config, &key, callbacks.clone());
+        let (weak, share, profile) = (Arc::downgrade(self), config.sharing, profile.cloned());
+        let digest = profile.as_ref().and_then(|profile| profile.roots.as_ref()).map(|(digest, _)| *digest);
+        let (outcome_sender, done) = watch::channel(None);
+        let (wanted, era) = (key.clone(), key.era);
         let task = tokio::spawn(async move {
             let broken = AttemptGuard { upstream: weak.clone(), number };
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
-            let done = upstream.finish_attempt(number, outcome, asides, era, |eras, known| match &party {
-                Some(party) => upstream.pool_key_of(party, eras),
-                None => hub_pool_key(wanted, share, known),
-            });
-            tell.send_replace(Some(done));
+            let done =
+                upstream.finish_attempt(number, outcome, callbacks, era, |eras, known| match &profile {
+                    Some(profile) => upstream.pool_key_of(profile, eras),
+                    None => hub_pool_key(wanted, share, known),
+                });
+            outcome_sender.send_replace(Some(done));
             drop(broken);
-            // Told after everybody who waits can see the outcome.
+            // Notified after the outcome is visible to all waiting tasks.
             upstream.notify_changed();
         });
         let attempt = ConnectionAttempt {
             number,
-            pool_key: place,
+            pool_key: key,
             roots: digest,
             outcome: done.clone(),
             task: task.abort_handle(),
         };
-        desk.attempts.push(attempt);
+        state.attempts.push(attempt);
         done
     }
 
     fn connect(
         &self,
         config: &ServerConfig,
-        place: &PoolKey,
-        ConnectionCallbacks { roots, url_elicitations: pages, calls }: ConnectionCallbacks,
+        key: &PoolKey,
+        ConnectionCallbacks { roots, url_elicitations, calls }: ConnectionCallbacks,
     ) -> trunkline_client::BoxFuture<'static, Result<Client, Error>> {
         let (limits, name) = (&self.options.limits, self.name.clone());
         let builder = Client::builder()
@@ -76,26 +78,22 @@ impl Upstream {
                 message_bytes: limits.message_bytes,
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
-                // Results are kept by whoever asked for them; here they would be kept twice.
+                // Clients cache results themselves; a cache here would hold them twice.
                 cache_entries: 0,
-                // How long a call may take is said with each, since that may change while a connection is there.
+                // The timeout is set with each call, since the configuration may change during a connection.
                 ..ClientLimits::default()
             })
             .on_session_log(move |message, is_abandoned| calls.log(&name, message, is_abandoned))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
-            .input(SessionInputHandler {
-                capabilities: place.input.capabilities(),
-                roots,
-                url_elicitations: pages,
-            })
-            .prefer(place.era);
+            .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })
+            .prefer(key.era);
         let builder = with_pinned_revision(builder, config);
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
             if let Some(name) = &config.unset_variable {
                 return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
             }
-            // Two programs of one server would be at odds over its port or its files.
+            // Two processes of one server would conflict over its port or its files.
             let predecessor = predecessor.upgrade();
             if let Some(program) =
                 predecessor.filter(|before| matches!(before.config().location, ServerLocation::Program(_)))
@@ -106,56 +104,59 @@ impl Upstream {
         })
     }
 
-    /// Takes over what came of an attempt.
+    /// Handles the outcome of an attempt.
     fn finish_attempt(
         self: &Arc<Self>,
         number: u64,
         outcome: Result<Client, Error>,
-        asides: ConnectionCallbacks,
+        callbacks: ConnectionCallbacks,
         wanted: Era,
-        place: impl FnOnce(&KnownEras, &KnownServer) -> PoolKey,
+        key: impl FnOnce(&KnownEras, &KnownServer) -> PoolKey,
     ) -> AttemptOutcome {
-        let mut desk = self.lock();
-        desk.attempts.retain(|attempt| attempt.number != number);
+        let mut state = self.lock();
+        state.attempts.retain(|attempt| attempt.number != number);
         let client = match outcome {
-            Ok(client) if desk.phase == UpstreamPhase::Active => client,
+            Ok(client) if state.phase == UpstreamPhase::Active => client,
             Ok(client) => {
-                drop(desk);
+                drop(state);
                 tokio::spawn(client.close());
                 return Err(UpstreamFailure::lost("it was disconnected meanwhile".to_owned()));
             }
             Err(error) => {
-                drop(desk);
+                drop(state);
                 return Err(self.record_error(&error));
             }
         };
         let known = Arc::new(KnownServer::from_info(&client.server()));
-        let is_less = desk.learn_eras(wanted, &known);
-        let release = |desk: MutexGuard<'_, UpstreamState>| {
-            drop(desk);
+        let is_less = state.learn_eras(wanted, &known);
+        let release = |state: MutexGuard<'_, UpstreamState>| {
+            drop(state);
             if is_less {
                 (self.on_event)(super::UpstreamEvent::ListsChanged(super::ListSet::NONE));
             }
         };
-        let place = place(&desk.eras, &known);
+        let key = key(&state.eras, &known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
-        desk.known_server = Some(known);
-        (desk.failure, desk.is_idle_stopped) = (None, false);
-        desk.starts += 1;
-        let twin = desk.usable().find(|twin| twin.matches_key(&place)).cloned();
-        // Two made it at one time where one is enough, or it was made to learn that the server does not speak the caller's era.
-        if let Some(twin) = twin.filter(|_| place.scope == ConnectionScope::Shared || place.era != wanted) {
-            release(desk);
+        state.known_server = Some(known);
+        (state.failure, state.is_idle_stopped) = (None, false);
+        state.starts += 1;
+        let existing = state.usable().find(|existing| existing.matches_key(&key)).cloned();
+        // Two attempts succeeded where one connection is enough, or the attempt showed that the server does not
+        // support the caller's era.
+        if let Some(existing) = existing.filter(|_| key.scope == ConnectionScope::Shared || key.era != wanted)
+        {
+            release(state);
             tokio::spawn(client.close());
-            return Ok(twin);
+            return Ok(existing);
         }
-        let connection = UpstreamConnection::new(client, place, asides, self.wait_list.clone());
-        // One that nobody has needed is not needed from here on.
-        desk.usable()
+        let connection = UpstreamConnection::new(client, key, callbacks, self.wait_list.clone());
+        // An unassigned connection is not needed any more.
+        state
+            .usable()
             .filter(|other| other.scope() == ConnectionScope::Unassigned)
             .for_each(|other| other.wake_supervisor());
-        desk.connections.push(connection.clone());
-        release(desk);
+        state.connections.push(connection.clone());
+        release(state);
         supervisor::spawn(self, &connection);
         Ok(connection)
     }
@@ -166,9 +167,9 @@ impl Upstream {
 
     fn record_failure(&self, failure: UpstreamFailure) -> UpstreamFailure {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
-        let lost_offers = self.update_state(|desk| {
-            desk.backoff.record_failure(Instant::now(), &self.options.limits);
-            desk.record_failure(failure.clone())
+        let lost_offers = self.update_state(|state| {
+            state.backoff.record_failure(Instant::now(), &self.options.limits);
+            state.record_failure(failure.clone())
         });
         if lost_offers {
             (self.on_event)(super::UpstreamEvent::ListsChanged(super::ListSet::NONE));
@@ -177,7 +178,7 @@ impl Upstream {
     }
 }
 
-/// Ends an attempt that comes to nothing because whoever connects panics, as one that failed.
+/// Records an attempt as failed if its connector panics.
 struct AttemptGuard {
     upstream: Weak<Upstream>,
     number: u64,
@@ -187,24 +188,24 @@ impl Drop for AttemptGuard {
     fn drop(&mut self) {
         let Some(upstream) = self.upstream.upgrade() else { return };
         let is_left = {
-            let mut desk = upstream.lock();
-            let before = desk.attempts.len();
-            desk.attempts.retain(|attempt| attempt.number != self.number);
-            desk.attempts.len() < before
+            let mut state = upstream.lock();
+            let before = state.attempts.len();
+            state.attempts.retain(|attempt| attempt.number != self.number);
+            state.attempts.len() < before
         };
-        // One that was taken over or given up is not here any more.
+        // An attempt that has finished or was aborted is not in the list any more.
         if is_left {
             upstream.record_failure(UpstreamFailure::panicked());
         }
     }
 }
 
-/// Returns the place of a connection that the hub made by itself: before anybody needed it, or to watch for somebody.
+/// Returns the pool key of a connection that the hub opened by itself: before the first call, or for a subscription.
 fn hub_pool_key(wanted: PoolKey, share: ConnectionSharing, known: &KnownServer) -> PoolKey {
     let wanted = PoolKey { era: known.era(), ..wanted };
-    let is_everybodys =
+    let is_shared =
         share == ConnectionSharing::All || (share == ConnectionSharing::Principal && !known.is_stateful);
-    match is_everybodys {
+    match is_shared {
         true => PoolKey { scope: ConnectionScope::Shared, owner: None, ..wanted },
         false => wanted,
     }

@@ -4,10 +4,10 @@ use tokio::time::Instant;
 
 use crate::limits::HubLimits;
 
-/// When a server that fails may be started again.
+/// The exponential backoff of a failing server.
 ///
-/// There is one for each server, whatever number of connections it has. It never gives up for good, and a server that
-/// answers the handshake and fails right after it waits as long as one that never answers.
+/// There is one per server, whatever the number of its connections. Retries never stop, and a server that fails right
+/// after the handshake backs off like one that never responds.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
@@ -15,14 +15,14 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// Notes that the server could not be started.
+    /// Records a failed attempt to connect.
     pub(super) fn record_failure(&mut self, now: Instant, limits: &HubLimits) {
         self.failures = self.failures.saturating_add(1);
         let doubled = limits.restart_delay.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
         self.until = Some(now + with_jitter(doubled.min(limits.max_restart_delay)));
     }
 
-    /// Notes that a connection which began then is gone although nobody ended it.
+    /// Records the unexpected loss of a connection that was opened at `began`.
     pub(super) fn record_lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
         if now.saturating_duration_since(began) >= limits.healthy_after {
             self.failures = 0;
@@ -30,25 +30,25 @@ impl Backoff {
         self.record_failure(now, limits);
     }
 
-    /// Notes that a connection which began then was ended in order.
+    /// Records the orderly close of a connection that was opened at `began`.
     pub(super) fn record_closed(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
         if now.saturating_duration_since(began) >= limits.healthy_after {
             *self = Self::default();
         }
     }
 
-    /// Notes that somebody wants the server to be started now, whatever was before.
+    /// Clears the backoff, for a manual connect.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Returns how long it is to be waited before the next start.
+    /// Returns the remaining delay before the next attempt.
     pub(super) fn remaining(&self, now: Instant) -> Duration {
         self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 }
 
-/// Takes away up to a quarter, so that servers which failed together are not started together.
+/// Subtracts up to a quarter, so that servers that failed together are not restarted together.
 fn with_jitter(delay: Duration) -> Duration {
     let mut byte = [0];
     // Without randomness there is no jitter, and nothing worse.

@@ -18,25 +18,25 @@ use super::status::KnownServer;
 use crate::options::AnonymousClients;
 use crate::scope::SharingScope;
 
-/// For whom a connection is needed.
+/// The caller that needs a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct CallerProfile {
     principal: Principal,
     session: Option<SessionId>,
     connection: Option<SessionId>,
-    /// The era that it speaks, or in which a call of it has begun.
+    /// Its own era, or the one in which its resumed call began.
     era: Era,
-    /// Whether the server may ask something within the call that the connection is for.
+    /// Whether the server may request input within the call that the connection is for.
     allows_input: bool,
     capabilities: ClientCapabilities,
-    /// The mildest log message that it wants, if it wants any.
+    /// The lowest log level that it wants, if any.
     log_level: Option<LoggingLevel>,
     input: InputSet,
     /// Its roots, as far as they are known.
     pub(crate) roots: Option<KnownRoots>,
 }
 
-/// What a call still has to know of its party once it has a connection.
+/// The part of a caller's profile that a call needs once it has a connection.
 #[derive(Debug)]
 pub(crate) struct CallerDetails {
     pub(crate) capabilities: ClientCapabilities,
@@ -44,43 +44,43 @@ pub(crate) struct CallerDetails {
     pub(crate) log_level: Option<LoggingLevel>,
 }
 
-/// Which connections serve a party.
+/// The key of the pool of connections that serve a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PoolKey {
     pub(super) scope: ConnectionScope,
-    /// Whose connections these are when there are too many; nothing if they are kept for all or for none.
+    /// The client that the connections count against for eviction; `None` if they are shared or unassigned.
     pub(super) owner: Option<ClientKey>,
     pub(super) input: InputSet,
-    /// The era that is spoken.
+    /// The era of the connections.
     pub(super) era: Era,
 }
 
-/// What tells one client from another where several compete for connections.
+/// Identifies a client that competes for connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ClientKey {
-    /// A client with a session. What it is asked is put to the session, whichever of its calls caused it, so that its calls may
-    /// be asked something over one connection at one time.
+    /// A client with a session. Input requests go to the session, whichever of its calls caused them, so that several
+    /// of its calls may require input over one connection.
     Session(SessionId),
-    /// A client without one that is known by its connection. What it is asked is put to one of its calls.
+    /// A client without a session, identified by its connection. Input requests go to one of its calls.
     Connection(SessionId),
-    /// All clients of a principal that are not known from one call to the next.
+    /// All clients of a principal that cannot be recognised from one call to the next.
     Principal(Principal),
 }
 
 impl ClientKey {
-    /// Reports whether another call is certainly one of the same client.
+    /// Reports whether another call is certainly of the same client.
     pub(super) fn is_same_client(&self, other: &Self) -> bool {
         !matches!(self, Self::Principal(_)) && self == other
     }
 
-    /// Reports whether another call may be asked something beside one of this client.
+    /// Reports whether another call may require input beside one of this client.
     pub(super) fn may_share_with(&self, other: &Self) -> bool {
         matches!(self, Self::Session(_)) && self == other
     }
 }
 
 impl CallerProfile {
-    /// Describes the caller of a request.
+    /// Returns the profile of a request's caller.
     pub(crate) fn from_context(context: &Context) -> Self {
         context.with_caller(|caller| {
             let capabilities = without_tasks(caller.capabilities());
@@ -98,12 +98,12 @@ impl CallerProfile {
         })
     }
 
-    /// Returns what the lists that it sees depend on.
+    /// Returns the key of the lists that it sees.
     pub(crate) fn listing_key(&self) -> ListingKey {
         ListingKey { era: self.era, input: self.input }
     }
 
-    /// Notes what the connection is for.
+    /// Sets the method that the connection is for.
     pub(crate) fn for_method(self, method: Method) -> Self {
         Self { allows_input: method.may_require_input(), ..self }
     }
@@ -117,32 +117,32 @@ impl CallerProfile {
         }
     }
 
-    /// Goes on in the era in which a call has begun, whatever the caller speaks.
+    /// Sets the era in which a resumed call began, whatever the caller's own.
     pub(crate) fn in_era(self, era: Option<Era>) -> Self {
         Self { era: era.unwrap_or(self.era), ..self }
     }
 
-    /// Reports whether the server may put a question to it within the call, over a connection of such a place.
-    pub(super) fn can_be_asked(&self, place: &PoolKey) -> bool {
-        self.allows_input && place.input.has_user_input()
+    /// Reports whether the server may request input from it within the call, over a connection with this key.
+    pub(super) fn can_be_asked(&self, key: &PoolKey) -> bool {
+        self.allows_input && key.input.has_user_input()
     }
 
-    /// Reports whether it can be asked for its roots.
+    /// Reports whether it can provide roots.
     pub(crate) fn has_roots(&self) -> bool {
         self.input.has_roots()
     }
 
-    /// Notes its roots.
+    /// Sets its roots.
     pub(crate) fn with_roots(self, roots: Option<Vec<trunkline_protocol::model::Root>>) -> Self {
         Self { roots: roots.map(|roots| (roots_digest(&roots), roots)), ..self }
     }
 
-    /// Forgets what was needed to find a connection.
+    /// Drops what was only needed to find a connection.
     pub(crate) fn into_caller(self) -> CallerDetails {
         CallerDetails { capabilities: self.capabilities, input: self.input, log_level: self.log_level }
     }
 
-    /// Returns which connections serve it, given the era that is spoken and what is known of the server in it.
+    /// Returns the key of the connections that serve it, from the chosen era and what is known of the server in it.
     fn pool_key(
         &self,
         share: ConnectionSharing,
@@ -153,11 +153,12 @@ impl CallerProfile {
         let keeps_sessions = known.is_none_or(|known| known.is_stateful);
         let client = self.session.or(self.connection);
         let scope = SharingScope::decide(&self.principal, client, anonymous);
-        let who = match (share, self.session) {
+        let connection_scope = match (share, self.session) {
             (ConnectionSharing::Call, _) => ConnectionScope::Call,
             (ConnectionSharing::Session, Some(session)) => ConnectionScope::Session(session),
             (ConnectionSharing::All, _) => ConnectionScope::Shared,
-            // What a server without sessions is told in one request is forgotten in the next.
+            // A stateless server keeps nothing from one request to the next, so that all principals can share a
+            // connection.
             (ConnectionSharing::Principal, _) if !keeps_sessions => ConnectionScope::Shared,
             (ConnectionSharing::Principal | ConnectionSharing::Session, _) => match &scope {
                 Some(SharingScope::Principal(principal)) => ConnectionScope::Principal(principal.clone()),
@@ -168,38 +169,43 @@ impl CallerProfile {
         let input = match known {
             _ if share == ConnectionSharing::All => InputSet::default(),
             Some(known) if known.is_stateful => self.input.usable_in(known.revision),
-            // Such a server is told with each request what it may ask.
+            // A stateless server gets the capabilities with each request.
             Some(_) => InputSet::default(),
             None => self.input,
         };
-        let owner = match (&who, scope) {
+        let owner = match (&connection_scope, scope) {
             (ConnectionScope::Unassigned | ConnectionScope::Shared, _) => None,
             (_, Some(SharingScope::Client(_))) => Some(self.client_key()),
             (_, Some(SharingScope::Principal(_)) | None) => {
                 Some(ClientKey::Principal(self.principal.clone()))
             }
         };
-        PoolKey { scope: who, owner, input, era }
+        PoolKey { scope: connection_scope, owner, input, era }
     }
 }
 
 impl Upstream {
-    /// Returns which connections serve a party, given what is known of the server by now.
-    pub(super) fn pool_key_of(&self, party: &CallerProfile, eras: &KnownEras) -> PoolKey {
+    /// Returns the key of the connections that serve a caller, from the current knowledge of the server.
+    pub(super) fn pool_key_of(&self, profile: &CallerProfile, eras: &KnownEras) -> PoolKey {
         let config = self.config.load();
-        let era = choose_era(party.era, pinned_era(&config), eras.supported(Instant::now()));
-        party.pool_key(config.sharing, self.options.anonymous, era, eras.known_in(era).map(|known| &**known))
+        let era = choose_era(profile.era, pinned_era(&config), eras.supported(Instant::now()));
+        profile.pool_key(
+            config.sharing,
+            self.options.anonymous,
+            era,
+            eras.known_in(era).map(|known| &**known),
+        )
     }
 
-    /// Reports whether a party is known to the server from one request to the next, as far as it is known.
-    pub(crate) fn is_stateful_for(&self, party: &CallerProfile) -> bool {
-        let desk = self.lock();
-        let era = self.pool_key_of(party, &desk.eras).era;
-        desk.eras.known_in(era).is_none_or(|known| known.is_stateful)
+    /// Reports whether the server is stateful in the caller's era; true if that is not known.
+    pub(crate) fn is_stateful_for(&self, profile: &CallerProfile) -> bool {
+        let state = self.lock();
+        let era = self.pool_key_of(profile, &state.eras).era;
+        state.eras.known_in(era).is_none_or(|known| known.is_stateful)
     }
 }
 
-/// The extension by which results may be tasks, which are not carried.
+/// The extension for task results, which are not relayed.
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 fn without_tasks(capabilities: ClientCapabilities) -> ClientCapabilities {
@@ -210,7 +216,7 @@ fn without_tasks(capabilities: ClientCapabilities) -> ClientCapabilities {
 }
 
 impl PoolKey {
-    /// The place of a connection that is made before anybody needs it.
+    /// The key of a connection that is opened before the first call.
     pub(super) fn unassigned() -> Self {
         Self {
             scope: ConnectionScope::Unassigned,
@@ -220,17 +226,17 @@ impl PoolKey {
         }
     }
 
-    /// The place of a connection over which changes of resources are watched.
-    pub(super) fn for_subscription(who: &ConnectionScope) -> Self {
-        let owner = match who {
+    /// The key of a connection for resource subscriptions.
+    pub(super) fn for_subscription(scope: &ConnectionScope) -> Self {
+        let owner = match scope {
             ConnectionScope::Unassigned | ConnectionScope::Shared | ConnectionScope::Call => None,
             ConnectionScope::Principal(principal) => Some(ClientKey::Principal(principal.clone())),
             ConnectionScope::Session(session) => Some(ClientKey::Session(*session)),
         };
-        Self { scope: who.clone(), owner, input: InputSet::default(), era: default_era() }
+        Self { scope: scope.clone(), owner, input: InputSet::default(), era: default_era() }
     }
 
-    /// Says the place in a word, for logs.
+    /// Describes the scope, for logs.
     pub(super) fn describe(&self) -> Cow<'static, str> {
         match &self.scope {
             ConnectionScope::Unassigned => "nobody".into(),

@@ -23,26 +23,26 @@ use super::wait_list::WaitList;
 use crate::options::AnonymousClients;
 use crate::scope::SharingScope;
 
-/// How long a connection that was made for a call may wait to be used for the first time.
+/// How long a connection opened for a call may stay unused before its first use.
 pub(super) const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whose a connection is.
+/// The clients that may use a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ConnectionScope {
-    /// Nobody's yet: it was made to learn what the server offers, and the first who fits may have it.
+    /// Not assigned yet: it was opened to fetch the lists, and the first matching caller may claim it.
     Unassigned,
-    /// Everybody's.
+    /// Shared by all clients.
     Shared,
-    /// One principal's.
+    /// Of one principal.
     Principal(Principal),
-    /// That of one client, by its session or connection.
+    /// Of one client, by its session or connection.
     Session(SessionId),
-    /// That of one call.
+    /// Of one call.
     Call,
 }
 
 impl ConnectionScope {
-    /// Reports whether a listener hears of changes over connections of this kind.
+    /// Reports whether a listener receives change notifications of connections with this scope.
     pub(crate) fn includes(&self, listener: &ChangeSubscriber, anonymous: AnonymousClients) -> bool {
         match self {
             Self::Principal(principal) => {
@@ -56,12 +56,12 @@ impl ConnectionScope {
     }
 }
 
-/// One connection to a server: a process, or a session, or for a server without sessions simply the way to it.
+/// One connection to a server: a process, a session, or for a stateless server its endpoint.
 #[derive(Debug)]
 pub(crate) struct UpstreamConnection {
     pub(crate) client: Client,
     pub(crate) input: InputSet,
-    /// The era that is spoken over it.
+    /// The era that was negotiated.
     pub(crate) era: Era,
     pub(crate) roots: Arc<UpstreamRoots>,
     pub(crate) url_elicitations: Arc<UrlElicitations>,
@@ -69,50 +69,50 @@ pub(crate) struct UpstreamConnection {
     pub(super) started_at: Instant,
     scope: Mutex<ConnectionScope>,
     owner: Mutex<Option<ClientKey>>,
-    /// Whether a question comes with the call that it is about, so that any number of calls may be asked at one time.
+    /// Whether an input request identifies its call, so that any number of calls may require input at the same time.
     attributes_requests: bool,
     input_turn: Mutex<InputTurnState>,
     /// The calls that wait for a connection of the same server.
     wait_list: Arc<WaitList>,
-    /// How often it was used.
+    /// The number of leases so far.
     leases: AtomicU64,
     use_count: AtomicUsize,
-    /// Those of them that are the hub's own.
+    /// The current uses by the hub itself.
     hub_use_count: AtomicUsize,
     was_used: AtomicBool,
     unused_since: Mutex<Instant>,
     log_level: AtomicU8,
     is_closing: AtomicBool,
     is_closed: AtomicBool,
-    /// Told when the connection is to be looked at or ended.
+    /// Notified when the connection has to be checked or closed.
     wakeup: Notify,
     supervisor: Mutex<Option<AbortHandle>>,
 }
 
-/// The client that may be asked something over a connection on which nothing says to which call a question belongs.
+/// The client that receives the input requests of a connection on which they do not identify their call.
 #[derive(Debug, Default)]
 struct InputTurnState {
-    /// How many of its calls run.
+    /// The number of its running calls.
     calls: usize,
-    /// The client, or the last one if no call runs.
+    /// The client, or the last one if no call is running.
     client: Option<ClientKey>,
-    /// The number under which its calls are made.
+    /// The caller id of its calls.
     number: u64,
 }
 
 impl InputTurnState {
-    /// Reports whether a client is certainly the same that may be asked, or was last.
+    /// Reports whether a client is certainly the one that has, or last had, the input turn.
     fn is_client(&self, client: &ClientKey) -> bool {
         self.client.as_ref().is_some_and(|known| known.is_same_client(client))
     }
 
-    /// Reports whether a call of a client may be asked something beside those that run.
+    /// Reports whether a call of a client may require input beside the running ones.
     fn may_share_with(&self, client: &ClientKey) -> bool {
         self.client.as_ref().is_some_and(|known| known.may_share_with(client))
     }
 }
 
-/// What the server of a connection asks outside of calls, or tells of afterwards.
+/// The handlers of a server's requests and notifications outside of calls.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionCallbacks {
     pub(super) roots: Arc<UpstreamRoots>,
@@ -120,18 +120,18 @@ pub(super) struct ConnectionCallbacks {
     pub(super) calls: Arc<RunningCalls>,
 }
 
-/// A use of a connection, which is not ended meanwhile.
+/// A use of a connection, which is not closed meanwhile.
 #[derive(Debug)]
 pub(crate) struct ConnectionLease {
-    /// The number under which the call is made; calls of different clients have different ones.
+    /// The caller id of the call; calls of different clients have different ids.
     caller_id: u64,
     input_turn: Option<Arc<InputTurn>>,
     connection: Arc<UpstreamConnection>,
     holder: LeaseHolder,
 }
 
-/// The right of a call to be asked something, over a connection on which nothing says to which call a question belongs. Only the
-/// calls of one session may have it at one time.
+/// The permit to receive input requests over a connection on which they do not identify their call. Only the calls of
+/// one session may hold it at the same time.
 #[derive(Debug)]
 pub(crate) struct InputTurn(Arc<UpstreamConnection>);
 
@@ -142,10 +142,10 @@ impl Drop for InputTurn {
     }
 }
 
-/// Who uses a connection, as far as its roots go.
+/// The holder of a lease, as far as it matters to the roots.
 #[derive(Clone, Copy, Debug)]
 enum LeaseHolder {
-    /// Somebody whom the roots have taken in.
+    /// A caller that was added to the connection's roots.
     Client(Option<RootsDigest>),
     /// The hub itself.
     Hub,
@@ -154,22 +154,20 @@ enum LeaseHolder {
 impl UpstreamConnection {
     pub(super) fn new(
         client: Client,
-        place: PoolKey,
-        asides: ConnectionCallbacks,
+        key: PoolKey,
+        callbacks: ConnectionCallbacks,
         waiting: Arc<WaitList>,
     ) -> Arc<Self> {
-        let (
-            ConnectionCallbacks { roots, url_elicitations: pages, calls },
-            PoolKey { scope: who, owner, input, .. },
-        ) = (asides, place);
+        let (ConnectionCallbacks { roots, url_elicitations, calls }, PoolKey { scope, owner, input, .. }) =
+            (callbacks, key);
         let now = Instant::now();
         Arc::new(Self {
             input,
             roots,
-            url_elicitations: pages,
+            url_elicitations,
             running_calls: calls,
             started_at: now,
-            scope: Mutex::new(who),
+            scope: Mutex::new(scope),
             owner: Mutex::new(owner),
             era: client.revision().era(),
             attributes_requests: client.server().attributes_requests(),
@@ -193,49 +191,49 @@ impl UpstreamConnection {
         self.scope.lock().clone()
     }
 
-    /// Reports whether it is whose it should be, without making another of that.
+    /// Checks the scope without cloning it.
     pub(super) fn matches_scope(&self, is: impl FnOnce(&ConnectionScope) -> bool) -> bool {
         is(&self.scope.lock())
     }
 
-    /// Reports whether something is to be done as soon as nobody uses the connection any more.
+    /// Reports whether the supervisor has to check the connection at the end of its last use.
     fn needs_check_after_use(&self) -> bool {
         let ends_with_use =
-            |who: &ConnectionScope| matches!(who, ConnectionScope::Unassigned | ConnectionScope::Call);
+            |scope: &ConnectionScope| matches!(scope, ConnectionScope::Unassigned | ConnectionScope::Call);
         self.is_closing()
             || self.matches_scope(ends_with_use)
             || self.roots.is_tainted()
             || self.is_blocked_by_abandoned()
     }
 
-    /// Returns what a caller can be asked over the connection, by a server that asks by requests of its own: what the
-    /// connection has declared where that counts for all of its calls, whatever the caller declares itself.
+    /// Returns the capabilities to declare for a caller's request. If input requests do not identify their call,
+    /// those of the connection count for all of its calls, whatever the caller declares.
     pub(crate) fn declared_capabilities(&self, caller: ClientCapabilities) -> ClientCapabilities {
         if self.attributes_requests { caller } else { self.input.capabilities() }
     }
 
-    /// Makes the connection somebody's.
-    pub(super) fn claim(&self, place: &PoolKey) {
-        *self.scope.lock() = place.scope.clone();
-        self.owner.lock().clone_from(&place.owner);
+    /// Assigns the connection to a scope and an owner.
+    pub(super) fn claim(&self, key: &PoolKey) {
+        *self.scope.lock() = key.scope.clone();
+        self.owner.lock().clone_from(&key.owner);
     }
 
-    /// Returns whose it is when there are too many.
+    /// Returns the client that the connection counts against for eviction.
     pub(super) fn owner(&self) -> Option<ClientKey> {
         self.owner.lock().clone()
     }
 
-    /// Returns the key of what the server lists over the connection, if it keeps sessions.
+    /// Returns the key of the listing that a stateful server returns over the connection.
     pub(super) fn listing_key(&self) -> ListingKey {
         ListingKey { era: self.era, input: self.input }
     }
 
-    /// Reports whether it is one of those that serve a party.
-    pub(super) fn matches_key(&self, place: &PoolKey) -> bool {
-        self.input == place.input && self.era == place.era && self.matches_scope(|who| *who == place.scope)
+    /// Reports whether it belongs to the pool of a key.
+    pub(super) fn matches_key(&self, key: &PoolKey) -> bool {
+        self.input == key.input && self.era == key.era && self.matches_scope(|scope| *scope == key.scope)
     }
 
-    /// Begins a use by somebody whom the roots have taken in.
+    /// Begins a use by a caller that was added to the roots.
     pub(super) fn lease(self: &Arc<Self>, caller: Option<&KnownRoots>) -> ConnectionLease {
         self.use_count.fetch_add(1, Ordering::SeqCst);
         self.was_used.store(true, Ordering::SeqCst);
@@ -248,29 +246,29 @@ impl UpstreamConnection {
         self.input_turn.lock()
     }
 
-    /// Reports whether a call of a client may be asked something over the connection now, so that no question of another
-    /// client's call can reach it.
+    /// Reports whether a call of a client may require input over the connection now, so that no input request of
+    /// another client's call can reach it.
     ///
-    /// A call that was given up may go on at the server and ask, until the server answers it: what is asked meanwhile could
-    /// be its question, and may only reach its own client.
+    /// An abandoned call may continue at the server and request input until the server answers it: an input request
+    /// meanwhile could be from that call, and may only reach its own client.
     pub(super) fn may_be_asked(&self, client: &ClientKey) -> bool {
         if self.attributes_requests {
             return true;
         }
-        let asking = self.lock_input_turn();
-        match asking.calls {
-            0 => asking.is_client(client) || self.client.abandoned_calls() == 0,
-            _ => asking.may_share_with(client),
+        let turn = self.lock_input_turn();
+        match turn.calls {
+            0 => turn.is_client(client) || self.client.abandoned_calls() == 0,
+            _ => turn.may_share_with(client),
         }
     }
 
-    /// Reports whether a client was the last that could be asked something over the connection.
+    /// Reports whether a client was the last with the input turn of the connection.
     pub(super) fn was_last_asked(&self, client: &ClientKey) -> bool {
         self.lock_input_turn().is_client(client)
     }
 
-    /// Reports whether no call may be asked anything over the connection until the server answers one that was given up, by
-    /// a client that is not known by its next call.
+    /// Reports whether no call may require input over the connection until the server answers an abandoned call of a
+    /// client that cannot be recognised by its next call.
     pub(super) fn is_blocked_by_abandoned(&self) -> bool {
         let is_unknown = || matches!(self.lock_input_turn().client, Some(ClientKey::Principal(_)));
         self.client.abandoned_calls() > 0 && is_unknown()
@@ -289,7 +287,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether anybody has ever used the connection.
+    /// Reports whether the connection was ever used by a caller.
     pub(super) fn was_used(&self) -> bool {
         self.was_used.load(Ordering::SeqCst)
     }
@@ -298,18 +296,18 @@ impl UpstreamConnection {
         self.use_count.load(Ordering::SeqCst)
     }
 
-    /// Returns how many calls run over the connection.
+    /// Returns the number of running calls.
     pub(super) fn call_count(&self) -> usize {
         self.use_count().saturating_sub(self.hub_use_count.load(Ordering::SeqCst))
     }
 
-    /// Returns since when nobody uses the connection.
+    /// Returns since when the connection is unused.
     pub(super) fn unused_since(&self) -> Option<Instant> {
         let since = *self.unused_since.lock();
         (self.use_count() == 0).then_some(since)
     }
 
-    /// Returns how it is used, as far as it counts against those that there may be.
+    /// Returns how it counts against the connection limit.
     pub(super) fn slot_use(&self) -> SlotUse {
         match self.unused_since() {
             _ if self.is_closing() => SlotUse::Ending,
@@ -318,14 +316,14 @@ impl UpstreamConnection {
         }
     }
 
-    /// Reports whether it was made for a call that is about to begin to use it.
+    /// Reports whether it was opened for a call that has yet to claim it.
     fn is_reserved(&self) -> bool {
-        let is_for_call = self.matches_scope(|who| *who != ConnectionScope::Unassigned);
+        let is_for_call = self.matches_scope(|scope| *scope != ConnectionScope::Unassigned);
         is_for_call && !self.was_used() && self.started_at.elapsed() < CLAIM_TIMEOUT
     }
 
-    /// Reports whether it serves callers of some roots; where the server never asked for any when a session begins, only
-    /// those that it was told of within a call make a difference.
+    /// Reports whether it serves callers with these roots. If the server never requested roots at the start of a
+    /// session, only roots that were sent within a call make a difference.
     pub(super) fn has_roots(&self, caller: Option<RootsDigest>, asks_roots: bool) -> bool {
         if asks_roots && self.input.has_roots() {
             self.roots.matches_caller(caller)
@@ -334,7 +332,7 @@ impl UpstreamConnection {
         }
     }
 
-    /// Asks for the connection to be ended; from here on nobody may begin to use it.
+    /// Requests that the connection is closed; no new lease is granted from here on.
     pub(crate) fn request_close(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
         self.wake_supervisor();
@@ -344,23 +342,23 @@ impl UpstreamConnection {
         self.is_closing.load(Ordering::SeqCst)
     }
 
-    /// Has it looked at whether the connection is still of any use.
+    /// Wakes the supervisor to check whether the connection is still needed.
     pub(super) fn wake_supervisor(&self) {
         self.wakeup.notify_waiters();
     }
 
-    /// Waits until the connection is to be ended.
+    /// Waits until a close is requested.
     pub(super) async fn close_requested(&self) {
         loop {
-            let stirred = self.wakeup.notified();
+            let woken = self.wakeup.notified();
             if self.is_closing() {
                 return;
             }
-            stirred.await;
+            woken.await;
         }
     }
 
-    /// Notes that nothing is left of the connection.
+    /// Records that the connection is closed.
     pub(super) fn set_closed(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
     }
@@ -369,65 +367,65 @@ impl UpstreamConnection {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Waits until the connection is to be looked at or ended.
+    /// Waits until the connection has to be checked or closed.
     pub(super) fn woken(&self) -> impl Future<Output = ()> {
         self.wakeup.notified()
     }
 
-    /// Waits until nobody uses the connection, at most for a time.
+    /// Waits until the connection is unused, at most for `within`.
     pub(super) async fn drained(&self, within: Duration) {
         let drained = async {
             loop {
-                let stirred = self.wakeup.notified();
+                let woken = self.wakeup.notified();
                 if self.use_count() == 0 {
                     return;
                 }
-                stirred.await;
+                woken.await;
             }
         };
         let _ = tokio::time::timeout(within, drained).await;
     }
 
-    /// Reports whether the server has to be asked for milder log messages than before, and notes that it is.
+    /// Lowers the recorded log level; reports whether the server's level has to be lowered too.
     pub(crate) fn lowers_log_level(&self, level: LoggingLevel) -> bool {
         self.log_level.fetch_min(level as u8, Ordering::Relaxed) > level as u8
     }
 
-    pub(super) fn set_supervisor(&self, minder: AbortHandle) {
-        *self.supervisor.lock() = Some(minder);
+    pub(super) fn set_supervisor(&self, handle: AbortHandle) {
+        *self.supervisor.lock() = Some(handle);
     }
 
-    /// Gives up the task that looks after the connection, and with it the connection.
+    /// Aborts the supervisor, and with it the connection.
     pub(super) fn abort_supervisor(&self) {
-        let minder = self.supervisor.lock().take();
-        if let Some(minder) = minder {
-            minder.abort();
+        let handle = self.supervisor.lock().take();
+        if let Some(handle) = handle {
+            handle.abort();
         }
     }
 }
 
 impl ConnectionLease {
-    /// Takes the right to be asked something, where only one client may have it; [`UpstreamConnection::may_be_asked`] was so.
+    /// Takes the input turn, if only one client may have it. Requires that [`UpstreamConnection::may_be_asked`] is
+    /// true.
     pub(super) fn with_input_turn(mut self, client: ClientKey) -> Self {
         if !self.connection.attributes_requests {
-            let mut asking = self.connection.lock_input_turn();
-            if asking.may_share_with(&client) {
-                self.caller_id = asking.number;
+            let mut turn = self.connection.lock_input_turn();
+            if turn.may_share_with(&client) {
+                self.caller_id = turn.number;
             }
-            *asking =
-                InputTurnState { calls: asking.calls + 1, client: Some(client), number: self.caller_id };
-            drop(asking);
+            *turn = InputTurnState { calls: turn.calls + 1, client: Some(client), number: self.caller_id };
+            drop(turn);
             self.input_turn = Some(Arc::new(InputTurn(self.connection.clone())));
         }
         self
     }
 
-    /// Returns the number under which the call is made.
+    /// Returns the caller id of the call.
     pub(crate) fn caller_id(&self) -> u64 {
         self.caller_id
     }
 
-    /// Returns the right to be asked something, for what goes on after the call.
+    /// Returns the input turn, for work that continues after the call.
     pub(crate) fn input_turn(&self) -> Option<Arc<InputTurn>> {
         self.input_turn.clone()
     }
@@ -440,14 +438,15 @@ impl ConnectionLease {
         &self.connection.client
     }
 
-    /// Reports whether the server's question for roots is about the call that has the lease, and about nothing else.
+    /// Reports whether a roots request of the server is certainly for the call that holds the lease.
     pub(crate) fn roots_request_is_own(&self) -> bool {
         self.connection.roots.belongs_to_call(self.connection.attributes_requests)
     }
 
-    /// Notes that the server was told of the caller's roots; `known` are those that its next call comes with.
+    /// Records that the caller's roots were sent to the server; `known` are those that identify the caller's next
+    /// call.
     pub(crate) fn note_caller_roots_sent(&self, known: Option<&[Root]>) {
-        // What is one session's own serves nobody else anyway.
+        // The connection of one session serves no other client anyway.
         if !matches!(self.connection.scope(), ConnectionScope::Session(_)) {
             self.connection.roots.note_sent_in_call(known);
         }
@@ -456,7 +455,7 @@ impl ConnectionLease {
 
 impl Drop for ConnectionLease {
     fn drop(&mut self) {
-        // Before the use ends, since calls that wait for either look for both.
+        // Before the use ends, since a waiting call needs both.
         self.input_turn = None;
         match self.holder {
             LeaseHolder::Client(digest) => self.connection.roots.remove_caller(digest),
@@ -465,7 +464,7 @@ impl Drop for ConnectionLease {
             }
         }
         *self.connection.unused_since.lock() = Instant::now();
-        // Whoever minds the connection looks by itself whether it was unused for long, and is woken only for what cannot wait.
+        // The supervisor checks the idle timeout by itself, and is woken only for urgent checks.
         if self.connection.use_count.fetch_sub(1, Ordering::SeqCst) == 1 {
             if self.connection.needs_check_after_use() {
                 self.connection.wake_supervisor();

@@ -1,4 +1,4 @@
-//! Ending the connections of a server, for a while or for good.
+//! Closes the connections of a server, temporarily or for good.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,16 @@ use super::Upstream;
 use super::connection::UpstreamConnection;
 use super::upstream_state::UpstreamPhase;
 
-/// How long a program that is to end is waited for, beyond the calls that it may finish.
+/// How long a program may take to exit, after the drain timeout of its calls.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Ends every connection; calls may finish within a bound. `phase` says whether it may be connected again.
+    /// Closes every connection; running calls may finish within the drain timeout. `phase` decides whether it may be
+    /// connected again.
     fn close_connections(&self, phase: UpstreamPhase) -> Vec<Arc<UpstreamConnection>> {
-        let ended = self.update_state(|desk| {
-            desk.phase = phase;
-            desk.take_all()
+        let ended = self.update_state(|state| {
+            state.phase = phase;
+            state.take_all()
         });
         for attempt in ended.attempts {
             attempt.abort();
@@ -28,7 +29,7 @@ impl Upstream {
         ended.connections
     }
 
-    /// Ends every connection until it is connected to by hand.
+    /// Closes every connection until a manual connect.
     pub(crate) fn disconnect(&self) {
         self.close_connections(UpstreamPhase::Disconnected);
     }
@@ -38,23 +39,24 @@ impl Upstream {
         self.close_connections(UpstreamPhase::Removed);
     }
 
-    /// Waits until every connection of a server that was disconnected or removed has ended.
+    /// Waits until every connection of a disconnected or removed server is closed.
     pub(crate) async fn wait_disconnected(&self) {
-        // Whoever connects it again meanwhile has something else in mind.
+        // A reconnect meanwhile ends the wait too.
         self.wait_until(|| self.lock().is_drained()).await;
     }
 
-    /// Waits until nothing is left of a server that is about to be removed, at most for as long as that may take.
+    /// Waits until a server is removed and all of its connections are closed, at most for the drain and close
+    /// timeouts.
     pub(super) async fn wait_removed(&self) {
         let within = self.options.limits.drain_timeout + CLOSE_TIMEOUT;
         let gone = self.wait_until(|| {
-            let desk = self.lock();
-            desk.phase == UpstreamPhase::Removed && desk.is_drained()
+            let state = self.lock();
+            state.phase == UpstreamPhase::Removed && state.is_drained()
         });
         let _ = timeout(within, gone).await;
     }
 
-    /// Ends every connection, and waits until they have ended; whoever needs one gets another, even meanwhile.
+    /// Closes every connection and waits for that; calls meanwhile get new connections.
     pub(crate) async fn restart_connections(&self) {
         let ended = self.close_connections(UpstreamPhase::Active);
         self.wait_until(|| ended.iter().all(|connection| connection.is_closed())).await;
@@ -72,7 +74,7 @@ impl Drop for Upstream {
         tasks.drain(..).for_each(|task| task.abort());
         let ended = self.state.get_mut().take_all();
         ended.attempts.into_iter().for_each(|attempt| attempt.abort());
-        // Whoever still uses a connection keeps it; nobody minds it any more.
+        // A lease keeps its connection alive; only the supervisor is aborted.
         ended.connections.into_iter().for_each(|connection| connection.abort_supervisor());
     }
 }

@@ -1,11 +1,11 @@
-//! Which connection makes room for another, where a server has as many as it may have.
+//! Decides which connection is evicted for another, once a server has reached its connection limit.
 
 use tokio::time::Instant;
 
-/// A connection, as far as it counts against those that there may be.
+/// A connection, as far as it counts against the limit.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionSlot<K> {
-    /// The client or principal that it is kept for; nothing if it is kept for all or for none.
+    /// The client or principal that it belongs to; `None` if it is shared or unassigned.
     pub(super) owner: Option<K>,
     pub(super) state: SlotUse,
 }
@@ -13,30 +13,30 @@ pub(super) struct ConnectionSlot<K> {
 /// How a connection is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotUse {
-    /// It is not used, since then.
+    /// Unused since this time.
     Idle(Instant),
     Busy,
-    /// It is being made.
+    /// Being opened.
     Opening,
-    /// It ends.
+    /// Being closed.
     Ending,
 }
 
-/// What is to be done for room.
+/// How a further connection can be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EvictionDecision {
-    /// There is some.
+    /// The limit is not reached.
     Free,
-    /// This connection is to be ended.
+    /// This connection has to be closed first.
     Evict(usize),
-    /// Nothing: one that is in use has to become free.
+    /// A connection in use has to become free first.
     Wait,
 }
 
-/// Decides how an owner gets a further connection, so that none takes the place of another that holds less.
+/// Decides how an owner gets a further connection, so that no owner evicts another that holds fewer.
 ///
-/// Each owner that is active has an equal share. An owner that has its share or more gives up what it does not use itself;
-/// one that has less may have what the one with the most connections does not use.
+/// Each active owner has an equal share. An owner at or above its share gives up an idle connection of its own; an
+/// owner below its share gets an idle connection of the owner with the most.
 pub(super) fn decide_eviction<K: PartialEq>(
     slots: &[ConnectionSlot<K>],
     waiting: &[K],
@@ -74,8 +74,8 @@ pub(super) fn decide_eviction<K: PartialEq>(
     unused.map_or(EvictionDecision::Wait, EvictionDecision::Evict)
 }
 
-/// Reports whether an owner holds more than its share while another that holds less waits for room: then it does not begin to use
-/// a connection that it does not use now, so that the other gets its place.
+/// Reports whether an owner holds more than its share while another with less waits for a slot: then it gets no lease
+/// of its idle connections, so that the other gets the slot.
 pub(super) fn exceeds_fair_share<K: PartialEq>(
     slots: &[ConnectionSlot<K>],
     waiting: &[K],
@@ -87,7 +87,7 @@ pub(super) fn exceeds_fair_share<K: PartialEq>(
     held(mine) > share && waiting.iter().any(|owner| held(owner) < share)
 }
 
-/// Counts the owners that have a connection or wait for one.
+/// Counts the owners with a connection or a waiting call.
 fn active_owners<K: PartialEq>(slots: &[ConnectionSlot<K>], waiting: &[K], mine: Option<&K>) -> usize {
     let mut known: Vec<&K> = Vec::new();
     for owner in slots.iter().filter_map(|slot| slot.owner.as_ref()).chain(waiting).chain(mine) {
@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    /// Reads connections: the letter of their owner (`-` for none), and whether they are in use (`!`), being made (`o`), ending (`x`) or idle, for
-    /// so many seconds.
+    /// Parses slots: the letter of the owner (`-` for none), then `!` for busy, `o` for opening, `x` for closing, or
+    /// the seconds of idling.
     fn slots(text: &str, now: Instant) -> Vec<ConnectionSlot<char>> {
         let read = |word: &str| {
             let (owner, state) = word.split_at(1);
@@ -128,29 +128,29 @@ mod tests {
         for (text, waiting, mine, most, expected) in [
             ("", "", 'a', 1, Free),
             ("a! b!", "", 'a', 3, Free),
-            // What ends already is waited for.
+            // A connection that is closing already is waited for.
             ("a5 bx", "", 'a', 2, Wait),
-            // What is kept for none goes first.
+            // A connection without an owner is evicted first.
             ("a9 -1 b9", "", 'b', 3, Evict(1)),
-            // One owner alone ends what it has not used for longest.
+            // A single owner evicts its longest idle connection.
             ("a1 a3 a2", "", 'a', 3, Evict(1)),
             ("a! a! a!", "", 'a', 3, Wait),
-            // One that holds more gives up its own, however long another has not used its only one.
+            // An owner with more gives up its own, however long another's only connection is idle.
             ("a1 a2 a3 b9", "", 'a', 4, Evict(2)),
             ("a! a! a! b9", "", 'a', 4, Wait),
-            // One that holds less gets what the other does not use.
+            // An owner with less gets an idle connection of the other.
             ("a1 a2 a! b!", "", 'b', 4, Evict(1)),
             ("a1 a2 a! a!", "", 'b', 4, Evict(1)),
-            // What is in use or being made is waited for.
+            // Connections that are busy or opening are waited for.
             ("a! a! a! a!", "", 'b', 4, Wait),
             ("a! ao ao b!", "", 'b', 4, Wait),
             ("a! b! c!", "", 'd', 3, Wait),
-            // The one with the most connections gives up first.
+            // The owner with the most connections gives up first.
             ("a9 b1 b1 b1", "", 'c', 4, Evict(1)),
-            // Those who wait count too: with three at four connections the share is one.
+            // Waiting owners count too: with three owners at four connections the share is one.
             ("a! a! b! b!", "c", 'a', 4, Wait),
             ("a! a! a! b1", "c", 'b', 4, Evict(3)),
-            // Where all hold the same, the one that is unused for longest goes.
+            // If all hold the same, the longest idle connection is evicted.
             ("a1 b2 c3", "", 'd', 3, Evict(2)),
         ] {
             let waiting: Vec<char> = waiting.chars().collect();
@@ -166,12 +166,12 @@ mod tests {
             ("a! a! a!", "", 'a', 3, false),
             ("a! a! a!", "b", 'a', 3, true),
             ("a! a1 a!", "b", 'a', 3, true),
-            // It has its share, or the other has.
+            // Either owner is at its share.
             ("a! b!", "b", 'a', 2, false),
             ("a! a! b!", "b", 'a', 3, false),
             ("a! a! b! b!", "b", 'a', 4, false),
             ("a! a! a! b!", "b", 'a', 4, true),
-            // With three the share is one.
+            // With three owners the share is one.
             ("a! a! b!", "c", 'a', 3, true),
             ("a! a! b!", "c", 'b', 3, false),
         ] {

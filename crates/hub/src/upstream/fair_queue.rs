@@ -1,20 +1,21 @@
-//! The order in which waiting calls are served: each client in turn.
+//! A fair queue of waiting calls: clients are served round-robin.
 
 use std::collections::BTreeMap;
 
-/// Calls that wait, ordered so that a client with many of them does not keep the one call of another waiting.
+/// Waiting calls, ordered so that a client with many calls does not delay another client's single call.
 ///
-/// The first call of each client comes before the second of any, and so on; within one round the one that came first.
+/// The first call of each client comes before the second of any, and so on; within a round calls are in order of
+/// arrival.
 #[derive(Debug)]
 pub(super) struct FairQueue<C, T> {
     waiting: BTreeMap<QueuePosition, (C, T)>,
-    /// The round that is served now. A client that comes back begins there, so that it is owed nothing for the time in which
-    /// it did not wait.
+    /// The round that is served now. A returning client starts there, so that it gains no priority from the time in
+    /// which it did not wait.
     round: u64,
     arrivals: u64,
 }
 
-/// The place of one call in the queue.
+/// The position of one call in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueuePosition {
     round: u64,
@@ -28,7 +29,7 @@ impl<C, T> Default for FairQueue<C, T> {
 }
 
 impl<C: PartialEq, T> FairQueue<C, T> {
-    /// Adds a call of a client behind those that the client has here already.
+    /// Adds a call of a client behind its other calls.
     pub(super) fn join(&mut self, client: C, item: T) -> QueuePosition {
         let last = self.waiting.iter().rev().find(|(_, (known, _))| *known == client);
         let round = last.map_or(self.round, |(position, _)| position.round + 1);
@@ -38,15 +39,15 @@ impl<C: PartialEq, T> FairQueue<C, T> {
         position
     }
 
-    /// Takes a call out because it was served.
+    /// Removes a call that was served.
     pub(super) fn serve(&mut self, position: QueuePosition) {
         if self.waiting.remove(&position).is_some() {
-            // Its client may be back at once, and then comes after those who wait in the same round.
+            // If its client returns at once, it comes after the other clients of the same round.
             self.round = self.round.max(position.round + 1);
         }
     }
 
-    /// Takes a call out because it no longer waits.
+    /// Removes a call that no longer waits.
     pub(super) fn leave(&mut self, position: QueuePosition) {
         self.waiting.remove(&position);
     }
@@ -55,7 +56,7 @@ impl<C: PartialEq, T> FairQueue<C, T> {
         self.waiting.get_mut(&position).map(|(_, item)| item)
     }
 
-    /// Returns all calls, the one that is to be served first at the beginning.
+    /// Returns all calls in the order in which they are served.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (QueuePosition, &C, &T)> {
         self.waiting.iter().map(|(position, (client, item))| (*position, client, item))
     }
@@ -78,7 +79,7 @@ mod tests {
         queue.join('c', 1);
         assert_eq!(order(&queue), "a0 b0 c0 a1 c1 a2 ");
         queue.serve(first[0]);
-        // One that comes now does not come before those who wait for their first turn.
+        // A new client does not overtake those that wait for their first turn.
         queue.join('d', 0);
         assert_eq!(order(&queue), "b0 c0 a1 c1 d0 a2 ");
         queue.leave(first[1]);
@@ -111,7 +112,7 @@ mod tests {
             queue.join('b', number);
             loop {
                 let (position, client, _) =
-                    queue.in_order().next().map(|(at, who, _)| (at, *who, ())).unwrap();
+                    queue.in_order().next().map(|(at, known, _)| (at, *known, ())).unwrap();
                 queue.serve(position);
                 served += 1;
                 if client == 'b' {

@@ -8,7 +8,7 @@ use trunkline_protocol::{Refusal, Revision};
 use super::roots::UpstreamRoots;
 use super::url_elicitations::UrlElicitations;
 
-/// What a client can be asked, as far as it makes a difference to a server that keeps sessions.
+/// The input capabilities of a client, as far as they matter to a stateful server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct InputSet(u8);
 
@@ -22,7 +22,7 @@ const ROOTS: u8 = 1 << 4;
 type DeclareFn = fn(&ClientCapabilities) -> ClientCapabilities;
 
 impl InputSet {
-    /// Reads what a client declared.
+    /// Reads the capabilities that a client declared.
     pub(crate) fn from_capabilities(capabilities: &ClientCapabilities) -> Self {
         let flags = [
             (capabilities.form(), FORM),
@@ -34,7 +34,7 @@ impl InputSet {
         Self(flags.into_iter().filter(|(declared, _)| *declared).fold(0, |set, (_, flag)| set | flag))
     }
 
-    /// Leaves out what a server of a revision could not ask.
+    /// Returns the capabilities that exist in a revision.
     pub(crate) fn usable_in(self, revision: Revision) -> Self {
         let dialect = Dialect::of(revision);
         let usable = [
@@ -42,11 +42,11 @@ impl InputSet {
             (dialect.elicitation_modes, URL),
             (dialect.sampling_tools, SAMPLING_TOOLS),
         ];
-        let usable = usable.into_iter().filter(|(has_words, _)| *has_words);
+        let usable = usable.into_iter().filter(|(is_in_revision, _)| *is_in_revision);
         Self(self.0 & usable.fold(SAMPLING | ROOTS, |set, (_, flag)| set | flag))
     }
 
-    /// Declares it.
+    /// Returns the set as client capabilities.
     pub(crate) fn capabilities(self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         let declare: [(u8, DeclareFn); 5] = [
@@ -64,8 +64,8 @@ impl InputSet {
         capabilities
     }
 
-    /// Reports whether anything but roots can be asked. Roots are those of a whole connection, so that it does not matter
-    /// within which of its calls they are asked for.
+    /// Reports whether the set has more than roots. Roots belong to a whole connection, so that it does not matter in
+    /// which of its calls they are requested.
     pub(crate) fn has_user_input(self) -> bool {
         self.0 & !ROOTS != 0
     }
@@ -84,7 +84,7 @@ impl InputSet {
         (self.0 & other.0).count_ones()
     }
 
-    /// Writes the set as a number, for the file of listings.
+    /// Returns the set as bits, for the catalogue file.
     pub(crate) fn bits(self) -> u8 {
         self.0
     }
@@ -94,14 +94,15 @@ impl InputSet {
         Self(bits & (FORM | URL | SAMPLING | SAMPLING_TOOLS | ROOTS))
     }
 
-    /// Returns every set that can be made of this one.
+    /// Returns every subset.
     #[cfg(test)]
     pub(crate) fn subsets(self) -> Vec<Self> {
         (0..=self.0).map(Self).filter(|set| self.covers(*set)).collect()
     }
 }
 
-/// Answers what a server asks outside of any call that could be asked: as far as it is known, and else not at all.
+/// Answers input requests that a server sends outside of any call: roots if they are known, and a cancellation or
+/// refusal for the others.
 pub(super) struct SessionInputHandler {
     pub(super) capabilities: ClientCapabilities,
     pub(super) roots: Arc<UpstreamRoots>,
@@ -120,7 +121,7 @@ impl InputHandler for SessionInputHandler {
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
         match question {
             InputRequest::Roots => Box::pin(async { Ok(InputResponse::Roots(self.roots.answer().await)) }),
-            // Nobody can be shown the question, which is what it means that a user did not decide.
+            // No user can see the request, and `cancel` is the response for a user that has made no choice.
             InputRequest::Form(_) | InputRequest::Url(_) => {
                 Box::pin(std::future::ready(Ok(InputResponse::cancel())))
             }
@@ -154,9 +155,9 @@ mod tests {
         ] {
             assert_eq!(all.usable_in(revision), InputSet(expected), "{revision}");
         }
-        // Who can only open pages cannot be asked by a server that knows only forms.
-        let page = InputSet::from_capabilities(&ClientCapabilities::default().with_url());
-        assert_eq!(page.usable_in(Revision::V2025_06_18), InputSet::default());
+        // A client with only URL elicitation gets no elicitation from a server that has only forms.
+        let url_only = InputSet::from_capabilities(&ClientCapabilities::default().with_url());
+        assert_eq!(url_only.usable_in(Revision::V2025_06_18), InputSet::default());
         assert!(all.covers(InputSet(FORM)) && !InputSet(FORM).covers(all));
     }
 
@@ -166,8 +167,8 @@ mod tests {
             // Tools are a part of sampling.
             let set = InputSet::from_capabilities(&InputSet(set).capabilities());
             for revision in Revision::ALL {
-                let told = set.capabilities().for_revision(revision);
-                let read = ClientCapabilities::read(&told, revision).unwrap();
+                let declared = set.capabilities().for_revision(revision);
+                let read = ClientCapabilities::read(&declared, revision).unwrap();
                 assert_eq!(set.usable_in(revision), InputSet::from_capabilities(&read), "{set:?} {revision}");
             }
         }

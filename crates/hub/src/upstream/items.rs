@@ -1,4 +1,4 @@
-//! The items of a server's list, as far as they can be passed on.
+//! Validates the items of a server's list.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,26 @@ use trunkline_server::UpstreamItem;
 use crate::limits::HubLimits;
 use crate::loop_detection::{HubId, ViaPath};
 
-/// The longest name or address of an item: cursors of lists hold one.
+/// The longest name or URI of an item: list cursors contain one.
 const MAX_KEY_BYTES: usize = 8 * 1024;
 
-/// The most items of one list that are described, of those that were left out and of those that were repaired.
+/// The most skipped, and the most repaired, items of one list that are described.
 const MAX_REPORTED_ITEMS: usize = 20;
 
-/// What a text ends with that was cut.
+/// The suffix of a truncated text.
 const TRUNCATION_MARK: &str = "… (cut)";
 
 /// An item of a list.
 pub(super) trait CatalogueItem: Clone {
-    /// What a list of them is called in reports.
+    /// The name of the list in reports.
     const LIST: &'static str;
 
-    /// Returns the name or address by which it is used.
+    /// Returns the name or URI that identifies it.
     fn key(&self) -> &str;
 
     fn meta(&self) -> Option<&JsonObject>;
 
-    /// Returns the texts that are for people and models to read.
+    /// Returns the texts for users and models.
     fn texts(&mut self) -> Vec<&mut String>;
 
     fn write(&self, writer: &mut JsonWriter);
@@ -81,13 +81,13 @@ catalogue_item! {
     };
 }
 
-/// A list that was taken over.
+/// The accepted items of a list.
 pub(super) struct AcceptedList<T> {
     pub(super) items: Vec<T>,
     pub(super) report: ListReport,
 }
 
-/// What of a list was not taken over as the server sent it.
+/// The items of a list that were skipped, repaired or truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ListReport {
     pub(super) skipped: ProblemLines,
@@ -95,7 +95,7 @@ pub(super) struct ListReport {
     pub(super) truncated: usize,
 }
 
-/// Lines about items, of which only the first are kept.
+/// Lines about items; only the first ones are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ProblemLines {
     first: Vec<String>,
@@ -114,7 +114,7 @@ impl ProblemLines {
         self.count
     }
 
-    /// Returns the lines, each with the list that it is about, and how many more there are.
+    /// Returns the lines, each prefixed with its list, and the number of further ones.
     pub(super) fn lines(&self, list: &str) -> Vec<String> {
         let more = self.count - self.first.len();
         let more = (more > 0).then(|| format!("{list}: and {more} more"));
@@ -122,7 +122,7 @@ impl ProblemLines {
     }
 }
 
-/// Takes over what of a list can be passed on, and counts what cannot.
+/// Accepts the valid items of a list, and counts the others.
 pub(super) fn accept_items<T: CatalogueItem>(
     list: &ItemList<T>,
     limits: &HubLimits,
@@ -174,7 +174,7 @@ pub(super) fn accept_items<T: CatalogueItem>(
     AcceptedList { items, report }
 }
 
-/// Cuts texts that are longer than they may be, each at the end of a character; returns how many.
+/// Truncates texts that are too long, each at a character boundary; returns how many.
 fn truncate_texts<T: CatalogueItem>(item: &mut T, most: usize) -> usize {
     let mut count = 0;
     for text in item.texts().into_iter().filter(|text| text.len() > most) {
@@ -187,7 +187,7 @@ fn truncate_texts<T: CatalogueItem>(item: &mut T, most: usize) -> usize {
     count
 }
 
-/// Returns how long an item is as it is listed.
+/// Returns the encoded length of an item.
 fn encoded_bytes<T: CatalogueItem>(item: &T) -> usize {
     let mut writer = JsonWriter::with_capacity(1024);
     item.write(&mut writer);

@@ -1,4 +1,4 @@
-//! Learning what an upstream lists for a caller, once for all callers of the same era and capabilities.
+//! Fetches an upstream's lists for a caller, once for all callers of the same era and capabilities.
 
 use std::sync::Arc;
 
@@ -11,31 +11,31 @@ use super::listing_key::ListingKey;
 use super::listing_store::ListingState;
 
 impl Upstream {
-    /// Returns how far it is known what the upstream lists for a caller.
+    /// Returns the state of the upstream's listing for a caller.
     pub(crate) fn listing_state(&self, caller: ListingKey) -> ListingState {
         let config = self.config.load();
-        let desk = self.lock();
-        if !desk.is_offered() {
+        let state = self.lock();
+        if !state.is_offered() {
             return ListingState::Current;
         }
-        match desk.listings.state(caller, desk.listing_key(caller, &config)) {
-            // The registry, from which lists are answered, is about to have it.
-            ListingState::Current if !desk.is_in_registry => ListingState::Missing,
+        match state.listings.state(caller, state.listing_key(caller, &config)) {
+            // The registry, from which list requests are answered, does not have it yet.
+            ListingState::Current if !state.is_in_registry => ListingState::Missing,
             state => state,
         }
     }
 
-    /// Begins to learn what the upstream lists for a caller, unless that is known or under way.
-    pub(crate) fn begin_learning(self: &Arc<Self>, party: &CallerProfile) {
-        let caller = party.listing_key();
+    /// Starts to fetch the listing for a caller, unless it is known or being fetched.
+    pub(crate) fn begin_learning(self: &Arc<Self>, profile: &CallerProfile) {
+        let caller = profile.listing_key();
         if self.listing_state(caller) == ListingState::Current || !self.lock().listings.begin_learning(caller)
         {
             return;
         }
-        let (upstream, party) = (self.clone(), party.clone());
+        let (upstream, profile) = (self.clone(), profile.clone());
         let learning = tokio::spawn(async move {
-            let _ = timeout(upstream.options.limits.listing_timeout, upstream.learn(&party)).await;
-            upstream.update_state(|desk| desk.listings.end_learning(caller));
+            let _ = timeout(upstream.options.limits.listing_timeout, upstream.learn(&profile)).await;
+            upstream.update_state(|state| state.listings.end_learning(caller));
         });
         let mut tasks = self.tasks.lock();
         tasks.retain(|task| !task.is_finished());
@@ -48,18 +48,18 @@ impl Upstream {
         tasks.iter().for_each(AbortHandle::abort);
     }
 
-    /// Connects for a caller, and waits until the upstream has listed over that connection or it is gone.
-    async fn learn(self: &Arc<Self>, party: &CallerProfile) {
+    /// Connects for a caller, and waits until the upstream has listed over that connection or it is closed.
+    async fn learn(self: &Arc<Self>, profile: &CallerProfile) {
         if self.lock().retry_after(Instant::now()).is_some() {
             return;
         }
-        let mut pulse = self.change_counter.subscribe();
-        let caller = party.listing_key();
+        let mut state_changes = self.change_counter.subscribe();
+        let caller = profile.listing_key();
         // With sessions each connection lists for itself, and this has no effect.
         self.lock().listings.request(caller);
-        let Ok(lease) = self.lease(party).await else { return };
+        let Ok(lease) = self.lease(profile).await else { return };
         lease.connection().wake_supervisor();
-        let listed = pulse.wait_for(|_| self.listing_state(caller) == ListingState::Current);
+        let listed = state_changes.wait_for(|_| self.listing_state(caller) == ListingState::Current);
         tokio::select! {
             // The sender is `self`, so that this waits and never fails.
             _ = listed => {}
@@ -67,17 +67,17 @@ impl Upstream {
         }
     }
 
-    /// Waits until it is known what the upstream lists for a caller, or nothing is under way to learn it.
+    /// Waits until the listing for a caller is current, or is not being fetched.
     pub(crate) async fn wait_learned(&self, caller: ListingKey) {
-        let mut pulse = self.change_counter.subscribe();
+        let mut state_changes = self.change_counter.subscribe();
         let is_done = |_: &u64| {
             self.listing_state(caller) == ListingState::Current || !self.lock().listings.is_learning(caller)
         };
         // The sender is `self`, so that this never fails.
-        let _ = pulse.wait_for(is_done).await;
+        let _ = state_changes.wait_for(is_done).await;
     }
 
-    /// Notes that a list went out without what may be there for its caller.
+    /// Records that a list was returned without this upstream's items for the caller.
     pub(crate) fn set_late(&self, caller: ListingKey) {
         self.lock().listings.set_late(caller);
     }

@@ -1,4 +1,4 @@
-//! What a server offers, taken over list by list.
+//! Fetches the lists of a server.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::limits::HubLimits;
 use crate::loop_detection::{HubId, loop_message};
 use crate::registry::UpstreamCatalogue;
 
-/// Which lists are to be looked at.
+/// A set of lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListSet {
     pub(crate) tools: bool,
@@ -29,7 +29,7 @@ impl ListSet {
         self == Self::NONE
     }
 
-    /// Reports whether a list is one of these, by what it is called in reasons.
+    /// Reports whether a list is in the set, by its name in reports.
     fn includes(self, what: &str) -> bool {
         match what {
             "tools" => self.tools,
@@ -38,7 +38,7 @@ impl ListSet {
         }
     }
 
-    /// Returns these and others.
+    /// Returns the lists of either set.
     pub(crate) fn union(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
@@ -48,23 +48,23 @@ impl ListSet {
     }
 }
 
-/// What came of listing what a server offers.
+/// The outcome of fetching a server's lists.
 pub(super) struct FetchedLists {
     pub(super) catalogue: UpstreamCatalogue,
-    /// Which lists are to be asked for again.
+    /// The lists to retry.
     pub(super) failed: ListSet,
-    /// That the server is this hub itself, in words.
+    /// The error message if the server is this hub itself.
     pub(super) loop_message: Option<String>,
 }
 
-/// Whose lists are fetched, and within which bounds.
+/// The server that lists are fetched from, and the limits.
 pub(super) struct ListFetchContext<'s> {
     pub(super) server: &'s ServerName,
     pub(super) limits: &'s HubLimits,
     pub(super) hub: &'s HubId,
 }
 
-/// Lists what a server offers. Of what cannot be listed that which was known before counts on, and the reason is noted.
+/// Fetches the lists of a server. A list that fails keeps its previous items, and the reason is recorded.
 pub(super) async fn fetch_lists(
     client: &CapabilityLists,
     offered: &ServerCapabilities,
@@ -73,11 +73,11 @@ pub(super) async fn fetch_lists(
     source: ListFetchContext<'_>,
 ) -> FetchedLists {
     let limits = source.limits;
-    // What was left out of lists that are not looked at now still is.
+    // Reports about lists that are not fetched now stay.
     let is_kept = |reason: &&String| !lists.includes(reason.split(':').next().unwrap_or_default());
     let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
     let (left_out, repaired) = (kept(&before.skipped), kept(&before.repaired));
-    let mut taken = ListCollector {
+    let mut collected = ListCollector {
         catalogue: before.clone(),
         skipped: left_out,
         repaired,
@@ -85,18 +85,18 @@ pub(super) async fn fetch_lists(
         source,
         loop_message: None,
     };
-    taken.catalogue.has_resources = offered.resources.is_some();
+    collected.catalogue.has_resources = offered.resources.is_some();
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();
-    // What is not offered at all is not what was known before.
+    // Previous items of a capability that the server does not declare any more are dropped.
     if !has_tools {
-        taken.catalogue.tools = Arc::default();
+        collected.catalogue.tools = Arc::default();
     }
     if !has_prompts {
-        taken.catalogue.prompts = Arc::default();
+        collected.catalogue.prompts = Arc::default();
     }
     if !has_resources {
-        (taken.catalogue.resources, taken.catalogue.templates) = Default::default();
+        (collected.catalogue.resources, collected.catalogue.templates) = Default::default();
     }
     let (tools, prompts, resources, templates) = tokio::join!(
         list_with_timeout(limits, lists.tools && has_tools, client.tools()),
@@ -109,25 +109,26 @@ pub(super) async fn fetch_lists(
         prompts: is_retryable(&prompts),
         resources: is_retryable(&resources) || is_retryable(&templates),
     };
-    if let Some(tools) = tools.and_then(|listed| taken.accept_list(listed)) {
-        taken.catalogue.tools = tools;
+    if let Some(tools) = tools.and_then(|listed| collected.accept_list(listed)) {
+        collected.catalogue.tools = tools;
     }
-    if let Some(prompts) = prompts.and_then(|listed| taken.accept_list(listed)) {
-        taken.catalogue.prompts = prompts;
+    if let Some(prompts) = prompts.and_then(|listed| collected.accept_list(listed)) {
+        collected.catalogue.prompts = prompts;
     }
-    if let Some(resources) = resources.and_then(|listed| taken.accept_list(listed)) {
-        taken.catalogue.resources = resources;
+    if let Some(resources) = resources.and_then(|listed| collected.accept_list(listed)) {
+        collected.catalogue.resources = resources;
     }
-    // Many servers that have resources know nothing of templates.
+    // Many servers with resources do not implement `resources/templates/list`.
     if templates.as_ref().is_some_and(is_unknown_method) {
-        taken.catalogue.templates = Arc::default();
+        collected.catalogue.templates = Arc::default();
     }
     let templates = templates.filter(|listed| !is_unknown_method(listed));
-    if let Some(templates) = templates.and_then(|listed| taken.accept_list(listed)) {
-        taken.catalogue.templates = templates;
+    if let Some(templates) = templates.and_then(|listed| collected.accept_list(listed)) {
+        collected.catalogue.templates = templates;
     }
-    (taken.catalogue.skipped, taken.catalogue.repaired) = (Arc::new(taken.skipped), Arc::new(taken.repaired));
-    FetchedLists { catalogue: taken.catalogue, failed, loop_message: taken.loop_message }
+    (collected.catalogue.skipped, collected.catalogue.repaired) =
+        (Arc::new(collected.skipped), Arc::new(collected.repaired));
+    FetchedLists { catalogue: collected.catalogue, failed, loop_message: collected.loop_message }
 }
 
 struct ListCollector<'l> {
@@ -140,7 +141,7 @@ struct ListCollector<'l> {
 }
 
 impl ListCollector<'_> {
-    /// Takes a list over, or notes why not.
+    /// Accepts a list, or records the reason why not.
     fn accept_list<T: CatalogueItem>(
         &mut self,
         listed: Result<Arc<ItemList<T>>, Error>,
@@ -165,7 +166,8 @@ impl ListCollector<'_> {
         }
     }
 
-    /// Notes what of a list was not taken over as it is, and logs it in one line unless the same was logged before.
+    /// Records the items of a list that were skipped or repaired, and logs them in one line unless the same was
+    /// logged before.
     fn report(&mut self, list: &str, report: &ListReport) {
         let (left_out, repaired) = (report.skipped.lines(list), report.repaired.lines(list));
         let lines = || left_out.iter().chain(&repaired);
@@ -190,7 +192,7 @@ impl ListCollector<'_> {
 /// The most items of one list that are described in the log.
 const MAX_LOGGED_ITEMS: usize = 3;
 
-/// Lists within the time that a server has for it, if it is to be listed at all.
+/// Fetches a list within the listing timeout, if it is wanted.
 async fn list_with_timeout<T>(
     limits: &HubLimits,
     is_wanted: bool,
@@ -203,7 +205,7 @@ async fn list_with_timeout<T>(
     Some(timeout(after, listing).await.unwrap_or(Err(Error::TimedOut { after })))
 }
 
-/// Reports whether a list that could not be had may be had later.
+/// Reports whether a failed list may succeed later.
 fn is_retryable<T>(listed: &Option<Result<Arc<ItemList<T>>, Error>>) -> bool {
     listed.as_ref().is_some_and(|listed| listed.is_err() && !is_unknown_method(listed))
 }

@@ -1,4 +1,4 @@
-//! What the lists of an upstream depend on, and which of its listings a caller sees.
+//! The key of an upstream's listing, and the choice of the listing that a caller sees.
 
 use trunkline_client::SupportedEras;
 use trunkline_config::ConnectionSharing;
@@ -8,8 +8,8 @@ use trunkline_protocol::{Era, Revision};
 use super::era::choose_era;
 use super::input::InputSet;
 
-/// An era and a set of capabilities. Of a caller, they are what it speaks and declares; of a listing, the era that it was
-/// requested in and the capabilities that the upstream was shown.
+/// An era and a set of capabilities. For a caller, its own era and declared capabilities; for a listing, the era in
+/// which it was fetched and the capabilities declared to the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ListingKey {
     pub(crate) era: Era,
@@ -17,21 +17,22 @@ pub(crate) struct ListingKey {
 }
 
 impl ListingKey {
-    /// Describes a caller.
+    /// Returns the key of a caller.
     pub(crate) fn of_caller(revision: Revision, capabilities: &ClientCapabilities) -> Self {
         Self { era: revision.era(), input: InputSet::from_capabilities(capabilities) }
     }
 
-    /// Returns the key of the listing that a caller sees: in the era that is chosen for it, with the capabilities that the upstream
-    /// is shown in the revision of that era. Callers of both eras see one listing of an upstream that speaks only one.
+    /// Returns the key of the listing that a caller sees: in the era that is chosen for it, with the capabilities
+    /// that exist in the upstream's revision of that era. Callers of both eras see the same listing of an upstream
+    /// that supports only one.
     pub(super) fn at_upstream(
         self,
         share: ConnectionSharing,
         pinned: Option<Era>,
-        spoken: SupportedEras,
+        supported: SupportedEras,
         revision: impl FnOnce(Era) -> Option<Revision>,
     ) -> Self {
-        let era = choose_era(self.era, pinned, spoken);
+        let era = choose_era(self.era, pinned, supported);
         let input = match revision(era) {
             _ if share == ConnectionSharing::All => InputSet::default(),
             Some(revision) => self.input.usable_in(revision),
@@ -55,7 +56,7 @@ mod tests {
         let form = form.usable_in(Revision::V2025_06_18);
         let revision = |era| Some(if era == Legacy { Revision::V2025_06_18 } else { Revision::NEWEST });
         let two = SupportedEras::default().with(Legacy, true).with(Modern, true);
-        for (spoken, pinned, for_old, for_new) in [
+        for (supported, pinned, for_old, for_new) in [
             (two, None, (Legacy, form), (Modern, both)),
             (SupportedEras::default(), None, (Legacy, form), (Modern, both)),
             (SupportedEras::only(Legacy), None, (Legacy, form), (Legacy, form)),
@@ -63,11 +64,11 @@ mod tests {
             (two, Some(Legacy), (Legacy, form), (Legacy, form)),
         ] {
             for (caller, (era, input)) in [(old, for_old), (new, for_new)] {
-                let key = caller.at_upstream(ConnectionSharing::Principal, pinned, spoken, revision);
-                assert_eq!(key, ListingKey { era, input }, "{caller:?} {spoken:?} {pinned:?}");
-                let shared = caller.at_upstream(ConnectionSharing::All, pinned, spoken, revision);
+                let key = caller.at_upstream(ConnectionSharing::Principal, pinned, supported, revision);
+                assert_eq!(key, ListingKey { era, input }, "{caller:?} {supported:?} {pinned:?}");
+                let shared = caller.at_upstream(ConnectionSharing::All, pinned, supported, revision);
                 assert_eq!(shared, ListingKey { era, input: InputSet::default() });
-                let unknown = caller.at_upstream(ConnectionSharing::Principal, pinned, spoken, |_| None);
+                let unknown = caller.at_upstream(ConnectionSharing::Principal, pinned, supported, |_| None);
                 assert_eq!(unknown, ListingKey { era, input: both });
             }
         }

@@ -1,5 +1,5 @@
-//! What one upstream lists, by the era that it was spoken to in and the capabilities that it was shown: many servers list more to
-//! clients that can do more, and some list other things in each era.
+//! The listings of one upstream, by era and declared capabilities: many servers list more for clients with more
+//! capabilities, and some list different items in each era.
 
 use std::sync::Arc;
 
@@ -8,60 +8,60 @@ use trunkline_protocol::Era;
 use super::listing_key::ListingKey;
 use crate::registry::UpstreamCatalogue;
 
-/// What was listed, and in which era with which capabilities.
+/// A listing with its key.
 pub(crate) type CapabilityListing = (ListingKey, Arc<UpstreamCatalogue>);
 
-/// Listings that are kept of one upstream; beyond it the oldest goes.
+/// The most listings of one upstream; beyond it the oldest is dropped.
 pub(crate) const MAX_LISTINGS: usize = 16;
 
 /// The listings of one upstream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamListings {
-    /// What the upstream itself has listed, oldest first.
+    /// Listings by the upstream itself, oldest first.
     current: Vec<CapabilityListing>,
-    /// What the predecessor or the previous run has listed. It counts until the upstream has listed anything itself in the
-    /// same era, or could not be connected to.
+    /// Listings of the predecessor or of the previous run. They are used until the upstream has listed its own items
+    /// in the same era, or could not be connected.
     provisional: Vec<CapabilityListing>,
-    /// The callers for which an upstream without sessions is asked for its lists, oldest first.
+    /// The callers for which lists of a stateless upstream are fetched, oldest first.
     requested: Vec<ListingKey>,
     /// The callers for which a listing is being fetched.
     learning: Vec<ListingKey>,
-    /// The callers for which lists were answered without this upstream, so that they do not wait for it again.
+    /// The callers that got lists without this upstream, so that their list requests do not wait for it again.
     late: Vec<ListingKey>,
     /// The same for all callers.
     is_late: bool,
 }
 
-/// How far it is known what an upstream lists for a caller.
+/// The state of an upstream's listing for a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListingState {
-    /// The upstream has listed exactly what the caller is to see.
+    /// The upstream has listed with exactly the caller's key.
     Current,
-    /// A list can be answered with what is there, and is completed in the background.
+    /// A list request is answered with the items known so far; the listing is completed in the background.
     Provisional,
-    /// A list waits for it.
+    /// A list request waits for it.
     Missing,
 }
 
 impl UpstreamListings {
-    /// Makes the listings of a predecessor count until there are others.
+    /// Uses the listings of a predecessor until there are others.
     pub(super) fn inherit(&mut self, before: &Self) {
         self.provisional = before.all().cloned().collect();
     }
 
-    /// Makes the listings of the previous run count until there are others.
+    /// Uses the listings of the previous run until there are others.
     pub(super) fn restore(&mut self, stored: Vec<CapabilityListing>) {
         self.provisional = stored;
     }
 
-    /// Takes over a listing; reports whether anything is different from before.
+    /// Stores a listing; reports whether anything differs from before.
     pub(super) fn store(&mut self, shown: ListingKey, listed: UpstreamCatalogue) -> bool {
         let before = self.visible_to(shown).cloned();
         let provisional = self.provisional.len();
         self.provisional.retain(|(known, _)| known.era != shown.era);
         let is_different = before.as_deref() != Some(&listed) || self.provisional.len() < provisional;
         self.forget_late();
-        // Equal listings are held once, so that views of equal listings can share one registry.
+        // Equal listings are stored once, so that views of equal listings can share one registry.
         let known = self.current.iter().map(|(_, known)| known).find(|known| ***known == listed).cloned();
         self.current.retain(|(known, _)| *known != shown);
         if self.current.len() >= MAX_LISTINGS {
@@ -71,12 +71,12 @@ impl UpstreamListings {
         is_different
     }
 
-    /// Returns everything that counts, oldest first. In one era it is either provisional or current.
+    /// Returns all listings in use, oldest first. Those of one era are either provisional or current.
     fn all(&self) -> impl DoubleEndedIterator<Item = &CapabilityListing> {
         self.provisional.iter().chain(&self.current)
     }
 
-    /// Forgets what was listed in an era that the upstream does not speak any more; reports whether there was anything.
+    /// Drops the listings of an era that the upstream does not support any more; reports whether there were any.
     pub(super) fn drop_era(&mut self, era: Era) -> bool {
         let before = self.all().count();
         self.provisional.retain(|(known, _)| known.era != era);
@@ -84,17 +84,17 @@ impl UpstreamListings {
         self.all().count() < before
     }
 
-    /// Forgets listings that nothing keeps up to date.
+    /// Drops listings that no connection keeps up to date.
     pub(super) fn retain(&mut self, is_kept: impl Fn(ListingKey) -> bool) {
         self.current.retain(|(shown, _)| is_kept(*shown));
     }
 
-    /// Returns what callers of a listing see: exactly that listing, or else the nearest one.
+    /// Returns the catalogue for a key: exactly that listing, or else the nearest one.
     pub(super) fn visible_to(&self, shown: ListingKey) -> Option<&Arc<UpstreamCatalogue>> {
         nearest(self.all(), shown)
     }
 
-    /// Returns everything that the upstream lists to anyone, for whatever does not depend on a caller.
+    /// Returns the union of all listings, for operations that do not depend on a caller.
     pub(super) fn union(&self) -> Option<Arc<UpstreamCatalogue>> {
         let mut newest_first = self.all().rev().map(|(_, catalogue)| catalogue);
         let newest = newest_first.next()?.clone();
@@ -104,29 +104,29 @@ impl UpstreamListings {
         }))
     }
 
-    /// Returns what still counts where a list fails.
+    /// Returns the listing to keep using if a list fails.
     pub(super) fn fallback_for(&self, shown: ListingKey) -> Option<Arc<UpstreamCatalogue>> {
         let exact = self.current.iter().find(|(known, _)| *known == shown).map(|(_, catalogue)| catalogue);
         let in_era = self.provisional.iter().filter(|(known, _)| known.era == shown.era);
         exact.or_else(|| nearest(in_era, shown)).cloned()
     }
 
-    /// Reports whether the upstream has listed exactly this.
+    /// Reports whether the upstream has listed with exactly this key.
     pub(super) fn contains(&self, shown: ListingKey) -> bool {
         self.current.iter().any(|(known, _)| *known == shown)
     }
 
-    /// Reports whether the upstream has listed anything itself.
+    /// Reports whether the upstream has listed nothing itself.
     pub(super) fn is_empty(&self) -> bool {
         self.current.is_empty()
     }
 
-    /// Reports whether what counts was listed by the predecessor or in the previous run.
+    /// Reports whether listings of the predecessor or of the previous run are in use.
     pub(super) fn is_provisional(&self) -> bool {
         !self.provisional.is_empty()
     }
 
-    /// Returns how far it is known what there is for a caller. `shown` is the listing that it sees.
+    /// Returns the state of the listing for a caller. `shown` is the key of the listing that it sees.
     pub(super) fn state(&self, caller: ListingKey, shown: ListingKey) -> ListingState {
         if self.contains(shown) {
             return ListingState::Current;
@@ -138,7 +138,7 @@ impl UpstreamListings {
         }
     }
 
-    /// Has an upstream without sessions asked for its lists for a caller too, from now on.
+    /// Adds a caller for which the lists of a stateless upstream are fetched from now on.
     pub(super) fn request(&mut self, caller: ListingKey) {
         if !self.requested.contains(&caller) {
             if self.requested.len() >= MAX_LISTINGS {
@@ -148,12 +148,12 @@ impl UpstreamListings {
         }
     }
 
-    /// Returns the callers for which an upstream without sessions is asked for its lists.
+    /// Returns the callers for which lists of a stateless upstream are fetched.
     pub(super) fn requested(&self) -> &[ListingKey] {
         &self.requested
     }
 
-    /// Begins to learn what there is for a caller; reports whether nothing else does already.
+    /// Marks the listing for a caller as being fetched; reports whether it was not already.
     pub(super) fn begin_learning(&mut self, caller: ListingKey) -> bool {
         let is_first = !self.learning.contains(&caller);
         if is_first {
@@ -170,37 +170,37 @@ impl UpstreamListings {
         self.learning.contains(&caller)
     }
 
-    /// Notes that a list for a caller went out without what may be there for it.
+    /// Records that a caller got a list without this upstream.
     pub(super) fn set_late(&mut self, caller: ListingKey) {
         if !self.late.contains(&caller) {
             self.late.push(caller);
         }
     }
 
-    /// Has no list wait until the upstream has listed something.
+    /// Lets no list request wait until the upstream has listed something.
     pub(super) fn set_late_for_all(&mut self) {
         self.is_late = true;
     }
 
-    /// Has the next list for every caller wait again.
+    /// Lets the next list request of every caller wait again.
     pub(super) fn forget_late(&mut self) {
         self.late.clear();
         self.is_late = false;
     }
 
-    /// Drops what the upstream has not listed itself, since it does not come up; reports whether there was anything.
+    /// Drops the provisional listings, since the upstream cannot be connected; reports whether there were any.
     pub(super) fn drop_provisional(&mut self) -> bool {
         !std::mem::take(&mut self.provisional).is_empty()
     }
 
-    /// Returns what is worth keeping for the next run.
+    /// Returns the upstream's own listings, to save for the next run.
     pub(super) fn current(&self) -> &[CapabilityListing] {
         &self.current
     }
 }
 
-/// Returns the nearest listing: one of the same era rather than one of another, then that for exactly these capabilities, else for
-/// the most of them, else any.
+/// Returns the nearest listing: preferably of the same era, then with exactly these capabilities, then with the most
+/// of them, then any.
 fn nearest<'l>(
     listings: impl Iterator<Item = &'l CapabilityListing>,
     shown: ListingKey,

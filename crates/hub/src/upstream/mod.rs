@@ -1,8 +1,8 @@
-//! One server behind the hub: its connections, what it offers, and how it is kept alive.
+//! One upstream of the hub: its connections, its lists, and its supervision.
 //!
-//! A connection is made for the first who needs it and serves everybody who may share it. Each has a task that minds it:
-//! takes over what the server offers, notices when it is lost, and ends it when nobody has used it for long. One more task
-//! keeps a server connected that should be, however often that fails.
+//! A connection is opened for the first caller that needs it, and serves every caller that may share it. Each has a
+//! supervisor task, which stores the upstream's lists, notices when the connection is lost, and closes it after the
+//! idle timeout. One more task per upstream reconnects it with backoff while it should be connected.
 
 mod attempt;
 mod backoff;
@@ -59,66 +59,66 @@ use crate::loop_detection::HubId;
 use crate::options::HubOptions;
 use crate::registry::{UpstreamCatalogue, UpstreamOffer};
 
-/// One server, as long as it is configured in the same way.
+/// One upstream server, for as long as its connection settings are unchanged.
 pub(crate) struct Upstream {
     name: ServerName,
     config: ArcSwap<ServerConfig>,
     options: Arc<HubOptions>,
-    /// Whose server it is.
+    /// The id of the hub that it belongs to.
     hub: HubId,
-    /// The server itself, if it is part of the hub.
+    /// The handler of an in-process server.
     in_process: Option<Arc<dyn Handler>>,
     state: Mutex<UpstreamState>,
-    /// Counts what happens to the desk, for those who wait for something to happen to it.
+    /// Counts the changes of `state`, for tasks that wait for one.
     change_counter: channel::Sender<u64>,
-    /// Whether the server has ever asked for roots.
+    /// Whether the server has ever requested roots.
     asks_roots: Arc<AtomicBool>,
     /// The calls that wait for a connection.
     wait_list: Arc<WaitList>,
     subscriptions: UpstreamSubscriptions,
-    /// What went wrong with the last call, where that does not end the connection: an address that nobody answers at may
-    /// be answered at the next time.
+    /// The error of the last call, if it did not close the connection: an HTTP endpoint that is unreachable now may
+    /// be reachable for the next call.
     last_call_error: ArcSwapOption<String>,
-    /// Who has its name, once it is replaced.
+    /// The upstream that replaced it.
     successor: OnceLock<Arc<Self>>,
-    /// Whom it replaced, which may still be on the way out.
+    /// The upstream that it replaced, which may still be closing.
     predecessor: Weak<Self>,
     on_event: Arc<UpstreamEventFn>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// What a server has to say to the hub.
+/// An event of an upstream, for the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamEvent {
-    /// What it offers may be different; it has said so itself of these lists.
+    /// Its lists may have changed; the server has sent `list_changed` for these.
     ListsChanged(ListSet),
-    /// The content of a resource is, for those who share these connections.
+    /// The content of a resource has changed, for clients that share these connections.
     ResourceUpdated(String, ConnectionScope),
 }
 
 type UpstreamEventFn = dyn Fn(UpstreamEvent) + Send + Sync;
 
 impl Upstream {
-    /// Makes a server known; `before` is what it is the successor of, and `stored` what it offered in the previous run: either
-    /// counts until it has listed something itself.
+    /// Creates an upstream. `before` is the one that it replaces, and `stored` the listings of the previous run:
+    /// either is used until the server has listed its own items.
     pub(crate) fn new(
         config: ServerConfig,
         options: Arc<HubOptions>,
         hub: HubId,
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
-        tell: Arc<UpstreamEventFn>,
+        on_event: Arc<UpstreamEventFn>,
     ) -> Arc<Self> {
-        let mut desk = UpstreamState::new(config.enabled);
+        let mut state = UpstreamState::new(config.enabled);
         if let Some(stored) = stored {
-            desk.restore(stored);
+            state.restore(stored);
         }
         if let Some(before) = before {
-            let before_desk = before.lock();
-            desk.inherit(&before_desk);
+            let before_state = before.lock();
+            state.inherit(&before_state);
             if before.config.load().enabled == config.enabled {
-                // What was switched by hand stays so until the configuration says otherwise.
-                desk.is_enabled = before_desk.is_enabled;
+                // A manual toggle stays in effect until `enabled` changes in the configuration.
+                state.is_enabled = before_state.is_enabled;
             }
         }
         let upstream = Arc::new(Self {
@@ -127,7 +127,7 @@ impl Upstream {
             config: ArcSwap::from_pointee(config),
             options,
             hub,
-            state: Mutex::new(desk),
+            state: Mutex::new(state),
             change_counter: channel::Sender::new(0),
             asks_roots: Arc::default(),
             wait_list: Arc::default(),
@@ -135,15 +135,15 @@ impl Upstream {
             last_call_error: ArcSwapOption::empty(),
             successor: OnceLock::new(),
             predecessor: before.map(Arc::downgrade).unwrap_or_default(),
-            on_event: tell,
+            on_event,
             tasks: Mutex::default(),
         });
         if let Some(before) = before {
-            // It is replaced once.
+            // An upstream is replaced only once.
             let _ = before.successor.set(upstream.clone());
         }
-        let keeping = reconnect::spawn(&upstream);
-        upstream.tasks.lock().push(keeping);
+        let reconnecting = reconnect::spawn(&upstream);
+        upstream.tasks.lock().push(reconnecting);
         upstream
     }
 
@@ -151,7 +151,7 @@ impl Upstream {
         &self.name
     }
 
-    /// Returns whose server it is.
+    /// Returns the id of the hub that it belongs to.
     pub(crate) fn hub(&self) -> &HubId {
         &self.hub
     }
@@ -164,75 +164,75 @@ impl Upstream {
         &self.options.limits
     }
 
-    /// Returns who has replaced the server, for calls that were on their way to it.
+    /// Returns the upstream that replaced it, for calls that were routed here before.
     pub(crate) fn successor(&self) -> Option<Arc<Self>> {
         self.successor.get().cloned()
     }
 
-    /// Takes over a configuration that leaves the connections as they are.
+    /// Applies a configuration change that does not affect the connections.
     pub(crate) fn reconfigure(&self, config: ServerConfig) {
         let enabled = config.enabled;
         let before = self.config.swap(Arc::new(config));
-        self.update_state(|desk| {
-            // What was switched by hand stays so until the configuration says otherwise.
+        self.update_state(|state| {
+            // A manual toggle stays in effect until `enabled` changes in the configuration.
             if before.enabled != enabled {
-                desk.is_enabled = enabled;
+                state.is_enabled = enabled;
             }
-            // How long a connection may be unused may be another time now.
-            desk.connections.iter().for_each(|connection| connection.wake_supervisor());
+            // The idle timeout may have changed.
+            state.connections.iter().for_each(|connection| connection.wake_supervisor());
         });
     }
 
-    /// Reports whether the server has ever asked for roots in a session that lasts, so that they have to be known before a
-    /// session is chosen.
+    /// Reports whether the server has ever requested roots in a stateful session, so that they have to be known
+    /// before a session is chosen.
     pub(crate) fn asks_roots(&self) -> bool {
         self.asks_roots.load(Ordering::Acquire)
     }
 
-    /// Returns the server itself, if it is part of the hub.
+    /// Returns the handler of an in-process server.
     pub(crate) fn in_process(&self) -> Option<&Arc<dyn Handler>> {
         self.in_process.as_ref()
     }
 
-    /// Returns what is known of the server.
+    /// Returns what the last connection learned about the server.
     pub(crate) fn known_server(&self) -> Option<Arc<KnownServer>> {
         self.lock().known_server.clone()
     }
 
-    /// Returns what the server brings into the registry, if it is switched on and was ever listed: for callers of one kind, or for
-    /// all of them together.
+    /// Returns the server's contribution to the registry, if it is enabled and was ever listed: for callers with one
+    /// key, or the union for all callers.
     pub(crate) fn offer(self: &Arc<Self>, caller: Option<ListingKey>) -> Option<UpstreamOffer<Arc<Self>>> {
         let config = self.config.load();
-        let desk = self.lock();
-        if !desk.is_offered() {
+        let state = self.lock();
+        if !state.is_offered() {
             return None;
         }
         let catalogue = match caller {
-            Some(caller) => desk.listings.visible_to(desk.listing_key(caller, &config)).cloned(),
-            None => desk.listings.union(),
+            Some(caller) => state.listings.visible_to(state.listing_key(caller, &config)).cloned(),
+            None => state.listings.union(),
         };
-        let keeps_names = self.in_process.is_some();
-        let rules = if keeps_names { ToolRules::default() } else { config.tools.clone() };
+        let keeps_original_names = self.in_process.is_some();
+        let rules = if keeps_original_names { ToolRules::default() } else { config.tools.clone() };
         Some(UpstreamOffer {
             server: self.name.clone(),
             owner: self.clone(),
             rules,
             catalogue: catalogue?,
-            instructions: desk.known_server.as_ref().and_then(|known| known.instructions.clone()),
-            keeps_original_names: keeps_names,
+            instructions: state.known_server.as_ref().and_then(|known| known.instructions.clone()),
+            keeps_original_names,
         })
     }
 
-    /// Returns what is worth keeping of the server for the next run, if it has listed anything in this one.
+    /// Returns the server's listings in stored form, if it has listed anything in this run.
     pub(crate) fn to_stored(&self) -> Option<StoredServer> {
         if self.in_process.is_some() {
             return None;
         }
         let (known, listings, not_spoken) = {
-            let desk = self.lock();
-            let known: Vec<_> = desk.eras.known().cloned().collect();
-            let not_spoken: Vec<_> = desk.eras.not_spoken(Instant::now()).collect();
-            (known, desk.listings.current().to_vec(), not_spoken)
+            let state = self.lock();
+            let known: Vec<_> = state.eras.known().cloned().collect();
+            let not_spoken: Vec<_> = state.eras.not_spoken(Instant::now()).collect();
+            (known, state.listings.current().to_vec(), not_spoken)
         };
         if listings.is_empty() {
             return None;
@@ -244,43 +244,44 @@ impl Upstream {
         StoredServer::new(&self.config.load().location, eras.collect(), not_spoken)
     }
 
-    /// Switches the server's offers on or off; reports whether that changed anything. Connections and calls stay.
+    /// Enables or disables the server; reports whether that changed anything. Connections and calls are not affected.
     pub(crate) fn set_enabled(&self, on: bool) -> bool {
-        self.update_state(|desk| std::mem::replace(&mut desk.is_enabled, on) != on)
+        self.update_state(|state| std::mem::replace(&mut state.is_enabled, on) != on)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
         self.lock().is_enabled
     }
 
-    /// Reports whether anything of the server is offered.
+    /// Reports whether the server's items are exposed.
     pub(crate) fn is_offered(&self) -> bool {
         self.lock().is_offered()
     }
 
-    /// Has the server connected to in the background, to learn what it offers. Lists do not wait for that.
+    /// Requests that the server is connected in the background to fetch its lists. List requests do not wait for
+    /// that.
     pub(crate) fn request_lists(&self) {
-        self.update_state(|desk| {
-            desk.is_list_requested = true;
-            if desk.listings.is_empty() {
-                desk.listings.set_late_for_all();
+        self.update_state(|state| {
+            state.is_list_requested = true;
+            if state.listings.is_empty() {
+                state.listings.set_late_for_all();
             }
         });
     }
 
-    /// Notes that a call came to nothing on the way to the server.
+    /// Records that a call failed to reach the server.
     pub(crate) fn record_call_error(&self, reason: String) {
         self.last_call_error.store(Some(Arc::new(reason)));
     }
 
-    /// Notes that a call was answered.
+    /// Clears the call error after a successful call.
     pub(crate) fn clear_call_error(&self) {
         if self.last_call_error.load().is_some() {
             self.last_call_error.store(None);
         }
     }
 
-    /// Reports whether somebody has asked what the server offers.
+    /// Reports whether the server's lists were requested.
     pub(crate) fn is_list_requested(&self) -> bool {
         self.lock().is_list_requested
     }
@@ -290,19 +291,19 @@ impl Upstream {
         self.lock().failure.is_some()
     }
 
-    /// Tells how the server stands.
+    /// Returns the status of the server.
     pub(crate) fn status(&self) -> UpstreamStatus {
-        let (desk, now) = (self.lock(), Instant::now());
-        let catalogue = desk.listings.union().unwrap_or_default();
-        let known = desk.known_server.as_deref();
+        let (state, now) = (self.lock(), Instant::now());
+        let catalogue = state.listings.union().unwrap_or_default();
+        let known = state.known_server.as_deref();
         UpstreamStatus {
             name: self.name.clone(),
-            state: desk.health(),
-            reason: match &desk.failure {
+            state: state.health(),
+            reason: match &state.failure {
                 Some(failure) => Some(failure.reason.clone()),
                 None => self.last_call_error.load().as_deref().cloned(),
             },
-            retry_in: desk.retry_after(now).map(|(wait, _)| wait),
+            retry_in: state.retry_after(now).map(|(wait, _)| wait),
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
             identity: known.and_then(|known| known.identity.clone()),
@@ -312,10 +313,10 @@ impl Upstream {
             resources: catalogue.resources.len(),
             skipped: catalogue.skipped.to_vec(),
             repaired: catalogue.repaired.to_vec(),
-            connections: desk.connections.len(),
-            calls: desk.connections.iter().map(|connection| connection.call_count()).sum(),
+            connections: state.connections.len(),
+            calls: state.connections.iter().map(|connection| connection.call_count()).sum(),
             waiting: self.wait_list.len(),
-            starts: desk.starts,
+            starts: state.starts,
         }
     }
 
@@ -323,7 +324,7 @@ impl Upstream {
         self.state.lock()
     }
 
-    /// Changes the desk, and tells whoever waits for that.
+    /// Changes the state, and wakes the tasks that wait for a change.
     fn update_state<T>(&self, change: impl FnOnce(&mut UpstreamState) -> T) -> T {
         let changed = change(&mut self.lock());
         self.notify_changed();
@@ -334,14 +335,15 @@ impl Upstream {
         self.change_counter.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Takes over what the server listed, and tells the hub if that is different from before or the server says so.
+    /// Stores a listing, and notifies the hub if it differs from the previous one or the server has sent
+    /// `list_changed`.
     fn store_catalogue(&self, shown: ListingKey, listed: UpstreamCatalogue, announced: ListSet) {
         let config = self.config.load();
-        let is_different = self.update_state(|desk| desk.store_catalogue(shown, listed, &config));
+        let is_different = self.update_state(|state| state.store_catalogue(shown, listed, &config));
         if is_different || !announced.is_empty() {
             (self.on_event)(UpstreamEvent::ListsChanged(announced));
         }
-        self.update_state(|desk| desk.is_in_registry = true);
+        self.update_state(|state| state.is_in_registry = true);
     }
 }
 

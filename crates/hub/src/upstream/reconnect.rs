@@ -1,4 +1,4 @@
-//! The task that keeps a server connected which should be, and connecting by hand.
+//! The reconnect loop of a server, and manual connecting.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::caller_profile::PoolKey;
 use super::upstream_state::{UpstreamPhase, UpstreamState};
 
 pub(super) fn spawn(upstream: &Arc<Upstream>) -> AbortHandle {
-    let keeping = reconnect_loop(Arc::downgrade(upstream), upstream.change_counter.subscribe());
-    tokio::spawn(keeping).abort_handle()
+    let reconnecting = reconnect_loop(Arc::downgrade(upstream), upstream.change_counter.subscribe());
+    tokio::spawn(reconnecting).abort_handle()
 }
 
-async fn reconnect_loop(upstream: Weak<Upstream>, mut pulse: watch::Receiver<u64>) {
+async fn reconnect_loop(upstream: Weak<Upstream>, mut state_changes: watch::Receiver<u64>) {
     loop {
         let Some(due) = upstream.upgrade().map(|upstream| upstream.connect_if_due()) else { return };
         let again = async {
@@ -28,80 +28,81 @@ async fn reconnect_loop(upstream: Weak<Upstream>, mut pulse: watch::Receiver<u64
         };
         tokio::select! {
             () = again => {}
-            changed = pulse.changed() => if changed.is_err() { return },
+            changed = state_changes.changed() => if changed.is_err() { return },
         }
     }
 }
 
 impl Upstream {
-    /// Connects if it is time to, and returns how long it is until then if not.
+    /// Connects if it is due, and returns the remaining backoff if not.
     fn connect_if_due(self: &Arc<Self>) -> Option<Duration> {
-        let mut desk = self.lock();
-        if !self.should_be_connected(&desk) || desk.usable().next().is_some() || !desk.attempts.is_empty() {
+        let mut state = self.lock();
+        if !self.should_be_connected(&state) || state.usable().next().is_some() || !state.attempts.is_empty()
+        {
             return None;
         }
-        let wait = desk.backoff.remaining(Instant::now());
+        let wait = state.backoff.remaining(Instant::now());
         if !wait.is_zero() {
             return Some(wait);
         }
-        drop(self.start_attempt(&mut desk, PoolKey::unassigned(), None));
-        drop(desk);
+        drop(self.start_attempt(&mut state, PoolKey::unassigned(), None));
+        drop(state);
         self.notify_changed();
         None
     }
 
-    /// Reports whether a server is connected to without anybody calling it: because it is to be there from the start, or
-    /// because it is not known yet what it offers. Whoever watches resources sees to it by itself.
-    fn should_be_connected(&self, desk: &UpstreamState) -> bool {
-        let is_eager = self.config.load().start == StartMode::Eager && !desk.is_idle_stopped;
-        let is_unknown = desk.is_list_requested && desk.listings.is_empty();
-        desk.is_offered() && (is_eager || is_unknown)
+    /// Reports whether a server should be connected without a call: because it is eager, or because its lists were
+    /// requested and are not known yet. Subscription tasks connect by themselves.
+    fn should_be_connected(&self, state: &UpstreamState) -> bool {
+        let is_eager = self.config.load().start == StartMode::Eager && !state.is_idle_stopped;
+        let is_unknown = state.is_list_requested && state.listings.is_empty();
+        state.is_offered() && (is_eager || is_unknown)
     }
 
-    // By hand.
+    // Manual connecting.
 
-    /// Connects now, whatever was before, and says why not if that fails.
+    /// Connects now, without waiting for the backoff of earlier failures.
     ///
     /// # Errors
     /// The reason.
     pub(crate) async fn connect_manually(self: &Arc<Self>) -> Result<(), String> {
-        self.update_state(|desk| {
-            if desk.phase == UpstreamPhase::Disconnected {
-                desk.phase = UpstreamPhase::Active;
+        self.update_state(|state| {
+            if state.phase == UpstreamPhase::Disconnected {
+                state.phase = UpstreamPhase::Active;
             }
-            desk.backoff.reset();
-            desk.eras.forget_unsupported();
-            desk.listings.forget_late();
+            state.backoff.reset();
+            state.eras.forget_unsupported();
+            state.listings.forget_late();
         });
         self.connect_now().await
     }
 
-    /// Connects, and says why not if that fails.
+    /// Connects and waits for the first lists.
     ///
     /// # Errors
     /// The reason.
     pub(crate) async fn connect_now(self: &Arc<Self>) -> Result<(), String> {
-        self.update_state(|desk| desk.is_list_requested = true);
+        self.update_state(|state| state.is_list_requested = true);
         match self.lease_for_hub().await {
             Ok(_) => {
                 self.wait_listed().await;
-                // It may have turned out to be of no use, or be gone already.
-                let desk = self.lock();
-                let failure = desk.failure.as_ref().filter(|_| desk.usable().next().is_none());
+                // The connection may have been discarded or lost already.
+                let state = self.lock();
+                let failure = state.failure.as_ref().filter(|_| state.usable().next().is_none());
                 failure.map_or(Ok(()), |failure| Err(failure.reason.clone()))
             }
-            // One that is switched off is not connected to, and that is no failure.
+            // A disabled server is not connected, and that is not a failure.
             Err(super::UpstreamUnavailable::Disabled) => Ok(()),
             Err(unavailable) => Err(unavailable.to_string()),
         }
     }
 
-    /// Waits until a server that is connected has said what it offers.
+    /// Waits until a connected server has listed its items.
     async fn wait_listed(&self) {
-        let mut pulse = self.change_counter.subscribe();
-        let listed = pulse.wait_for(|_| {
-            let desk = self.lock();
-            (desk.is_in_registry && !desk.listings.is_empty()) || desk.usable().next().is_none()
+        let mut state_changes = self.change_counter.subscribe();
+        let listed = state_changes.wait_for(|_| {
+            let state = self.lock();
+            (state.is_in_registry && !state.listings.is_empty()) || state.usable().next().is_none()
         });
         let _ = tokio::time::timeout(self.options.limits.listing_timeout, listed).await;
     }

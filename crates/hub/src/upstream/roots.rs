@@ -7,13 +7,13 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use trunkline_protocol::model::Root;
 
-/// What tells one set of roots from another.
+/// Identifies a set of roots.
 pub(crate) type RootsDigest = [u8; 16];
 
 /// Roots with their digest.
 pub(crate) type KnownRoots = (RootsDigest, Vec<Root>);
 
-/// Makes the digest of roots; their order and their names do not matter.
+/// Computes the digest of roots; their order and names do not matter.
 pub(crate) fn roots_digest(roots: &[Root]) -> RootsDigest {
     let mut uris: Vec<&str> = roots.iter().map(|root| root.uri.as_str()).collect();
     uris.sort_unstable();
@@ -30,16 +30,16 @@ pub(crate) fn roots_digest(roots: &[Root]) -> RootsDigest {
 
 /// The roots of one session with a server.
 ///
-/// Some servers take the folders that they are told of for all that they may touch, and the last ones told replace those
-/// before. So a session that was told of roots serves only callers who have the same ones.
+/// Some servers treat the roots as the only folders that they may access, and each new list replaces the previous
+/// one. So a session that was sent roots serves only callers with the same ones.
 #[derive(Debug)]
 pub(crate) struct UpstreamRoots {
     state: Mutex<UpstreamRootsState>,
-    /// Told when the server asks and the roots are not known.
+    /// Notified when the server requests roots that are not known.
     requested: Notify,
     provided: Notify,
     answer_timeout: Duration,
-    /// Shared by all sessions of the server: whether it has ever asked.
+    /// Shared by all sessions of the server: whether it has ever requested roots.
     server_asks: Arc<AtomicBool>,
 }
 
@@ -48,12 +48,12 @@ struct UpstreamRootsState {
     provided: Option<KnownRoots>,
     sent: Option<RootsDigest>,
     is_waiting: bool,
-    /// Those of the callers whose calls run, as far as they are known.
+    /// The roots of the running calls' callers, as far as they are known.
     callers: Vec<Option<RootsDigest>>,
     /// Whether a call was served before, so that the session is past its beginning.
     has_served_call: bool,
-    /// Callers with different roots were there when the server asked, so that it was told of none; or it was told of the roots
-    /// of one whose next call is not known by them.
+    /// Callers with different roots were active when the server requested them, so that it was sent none; or it was
+    /// sent the roots of a caller that cannot be recognised by them in its next call.
     is_tainted: bool,
 }
 
@@ -63,113 +63,109 @@ impl UpstreamRoots {
             provided: known.map(|roots| (roots_digest(&roots), roots)),
             ..UpstreamRootsState::default()
         };
-        let (wanted, given) = (Notify::new(), Notify::new());
-        Arc::new(Self {
-            state: Mutex::new(state),
-            requested: wanted,
-            provided: given,
-            answer_timeout: within,
-            server_asks,
-        })
+        let (requested, provided) = (Notify::new(), Notify::new());
+        Arc::new(Self { state: Mutex::new(state), requested, provided, answer_timeout: within, server_asks })
     }
 
-    /// Answers the server's question.
+    /// Answers the server's roots request.
     pub(crate) async fn answer(&self) -> Vec<Root> {
         self.server_asks.store(true, Ordering::Release);
         if let Some(roots) = self.lock().answer_now() {
             return roots;
         }
-        let given = async {
+        let provided = async {
             loop {
-                let given = self.provided.notified();
-                // Whoever listens is told again and again, since it may come later than the question.
+                let provided = self.provided.notified();
+                // Notified on each turn, since a listener may register after the request.
                 self.requested.notify_waiters();
                 if let Some(roots) = self.lock().answer_now() {
                     return roots;
                 }
-                given.await;
+                provided.await;
             }
         };
-        let roots = tokio::time::timeout(self.answer_timeout, given).await.unwrap_or_default();
+        let roots = tokio::time::timeout(self.answer_timeout, provided).await.unwrap_or_default();
         let mut state = self.lock();
         state.is_waiting = false;
         state.sent.get_or_insert(roots_digest(&roots));
         roots
     }
 
-    /// Answers the server's question within a call; nothing if the roots have to be asked of the caller first.
+    /// Answers the server's roots request within a call; `None` if they have to be fetched from the caller first.
     pub(crate) fn answer_in_call(&self) -> Option<Vec<Root>> {
         self.server_asks.store(true, Ordering::Release);
         let mut state = self.lock();
         let was_waiting = state.is_waiting;
-        let told = state.answer_now();
-        // The call itself asks, so that nobody else needs to.
+        let answer = state.answer_now();
+        // The call itself fetches the roots, so that no other task needs to.
         state.is_waiting = was_waiting;
-        told
+        answer
     }
 
-    /// Reports whether a question within a call is certainly the call's own, and none of the session: `is_attributed` if the
-    /// server itself says so. A session asks when it begins, and then somebody's call may be there already.
+    /// Reports whether a roots request within a call is certainly that of the call, and not of the session:
+    /// `is_attributed` if the server identifies the call. A server requests roots at the start of a session, and a
+    /// call may be running by then.
     pub(crate) fn belongs_to_call(&self, is_attributed: bool) -> bool {
         let state = self.lock();
         is_attributed || (state.has_served_call && state.callers.len() == 1)
     }
 
-    /// Notes that the server was told of a caller's roots within its call, and may remember them. `known` are those by which
-    /// the caller is known before its next call; without any, that call may be anybody's.
+    /// Records that a caller's roots were sent within its call, and that the server may remember them. `known` are
+    /// the roots by which the caller's next call is recognised; without any, that call may be of any caller.
     pub(crate) fn note_sent_in_call(&self, known: Option<&[Root]>) {
         let mut state = self.lock();
         match known.map(roots_digest) {
-            Some(digest) if state.sent.is_none_or(|told| told == digest) => state.sent = Some(digest),
+            Some(digest) if state.sent.is_none_or(|sent| sent == digest) => state.sent = Some(digest),
             _ => state.is_tainted = true,
         }
     }
 
-    /// Reports whether a caller may have the session of a server that does not ask for roots when it begins.
+    /// Reports whether a caller may use the session of a server that does not request roots at its start.
     pub(crate) fn accepts_caller(&self, caller: Option<RootsDigest>) -> bool {
         let state = self.lock();
-        !state.is_tainted && state.sent.is_none_or(|told| caller == Some(told))
+        !state.is_tainted && state.sent.is_none_or(|sent| caller == Some(sent))
     }
 
-    /// Waits until the server asks for roots that are not known.
+    /// Waits until the server requests roots that are not known.
     pub(crate) async fn requested(&self) {
         loop {
-            let wanted = self.requested.notified();
+            let requested = self.requested.notified();
             if self.lock().is_waiting {
                 return;
             }
-            wanted.await;
+            requested.await;
         }
     }
 
-    /// Gives the session its roots; reports whether the server has to be told that they changed.
+    /// Sets the roots of the session; reports whether the server has to be notified of a change.
     pub(crate) fn provide(&self, roots: Vec<Root>) -> bool {
         let digest = roots_digest(&roots);
         let mut state = self.lock();
         state.provided = Some((digest, roots));
-        let has_changed = state.sent.is_some_and(|told| told != digest);
+        let has_changed = state.sent.is_some_and(|sent| sent != digest);
         drop(state);
         self.provided.notify_waiters();
         has_changed
     }
 
-    /// Reports whether the session serves callers of these roots; one without any takes those of its first caller.
+    /// Reports whether the session serves callers with these roots; a session without roots adopts those of its first
+    /// caller.
     pub(crate) fn matches_caller(&self, caller: Option<RootsDigest>) -> bool {
         let state = self.lock();
         match (state.sent, &state.provided, caller) {
             _ if state.is_tainted => false,
-            (Some(told), _, Some(digest)) => told == digest,
-            (None, Some((given, _)), Some(digest)) => *given == digest,
+            (Some(sent), _, Some(digest)) => sent == digest,
+            (None, Some((provided, _)), Some(digest)) => *provided == digest,
             _ => true,
         }
     }
 
-    /// Takes a caller in, whose roots fit or make no difference.
+    /// Adds a running call's caller, with roots that match or make no difference.
     pub(crate) fn add_caller(&self, caller: Option<&KnownRoots>) {
         self.lock().add_caller(caller);
     }
 
-    /// Lets a caller go.
+    /// Removes the caller of a finished call.
     pub(crate) fn remove_caller(&self, caller: Option<RootsDigest>) {
         let mut state = self.lock();
         if let Some(at) = state.callers.iter().position(|known| *known == caller) {
@@ -178,7 +174,7 @@ impl UpstreamRoots {
         state.has_served_call = true;
     }
 
-    /// Reports whether the session was told of roots that are no caller's, so that it can serve no further ones.
+    /// Reports whether the roots that the session was sent match no caller, so that it can serve no further calls.
     pub(crate) fn is_tainted(&self) -> bool {
         self.lock().is_tainted
     }
@@ -196,7 +192,7 @@ impl UpstreamRootsState {
         }
     }
 
-    /// Returns what the server is told now; nothing if that is not known yet.
+    /// Returns the roots to send now; `None` if they are not known yet.
     fn answer_now(&mut self) -> Option<Vec<Root>> {
         let known = self.provided.as_ref().map(|(digest, _)| *digest);
         let are_one = match self.callers.as_slice() {
@@ -204,7 +200,7 @@ impl UpstreamRootsState {
             several => known.is_some() && several.iter().all(|caller| *caller == known),
         };
         if !are_one {
-            // Nobody knows whose roots are asked for, and those of one caller are not for the others.
+            // The request cannot be attributed to one caller, and one caller's roots must not be used for the others.
             self.is_tainted = true;
             self.sent = Some(roots_digest(&[]));
             self.is_waiting = false;
@@ -245,17 +241,17 @@ mod tests {
 
         let waits = session(None);
         waits.add_caller(None);
-        let asked = {
+        let answer = {
             let waits = waits.clone();
             tokio::spawn(async move { waits.answer().await })
         };
         waits.requested().await;
         assert!(!waits.provide(roots(&["b"])), "it is told now for the first time");
-        assert_eq!(asked.await.unwrap(), roots(&["b"]));
+        assert_eq!(answer.await.unwrap(), roots(&["b"]));
 
-        let nobody = session(None);
-        assert_eq!(nobody.answer().await, roots(&[]));
-        assert!(nobody.provide(roots(&["c"])), "what comes too late is told as a change");
+        let no_caller = session(None);
+        assert_eq!(no_caller.answer().await, roots(&[]));
+        assert!(no_caller.provide(roots(&["c"])), "what comes too late is told as a change");
     }
 
     #[tokio::test]

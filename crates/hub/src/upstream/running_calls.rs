@@ -7,10 +7,10 @@ use trunkline_protocol::shorten;
 use trunkline_server::{Caller, Context};
 use trunkline_session::SessionId;
 
-/// The calls that run over one connection.
+/// The running calls of one connection.
 ///
-/// A server of the legacy era does not say to which call a log message belongs. It is passed on only if all calls that it may be
-/// about are those of one client; otherwise it goes to the log of the hub.
+/// A log message of a legacy server does not identify its call. It is forwarded only if all calls that it may belong
+/// to are of one client; otherwise it goes to the hub's own log.
 #[derive(Debug, Default)]
 pub(crate) struct RunningCalls(Mutex<RunningCallTable>);
 
@@ -18,19 +18,20 @@ pub(crate) struct RunningCalls(Mutex<RunningCallTable>);
 struct RunningCallTable {
     next: u64,
     running: Vec<RunningCallEntry>,
-    /// The clients of calls that were given up, and at which the server may still be at work; two are as many as a thousand.
+    /// The clients of abandoned calls that the server may still be working on. Two different clients are enough to
+    /// decide, so that no more are stored.
     abandoned: Vec<Option<SessionId>>,
 }
 
 #[derive(Debug)]
 struct RunningCallEntry {
     number: u64,
-    /// Its client, if that is known from one call to the next.
+    /// Its client, if it can be recognised from one call to the next.
     client: Option<SessionId>,
     context: Context,
 }
 
-/// A call that is counted among those that run, until this is dropped.
+/// A call that counts as running until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunningCall {
     calls: Arc<RunningCalls>,
@@ -39,7 +40,7 @@ pub(crate) struct RunningCall {
 }
 
 impl RunningCalls {
-    /// Counts a call among those that run.
+    /// Registers a running call.
     pub(crate) fn begin(self: &Arc<Self>, context: &Context) -> RunningCall {
         let client = context.with_caller(Caller::client_id);
         let mut calls = self.lock();
@@ -49,7 +50,7 @@ impl RunningCalls {
         RunningCall { calls: self.clone(), number, is_answered: false }
     }
 
-    /// Passes on a log message that names no call, and that may be about one that was given up.
+    /// Forwards a log message that does not identify its call; `is_abandoned` if it may belong to an abandoned call.
     pub(super) fn log(&self, server: &ServerName, message: &LogMessage, is_abandoned: bool) {
         match self.only_client(is_abandoned) {
             Some(context) => context.forward_log(message.level, message.logger.clone(), message.data.clone()),
@@ -63,7 +64,7 @@ impl RunningCalls {
         }
     }
 
-    /// Returns a call of the only client that has any.
+    /// Returns the context of a call, if all calls are of one client.
     fn only_client(&self, is_abandoned: bool) -> Option<Context> {
         let mut calls = self.lock();
         if !is_abandoned {
@@ -80,7 +81,7 @@ impl RunningCalls {
 }
 
 impl RunningCall {
-    /// Notes that the server has answered the call, so that it is not at work on it any more.
+    /// Records that the server has answered the call, and so does not work on it any more.
     pub(crate) fn answered(&mut self) {
         self.is_answered = true;
     }

@@ -7,23 +7,23 @@ use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{Implementation, ServerCapabilities};
 use trunkline_protocol::{Era, Revision};
 
-/// How a server stands.
+/// The connection state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UpstreamHealth {
-    /// It is not connected, because nobody has needed it yet or for a while.
+    /// It is not connected, because it was not needed yet or was idle.
     Pending,
-    /// It is being connected to.
+    /// A connection is being opened.
     Connecting,
     /// It is connected.
     Ready,
-    /// It could not be connected to, or was lost; it is tried again when the time has come.
+    /// It could not be connected, or the connection was lost; it is retried with backoff.
     Failed,
-    /// It wants credentials that it does not get.
+    /// It requires credentials that it does not get.
     NeedsAuth,
-    /// It is switched off: it may be connected, but nothing of it is offered.
+    /// It is disabled: it may be connected, but its items are not exposed.
     Disabled,
-    /// It was disconnected by hand, and stays so until it is connected by hand.
+    /// It was disconnected manually, and stays so until it is connected manually.
     Disconnected,
 }
 
@@ -48,47 +48,47 @@ impl fmt::Display for UpstreamHealth {
     }
 }
 
-/// Everything that can be told of a server.
+/// The status of a server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpstreamStatus {
-    /// What it is called here.
+    /// Its name in the configuration.
     pub name: ServerName,
-    /// How it stands.
+    /// Its connection state.
     pub state: UpstreamHealth,
-    /// Why it failed last, with the end of what its program said about it, if it has failed since it was last well.
+    /// The last failure, with the end of its program's stderr, if it has failed since it was last healthy.
     pub reason: Option<String>,
-    /// How long it will be waited before it is tried again.
+    /// The remaining backoff before the next attempt.
     pub retry_in: Option<Duration>,
-    /// Whether nothing should be served without it.
+    /// Whether the hub must not start without it.
     pub required: bool,
-    /// The revision that is spoken with it.
+    /// The negotiated revision.
     pub revision: Option<Revision>,
-    /// What it calls itself.
+    /// Its implementation name and version.
     pub identity: Option<Implementation>,
-    /// How it is reached, such as `stdio`.
+    /// The transport, such as `stdio`.
     pub transport: Option<&'static str>,
-    /// The tools that it listed last.
+    /// The number of tools in its last listing.
     pub tools: usize,
-    /// The prompts that it listed last.
+    /// The number of prompts in its last listing.
     pub prompts: usize,
-    /// The resources that it listed last.
+    /// The number of resources in its last listing.
     pub resources: usize,
-    /// What of its lists could not be taken, each with the reason.
+    /// Items of its lists that were rejected, each with the reason.
     pub skipped: Vec<String>,
-    /// What of its lists was malformed or too long, and is offered without that, each with the reason.
+    /// Items of its lists that were repaired or truncated, each with the reason.
     pub repaired: Vec<String>,
-    /// The connections, and so processes, that there are.
+    /// The open connections, and so processes.
     pub connections: usize,
-    /// The calls that run.
+    /// The running calls.
     pub calls: usize,
-    /// The calls that wait for a connection which others use.
+    /// The calls that wait for a connection.
     pub waiting: usize,
-    /// How often it was connected to.
+    /// How often it was connected.
     pub starts: u64,
 }
 
-/// What is known of a server from the last time that it was connected to.
+/// What is known of a server since it was last connected.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownServer {
     pub(crate) revision: Revision,
@@ -102,12 +102,12 @@ pub(crate) struct KnownServer {
 }
 
 impl KnownServer {
-    /// Reports whether the server can say that it has completions.
+    /// Reports whether the server's revision has a completions capability.
     pub(crate) fn declares_completions(&self) -> bool {
         Dialect::of(self.revision).completions_flag
     }
 
-    /// Describes a server that was not connected to since the previous run, as far as its listings depend on it.
+    /// Restores a server that was not connected since the previous run, as far as its listings depend on it.
     pub(super) fn restored(revision: Revision, keeps_sessions: bool, instructions: Option<String>) -> Self {
         Self {
             revision,
@@ -144,14 +144,14 @@ pub(crate) struct UpstreamFailure {
     pub(crate) reason: String,
 }
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// It cannot be reached, or does not speak the protocol.
+    /// It cannot be reached, or violates the protocol.
     Unreachable,
-    /// It wants other credentials.
+    /// It requires other credentials.
     NeedsAuth,
-    /// It was connected, and is gone.
+    /// The connection was lost.
     Lost,
 }
 
@@ -162,14 +162,15 @@ impl UpstreamFailure {
             _ => FailureKind::Unreachable,
         };
         let reason = match error {
-            // What was dialled has the values of variables in it, which are secrets as likely as not.
+            // The resolved address contains the values of variables, which are often secrets; `reach` does not.
             Error::Unreachable(unreachable) => format!("cannot connect to {reach}: {}", unreachable.cause),
             _ => error.to_string(),
         };
         Self { kind, reason }
     }
 
-    /// Returns what callers may know: a program's own words, which come after the first line, may be about another caller.
+    /// Returns the part that callers may see: the program's own output, after the first line, may be about another
+    /// caller.
     fn headline(&self) -> &str {
         headline(&self.reason)
     }
@@ -193,7 +194,7 @@ impl UpstreamFailure {
     }
 }
 
-/// Returns the first line of what went wrong.
+/// Returns the first line of a reason.
 pub(crate) fn headline(reason: &str) -> &str {
     reason.lines().next().unwrap_or_default()
 }
@@ -201,22 +202,22 @@ pub(crate) fn headline(reason: &str) -> &str {
 /// Why there is no connection for a call.
 #[derive(Clone, Debug)]
 pub(crate) enum UpstreamUnavailable {
-    /// The last attempt failed, and it is not time for another within what the call may wait.
+    /// The last attempt failed, and the backoff is longer than the call may wait.
     Failed(UpstreamFailure, Duration),
-    /// Every connection that there may be is in use.
+    /// The connection limit is reached, and all connections are in use.
     Full(usize),
-    /// Each of these connections is in use by a call that may be asked something, beside which another must not be.
+    /// Each of these connections is in use by a call that may require input, beside which another must not run.
     AllInUse(usize),
-    /// The server is switched off.
+    /// The server is disabled.
     Disabled,
-    /// The server was disconnected by hand.
+    /// The server was disconnected manually.
     Disconnected,
     /// The server is not configured any more.
     Removed,
 }
 
 impl UpstreamUnavailable {
-    /// Says it to a caller.
+    /// Returns the message for a caller.
     pub(crate) fn headline(&self) -> String {
         match self {
             Self::Failed(failure, wait) => {

@@ -1,4 +1,4 @@
-//! The task that looks after one connection.
+//! The supervisor task of one connection.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -15,13 +15,12 @@ use super::listing_key::ListingKey;
 use super::status::UpstreamFailure;
 use super::{Upstream, UpstreamEvent};
 
-/// How long a server may take to answer a call that was given up, before a connection is ended that can serve no other
-/// meanwhile.
+/// How long a server may take to answer an abandoned call, before a connection that is blocked by it is closed.
 const ABANDONED_CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn spawn(upstream: &Arc<Upstream>, connection: &Arc<UpstreamConnection>) {
-    let minding = supervise(Arc::downgrade(upstream), connection.clone());
-    connection.set_supervisor(tokio::spawn(minding).abort_handle());
+    let supervising = supervise(Arc::downgrade(upstream), connection.clone());
+    connection.set_supervisor(tokio::spawn(supervising).abort_handle());
 }
 
 async fn supervise(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>) {
@@ -35,8 +34,8 @@ async fn supervise(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>
     })
     .await;
     loop {
-        // Made before anything is looked at, so that nothing that happens in between is missed.
-        let stirred = connection.woken();
+        // Created before the checks, so that no wakeup in between is missed.
+        let woken = connection.woken();
         unless_closing(&connection, again.refresh_requested(&upstream, &connection)).await;
         let Some(idle_at) = upstream.upgrade().map(|upstream| upstream.check_idle(&connection)) else {
             return;
@@ -55,7 +54,7 @@ async fn supervise(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>
             changed = next_change(&mut changes) => {
                 let pause = upstream.upgrade().map(|upstream| upstream.options.limits.refresh_interval);
                 unless_closing(&connection, async {
-                    // A server that tells of changes all the time is still looked at only now and then.
+                    // Rate limit for a server that sends `list_changed` continuously.
                     sleep(pause.unwrap_or_default()).await;
                     let lists = drain_changes(&changed, &mut changes);
                     again.refresh_lists(&upstream, &connection, lists, lists).await;
@@ -72,24 +71,24 @@ async fn supervise(upstream: Weak<Upstream>, connection: Arc<UpstreamConnection>
                 })
                 .await;
             }
-            () = stirred => {}
+            () = woken => {}
             () = sleep_until_due(idle_at) => {}
         }
     }
 }
 
-/// What a server was asked for in vain, and when it is asked again.
+/// The requests to a server that failed, and when they are retried.
 #[derive(Debug, Default)]
 struct ListRetry {
     lists: ListSet,
-    /// Whether it does not tell of changes although it may.
+    /// Whether the subscription to list changes failed and is to be retried.
     needs_subscription: bool,
     retry_at: Option<Instant>,
     backoff: Backoff,
 }
 
 impl ListRetry {
-    /// Begins to be told of changes before anything is listed, so that no change is missed.
+    /// Subscribes to list changes before anything is listed, so that no change is missed.
     async fn subscribe_lists(
         &mut self,
         upstream: &Weak<Upstream>,
@@ -101,7 +100,7 @@ impl ListRetry {
         match outcome.unwrap_or(Err(Error::TimedOut { after: within })) {
             Ok(changes) => {
                 if was_unwatched {
-                    // Nobody told of what changed up to now.
+                    // Changes up to now were not notified.
                     self.lists = ListSet::ALL;
                 }
                 Some(changes)
@@ -115,7 +114,8 @@ impl ListRetry {
         }
     }
 
-    /// Lists anew what may have changed. The server is not held meanwhile, so that it can be let go of.
+    /// Fetches the lists that may have changed. Holds no strong reference to the upstream meanwhile, so that it can
+    /// be dropped.
     async fn refresh_lists(
         &mut self,
         upstream: &Weak<Upstream>,
@@ -135,12 +135,12 @@ impl ListRetry {
         self.schedule_retry(upstream);
     }
 
-    /// Lists for callers whose capabilities the connection has not listed for yet.
+    /// Fetches the lists for callers with capabilities that were not listed for yet.
     async fn refresh_requested(&mut self, upstream: &Weak<Upstream>, connection: &Arc<UpstreamConnection>) {
         let missing = upstream.upgrade().map(|upstream| {
             let mut keys = upstream.listed_over(connection);
-            let desk = upstream.lock();
-            keys.retain(|shown| !desk.listings.contains(*shown));
+            let state = upstream.lock();
+            keys.retain(|shown| !state.listings.contains(*shown));
             keys
         });
         for shown in missing.unwrap_or_default() {
@@ -150,7 +150,7 @@ impl ListRetry {
         }
     }
 
-    /// Decides when to ask again, if there is anything to ask for.
+    /// Schedules the next retry, if any request has failed.
     fn schedule_retry(&mut self, upstream: &Weak<Upstream>) {
         let Some(upstream) = upstream.upgrade() else { return };
         let now = Instant::now();
@@ -163,7 +163,7 @@ impl ListRetry {
     }
 }
 
-/// Takes over what a server lists in an era for some capabilities; returns the lists that failed.
+/// Fetches and stores the lists for one era and set of capabilities; returns the lists that failed.
 async fn refresh_for(
     upstream: &Weak<Upstream>,
     connection: &Arc<UpstreamConnection>,
@@ -177,7 +177,7 @@ async fn refresh_for(
     }) else {
         return ListSet::NONE;
     };
-    // Of a listing that was never taken over, every list is missing.
+    // Without an earlier listing every list is missing.
     let lists = if before.is_some() { lists } else { ListSet::ALL };
     let client = connection.client.lists_for(shown.input.capabilities());
     let offered = connection.client.server().capabilities.clone();
@@ -185,8 +185,8 @@ async fn refresh_for(
     let source = ListFetchContext { server: &server, limits: &options.limits, hub: &hub };
     let listed = Box::pin(list_fetch::fetch_lists(&client, &offered, lists, &before, source)).await;
     match (upstream.upgrade(), listed.loop_message) {
-        (Some(upstream), Some(circle)) => {
-            upstream.discard_connection(connection, circle);
+        (Some(upstream), Some(loop_message)) => {
+            upstream.discard_connection(connection, loop_message);
             ListSet::NONE
         }
         (Some(upstream), None) => {
@@ -197,7 +197,7 @@ async fn refresh_for(
     }
 }
 
-/// Does something that takes as long as the server likes, unless the connection is to be ended meanwhile.
+/// Awaits a future of unbounded duration, unless a close of the connection is requested meanwhile.
 async fn unless_closing(connection: &UpstreamConnection, doing: impl Future<Output = ()>) {
     let doing = Box::pin(doing);
     tokio::select! {
@@ -217,7 +217,7 @@ async fn next_change(changes: &mut Option<ChangeStream>) -> ChangeEvent {
     std::future::pending().await
 }
 
-/// Puts together what has changed up to now.
+/// Collects the pending changes.
 fn drain_changes(first: &ChangeEvent, changes: &mut Option<ChangeStream>) -> ListSet {
     let mut lists = ListSet::NONE;
     let mut note = |change: &ChangeEvent| match change {
@@ -241,10 +241,10 @@ async fn sleep_until_due(when: Option<Instant>) {
     }
 }
 
-/// Ends a connection in an orderly way, after the calls that run.
+/// Closes a connection gracefully, after its running calls.
 async fn close_connection(upstream: &Weak<Upstream>, connection: &Arc<UpstreamConnection>) {
     let Some((is_counted, within)) = upstream.upgrade().map(|upstream| {
-        let is_counted = upstream.update_state(|desk| desk.begin_close(connection));
+        let is_counted = upstream.update_state(|state| state.begin_close(connection));
         (is_counted, upstream.options.limits.drain_timeout)
     }) else {
         return;
@@ -253,54 +253,54 @@ async fn close_connection(upstream: &Weak<Upstream>, connection: &Arc<UpstreamCo
     connection.client.clone().close().await;
     connection.set_closed();
     if let Some(upstream) = upstream.upgrade() {
-        upstream.update_state(|desk| {
-            desk.closing -= usize::from(is_counted);
-            desk.backoff.record_closed(connection.started_at, Instant::now(), &upstream.options.limits);
+        upstream.update_state(|state| {
+            state.closing -= usize::from(is_counted);
+            state.backoff.record_closed(connection.started_at, Instant::now(), &upstream.options.limits);
         });
     }
 }
 
 impl Upstream {
-    /// Returns what a connection lists.
+    /// Returns the keys of the listings that a connection fetches.
     fn listed_over(&self, connection: &UpstreamConnection) -> Vec<ListingKey> {
         let config = self.config.load();
         self.lock().listing_capabilities(connection, &config)
     }
 
-    /// Reports whether what the server offers is to be learnt from this connection: not if another one of the same era was
-    /// shown the same capabilities and keeps their listing up to date.
+    /// Reports whether this connection has to fetch the lists: not if another connection with the same era and
+    /// capabilities keeps that listing up to date.
     fn needs_listing(&self, connection: &Arc<UpstreamConnection>) -> bool {
         let keys = self.listed_over(connection);
-        let desk = self.lock();
-        let mut others = desk.usable().filter(|other| !Arc::ptr_eq(other, connection));
+        let state = self.lock();
+        let mut others = state.usable().filter(|other| !Arc::ptr_eq(other, connection));
         let is_kept = others.any(|other| other.listing_key() == connection.listing_key());
-        !is_kept || keys.iter().any(|shown| !desk.listings.contains(*shown))
+        !is_kept || keys.iter().any(|shown| !state.listings.contains(*shown))
     }
 
-    /// Decides whether the connection is of any use, ends it if not, and returns when to look again.
+    /// Closes the connection if it is idle or unusable, and returns when to check again.
     fn check_idle(&self, connection: &Arc<UpstreamConnection>) -> Option<Instant> {
         let now = Instant::now();
-        // Leases are given under the same lock, so that nobody begins to use what is about to end.
-        let mut desk = self.lock();
-        // What is in use now may be ended at the earliest when it has been unused for that long.
+        // Leases are granted under the same lock, so that no caller gets a connection that is about to close.
+        let mut state = self.lock();
+        // A connection in use can become idle for long enough at the earliest after the whole idle timeout.
         let Some(since) = connection.unused_since() else {
             return self.idle_timeout(&connection.scope()).map(|idle| now + idle);
         };
         let is_superseded = connection.scope() == ConnectionScope::Unassigned
-            && desk
+            && state
                 .usable()
                 .any(|other| !Arc::ptr_eq(other, connection) && other.scope() != ConnectionScope::Call);
-        let is_last = desk.usable().all(|other| Arc::ptr_eq(other, connection));
+        let is_last = state.usable().all(|other| Arc::ptr_eq(other, connection));
         let due = match connection.scope() {
             _ if is_superseded || connection.roots.is_tainted() => Some(now),
             _ if connection.is_blocked_by_abandoned() => Some(since + ABANDONED_CALL_TIMEOUT),
             ConnectionScope::Call if connection.was_used() => Some(now),
             ConnectionScope::Call => Some(since + CLAIM_TIMEOUT),
-            who => {
-                let due = self.idle_timeout(&who).map(|idle| since + idle);
-                // One that is to be there from the start is, also when the last who used it is gone.
+            scope => {
+                let due = self.idle_timeout(&scope).map(|idle| since + idle);
+                // An eager server without an idle timeout is reconnected, also after its last user has left.
                 let may_rest = self.idle_timeout(&ConnectionScope::Shared).is_some();
-                desk.is_idle_stopped |= may_rest && is_last && due.is_some_and(|due| due <= now);
+                state.is_idle_stopped |= may_rest && is_last && due.is_some_and(|due| due <= now);
                 due
             }
         };
@@ -310,33 +310,34 @@ impl Upstream {
         due
     }
 
-    /// Returns how long somebody's connection may be unused.
-    fn idle_timeout(&self, who: &ConnectionScope) -> Option<Duration> {
+    /// Returns the idle timeout of a connection with this scope.
+    fn idle_timeout(&self, scope: &ConnectionScope) -> Option<Duration> {
         let config = self.config.load();
         match (config.idle, &config.location, config.start) {
             (Some(idle), ..) => Some(idle),
             (None, ServerLocation::Program(_), StartMode::Lazy) => Some(self.options.limits.idle_timeout),
-            // There is one for each who ever came, and most of them do not come back.
-            _ if matches!(who, ConnectionScope::Session(_) | ConnectionScope::Principal(_)) => {
+            // There is one connection for each client or principal, and most of them do not return.
+            _ if matches!(scope, ConnectionScope::Session(_) | ConnectionScope::Principal(_)) => {
                 Some(self.options.limits.idle_timeout)
             }
-            // What is there before anybody needs it stays; and an address costs next to nothing.
+            // An eager program stays connected without being used; and a connection to an endpoint costs next to
+            // nothing.
             (None, ServerLocation::Program(_), StartMode::Eager) | (None, ServerLocation::Endpoint(_), _) => {
                 None
             }
         }
     }
 
-    /// Notes that a connection is gone although nobody ended it, as soon as anybody sees it.
+    /// Records an unexpected loss of a connection as soon as a task notices it.
     pub(crate) fn check_lost(&self, connection: &Arc<UpstreamConnection>) {
         match connection.client.closed().now_or_never() {
             Some(how) => self.connection_lost(connection, how),
-            // Its minder learns how; nobody else is to use it.
+            // The supervisor learns the reason; no other call may use the connection.
             None => connection.request_close(),
         }
     }
 
-    /// Lets go of a connection that is of no use any more although it stands; whoever uses it may finish.
+    /// Discards an open connection that cannot be used any more; calls that run over it may finish.
     pub(crate) fn discard_connection(&self, connection: &Arc<UpstreamConnection>, why: String) {
         self.connection_lost(connection, why);
         connection.request_close();
@@ -344,14 +345,14 @@ impl Upstream {
 
     fn connection_lost(&self, connection: &Arc<UpstreamConnection>, how: String) {
         connection.set_closed();
-        let lost_offers = self.update_state(|desk| {
-            if !desk.begin_close(connection) {
+        let lost_offers = self.update_state(|state| {
+            if !state.begin_close(connection) {
                 return false;
             }
             tracing::warn!(server = %self.name, how, "lost");
-            desk.closing -= 1;
-            desk.backoff.record_lost(connection.started_at, Instant::now(), &self.options.limits);
-            desk.record_failure(UpstreamFailure::lost(how))
+            state.closing -= 1;
+            state.backoff.record_lost(connection.started_at, Instant::now(), &self.options.limits);
+            state.record_failure(UpstreamFailure::lost(how))
         });
         if lost_offers {
             (self.on_event)(UpstreamEvent::ListsChanged(ListSet::NONE));

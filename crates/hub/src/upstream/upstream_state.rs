@@ -21,29 +21,29 @@ use super::status::{KnownServer, UpstreamFailure, UpstreamHealth, UpstreamUnavai
 use crate::catalogue_file::StoredServer;
 use crate::registry::UpstreamCatalogue;
 
-/// Everything about a server that changes while it runs. The lock around it is held for a few instructions at a time.
+/// The mutable state of an upstream. Its lock is held for a few instructions at a time.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
     pub(super) phase: UpstreamPhase,
     pub(super) is_enabled: bool,
     pub(super) attempts: Vec<ConnectionAttempt>,
     pub(super) connections: Vec<Arc<UpstreamConnection>>,
-    /// Connections that are on their way out.
+    /// The number of connections that are closing.
     pub(super) closing: usize,
-    /// What was found out by the newest connection.
+    /// What the newest connection learned about the server.
     pub(super) known_server: Option<Arc<KnownServer>>,
     pub(super) eras: KnownEras,
-    /// What the predecessor or the previous run found out, on which its listings depend.
+    /// What the predecessor or the previous run learned, on which the provisional listings depend.
     previous_eras: KnownEras,
     pub(super) backoff: Backoff,
     pub(super) failure: Option<UpstreamFailure>,
-    /// Whether anybody has asked for what the server offers.
+    /// Whether the server's lists were requested.
     pub(super) is_list_requested: bool,
-    /// Whether the last connection ended because nobody used it, so that there need not be another.
+    /// Whether the last connection was closed by the idle timeout, so that it is not reopened without need.
     pub(super) is_idle_stopped: bool,
-    /// What it offers.
+    /// Its listings.
     pub(super) listings: UpstreamListings,
-    /// Whether that is in the registry, so that lists have it.
+    /// Whether they are in the registry, from which list requests are answered.
     pub(super) is_in_registry: bool,
     pub(super) starts: u64,
     attempts_made: u64,
@@ -53,13 +53,13 @@ pub(super) struct UpstreamState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamPhase {
     Active,
-    /// It was disconnected by hand.
+    /// It was disconnected manually.
     Disconnected,
     /// It is not configured any more.
     Removed,
 }
 
-/// A connection in the making.
+/// A running attempt to connect.
 #[derive(Debug)]
 pub(super) struct ConnectionAttempt {
     pub(super) number: u64,
@@ -70,18 +70,18 @@ pub(super) struct ConnectionAttempt {
 }
 
 impl ConnectionAttempt {
-    /// Reports whether the connection will serve a party of this place; as long as nothing is known of the server, it may turn
-    /// out to speak another era than is tried first.
-    pub(super) fn serves(&self, place: &PoolKey, is_unknown: bool) -> bool {
-        let is_theirs = [&place.scope, &ConnectionScope::Unassigned].contains(&&self.pool_key.scope);
-        self.pool_key.input == place.input && (is_unknown || self.pool_key.era == place.era) && is_theirs
+    /// Reports whether the connection will belong to the pool of a key; as long as the server is unknown, it may turn
+    /// out to support another era than the one tried first.
+    pub(super) fn serves(&self, key: &PoolKey, is_unknown: bool) -> bool {
+        let is_theirs = [&key.scope, &ConnectionScope::Unassigned].contains(&&self.pool_key.scope);
+        self.pool_key.input == key.input && (is_unknown || self.pool_key.era == key.era) && is_theirs
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) type AttemptOutcome = Result<Arc<UpstreamConnection>, UpstreamFailure>;
 
-/// What was taken off a desk.
+/// The attempts and connections that were removed from a state.
 pub(super) struct RemovedConnections {
     pub(super) attempts: Vec<AbortHandle>,
     pub(super) connections: Vec<Arc<UpstreamConnection>>,
@@ -109,7 +109,7 @@ impl UpstreamState {
         }
     }
 
-    /// Takes over what the predecessor offered, so that there is no moment without it, and learns soon what is different.
+    /// Inherits the predecessor's listings, so that the items never disappear, and requests new lists.
     pub(super) fn inherit(&mut self, before: &Self) {
         let eras = if before.eras.is_empty() { &before.previous_eras } else { &before.eras };
         self.previous_eras = eras.clone();
@@ -118,7 +118,7 @@ impl UpstreamState {
         self.is_list_requested = before.is_list_requested || self.is_in_registry;
     }
 
-    /// Takes over what the server offered in the previous run, so that lists do not wait until it has started.
+    /// Restores the listings of the previous run, so that list requests do not wait until the server has started.
     pub(super) fn restore(&mut self, stored: &StoredServer) {
         let (mut eras, mut listings) = (Vec::new(), Vec::new());
         for stored in &stored.eras {
@@ -133,7 +133,7 @@ impl UpstreamState {
         self.is_in_registry = self.listings.is_provisional();
     }
 
-    /// Refuses a call that cannot be made at all.
+    /// Checks that the server is enabled and may be connected.
     pub(super) fn check(&self) -> Result<(), UpstreamUnavailable> {
         match self.phase {
             UpstreamPhase::Active if self.is_enabled => Ok(()),
@@ -143,7 +143,7 @@ impl UpstreamState {
         }
     }
 
-    /// Reports whether anything of the server is offered.
+    /// Reports whether the server's items are exposed.
     pub(super) fn is_offered(&self) -> bool {
         self.phase == UpstreamPhase::Active && self.is_enabled
     }
@@ -158,14 +158,14 @@ impl UpstreamState {
         self.connections.iter().filter(|connection| !connection.is_closing())
     }
 
-    /// Returns the connections over which somebody may be told of changes: their own, and those that are everybody's.
-    pub(super) fn usable_for_subscription(&self, who: &ConnectionScope) -> Vec<Arc<UpstreamConnection>> {
-        let is_theirs = |known: &ConnectionScope| known == who || *known == ConnectionScope::Shared;
+    /// Returns the connections for subscriptions of a scope: its own, and the shared ones.
+    pub(super) fn usable_for_subscription(&self, scope: &ConnectionScope) -> Vec<Arc<UpstreamConnection>> {
+        let is_theirs = |known: &ConnectionScope| known == scope || *known == ConnectionScope::Shared;
         self.usable().filter(|connection| connection.matches_scope(is_theirs)).cloned().collect()
     }
 
-    /// Returns everything that counts against the connections that there may be; those that there are come first, in order.
-    /// One that is free may be wanted, and then counts as in use.
+    /// Returns all slots that count against the connection limit; the open connections come first, in order. An idle
+    /// connection that is wanted counts as busy.
     pub(super) fn slots(
         &self,
         is_wanted: impl Fn(&UpstreamConnection) -> bool,
@@ -186,13 +186,13 @@ impl UpstreamState {
         made.chain(coming).chain(ending)
     }
 
-    /// Returns how long the server has to be left alone, and why.
+    /// Returns the remaining backoff, with the failure that caused it.
     pub(super) fn retry_after(&self, now: Instant) -> Option<(Duration, UpstreamFailure)> {
         let wait = self.backoff.remaining(now);
         self.failure.clone().filter(|_| !wait.is_zero()).map(|failure| (wait, failure))
     }
 
-    /// Takes a connection off, and counts it among those that end; false if it is gone already.
+    /// Removes a connection and counts it as closing; false if it was removed already.
     pub(super) fn begin_close(&mut self, connection: &Arc<UpstreamConnection>) -> bool {
         let before = self.connections.len();
         self.connections.retain(|known| !Arc::ptr_eq(known, connection));
@@ -201,19 +201,21 @@ impl UpstreamState {
         was_here
     }
 
-    /// Takes everything off. Connections count as ending, since their minders end them.
+    /// Removes all attempts, and returns them with the connections. The connections stay until their supervisors
+    /// close them.
     pub(super) fn take_all(&mut self) -> RemovedConnections {
         let attempts = self.attempts.drain(..).map(|attempt| attempt.task).collect();
         RemovedConnections { attempts, connections: self.connections.clone() }
     }
 
-    /// Reports whether there is neither a connection nor one that ends, or there may be one again.
+    /// Reports whether no connection is open, closing or being opened, or whether the server is active again.
     pub(super) fn is_drained(&self) -> bool {
         let is_quiet = self.connections.is_empty() && self.closing == 0 && self.attempts.is_empty();
         is_quiet || self.phase == UpstreamPhase::Active
     }
 
-    /// Takes over which eras the server speaks; reports whether less is offered because it does not speak one any more.
+    /// Records the eras that the server supports; reports whether listings were dropped because it does not support
+    /// one any more.
     pub(super) fn learn_eras(&mut self, wanted: Era, known: &Arc<KnownServer>) -> bool {
         let now = Instant::now();
         self.eras.learn(wanted, known, now);
@@ -224,7 +226,7 @@ impl UpstreamState {
         is_less
     }
 
-    /// Returns the key of the listing that a caller sees, given what is known of the server by now.
+    /// Returns the key of the listing that a caller sees, from the current knowledge of the server.
     pub(super) fn listing_key(&self, caller: ListingKey, config: &ServerConfig) -> ListingKey {
         let eras = if self.eras.is_empty() { &self.previous_eras } else { &self.eras };
         let known = |era| self.eras.known_in(era).or_else(|| self.previous_eras.known_in(era));
@@ -232,8 +234,8 @@ impl UpstreamState {
         caller.at_upstream(config.sharing, pinned_era(config), eras.supported(Instant::now()), revision)
     }
 
-    /// Returns what a connection lists: what its own session is shown, or without sessions what each caller sees in its era, and
-    /// without any caller what is there for those that declare nothing.
+    /// Returns the keys of the listings that a connection fetches: its own for a stateful server, otherwise those of
+    /// the requesting callers in its era, or without any caller the one for no capabilities.
     pub(super) fn listing_capabilities(
         &self,
         connection: &UpstreamConnection,
@@ -256,7 +258,7 @@ impl UpstreamState {
         keys
     }
 
-    /// Takes over a listing; reports whether what is offered is different now.
+    /// Stores a listing; reports whether it differs from the previous one.
     pub(super) fn store_catalogue(
         &mut self,
         shown: ListingKey,
@@ -265,25 +267,25 @@ impl UpstreamState {
     ) -> bool {
         let is_different = self.listings.store(shown, listed);
         if is_different {
-            // What has changed for one may have changed for all, and only a connection says whether it did.
+            // A change for one key may be a change for all, and listings without a connection would stay outdated.
             let connections = self.usable();
             let kept_current: Vec<_> =
                 connections.flat_map(|connection| self.listing_capabilities(connection, config)).collect();
             self.listings.retain(|known| known == shown || kept_current.contains(&known));
         }
-        // Lists are answered from the registry, which does not have it yet.
+        // List requests are answered from the registry, which does not have it yet.
         self.is_in_registry &= !is_different;
         is_different
     }
 
-    /// Notes why there is no connection; reports whether less is offered because of it.
+    /// Records why there is no connection; reports whether provisional listings were dropped because of it.
     pub(super) fn record_failure(&mut self, failure: UpstreamFailure) -> bool {
         self.failure = Some(failure);
         self.is_idle_stopped = false;
         let is_less = self.listings.drop_provisional();
         self.is_in_registry &= !is_less;
         if self.listings.is_empty() {
-            // Lists do not wait for what is not there.
+            // List requests do not wait for a server that failed.
             self.listings.set_late_for_all();
         }
         is_less

@@ -3,18 +3,20 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use trunkline_server::ElicitationCompleter;
 
-/// The users who are at pages of one connection; beyond it the one who was sent first is forgotten.
+/// The pending URL elicitations of one connection; beyond it the oldest is dropped.
 const MAX_PENDING: usize = 256;
 
-/// The pages of one connection that were done before anybody had agreed to open them; beyond it the oldest is forgotten.
+/// The URL elicitations of one connection that completed before the client accepted them; beyond it the oldest is
+/// dropped.
 const MAX_EARLY: usize = 16;
 
-/// The longest name of a page.
+/// The longest `elicitationId`.
 const MAX_ID_BYTES: usize = 256;
 
-/// The pages to which users were sent over one connection, by the names that the server has for them.
+/// The URL elicitations of one connection, by `elicitationId`.
 ///
-/// A server tells the connection that a user is done, and it is told on to the client that was asked, and to no other.
+/// A server sends `notifications/elicitation/complete` to the connection; it is forwarded to the client that was
+/// elicited, and to no other.
 #[derive(Debug, Default)]
 pub(crate) struct UrlElicitations(Mutex<UrlElicitationState>);
 
@@ -25,7 +27,7 @@ struct UrlElicitationState {
 }
 
 impl UrlElicitations {
-    /// Notes who is told when the user is done at a page.
+    /// Registers the client to notify when an elicitation completes.
     pub(crate) fn register(&self, id: &str, done: ElicitationCompleter) {
         if id.len() > MAX_ID_BYTES {
             return;
@@ -39,7 +41,7 @@ impl UrlElicitations {
         push_bounded(&mut state.pending, (id.to_owned(), done), MAX_PENDING);
     }
 
-    /// Tells whoever was sent to a page that the user is done there.
+    /// Notifies the elicited client of a completion.
     pub(super) fn complete(&self, id: &str) {
         if id.len() > MAX_ID_BYTES {
             return;
@@ -50,7 +52,7 @@ impl UrlElicitations {
                 drop(state);
                 done.notify();
             }
-            // The agreement may still be on its way to us.
+            // The client's acceptance may still be in transit.
             None => push_bounded(&mut state.early, id.to_owned(), MAX_EARLY),
         }
     }

@@ -1,4 +1,4 @@
-//! Calls that wait for a connection, and who is woken when one becomes free.
+//! Calls that wait for a connection, and the choice of those to wake when one becomes free.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +11,12 @@ use super::connection::UpstreamConnection;
 use super::fair_queue::{FairQueue, QueuePosition};
 use super::roots::RootsDigest;
 
-/// The calls that wait for a connection to one server. It is shared by the connections, which wake a call when they are free.
+/// The calls that wait for a connection to one server. Shared with the connections, which wake a call when they
+/// become free.
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
     queue: Mutex<FairQueue<ClientKey, WaitListEntry>>,
-    /// How many there are, so that a connection that becomes free need not look where there are none.
+    /// The number of waiting calls, so that a connection that becomes free need not lock an empty queue.
     count: AtomicUsize,
 }
 
@@ -28,22 +29,22 @@ struct WaitListEntry {
 /// What a waiting call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConnectionNeed {
-    /// The connections that serve it.
+    /// The pool of connections that can serve it.
     pub(super) pool_key: PoolKey,
     pub(super) roots: Option<RootsDigest>,
-    /// Whether it needs a further connection, for which there is no room yet.
+    /// Whether it needs a further connection, for which there is no slot yet.
     pub(super) needs_slot: bool,
 }
 
 impl ConnectionNeed {
-    /// Reports whether two calls would take the same connection from each other.
+    /// Reports whether two calls compete for the same connections.
     fn competes_with(&self, other: &Self) -> bool {
         self.pool_key == other.pool_key && self.roots == other.roots
     }
 }
 
 impl WaitList {
-    /// Adds a call behind those that its client has here already.
+    /// Adds a call behind its client's other calls.
     pub(super) fn join(self: &Arc<Self>, client: ClientKey, need: ConnectionNeed) -> WaitTicket {
         let woken = Arc::new(Notify::new());
         let position = self.lock().join(client, WaitListEntry { need, woken: woken.clone() });
@@ -55,9 +56,10 @@ impl WaitList {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Returns how many calls of others come before one that needs the same: before its ticket, or all if it has none yet.
+    /// Returns how many calls of other clients with the same need come first: those before its ticket, or all without
+    /// a ticket.
     ///
-    /// The calls of one session may use a connection together, and so do not wait for each other.
+    /// The calls of one session may share a connection, and so do not wait for each other.
     pub(super) fn competitors_before(
         &self,
         ticket: Option<&WaitTicket>,
@@ -67,7 +69,7 @@ impl WaitList {
         self.count_before(ticket, |other, theirs| !client.may_share_with(other) && theirs.competes_with(need))
     }
 
-    /// Returns how many calls come before one that wait for room.
+    /// Returns how many calls that need a slot come first.
     pub(super) fn slot_waiters_before(&self, ticket: Option<&WaitTicket>) -> usize {
         self.count_before(ticket, |_, other| other.needs_slot)
     }
@@ -86,14 +88,14 @@ impl WaitList {
         before.filter(|(_, client, waiter)| is_counted(client, &waiter.need)).count()
     }
 
-    /// Returns for which owners calls wait that need room.
+    /// Returns the owners of waiting calls that need a slot.
     pub(super) fn owners_waiting_for_slot(&self) -> Vec<ClientKey> {
         let queue = self.lock();
         let waiting = queue.in_order().filter(|(.., waiter)| waiter.need.needs_slot);
         waiting.filter_map(|(.., waiter)| waiter.need.pool_key.owner.clone()).collect()
     }
 
-    /// Reports whether a connection that is free will serve another call than this one which waits.
+    /// Reports whether a free connection will serve another waiting call than that of the ticket.
     pub(super) fn will_be_used(
         &self,
         connection: &UpstreamConnection,
@@ -108,7 +110,7 @@ impl WaitList {
         })
     }
 
-    /// Wakes the calls that a connection which is free now can serve, and the first that it could make room for.
+    /// Wakes the calls that a newly free connection can serve, and the first that needs a slot.
     pub(super) fn wake_for(&self, connection: &UpstreamConnection) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -117,7 +119,7 @@ impl WaitList {
         let mut served: Vec<&Option<RootsDigest>> = Vec::new();
         let mut has_room_for = 1;
         for (.., waiter) in queue.in_order() {
-            // A connection serves callers with certain roots, and which those are is not known here.
+            // A connection serves only callers with certain roots, which are not known here.
             if connection.matches_key(&waiter.need.pool_key) && !served.contains(&&waiter.need.roots) {
                 served.push(&waiter.need.roots);
                 waiter.woken.notify_one();
@@ -133,7 +135,7 @@ impl WaitList {
         let need = queue.get_mut(ticket.position).map(|waiter| waiter.need.clone());
         queue.leave(ticket.position);
         self.count.fetch_sub(usize::from(need.is_some()), Ordering::SeqCst);
-        // It may have been woken for a connection that it does not take.
+        // It may have been woken for a connection that it does not use, so that the next call is woken.
         let Some(need) = need else { return };
         let next =
             queue.in_order().find(|(.., waiter)| waiter.need.competes_with(&need) || waiter.need.needs_slot);
@@ -147,7 +149,7 @@ impl WaitList {
     }
 }
 
-/// The place of a call that waits; it leaves the list when this is dropped.
+/// The ticket of a waiting call, which leaves the list when this is dropped.
 #[derive(Debug)]
 pub(super) struct WaitTicket {
     list: Arc<WaitList>,
@@ -156,7 +158,7 @@ pub(super) struct WaitTicket {
 }
 
 impl WaitTicket {
-    /// Notes what the call needs by now.
+    /// Updates what the call needs.
     pub(super) fn update(&self, need: ConnectionNeed) {
         if let Some(waiter) = self.list.lock().get_mut(self.position) {
             waiter.need = need;
@@ -168,7 +170,7 @@ impl WaitTicket {
         self.woken.notified().await;
     }
 
-    /// Notes that the call was served, so that its client's next one comes after those of others.
+    /// Records that the call was served, so that its client's next call comes after those of other clients.
     pub(super) fn mark_served(self) {
         let mut queue = self.list.lock();
         let was_waiting = queue.get_mut(self.position).is_some();

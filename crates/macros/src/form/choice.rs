@@ -7,7 +7,7 @@ use super::take_options;
 use crate::docs;
 use crate::errors::MacroErrors;
 
-/// Makes a choice of an enum, and a form with this one choice.
+/// Implements an enum as a choice, and as a form with this one choice.
 pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut MacroErrors) -> TokenStream {
     if data.variants.is_empty() {
         problems.add(&input.ident, "there is nothing to choose from; add a variant");
@@ -70,7 +70,7 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Mac
     }
 }
 
-/// Returns the value that stands for a variant, and what humans call it.
+/// Returns the value and the title of a variant.
 fn read_variant(variant: &Variant, problems: &mut MacroErrors) -> (String, Option<TokenStream>) {
     if !matches!(variant.fields, Fields::Unit) {
         problems

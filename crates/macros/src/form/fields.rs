@@ -10,10 +10,10 @@ use crate::errors::MacroErrors;
 
 const OPTIONS: [&str; 6] = ["title", "name", "default", "min", "max", "format"];
 
-/// The formats that a form may ask for.
+/// The string formats that a form may have.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-/// Makes a form of a struct's fields.
+/// Implements a struct as a form of its fields.
 pub(super) fn implement(input: &DeriveInput, data: &DataStruct, problems: &mut MacroErrors) -> TokenStream {
     let Fields::Named(fields) = &data.fields else {
         problems.add(&input.ident, "the fields of a form have names: write `struct … { name: String }`");
@@ -60,7 +60,7 @@ pub(super) fn implement(input: &DeriveInput, data: &DataStruct, problems: &mut M
     }
 }
 
-/// Writes the function that describes a field, and returns the field's name.
+/// Generates the function that describes a field, and returns the field's name.
 fn describe(
     field: &Field,
     ident: &Ident,
@@ -83,7 +83,7 @@ fn describe(
     }
     let format = format.map(|format| quote_spanned!(at_type=> .format(#format)));
     options.finish("a field", &OPTIONS, problems);
-    // What is wrong with the type is told at the type.
+    // The span of the type, so that errors about it are reported there.
     let new = quote_spanned!(at_type=> ::trunkline::__private::form::FieldDefinition::<#kind>::new);
     functions.push(quote! {
         #[allow(clippy::cast_precision_loss, clippy::cast_lossless)]

@@ -1,4 +1,4 @@
-//! What `#[derive(Form)]` expands to.
+//! The expansion of `#[derive(Form)]`.
 
 mod choice;
 mod fields;
@@ -10,7 +10,7 @@ use syn::{Attribute, Data, DeriveInput, Generics};
 use crate::errors::MacroErrors;
 use crate::options::{AttributeOptions, attribute_tokens};
 
-/// Implements the traits of forms for a type.
+/// Implements the form traits for a type.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let input: DeriveInput = match syn::parse2(item) {
         Ok(input) => input,
@@ -31,7 +31,7 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         None => implementation,
         Some(errors) => {
             let name = &input.ident;
-            // The trait is there all the same, so that nobody is told that it is missing.
+            // The trait is still implemented, so that the compiler does not report it as missing too.
             let (parameters, arguments, conditions) = input.generics.split_for_impl();
             quote! {
                 #errors
@@ -55,7 +55,7 @@ fn check_generics(generics: &Generics, problems: &mut MacroErrors) {
     }
 }
 
-/// Puts the options of all `#[form(…)]` together.
+/// Merges the options of all `#[form(…)]` attributes.
 fn take_options(attributes: &[Attribute], problems: &mut MacroErrors) -> AttributeOptions {
     let mut options = AttributeOptions::default();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("form")) {

@@ -6,7 +6,7 @@ use super::at_return_type;
 use crate::handler::{FunctionContext, HandlerSignature, SelfReceiver};
 use crate::parameter::{ArgumentParameter, HandlerParameter, InputParameter};
 
-/// Names that no name of an author's can be mistaken for.
+/// Hygienic identifiers, which cannot clash with the user's.
 struct HygienicNames {
     context: Ident,
     arguments: Ident,
@@ -30,10 +30,10 @@ impl HygienicNames {
     }
 }
 
-/// Writes the items that a handler's closure needs: the type of its arguments, and their defaults.
+/// Generates the items that a handler's closure needs: the type of its arguments, and their defaults.
 ///
-/// Where it is `strict`, an argument that the function does not have is refused by the type; the mark tells the server that it
-/// need not look for one itself.
+/// If `strict`, the type rejects arguments that the function does not have; the `x-trunkline-strict` mark lets the
+/// server skip that check.
 pub(super) fn items(handler: &HandlerSignature, strict: bool) -> TokenStream {
     let mut fields = handler.arguments().map(ArgumentParameter::field).peekable();
     if fields.peek().is_none() {
@@ -59,26 +59,26 @@ pub(super) fn items(handler: &HandlerSignature, strict: bool) -> TokenStream {
     }
 }
 
-/// Writes the closure that a builder takes: it asks, calls the function and converts what that returned.
+/// Generates the closure for a builder: it requests input, calls the function and converts the returned value.
 pub(super) fn closure(
     handler: &HandlerSignature,
     convert: impl FnOnce(&TokenStream) -> TokenStream,
 ) -> TokenStream {
     let names = HygienicNames::new(handler);
     let HygienicNames { context, arguments, returned, this } = &names;
-    let (questions, asks) = request_input(handler, &names);
+    let (input_round, requests_input) = request_input(handler, &names);
     let called = call(handler, &names);
     let converted = convert(&quote!(#returned));
-    let result = if asks {
+    let result = if requests_input {
         quote!(::core::result::Result::Ok::<_, ::trunkline::AskError>(#converted))
     } else {
         converted
     };
-    // What is wrong with the type that is returned is told there, although it is the closure that returns it.
-    let place = returned.span();
-    let body = quote_spanned! {place=>
+    // The span of the return type, so that errors about it are reported there, although the closure returns it.
+    let span = returned.span();
+    let body = quote_spanned! {span=>
         async move {
-            #questions
+            #input_round
             let #returned = #called;
             #result
         }
@@ -87,12 +87,12 @@ pub(super) fn closure(
     let arguments_kind =
         if has_arguments { quote!(__Arguments) } else { quote!(::trunkline::__private::NoArguments) };
     let arguments = if has_arguments { quote!(#arguments) } else { quote!(_) };
-    let context = if asks || handler.takes_context() { quote!(#context) } else { quote!(_) };
+    let context = if requests_input || handler.takes_context() { quote!(#context) } else { quote!(_) };
     let parameters = quote!(#context: ::trunkline::Context, #arguments: #arguments_kind);
     let myself = quote!(self);
     match handler.receiver {
-        SelfReceiver::None => quote_spanned!(place=> move |#parameters| #body),
-        SelfReceiver::Reference | SelfReceiver::Shared => quote_spanned! {place=> {
+        SelfReceiver::None => quote_spanned!(span=> move |#parameters| #body),
+        SelfReceiver::Reference | SelfReceiver::Shared => quote_spanned! {span=> {
             let #this = ::std::sync::Arc::clone(&#myself);
             move |#parameters| {
                 let #this = ::std::sync::Arc::clone(&#this);
@@ -102,7 +102,7 @@ pub(super) fn closure(
     }
 }
 
-/// Writes the call of the author's function.
+/// Generates the call of the user's function.
 fn call(handler: &HandlerSignature, names: &HygienicNames) -> TokenStream {
     let HygienicNames { context, arguments, this, .. } = names;
     let mut answers = names.answers(handler.inputs().count()).into_iter();
@@ -127,7 +127,7 @@ fn call(handler: &HandlerSignature, names: &HygienicNames) -> TokenStream {
     }
 }
 
-/// Writes the round of questions, and tells whether there is one.
+/// Generates the input round, and returns whether there is one.
 fn request_input(handler: &HandlerSignature, names: &HygienicNames) -> (TokenStream, bool) {
     let HygienicNames { context, arguments, .. } = names;
     let questions: Vec<TokenStream> = handler.inputs().map(input_request).collect();
@@ -135,7 +135,7 @@ fn request_input(handler: &HandlerSignature, names: &HygienicNames) -> (TokenStr
         return (TokenStream::new(), false);
     }
     let answers = names.answers(questions.len());
-    // A question may name any of the arguments.
+    // A message may name any of the arguments.
     let bound = handler.arguments().next().is_some().then(|| {
         let fields = handler.arguments().map(|argument| &argument.ident);
         quote! {
@@ -143,13 +143,13 @@ fn request_input(handler: &HandlerSignature, names: &HygienicNames) -> (TokenStr
             let __Arguments { #(#fields),* } = &#arguments;
         }
     });
-    let asked = quote! {
+    let input_round = quote! {
         let (#(#answers,)*) = {
             let questions = { #bound (#(#questions,)*) };
             #context.ask_all(questions).await?
         };
     };
-    (asked, true)
+    (input_round, true)
 }
 
 fn input_request(question: &InputParameter) -> TokenStream {
@@ -158,7 +158,7 @@ fn input_request(question: &InputParameter) -> TokenStream {
     quote!(::trunkline::__private::ask::<#kind>(#message).key(#key))
 }
 
-/// Writes the text of a question; braces name arguments.
+/// Generates the message of an input request; braces name arguments.
 fn message_of(message: &LitStr) -> TokenStream {
     match message.value().contains(['{', '}']) {
         true => quote!(::std::format!(#message)),

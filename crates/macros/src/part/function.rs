@@ -6,18 +6,18 @@ use super::{PartKind, build};
 use crate::errors::MacroErrors;
 use crate::handler::{FunctionContext, HandlerSignature};
 
-/// Attributes that say how strict the compiler is.
+/// Attributes that set lint levels.
 const ATTRIBUTES_OF_LINTS: [&str; 5] = ["allow", "warn", "deny", "forbid", "expect"];
 
-/// Attributes that belong to the item that others see; the rest belongs to the author's code.
+/// Attributes that belong to the generated function; the others belong to the user's function inside it.
 const ITEM_ATTRIBUTES: [&str; 5] = ["doc", "cfg", "deprecated", "must_use", "inline"];
 
-/// Allows what lints say against a signature that the part has to have.
+/// Allows the lints that a handler's signature may trigger.
 pub(crate) fn signature_lints() -> Attribute {
     syn::parse_quote!(#[allow(clippy::needless_pass_by_value, clippy::too_many_arguments, clippy::unused_async)])
 }
 
-/// Turns a function into one without parameters that makes the part.
+/// Replaces a function by one without parameters that returns the part.
 pub(crate) fn expand(kind: PartKind, options: TokenStream, item: &TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
@@ -36,7 +36,7 @@ pub(crate) fn expand(kind: PartKind, options: TokenStream, item: &TokenStream) -
         function.attrs.into_iter().partition(is_item_attribute);
     let (visibility, name, part) = (&function.vis, &function.sig.ident, &built.kind);
     if let Some(errors) = problems.into_compile_errors() {
-        // The function is there all the same, so that nobody is told that it is missing.
+        // The function is still generated, so that the compiler does not report it as missing too.
         return quote!(#errors #(#outer)* #visibility fn #name() -> #part { ::core::unreachable!() });
     }
     let (signature, body, value) = (&function.sig, &function.block, &built.value);

@@ -1,4 +1,4 @@
-//! What `#[tool]`, `#[prompt]` and `#[resource]` expand to.
+//! The expansions of `#[tool]`, `#[prompt]` and `#[resource]`.
 
 mod call;
 mod function;
@@ -18,7 +18,7 @@ use crate::handler::HandlerSignature;
 use crate::name;
 use crate::options::AttributeOptions;
 
-/// What a function becomes.
+/// The kind of part that a function becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Tool,
@@ -36,13 +36,13 @@ impl fmt::Display for PartKind {
     }
 }
 
-/// A part as an expression, and the type that the expression has.
+/// The expression of a part, and its type.
 pub(crate) struct BuiltPart {
     pub(crate) kind: TokenStream,
     pub(crate) value: TokenStream,
 }
 
-/// Writes the expression that makes a part of a function, with the options of its attribute.
+/// Generates the expression that builds a part from a function and the options of its attribute.
 pub(crate) fn build(
     kind: PartKind,
     options: TokenStream,
@@ -56,7 +56,7 @@ pub(crate) fn build(
     }
 }
 
-/// What every part is described with.
+/// The description of any part.
 struct PartDescription {
     name: LitStr,
     title: Option<LitStr>,
@@ -74,7 +74,7 @@ impl PartDescription {
         Self { name, title, description }
     }
 
-    /// Writes the calls of a builder.
+    /// Generates the builder calls.
     fn calls(&self) -> TokenStream {
         let title = self.title.as_ref().map(|title| quote!(.title(#title)));
         let description = self.description.as_ref().map(|description| quote!(.description(#description)));
@@ -82,12 +82,12 @@ impl PartDescription {
     }
 }
 
-/// Names something at the place of the type that is returned, which is where a mistake about it is to be told.
+/// Returns an identifier with the span of the return type, so that errors about that type are reported there.
 fn at_return_type(name: &str, handler: &HandlerSignature) -> Ident {
     Ident::new(name, handler.returns.resolved_at(Span::mixed_site()))
 }
 
-/// Writes how what was returned becomes something that the part may return: by the first of the traits that fits.
+/// Generates the conversion of the returned value into the part's result, by the first trait that applies.
 fn converted(
     choice: &str,
     traits: &[&str],

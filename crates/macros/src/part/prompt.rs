@@ -7,7 +7,7 @@ use crate::handler::HandlerSignature;
 use crate::options::AttributeOptions;
 use crate::parameter::ArgumentParameter;
 
-/// Writes the expression that makes a prompt.
+/// Generates the expression that builds a prompt.
 pub(super) fn build(
     options: TokenStream,
     handler: &HandlerSignature,
@@ -34,7 +34,8 @@ pub(super) fn build(
     }
 }
 
-/// Writes how an argument is described: in order, since clients have people fill them in one after the other.
+/// Generates the description of an argument; the order is kept, since clients prompt the user for one after the
+/// other.
 fn argument(argument: &ArgumentParameter) -> TokenStream {
     let name = &argument.name;
     let make = if argument.is_optional() { quote!(new) } else { quote!(required) };
@@ -50,7 +51,7 @@ fn argument(argument: &ArgumentParameter) -> TokenStream {
     }
 }
 
-/// Writes how values for an argument are suggested.
+/// Generates the completion of an argument.
 pub(super) fn completion(argument: &ArgumentParameter) -> Option<TokenStream> {
     let (name, complete) = (&argument.name, argument.complete.as_ref()?);
     Some(quote!(.complete(#name, #complete)))

@@ -12,7 +12,7 @@ use crate::uri;
 
 const OPTIONS: [&str; 4] = ["name", "title", "description", "mime"];
 
-/// Writes the expression that makes a resource, or a template if its URI has variables.
+/// Generates the expression that builds a resource, or a template if its URI has variables.
 pub(super) fn build(
     options: TokenStream,
     handler: &HandlerSignature,
@@ -48,7 +48,7 @@ fn read(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, AttributeOptions
     Ok((Some(uri), input.parse()?))
 }
 
-/// Checks that the variables of the URI and the parameters are the same, and tells whether there are any.
+/// Checks that the variables of the URI match the parameters, and returns whether there are any.
 fn check(uri: &LitStr, handler: &HandlerSignature, problems: &mut MacroErrors) -> bool {
     let text = uri.value();
     let variables = match uri::variables(&text) {

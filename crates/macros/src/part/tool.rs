@@ -10,7 +10,7 @@ use crate::options::AttributeOptions;
 const OPTIONS: [&str; 8] =
     ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "replay"];
 
-/// Writes the expression that makes a tool.
+/// Generates the expression that builds a tool.
 pub(super) fn build(
     options: TokenStream,
     handler: &HandlerSignature,
@@ -20,7 +20,7 @@ pub(super) fn build(
     let described = PartDescription::take(&mut options, handler, problems);
     name::check_tool(&described.name, problems);
     let hints = hints(&mut options, problems);
-    // What runs before the last question would otherwise wait in the memory of one replica.
+    // Without replay, a call that waits for input would be suspended in the memory of one replica.
     let replay = options.flag("replay", problems) || handler.inputs().next().is_some();
     let replay = replay.then(|| quote!(.replay()));
     options.finish("a tool", &OPTIONS, problems);

@@ -1,4 +1,4 @@
-//! What every event store must do.
+//! The contract of event stores.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn id(stream: u64, seq: u64) -> EventId {
     EventId { stream: StreamId(stream), seq }
 }
 
-/// Makes an event whose data says whose it is.
+/// Creates an event with data that identifies its session.
 fn event(session: SessionId, id: EventId) -> StreamEvent {
     StreamEvent { id, data: Bytes::from(format!("{session} {id}")) }
 }

@@ -1,8 +1,8 @@
-//! Suites that every store has to pass, whoever wrote it.
+//! Test suites that every store implementation has to pass.
 //!
-//! A store's own test calls [`sessions`], [`events`] or [`states`] with a function that makes an empty store with given limits. A
-//! breach panics with a sentence that says what a store must do. The suites bring no runtime: they poll on the calling
-//! thread and sleep until woken, so a store that needs a reactor runs it on another thread.
+//! A store's own test calls [`sessions`], [`events`] or [`states`] with a function that creates an empty store with
+//! given limits. A violation panics with the requirement that was broken. The suites need no runtime: they poll on
+//! the calling thread and park until woken, so a store that needs a reactor runs it on another thread.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub use self::events::events;
 pub use self::sessions::sessions;
 pub use self::states::states;
 
-/// Waits for a store's answer, which must not be a failure of the store itself.
+/// Waits for the result of a store operation, which must not be an error.
 #[track_caller]
 fn expect_ok<T>(future: impl Future<Output = Result<T, StoreError>>) -> T {
     match block_on(future) {

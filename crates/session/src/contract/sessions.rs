@@ -1,4 +1,4 @@
-//! What every session store must do.
+//! The contract of session stores.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

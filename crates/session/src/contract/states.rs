@@ -1,4 +1,4 @@
-//! What every store of state must do.
+//! The contract of state stores.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     StoredState, Timestamp,
 };
 
-/// Checks that a store of state does what [`StateStore`] promises.
+/// Checks that a state store does what [`StateStore`] promises.
 ///
 /// `make` returns an empty store with the given limits; it is called many times.
 ///

@@ -5,24 +5,24 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The resources of one server that somebody wants to be told of.
+/// The resources of one server with a subscriber.
 #[derive(Debug, Default)]
 pub(super) struct DesiredSubscriptions {
     desired: watch::Sender<DesiredUris>,
     subscribed: watch::Sender<SubscribedUris>,
     undesired_since: Mutex<HashMap<String, Instant>>,
-    /// Those that may have changed while nobody was told.
+    /// Resources that may have changed without a notification.
     missed: Mutex<BTreeSet<String>>,
 }
 
-/// What is to be watched; the number grows with every change.
+/// The URIs to subscribe; the generation grows with every change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DesiredUris {
     pub(super) generation: u64,
     pub(super) uris: BTreeSet<String>,
 }
 
-/// What is watched, as far as it was looked at.
+/// The URIs that the server accepted, and the generation that this answers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubscribedUris {
     pub(super) generation: u64,
@@ -38,7 +38,7 @@ impl DesiredSubscriptions {
         self.subscribed.subscribe()
     }
 
-    /// Returns what is watched, or is to be.
+    /// Returns the desired URIs.
     pub(super) fn uris(&self) -> BTreeSet<String> {
         self.desired.borrow().uris.clone()
     }
@@ -47,7 +47,7 @@ impl DesiredSubscriptions {
         self.desired.borrow().uris.is_empty()
     }
 
-    /// Notes what is to be watched; returns the number of these wishes, and what is new among them.
+    /// Adds desired URIs; returns their generation, and the new ones among them.
     pub(super) fn add(&self, uris: &BTreeSet<String>) -> (u64, Vec<String>) {
         self.lock_undesired().retain(|uri, _| !uris.contains(uri));
         let (mut number, mut added) = (0, Vec::new());
@@ -61,7 +61,7 @@ impl DesiredSubscriptions {
         (number, added)
     }
 
-    /// Watches some things no longer.
+    /// Removes desired URIs.
     pub(super) fn remove(&self, uris: &[String]) {
         self.desired.send_if_modified(|wanted| {
             let before = wanted.uris.len();
@@ -73,11 +73,11 @@ impl DesiredSubscriptions {
         self.lock_missed().retain(|uri| !uris.contains(uri));
     }
 
-    /// Returns what has not been wanted for as long as it lingers, and how long it is until there is more of that.
+    /// Returns the URIs without a subscriber for the whole unsubscribe delay, and the time until more expire.
     pub(super) fn expired(
         &self,
         wanted: &BTreeSet<String>,
-        lingers: Duration,
+        unsubscribe_delay: Duration,
     ) -> (Vec<String>, Option<Duration>) {
         let now = Instant::now();
         let watched = self.uris();
@@ -86,7 +86,7 @@ impl DesiredSubscriptions {
         unwanted.retain(|uri, _| watched.contains(uri) && !wanted.contains(uri));
         for uri in watched.difference(wanted) {
             let since = *unwanted.entry(uri.clone()).or_insert(now);
-            match lingers.checked_sub(now.saturating_duration_since(since)) {
+            match unsubscribe_delay.checked_sub(now.saturating_duration_since(since)) {
                 Some(left) if !left.is_zero() => {
                     next = Some(next.map_or(left, |next: Duration| next.min(left)));
                 }
@@ -96,20 +96,20 @@ impl DesiredSubscriptions {
         (over, next)
     }
 
-    /// Says what is watched.
+    /// Publishes the subscribed URIs.
     pub(super) fn set_subscribed(&self, number: u64, uris: BTreeSet<String>) {
         self.subscribed.send_replace(SubscribedUris { generation: number, uris });
     }
 
-    /// Notes that resources may have changed.
+    /// Records that resources may have changed.
     pub(super) fn note_missed(&self, uris: impl IntoIterator<Item = String>) {
         self.lock_missed().extend(uris);
     }
 
-    /// Takes out those of these that may have changed.
-    pub(super) fn take_missed(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
+    /// Removes and returns the accepted URIs that may have changed.
+    pub(super) fn take_missed(&self, accepted: &BTreeSet<String>) -> BTreeSet<String> {
         let mut missed = self.lock_missed();
-        let (due, left) = std::mem::take(&mut *missed).into_iter().partition(|uri| told.contains(uri));
+        let (due, left) = std::mem::take(&mut *missed).into_iter().partition(|uri| accepted.contains(uri));
         *missed = left;
         due
     }

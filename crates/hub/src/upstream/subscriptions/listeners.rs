@@ -1,4 +1,4 @@
-//! Listening to connections for changes of resources.
+//! Listens for resource updates on connections.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use trunkline_client::{ChangeEvent, ChangeFilter, ChangeStream, Client, Error, i
 
 use super::super::connection::UpstreamConnection;
 
-/// What is listened to, one for each connection.
+/// The listeners, one per connection.
 #[derive(Default)]
 pub(super) struct ResourceListeners(Vec<ResourceListener>);
 
@@ -24,7 +24,7 @@ struct ResourceListener {
 }
 
 impl ResourceListeners {
-    /// Listens to these connections, for these resources, and to no others.
+    /// Subscribes these resources on these connections, and on no others.
     pub(super) async fn listen_on(
         &mut self,
         connections: Vec<Arc<UpstreamConnection>>,
@@ -32,19 +32,20 @@ impl ResourceListeners {
         within: Duration,
     ) {
         let mut before = std::mem::take(&mut self.0);
-        let turned = connections.into_iter().map(|connection| {
-            let known = before.iter().position(|ear| Arc::ptr_eq(&ear.connection, &connection));
-            let ear = known.map(|at| before.swap_remove(at));
+        let listening = connections.into_iter().map(|connection| {
+            let known = before.iter().position(|listener| Arc::ptr_eq(&listener.connection, &connection));
+            let listener = known.map(|at| before.swap_remove(at));
             async move {
-                match ear {
-                    Some(ear) if ear.requested == *uris => ear,
-                    // The one before goes only when this one is there.
+                match listener {
+                    Some(listener) if listener.requested == *uris => listener,
+                    // The old subscription is dropped only once the new one exists.
                     before => {
-                        let before = before.and_then(|ear| Some((ear.subscription?, ear.accepted)));
+                        let before =
+                            before.and_then(|listener| Some((listener.subscription?, listener.accepted)));
                         let subscribing = subscribe(&connection.client, uris);
-                        let (subscription, told) = match before {
+                        let (subscription, accepted) = match before {
                             None => subscribing.await,
-                            // What is told of already does not wait for what may never be.
+                            // The accepted subscription stays in effect if the new one is not answered in time.
                             Some(before) => {
                                 timeout(within, subscribing).await.ok().flatten().or(Some(before))
                             }
@@ -53,40 +54,42 @@ impl ResourceListeners {
                         ResourceListener {
                             connection,
                             requested: uris.clone(),
-                            accepted: told.unwrap_or_default(),
+                            accepted: accepted.unwrap_or_default(),
                             subscription,
                         }
                     }
                 }
             }
         });
-        let turned: Vec<_> = turned.collect();
-        self.0 = join_all(turned).await;
+        let listening: Vec<_> = listening.collect();
+        self.0 = join_all(listening).await;
     }
 
     pub(super) fn covers(&self, connections: &[Arc<UpstreamConnection>]) -> bool {
-        let hears = |connection| self.0.iter().any(|ear| Arc::ptr_eq(&ear.connection, connection));
-        self.0.len() == connections.len() && connections.iter().all(hears)
+        let listens_on =
+            |connection| self.0.iter().any(|listener| Arc::ptr_eq(&listener.connection, connection));
+        self.0.len() == connections.len() && connections.iter().all(listens_on)
     }
 
-    /// Returns the resources of which anybody tells.
+    /// Returns the resources that any connection has accepted.
     pub(super) fn accepted(&self) -> BTreeSet<String> {
-        self.0.iter().flat_map(|ear| &ear.accepted).cloned().collect()
+        self.0.iter().flat_map(|listener| &listener.accepted).cloned().collect()
     }
 
-    /// Waits for the next change; a connection that is gone says nothing any more.
+    /// Waits for the next change; a closed connection yields none.
     pub(super) async fn next_change(&mut self) -> ChangeEvent {
         std::future::poll_fn(|cx| {
-            for ear in &mut self.0 {
-                let Some(subscription) = &mut ear.subscription else { continue };
+            for listener in &mut self.0 {
+                let Some(subscription) = &mut listener.subscription else { continue };
                 loop {
                     match subscription.poll_next_unpin(cx) {
-                        // A server tells of what was asked of it, and not of what is another's.
-                        Poll::Ready(Some(ChangeEvent::Resource(uri))) if !covers_uri(&ear.accepted, &uri) => {
-                        }
+                        // Updates of resources that were not subscribed here, and may be another server's, are
+                        // dropped.
+                        Poll::Ready(Some(ChangeEvent::Resource(uri)))
+                            if !covers_uri(&listener.accepted, &uri) => {}
                         Poll::Ready(Some(change)) => return Poll::Ready(change),
                         Poll::Ready(None) => {
-                            ear.subscription = None;
+                            listener.subscription = None;
                             break;
                         }
                         Poll::Pending => break,
@@ -104,7 +107,7 @@ fn covers_uri(watched: &BTreeSet<String>, uri: &str) -> bool {
     watched.contains(uri) || watched.iter().any(|watched| is_sub_resource(uri, watched))
 }
 
-/// Subscribes to resources, and says to which of them; one that the server refuses does not keep it from the others.
+/// Subscribes to resources, and returns the accepted ones; a refused resource does not affect the others.
 async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> Option<(ChangeStream, BTreeSet<String>)> {
     let watch = |uris: &BTreeSet<String>| ChangeFilter {
         uris: uris.iter().cloned().collect(),
@@ -113,8 +116,8 @@ async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> Option<(ChangeSt
     match client.subscribe(watch(uris)).await {
         Ok(subscription) => {
             let honoured = subscription.accepted_filter().uris.iter();
-            let told = honoured.filter(|uri| uris.contains(*uri)).cloned().collect();
-            return Some((subscription, told));
+            let accepted = honoured.filter(|uri| uris.contains(*uri)).cloned().collect();
+            return Some((subscription, accepted));
         }
         Err(Error::ErrorResponse(_)) if uris.len() > 1 => {}
         Err(error) => {
@@ -122,14 +125,14 @@ async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> Option<(ChangeSt
             return None;
         }
     }
-    let mut told = BTreeSet::new();
+    let mut accepted = BTreeSet::new();
     for uri in uris {
         if client.subscribe(watch(&BTreeSet::from([uri.clone()]))).await.is_ok() {
-            told.insert(uri.clone());
+            accepted.insert(uri.clone());
         }
     }
-    match client.subscribe(watch(&told)).await {
-        Ok(subscription) if !told.is_empty() => Some((subscription, told)),
+    match client.subscribe(watch(&accepted)).await {
+        Ok(subscription) if !accepted.is_empty() => Some((subscription, accepted)),
         _ => None,
     }
 }

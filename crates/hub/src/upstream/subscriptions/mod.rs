@@ -1,7 +1,7 @@
-//! Watching resources at a server, for each who wants to be told over connections that are theirs.
+//! Resource subscriptions at a server, for each scope over its own connections.
 //!
-//! What one principal watches is nothing to another: neither is it asked for over the other's connection, nor does it take
-//! anything of what the other may watch, nor is the other told of it.
+//! Subscriptions of principals are isolated: one principal's subscriptions are never sent over another's connection,
+//! never use up another's quota, and never notify another.
 
 mod desired;
 mod listeners;
@@ -22,25 +22,25 @@ use super::connection::ConnectionScope;
 use super::{Upstream, UpstreamEvent};
 use crate::scope::SharingScope;
 
-/// What is watched at one server, by over whose connections.
+/// The desired subscriptions at one server, by connection scope.
 #[derive(Debug, Default)]
 pub(super) struct UpstreamSubscriptions(Mutex<HashMap<ConnectionScope, Arc<DesiredSubscriptions>>>);
 
 impl UpstreamSubscriptions {
-    fn get(&self, who: &ConnectionScope) -> Option<Arc<DesiredSubscriptions>> {
-        self.lock().get(who).cloned()
+    fn get(&self, scope: &ConnectionScope) -> Option<Arc<DesiredSubscriptions>> {
+        self.lock().get(scope).cloned()
     }
 
     fn all(&self) -> Vec<(ConnectionScope, Arc<DesiredSubscriptions>)> {
-        self.lock().iter().map(|(who, wishes)| (who.clone(), wishes.clone())).collect()
+        self.lock().iter().map(|(scope, desired)| (scope.clone(), desired.clone())).collect()
     }
 
-    /// Forgets whoever wants nothing any more; reports whether that is so.
-    fn remove_if_empty(&self, who: &ConnectionScope) -> bool {
+    /// Removes a scope without desired subscriptions; reports whether it was empty.
+    fn remove_if_empty(&self, scope: &ConnectionScope) -> bool {
         let mut all = self.lock();
-        let is_idle = all.get(who).is_none_or(|wishes| wishes.is_empty());
+        let is_idle = all.get(scope).is_none_or(|desired| desired.is_empty());
         if is_idle {
-            all.remove(who);
+            all.remove(scope);
         }
         is_idle
     }
@@ -51,7 +51,7 @@ impl UpstreamSubscriptions {
 }
 
 impl Upstream {
-    /// Returns over whose connections somebody is told of changes.
+    /// Returns the scope of the connections for a listener's subscriptions.
     fn connection_scope(&self, listener: &ChangeSubscriber) -> ConnectionScope {
         match (self.config.load().sharing, listener.session) {
             (ConnectionSharing::Session, Some(session)) => ConnectionScope::Session(session),
@@ -62,46 +62,47 @@ impl Upstream {
         }
     }
 
-    /// Begins to watch resources for somebody, and returns those of which the server tells.
+    /// Subscribes resources for a listener, and returns those that the server accepts.
     pub(crate) async fn subscribe(
         self: &Arc<Self>,
         listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
     ) -> BTreeSet<String> {
-        let (wishes, number, added) = self.add_desired(listener, &uris);
-        let mut outcome = wishes.watch_subscribed();
+        let (desired, number, added) = self.add_desired(listener, &uris);
+        let mut outcome = desired.watch_subscribed();
         let answered = outcome.wait_for(|outcome| outcome.generation >= number);
         match timeout(self.options.limits.subscribe_timeout, answered).await {
             Ok(Ok(outcome)) => {
                 let refused: Vec<_> = added.into_iter().filter(|uri| !outcome.uris.contains(uri)).collect();
-                let told = uris.intersection(&outcome.uris).cloned().collect();
+                let accepted = uris.intersection(&outcome.uris).cloned().collect();
                 drop(outcome);
                 if !refused.is_empty() {
-                    wishes.remove(&refused);
+                    desired.remove(&refused);
                     self.notify_changed();
                 }
-                told
+                accepted
             }
-            // Somebody else may still wait for the same; what nobody wants in the end is not watched for long.
+            // Another listener may still wait for the same URIs; those without a subscriber are removed after the
+            // unsubscribe delay.
             _ => BTreeSet::new(),
         }
     }
 
-    /// Returns the resources that are watched for somebody, or are to be.
+    /// Returns the resources that are, or are to be, subscribed for a listener.
     pub(crate) fn subscribed_uris(&self, listener: &ChangeSubscriber) -> BTreeSet<String> {
         self.subscriptions
             .get(&self.connection_scope(listener))
-            .map(|wishes| wishes.uris())
+            .map(|desired| desired.uris())
             .unwrap_or_default()
     }
 
-    /// Watches resources again that somebody was told of by the one before; they may have changed in between.
+    /// Subscribes resources that another upstream owned before; they may have changed in between.
     pub(crate) fn resubscribe(self: &Arc<Self>, listener: &ChangeSubscriber, uris: &BTreeSet<String>) {
         if uris.is_subset(&self.subscribed_uris(listener)) {
             return;
         }
-        let (wishes, _, added) = self.add_desired(listener, uris);
-        wishes.note_missed(added);
+        let (desired, _, added) = self.add_desired(listener, uris);
+        desired.note_missed(added);
     }
 
     fn add_desired(
@@ -109,64 +110,69 @@ impl Upstream {
         listener: &ChangeSubscriber,
         uris: &BTreeSet<String>,
     ) -> (Arc<DesiredSubscriptions>, u64, Vec<String>) {
-        let who = self.connection_scope(listener);
-        let (wishes, number, added) = {
-            // Held while the wish is noted, so that nobody forgets it in between.
+        let scope = self.connection_scope(listener);
+        let (desired, number, added) = {
+            // Held until the URIs are added, so that the entry is not removed in between.
             let mut all = self.subscriptions.lock();
-            let is_known = all.contains_key(&who);
-            let wishes = all.entry(who.clone()).or_default().clone();
-            let (number, added) = wishes.add(uris);
+            let is_known = all.contains_key(&scope);
+            let desired = all.entry(scope.clone()).or_default().clone();
+            let (number, added) = desired.add(uris);
             if !is_known {
-                subscription_task::spawn(self, who, &wishes);
+                subscription_task::spawn(self, scope, &desired);
             }
-            (wishes, number, added)
+            (desired, number, added)
         };
         self.notify_changed();
-        (wishes, number, added)
+        (desired, number, added)
     }
 
-    /// Watches only what is still wanted, a while after it no longer is; returns when to look again.
+    /// Unsubscribes resources without a subscriber after the unsubscribe delay; returns the time until the next
+    /// check.
     pub(crate) fn prune_subscriptions(
         &self,
         wanted: &[(&ChangeSubscriber, BTreeSet<String>)],
     ) -> Option<Duration> {
-        let lingers = self.options.limits.unsubscribe_delay;
-        let tended = self.subscriptions.all().into_iter().filter_map(|(who, wishes)| {
-            let theirs = wanted.iter().filter(|(listener, _)| self.connection_scope(listener) == who);
+        let delay = self.options.limits.unsubscribe_delay;
+        let pruned = self.subscriptions.all().into_iter().filter_map(|(scope, desired)| {
+            let theirs = wanted.iter().filter(|(listener, _)| self.connection_scope(listener) == scope);
             let theirs = theirs.flat_map(|(_, uris)| uris).cloned().collect();
-            let (over, next) = wishes.expired(&theirs, lingers);
+            let (over, next) = desired.expired(&theirs, delay);
             if !over.is_empty() {
-                wishes.remove(&over);
+                desired.remove(&over);
                 self.notify_changed();
             }
             next
         });
-        tended.min()
+        pruned.min()
     }
 
-    /// Tells of what may have changed, as far as it is watched: a server that is switched off has nothing to say until it is
-    /// back.
-    fn publish_missed(&self, who: &ConnectionScope, wishes: &DesiredSubscriptions, told: &BTreeSet<String>) {
+    /// Publishes missed changes of accepted resources. A disabled server publishes nothing until it is enabled again.
+    fn publish_missed(
+        &self,
+        scope: &ConnectionScope,
+        desired: &DesiredSubscriptions,
+        accepted: &BTreeSet<String>,
+    ) {
         if self.is_offered() {
-            wishes
-                .take_missed(told)
+            desired
+                .take_missed(accepted)
                 .into_iter()
-                .for_each(|uri| (self.on_event)(UpstreamEvent::ResourceUpdated(uri, who.clone())));
+                .for_each(|uri| (self.on_event)(UpstreamEvent::ResourceUpdated(uri, scope.clone())));
         }
     }
 
     fn publish_updated(
         &self,
-        who: &ConnectionScope,
-        wishes: &DesiredSubscriptions,
+        scope: &ConnectionScope,
+        desired: &DesiredSubscriptions,
         uri: String,
-        told: &BTreeSet<String>,
+        accepted: &BTreeSet<String>,
     ) {
         if self.is_offered() {
-            (self.on_event)(UpstreamEvent::ResourceUpdated(uri, who.clone()));
+            (self.on_event)(UpstreamEvent::ResourceUpdated(uri, scope.clone()));
         } else {
-            // Parts of a watched resource may be without number.
-            wishes.note_missed(told.iter().filter(|watched| is_sub_resource(&uri, watched)).cloned());
+            // Only the watched resource is recorded, since its sub-resources may be unlimited in number.
+            desired.note_missed(accepted.iter().filter(|watched| is_sub_resource(&uri, watched)).cloned());
         }
     }
 }

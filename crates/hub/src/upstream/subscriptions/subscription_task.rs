@@ -1,4 +1,4 @@
-//! The task that keeps everything watched that somebody wants to be told of.
+//! The task that maintains the resource subscriptions of one scope.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -12,58 +12,59 @@ use super::super::connection::{ConnectionLease, ConnectionScope};
 use super::desired::{DesiredSubscriptions, DesiredUris};
 use super::listeners::ResourceListeners;
 
-pub(super) fn spawn(upstream: &Arc<Upstream>, who: ConnectionScope, wishes: &Arc<DesiredSubscriptions>) {
-    // It ends with the wishes, and those with the server.
+pub(super) fn spawn(upstream: &Arc<Upstream>, scope: ConnectionScope, desired: &Arc<DesiredSubscriptions>) {
+    // The task ends when the desired subscriptions are dropped, at the latest with the upstream.
     let watched =
-        SubscriptionTask { upstream: Arc::downgrade(upstream), scope: who, desired: Arc::downgrade(wishes) };
-    tokio::spawn(watched.run(wishes.watch_desired()));
+        SubscriptionTask { upstream: Arc::downgrade(upstream), scope, desired: Arc::downgrade(desired) };
+    tokio::spawn(watched.run(desired.watch_desired()));
 }
 
-/// What is watched for somebody.
+/// The subscription task of one scope.
 struct SubscriptionTask {
     upstream: Weak<Upstream>,
     scope: ConnectionScope,
     desired: Weak<DesiredSubscriptions>,
 }
 
-/// Why nothing is listened to any more.
+/// Why listening ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListenEnd {
-    /// The connection is gone.
+    /// The connection was lost.
     Lost,
-    /// There is nothing to listen to.
+    /// No subscription is desired any more.
     Unwanted,
 }
 
 impl SubscriptionTask {
-    /// Keeps everything watched that is to be, over one connection after the other and all that there are beside it.
+    /// Maintains the desired subscriptions: leases one connection after another, and listens on all connections of
+    /// the scope.
     async fn run(self, mut wanted: watch::Receiver<DesiredUris>) {
         loop {
-            let Some((server, wishes)) = self.upgrade() else { return };
+            let Some((server, desired)) = self.upgrade() else { return };
             if wanted.borrow_and_update().uris.is_empty() {
                 if server.subscriptions.remove_if_empty(&self.scope) {
                     return;
                 }
                 continue;
             }
-            drop(wishes);
+            drop(desired);
             let lease = server.lease_for_subscription(&self.scope).await;
             let pause = server.options.limits.restart_delay;
             drop(server);
             match lease {
                 Ok(lease) => {
                     if self.listen(&mut wanted, lease).await == ListenEnd::Lost
-                        && let Some(wishes) = self.desired.upgrade()
+                        && let Some(desired) = self.desired.upgrade()
                     {
-                        wishes.note_missed(wanted.borrow().uris.iter().cloned());
+                        desired.note_missed(wanted.borrow().uris.iter().cloned());
                     }
                 }
                 Err(unavailable) => {
                     tracing::debug!(%unavailable, "nobody can be asked for changes");
-                    if let Some(wishes) = self.desired.upgrade() {
-                        wishes.set_subscribed(wanted.borrow().generation, BTreeSet::new());
+                    if let Some(desired) = self.desired.upgrade() {
+                        desired.set_subscribed(wanted.borrow().generation, BTreeSet::new());
                     }
-                    // Whoever decides when the server may be connected to again says so then.
+                    // `lease_for_subscription` fails until the backoff has expired, so that this only polls.
                     sleep(pause).await;
                 }
             }
@@ -74,63 +75,64 @@ impl SubscriptionTask {
         Some((self.upstream.upgrade()?, self.desired.upgrade()?))
     }
 
-    /// Listens to every connection that is theirs until the one that is kept for it is gone, or nothing is to be watched.
+    /// Listens on every connection of the scope until the leased one is lost, or no subscription is desired.
     ///
-    /// Each may be a process of its own, in which resources change without the others.
+    /// Each connection may be a separate process, with resources that change independently of the others.
     async fn listen(&self, wanted: &mut watch::Receiver<DesiredUris>, lease: ConnectionLease) -> ListenEnd {
-        let Some(mut pulse) = self.upstream.upgrade().map(|server| server.change_counter.subscribe()) else {
+        let Some(mut state_changes) = self.upstream.upgrade().map(|server| server.change_counter.subscribe())
+        else {
             return ListenEnd::Unwanted;
         };
-        let mut ears = ResourceListeners::default();
+        let mut listeners = ResourceListeners::default();
         loop {
             let now = wanted.borrow_and_update().clone();
             if now.uris.is_empty() {
                 return ListenEnd::Unwanted;
             }
-            pulse.mark_unchanged();
+            state_changes.mark_unchanged();
             let looked = self.upstream.upgrade().map(|server| {
                 (server.lock().usable_for_subscription(&self.scope), server.options.limits.subscribe_timeout)
             });
             let Some((usable, within)) = looked else { return ListenEnd::Unwanted };
-            ears.listen_on(usable, &now.uris, within).await;
-            let Some((server, wishes)) = self.upgrade() else { return ListenEnd::Unwanted };
-            let told = ears.accepted();
-            wishes.set_subscribed(now.generation, told.clone());
-            server.publish_missed(&self.scope, &wishes, &told);
-            drop((server, wishes));
+            listeners.listen_on(usable, &now.uris, within).await;
+            let Some((server, desired)) = self.upgrade() else { return ListenEnd::Unwanted };
+            let accepted = listeners.accepted();
+            desired.set_subscribed(now.generation, accepted.clone());
+            server.publish_missed(&self.scope, &desired, &accepted);
+            drop((server, desired));
             loop {
                 tokio::select! {
                     changed = wanted.changed() => {
                         if changed.is_err() {
                             return ListenEnd::Unwanted;
                         }
-                        // What is watched stays so until what replaces it is there.
+                        // The current subscriptions stay until their replacements exist.
                         break;
                     }
-                    _ = pulse.changed() => {
-                        let Some((server, wishes)) = self.upgrade() else { return ListenEnd::Unwanted };
-                        if !ears.covers(&server.lock().usable_for_subscription(&self.scope)) {
+                    _ = state_changes.changed() => {
+                        let Some((server, desired)) = self.upgrade() else { return ListenEnd::Unwanted };
+                        if !listeners.covers(&server.lock().usable_for_subscription(&self.scope)) {
                             break;
                         }
-                        // It may be switched on again.
-                        server.publish_missed(&self.scope, &wishes, &told);
+                        // The server may have been enabled again.
+                        server.publish_missed(&self.scope, &desired, &accepted);
                     }
                     _ = lease.client().closed() => {
-                        // Nobody else may have seen it yet, and then the same one would be found again.
+                        // Recorded at once, since otherwise the next lease could find the same connection again.
                         if let Some(server) = self.upstream.upgrade() {
                             server.check_lost(lease.connection());
                         }
                         return ListenEnd::Lost;
                     }
-                    // Whoever listens must not keep it from ending.
+                    // A subscription must not prevent the close of a connection.
                     () = lease.connection().close_requested() => return ListenEnd::Lost,
-                    change = ears.next_change() => {
-                        let Some((server, wishes)) = self.upgrade() else { return ListenEnd::Unwanted };
+                    change = listeners.next_change() => {
+                        let Some((server, desired)) = self.upgrade() else { return ListenEnd::Unwanted };
                         match change {
-                            ChangeEvent::Resource(uri) => server.publish_updated(&self.scope, &wishes, uri, &told),
+                            ChangeEvent::Resource(uri) => server.publish_updated(&self.scope, &desired, uri, &accepted),
                             ChangeEvent::Missed => {
-                                wishes.note_missed(told.iter().cloned());
-                                server.publish_missed(&self.scope, &wishes, &told);
+                                desired.note_missed(accepted.iter().cloned());
+                                server.publish_missed(&self.scope, &desired, &accepted);
                             }
                             _ => {}
                         }

@@ -1,6 +1,6 @@
 use crate::server::ServerConfig;
 
-/// What is different between two configurations, by the names of servers.
+/// The differences between two configurations, by the names of servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigDiff<'a> {
@@ -8,34 +8,34 @@ pub struct ConfigDiff<'a> {
     pub added: Vec<&'a ServerConfig>,
     /// Servers that are gone, in the order of the old configuration.
     pub removed: Vec<&'a ServerConfig>,
-    /// Servers that are described otherwise, in the order of the new configuration.
+    /// Servers with a changed definition, in the order of the new configuration.
     pub changed: Vec<ChangedServer<'a>>,
-    /// Servers that are as they were, in the order of the new configuration.
+    /// Servers with an unchanged definition, in the order of the new configuration.
     pub unchanged: Vec<&'a ServerConfig>,
 }
 
-/// A server that is described otherwise than before.
+/// A server with a changed definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedServer<'a> {
-    /// As it was.
+    /// The old definition.
     pub before: &'a ServerConfig,
-    /// As it is.
+    /// The new definition.
     pub after: &'a ServerConfig,
-    /// What that means for the connection that there may be.
+    /// The effect of the change on an open connection.
     pub effect: ChangeEffect,
 }
 
-/// What a change means for a connection.
+/// The effect of a change on an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeEffect {
-    /// It was made for something else, and has to be made anew.
+    /// The connection does not match the new definition and must be replaced.
     Reconnect,
-    /// It stays, and only what is offered changes.
+    /// The connection stays open, and only the exposed tools change.
     KeepConnection,
 }
 
 impl ConfigDiff<'_> {
-    /// Tells whether nothing is different.
+    /// Reports whether the configurations are equal.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }

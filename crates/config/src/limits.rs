@@ -1,4 +1,4 @@
-//! The bounds of this room, each of them in `docs/limits.md`.
+//! The limits of this crate, each of them in `docs/limits.md`.
 
 /// The most bytes that a configuration of ours may have: 1 MiB.
 pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -12,5 +12,5 @@ pub(crate) const MAX_EXPANDED_BYTES: usize = 8 << 20;
 /// The most servers that one configuration may have.
 pub const MAX_SERVERS: usize = 1024;
 
-/// The most problems that are told of one configuration; a file that is wrong throughout is wrong in one way.
+/// The most problems that are reported for one configuration; a file full of errors usually has one cause.
 pub(crate) const MAX_PROBLEMS: usize = 20;

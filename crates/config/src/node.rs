@@ -3,7 +3,7 @@ use std::ops::Range;
 /// A value of a configuration with its place, whatever language the file is written in.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigNode {
-    /// Where it stands in the text, in bytes. A table that nothing opens stands where its name does.
+    /// The byte range in the text. An implicit table has the range of its name.
     pub(crate) span: Range<usize>,
     pub(crate) kind: NodeKind,
 }
@@ -47,7 +47,7 @@ impl ConfigNode {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// Follows a path of keys, numbers standing for the elements of arrays.
+    /// Follows a path of keys; numbers are indices of arrays.
     pub(crate) fn at<K: AsRef<str>>(&self, path: &[K]) -> Option<&Self> {
         path.iter().try_fold(self, |node, key| match &node.kind {
             NodeKind::Array(elements) => elements.get(key.as_ref().parse::<usize>().ok()?),
@@ -63,7 +63,7 @@ impl ConfigNode {
         }
     }
 
-    /// Says in a word what this is, as a sentence about it needs it.
+    /// Returns the name of the type, for messages.
     pub(crate) fn kind_name(&self) -> &'static str {
         match &self.kind {
             NodeKind::Null => "null",
@@ -76,7 +76,7 @@ impl ConfigNode {
     }
 }
 
-/// Compares what two values say and in which order, not where they stand.
+/// Compares values and their order, but not their positions.
 impl PartialEq for ConfigNode {
     fn eq(&self, other: &Self) -> bool {
         match (&self.kind, &other.kind) {

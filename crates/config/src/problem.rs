@@ -21,7 +21,7 @@ struct ProblemDetails {
 }
 
 impl ConfigProblem {
-    /// Says what is wrong with a whole file.
+    /// Creates a problem of a whole file.
     pub fn new(file: impl Into<PathBuf>, what: impl Into<String>) -> Self {
         let (file, what) = (file.into(), what.into());
         Self(Box::new(ProblemDetails {
@@ -34,10 +34,10 @@ impl ConfigProblem {
         }))
     }
 
-    /// Says where in the file it is.
+    /// Sets the position in the file.
     #[must_use]
-    pub fn at(mut self, place: SourcePosition) -> Self {
-        self.0.position = Some(place);
+    pub fn at(mut self, position: SourcePosition) -> Self {
+        self.0.position = Some(position);
         self
     }
 
@@ -96,8 +96,8 @@ impl ConfigProblem {
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.0.file.display())?;
-        if let Some(place) = self.0.position {
-            write!(f, "{place}:")?;
+        if let Some(position) = self.0.position {
+            write!(f, "{position}:")?;
         }
         match (&self.0.server, &self.0.key) {
             (Some(server), Some(key)) => write!(f, " server `{server}`, key `{key}`:")?,

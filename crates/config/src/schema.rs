@@ -6,8 +6,8 @@ use crate::server::ServerTable;
 
 /// Returns the JSON Schema of `trunkline.toml`, for editors that check and complete.
 ///
-/// What other rooms read is left to them: they give the schemas of their tables, by name. Of a table that nobody gives one for
-/// it says only that it is a table.
+/// `others` has the schemas of the sections that other crates decode, by name. A section without a schema may be any
+/// table.
 pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)>) -> Value {
     let mut generator = SchemaGenerator::default();
     let server = generator.subschema_for::<ServerTable>();

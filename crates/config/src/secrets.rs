@@ -1,9 +1,9 @@
-//! Telling what looks like a secret that is written in full, so that it is not spread further.
+//! Detection of literal secrets, so that they can be redacted.
 
 use crate::server::{ServerConfig, ServerLocation};
 use crate::text::ConfigText;
 
-/// Parts of names whose values are secret as a rule.
+/// Parts of names that usually have secret values.
 const SECRET_NAME_PARTS: &[&str] = &[
     "token",
     "secret",
@@ -56,8 +56,8 @@ const SECRET_PREFIXES: &[&str] = &[
 const MAX_NESTING: u8 = 4;
 
 impl ServerConfig {
-    /// Names what looks like a secret that is written in full, and not as a variable: `env TOKEN`, for one. It says
-    /// nothing of the values.
+    /// Names the values that look like literal secrets and are no variables, such as `env TOKEN`. It never returns
+    /// the values.
     pub fn literal_secrets(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut note = |kind: &str, name: &str| found.push(format!("{kind} {name}"));
@@ -88,9 +88,9 @@ impl ServerConfig {
     }
 }
 
-/// Returns what is shown instead of each argument that holds a secret, and `None` for the others.
+/// Returns the redacted form of each argument that holds a secret, and `None` for the others.
 pub(crate) fn masked_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<Option<String>> {
-    // An option has its value within itself, or in the word behind it.
+    // An option has its value after `=`, or in the next argument.
     let mut option = "";
     let mut mask = |word: &'a str| {
         let masked = masked(std::mem::take(&mut option), word);
@@ -102,13 +102,13 @@ pub(crate) fn masked_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<
     words.into_iter().map(&mut mask).collect()
 }
 
-/// Returns what is shown of a word that holds a secret: as much as says what it is for.
+/// Returns the redacted form of an argument that holds a secret: its name stays visible.
 fn masked(option: &str, word: &str) -> Option<String> {
     masked_to(MAX_NESTING, option, word)
 }
 
 fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
-    // What is an option itself is nobody's value.
+    // An option is never the value of the option before it.
     let option = if word.starts_with('-') { "" } else { option };
     if is_secret(option, word) {
         return Some("…".to_owned());
@@ -131,37 +131,37 @@ fn masked_to(depth: u8, option: &str, word: &str) -> Option<String> {
     contains_secret(depth, word).then(|| "…".to_owned())
 }
 
-/// Tells whether a text is one address and nothing else.
+/// Reports whether a text is a single URL.
 fn is_address(text: &str) -> bool {
     text.contains("://") && !text.contains(is_separator)
 }
 
-/// Takes a header apart. Without a space behind its colon it might be a tag or a path, unless an option calls it a header.
+/// Splits a header. Without a space after its colon it may be a tag or a path, unless the option is for headers.
 fn header<'a>(option: &str, word: &'a str) -> Option<(&'a str, &'a str)> {
     let (name, value) = word.split_once(':').filter(|(name, _)| is_name(name))?;
     let is_called_so = ["-H", "--header", "--headers"].contains(&option);
     (is_called_so || value.starts_with(' ')).then(|| (name, value.trim_start()))
 }
 
-/// Names the parameters of a query whose values look like secrets.
+/// Names the query parameters with values that look like secrets.
 fn secret_parameters(query: &str) -> impl Iterator<Item = &str> {
     let pairs = query.split(['&', '#']).filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, value)| is_secret(name, value)).map(|(name, _)| name)
 }
 
-/// Tells whether a character is between words.
+/// Reports whether a character is between words.
 fn is_separator(c: char) -> bool {
     c.is_whitespace() || "\"'`,;".contains(c)
 }
 
-/// Looks into a text of many words, such as a line for a shell, or JSON.
+/// Reports whether a text of several words, such as a shell command or JSON, contains a secret.
 fn contains_secret(depth: u8, text: &str) -> bool {
     if !text.contains(is_separator) {
         return false;
     }
     let mut option = "";
     text.split(is_separator).filter(|word| !word.is_empty()).any(|word| {
-        // How a secret is meant comes before it.
+        // The authentication scheme precedes the secret.
         if ["Bearer", "Basic"].contains(&word) {
             option = if is_secret_name(option) { option } else { word };
             return false;
@@ -174,7 +174,7 @@ fn contains_secret(depth: u8, text: &str) -> bool {
     })
 }
 
-/// Tells whether a text can be the name of an option, a variable or a header.
+/// Reports whether a text can be the name of an option, a variable or a header.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
@@ -188,7 +188,7 @@ fn is_secret(name: &str, value: &str) -> bool {
         || has_password(value)
 }
 
-/// Tells whether a text is an address with a password in it.
+/// Reports whether a text is a URL with a password.
 fn has_password(value: &str) -> bool {
     let authority =
         value.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
@@ -196,9 +196,9 @@ fn has_password(value: &str) -> bool {
     user.and_then(|user| user.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
 }
 
-/// Tells whether a value of this name is secret as a rule. Words of a name are told apart by case and by signs.
+/// Reports whether a value of this name is usually secret. Case and punctuation separate the words of a name.
 fn is_secret_name(name: &str) -> bool {
-    // Marked where a word begins, and then split there.
+    // Marks each beginning of a word, and then splits there.
     let mut marked = String::new();
     let mut was_lower = false;
     for c in name.chars() {

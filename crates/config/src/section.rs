@@ -8,11 +8,11 @@ use crate::node::ConfigNode;
 use crate::problem::ConfigProblem;
 use crate::source_position::SourcePosition;
 
-/// A table of `trunkline.toml` that another room reads, as any type that serde can make.
+/// A section of `trunkline.toml` that another crate decodes into its own type.
 ///
-/// A key that the type does not have is refused with the one that was probably meant, whether the type itself denies
-/// unknown fields or not. Variables are expanded in every string; a field of the type [`VerbatimText`](crate::VerbatimText) is
-/// left as it is, and one of the type [`ConfigText`](crate::ConfigText) has both forms and does not print.
+/// An unknown key is rejected with a suggestion, whether the type itself denies unknown fields or not. Variables are
+/// expanded in every string; a field of the type [`VerbatimText`](crate::VerbatimText) is left as it is, and one of
+/// the type [`ConfigText`](crate::ConfigText) has both forms and is redacted in debug output.
 #[derive(Clone, Debug)]
 pub struct ConfigSection {
     file: Arc<FileContents>,
@@ -24,30 +24,30 @@ impl ConfigSection {
         Self { file, path }
     }
 
-    /// Returns its own name, the last part of its path.
+    /// Returns the name of the section, the last part of its path.
     pub fn name(&self) -> &str {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// Returns the file that it is in.
+    /// Returns the path of the file.
     pub fn file(&self) -> &std::path::Path {
         &self.file.path
     }
 
-    /// Reads it whole.
+    /// Decodes the section.
     ///
     /// # Errors
-    /// The first mistake, with its place, its key, and the key or value that was probably meant.
+    /// The first mistake, with its position, its key, and a suggestion.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigProblem> {
         let node =
             self.node().ok_or_else(|| ConfigProblem::new(&self.file.path, "there is no such section"))?;
         de::read(node, &self.file.expander()).map_err(|fault| self.file.problem(&fault, &self.path))
     }
 
-    /// Returns the tables within it, in the order of the file: `[commands.a]` and `[commands.b]` of `commands`.
+    /// Returns the nested tables, in the order of the file: `[commands.a]` and `[commands.b]` of `commands`.
     ///
     /// # Errors
-    /// Something within it is no table.
+    /// A value within the section is no table.
     pub fn tables(&self) -> Result<Vec<Self>, ConfigProblem> {
         let entries = self.node().and_then(ConfigNode::entries).unwrap_or_default();
         let each = entries.iter().map(|entry| match entry.value.entries() {
@@ -63,23 +63,23 @@ impl ConfigSection {
         each.collect()
     }
 
-    /// Returns where it begins.
+    /// Returns the position of the section.
     pub fn position(&self) -> SourcePosition {
         SourcePosition::from_offset(&self.file.text, self.node().map_or(0, |node| node.span.start))
     }
 
-    /// Makes a problem of something that only its reader can know, placed where the keys lead to; numbers stand for the
-    /// elements of lists. Where the keys lead nowhere, the place is that of the last one that is there.
+    /// Creates a problem that only the crate which decodes the section can detect, at the position of a path of keys;
+    /// numbers are indices of lists. If the path does not exist, the position is that of its last key that does.
     pub fn problem(&self, keys: &[&str], what: impl Into<String>) -> ConfigProblem {
         let mut node = self.node();
-        let mut place = node.map_or(0, |node| node.span.start);
+        let mut offset = node.map_or(0, |node| node.span.start);
         for key in keys {
             node = node.and_then(|node| node.at(&[key]));
-            place = node.map_or(place, |node| node.span.start);
+            offset = node.map_or(offset, |node| node.span.start);
         }
         let path: Vec<&str> = self.path.iter().map(String::as_str).chain(keys.iter().copied()).collect();
         ConfigProblem::new(&self.file.path, what)
-            .at(SourcePosition::from_offset(&self.file.text, place))
+            .at(SourcePosition::from_offset(&self.file.text, offset))
             .key(path.join("."))
     }
 

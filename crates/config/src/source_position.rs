@@ -10,7 +10,7 @@ pub struct SourcePosition {
 }
 
 impl SourcePosition {
-    /// Finds the line and column of a byte; one beyond the end stands for the end.
+    /// Returns the line and column of a byte offset, capped at the end of the text.
     pub(crate) fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,8 +1,8 @@
 /// Finds the name that was most probably meant, if one is near enough.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A name may differ by a third of its letters; what differs in more is another word.
+    // A suggestion may differ by a third of the letters; beyond that it is another word.
     let allowed = (wrong.chars().count() / 3).clamp(1, 4);
-    // Comparing costs the product of both lengths, and nobody misspells by a page.
+    // The comparison costs the product of both lengths, and a long text is no misspelled name.
     if wrong.len() > 64 {
         return None;
     }

@@ -4,19 +4,19 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error as _, SeqAccess, Visitor};
 use zeroize::Zeroizing;
 
-/// A text of a configuration: what is written, and what it stands for once its variables have values.
+/// A text of a configuration, as written and with its variables expanded.
 ///
-/// It prints as nothing, since what it stands for may be a secret. What is written may be one too, so that also that is
-/// shown only where a program asks for it.
+/// Debug output is redacted, since the expanded text may be a secret. The written text may be one too, so there is no
+/// `Display` either.
 #[derive(Clone)]
 pub struct ConfigText {
     written: Zeroizing<String>,
-    /// What it stands for, if that is something else.
+    /// The expanded text, if it differs.
     value: Option<Zeroizing<String>>,
 }
 
 impl ConfigText {
-    /// Makes a text that stands for itself.
+    /// Creates a text without variables.
     pub fn new(text: impl Into<String>) -> Self {
         Self { written: Zeroizing::new(text.into()), value: None }
     }
@@ -31,13 +31,13 @@ impl ConfigText {
         &self.written
     }
 
-    /// Returns what it stands for. Every place that calls this is one where a secret may get out.
+    /// Returns the expanded text. Every call of this may expose a secret.
     pub fn expose(&self) -> &str {
         self.value.as_ref().unwrap_or(&self.written)
     }
 }
 
-/// Compares what two texts stand for.
+/// Compares the expanded texts.
 impl PartialEq for ConfigText {
     fn eq(&self, other: &Self) -> bool {
         self.expose() == other.expose()

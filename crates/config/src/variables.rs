@@ -29,7 +29,7 @@ impl ConfigVariables {
         Self(VariableSource::Fixed(Arc::new(values)))
     }
 
-    /// Leaves every variable as it is written, as taking a server over into another file needs it.
+    /// Leaves every variable as written, as copying a server into another file requires.
     pub fn unexpanded() -> Self {
         Self(VariableSource::Unexpanded)
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for ConfigVariables {
     }
 }
 
-/// Why a text with variables stands for nothing.
+/// The reason why a text cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
     #[error("the variable `{0}` is not set; set it, or write `${{{0}:-a default}}`")]
@@ -78,10 +78,10 @@ pub(crate) enum ExpandError {
 /// Expands the texts of one file, within one bound for all of them.
 pub(crate) struct VariableExpander<'a> {
     variables: &'a ConfigVariables,
-    /// What `${workspaceFolder}` stands for, which editors know.
+    /// The value of `${workspaceFolder}`, a variable of editors.
     workspace: Option<PathBuf>,
     remaining_bytes: Cell<usize>,
-    /// The first variable since it was last asked for that has no value.
+    /// The first unset variable since the last [`VariableExpander::take_unset`].
     unset: RefCell<Option<String>>,
 }
 
@@ -95,18 +95,18 @@ impl<'a> VariableExpander<'a> {
         }
     }
 
-    /// Returns the variable that was missed, if one was since this was last asked.
+    /// Takes the first variable that was unset since the last call.
     pub(crate) fn take_unset(&self) -> Option<String> {
         self.unset.take()
     }
 
-    /// Returns what a text stands for. One without variables is free of cost.
+    /// Expands the variables of a text.
     pub(crate) fn expand(&self, text: &str) -> Result<String, ExpandError> {
         self.expand_into(text, |value| value)
     }
 
-    /// Returns what a text stands for in which `{name}` is a place: the braces of a variable's value are doubled, so that they
-    /// are braces and no place.
+    /// Expands a text with `{name}` placeholders: the braces of a variable's value are doubled, so that they are
+    /// literal braces and no placeholders.
     pub(crate) fn expand_template(&self, text: &str) -> Result<String, ExpandError> {
         self.expand_into(text, |value| value.replace('{', "{{").replace('}', "}}"))
     }
@@ -117,7 +117,7 @@ impl<'a> VariableExpander<'a> {
         while let Some((before, after)) = rest.split_once("${") {
             if let Some(plain) = before.strip_suffix('$') {
                 out.push_str(plain);
-                // Where variables are kept, the text is read again later, and so stays as it is written.
+                // Unexpanded text is parsed again later, so the escape stays.
                 out.push_str(if self.is_disabled() { "$${" } else { "${" });
                 rest = after;
                 continue;
@@ -134,7 +134,7 @@ impl<'a> VariableExpander<'a> {
         Ok(out)
     }
 
-    /// Tells whether variables stay as they are written.
+    /// Reports whether variables stay as written.
     pub(crate) fn is_disabled(&self) -> bool {
         matches!(self.variables.0, VariableSource::Unexpanded)
     }
@@ -161,7 +161,7 @@ impl<'a> VariableExpander<'a> {
             return Ok(format!("${{{inside}}}"));
         }
         match (self.variables.get(name), default) {
-            // As in a shell, a default also stands in for an empty value.
+            // As in a shell, a default also replaces an empty value.
             (Some(value), Some(default)) if value.is_empty() => Ok(default.to_owned()),
             (Some(value), _) => Ok(value),
             (None, Some(default)) => Ok(default.to_owned()),
@@ -172,7 +172,7 @@ impl<'a> VariableExpander<'a> {
         }
     }
 
-    /// Returns what an editor would put in the place of its own words.
+    /// Returns the value of a predefined variable of editors.
     fn editor_variable(&self, word: &str) -> Option<String> {
         match word {
             "workspaceFolder" => self.workspace.as_ref().map(|folder| folder.display().to_string()),
@@ -188,7 +188,7 @@ fn is_name(text: &str) -> bool {
     begins && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Cuts what was written to what a sentence can repeat.
+/// Truncates a text for an error message.
 fn truncate(text: &str) -> String {
     text.chars().take(64).collect()
 }

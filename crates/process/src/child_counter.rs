@@ -2,22 +2,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// How many children may run at once, all users together.
+/// The most children that may run at once in this process.
 pub(super) const MAX_CHILDREN: usize = 4096;
 
 static CHILD_COUNT: AtomicUsize = AtomicUsize::new(0);
 static BACKGROUND_EXITS: AtomicUsize = AtomicUsize::new(0);
 static EXITS_DONE: Notify = Notify::const_new();
 
-/// Returns how many children have been started and not been reaped yet.
+/// Returns the number of children that have been started and not been reaped yet.
 pub fn child_count() -> usize {
     CHILD_COUNT.load(Ordering::Acquire)
 }
 
-/// Waits until no child is left that is being ended in the background.
+/// Waits until no child is being terminated in the background.
 ///
-/// A child whose handle or future was dropped is ended by a task that nobody can wait for otherwise. The wait is bounded
-/// by the graces that those children were given.
+/// When the handle or the future of a child is dropped, a detached task terminates the child, and this is the only
+/// wait for that task. The grace periods of those children bound it.
 pub async fn wait_for_background_exits() {
     loop {
         let notified = EXITS_DONE.notified();
@@ -28,15 +28,15 @@ pub async fn wait_for_background_exits() {
     }
 }
 
-/// One child among those that live.
+/// A permit for one running child.
 #[derive(Debug)]
 pub(super) struct ChildPermit(());
 
 impl ChildPermit {
-    /// Takes a place, unless all are taken.
+    /// Acquires a permit, unless the limit is reached.
     pub(super) fn acquire() -> Option<Self> {
-        let place = |count| (count < MAX_CHILDREN).then_some(count + 1);
-        CHILD_COUNT.fetch_update(Ordering::AcqRel, Ordering::Acquire, place).ok().map(|_| Self(()))
+        let add_one = |count| (count < MAX_CHILDREN).then_some(count + 1);
+        CHILD_COUNT.fetch_update(Ordering::AcqRel, Ordering::Acquire, add_one).ok().map(|_| Self(()))
     }
 }
 
@@ -46,7 +46,7 @@ impl Drop for ChildPermit {
     }
 }
 
-/// One child among those that are being ended while nobody waits for them.
+/// A counter guard for one child that is being terminated in the background.
 #[derive(Debug)]
 pub(super) struct BackgroundExit(());
 

@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A program to start, with its arguments: nothing in it is ever read by a shell.
+/// A program to start, with its arguments; no shell ever parses them.
 ///
-/// A program that is named without a folder is looked for in the `PATH` of its own environment. That environment is a
-/// minimal base (where programs and the home are, the user, language, time zone and folder for temporary files; `TERM` is
-/// `dumb`) with what is listed here, and nothing else of ours.
+/// A program without a folder in its name is searched in the `PATH` of its own environment. That environment is a
+/// minimal base (paths of programs and of the home, user, language, time zone and folder for temporary files; `TERM`
+/// is `dumb`) with the variables set here, and nothing else of this process.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub(crate) program: OsString,
@@ -18,23 +18,23 @@ pub struct Command {
     pub(crate) inherited: BTreeSet<OsString>,
 }
 
-/// Why a text is no command line.
+/// The reason why a text is no command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandLineError {
-    /// There is no word in it.
+    /// The text has no word.
     #[error("the command line is empty")]
     Empty,
-    /// A quotation mark is opened and not closed.
+    /// A quotation mark is not closed.
     #[error("the command line has a {0} that is not closed")]
     Unclosed(char),
-    /// It ends with a backslash, which stands before nothing.
+    /// The text ends with a backslash, which escapes nothing.
     #[error("the command line ends with a backslash")]
     Backslash,
 }
 
 impl Command {
-    /// Names a program, by its path or as it is found on the path of the environment.
+    /// Creates a command for a program, by its path or by a name to search in `PATH`.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -73,14 +73,14 @@ impl Command {
         self
     }
 
-    /// Passes on a variable of our own environment, with the value that it has when the program starts.
+    /// Inherits a variable of this process's environment, with its value when the program starts.
     #[must_use]
     pub fn inherit(mut self, name: impl Into<OsString>) -> Self {
         self.inherited.insert(name.into());
         self
     }
 
-    /// Returns the program as it was named.
+    /// Returns the name of the program as given.
     pub fn program(&self) -> &OsStr {
         &self.program
     }
@@ -94,7 +94,7 @@ impl Command {
 impl FromStr for Command {
     type Err = CommandLineError;
 
-    /// Splits a command line where a POSIX shell would, and does nothing else that a shell does.
+    /// Splits a command line like a POSIX shell, without expansion.
     fn from_str(text: &str) -> Result<Self, CommandLineError> {
         let mut words = split(text)?.into_iter();
         let program = words.next().ok_or(CommandLineError::Empty)?;
@@ -102,7 +102,7 @@ impl FromStr for Command {
     }
 }
 
-/// Splits at blanks outside of quotation marks; a backslash takes the meaning of the character behind it.
+/// Splits at blanks outside of quotation marks; a backslash escapes the next character.
 fn split(text: &str) -> Result<Vec<String>, CommandLineError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -123,7 +123,7 @@ fn split(text: &str) -> Result<Vec<String>, CommandLineError> {
     Ok(words)
 }
 
-/// Reads up to the mark that closes; within double ones a backslash stands before `"`, `\`, `$` and `` ` ``.
+/// Reads up to the closing mark; within double ones a backslash escapes `"`, `\`, `$` and `` ` ``.
 fn quoted(mark: char, rest: &mut std::str::Chars<'_>, word: &mut String) -> Result<(), CommandLineError> {
     while let Some(character) = rest.next() {
         match character {
@@ -140,7 +140,7 @@ fn quoted(mark: char, rest: &mut std::str::Chars<'_>, word: &mut String) -> Resu
 }
 
 impl fmt::Display for Command {
-    /// Writes the program and its arguments as a shell would read them. The environment may hold secrets and is left out.
+    /// Writes the program and its arguments in shell syntax. The environment may hold secrets and is omitted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, word) in std::iter::once(&self.program).chain(&self.arguments).enumerate() {
             if index > 0 {

@@ -3,7 +3,7 @@ use std::ffi::OsString;
 
 use super::command::Command;
 
-/// The variables of ours that every child gets: what programs need to find others, their home and their language.
+/// The variables that every child inherits: programs need them to find others, their home and their language.
 #[cfg(not(windows))]
 const INHERITED_VARIABLES: &[&str] = &[
     "HOME",
@@ -30,7 +30,7 @@ const INHERITED_VARIABLES: &[&str] = &[
     "USER",
 ];
 
-/// The variables of ours that every child gets: without some of them not even sockets work on Windows.
+/// The variables that every child inherits: without some of them not even sockets work on Windows.
 #[cfg(windows)]
 const INHERITED_VARIABLES: &[&str] = &[
     "ALLUSERSPROFILE",
@@ -56,17 +56,17 @@ const INHERITED_VARIABLES: &[&str] = &[
     "WINDIR",
 ];
 
-/// Where programs are looked for if we have no `PATH` ourselves.
+/// The `PATH` of children if this process has none.
 #[cfg(not(windows))]
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Puts together the whole environment of a child: the base, then what is passed on, then what is listed.
+/// Builds the environment of a child: the base, then inherited variables, then those set on the command.
 pub(super) fn child_environment(command: &Command) -> BTreeMap<OsString, OsString> {
     let mut environment = BTreeMap::new();
     #[cfg(not(windows))]
     {
         environment.insert("PATH".into(), DEFAULT_PATH.into());
-        // Nobody looks at a child's terminal, so it has none that could take escapes.
+        // A child has no terminal that could interpret escape sequences.
         environment.insert("TERM".into(), "dumb".into());
     }
     let base = INHERITED_VARIABLES.iter().map(OsString::from);

@@ -7,82 +7,82 @@ use super::exit::{ExitCause, ProcessExit};
 use super::stderr_tail::StderrTail;
 use super::stdout_noise::StdoutNoise;
 
-/// Why a program could not be started.
+/// The reason why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// There is no such program.
     #[error("`{program}` was not found{}", if program.contains(std::path::is_separator) { "" } else { " in PATH" })]
     NotFound {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
     },
-    /// There is such a file, but it may not be executed.
+    /// The file exists, but is not executable.
     #[error("`{program}` cannot be executed: {source}")]
     NotExecutable {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The folder to start it in cannot be used.
+    /// The working folder cannot be used.
     #[error("`{program}` cannot start in `{}`: it is not a folder", directory.display())]
     Directory {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
         /// The folder.
         directory: PathBuf,
     },
-    /// As many children are running as are allowed at once.
+    /// The limit of running children is reached.
     #[error("`{program}` was not started: {limit} processes are running already")]
     TooMany {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
-    /// It was asked for outside of a tokio runtime.
+    /// The call was made outside of a tokio runtime.
     #[error("`{program}` was not started: there is no tokio runtime here")]
     NoRuntime {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
     },
-    /// The guard, without which children could outlive us, could not be made.
+    /// The reaper process, without which children could outlive this process, could not be started.
     #[error("`{program}` was not started: nothing would end it if this process was killed: {source}")]
     ReaperFailed {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The operating system refused for another reason.
     #[error("`{program}` could not be started: {source}")]
     Failed {
-        /// The program as it was named.
+        /// The name of the program as given.
         program: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// The name of a program as messages give it.
+/// Returns the name of a program for messages.
 pub(super) fn display_name(program: &OsStr) -> String {
     program.to_string_lossy().into_owned()
 }
 
-/// What is known of a server that is gone.
+/// The report of a server that has exited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExitReport {
-    /// The program as it was named.
+    /// The name of the program as given.
     pub program: String,
     /// How it ended.
     pub exit: ProcessExit,
     /// Why it ended.
     pub cause: ExitCause,
-    /// The last that it wrote to standard error.
+    /// The end of its standard error.
     pub stderr: StderrTail,
-    /// What it wrote to standard output beside the protocol.
+    /// The lines of its standard output that were no messages.
     pub noise: StdoutNoise,
 }
 
@@ -91,8 +91,8 @@ const MAX_STDERR_LINES: usize = 10;
 
 impl std::error::Error for ExitReport {}
 
-/// The first line is how it ended. What the program itself has said follows on lines of its own, so that whoever may not see
-/// that can leave it out.
+/// The first line has the exit. The program's own output follows on further lines, so that a caller can omit it for
+/// readers that may not see it.
 impl fmt::Display for ExitReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { program, exit, cause, stderr, noise } = self;
@@ -108,7 +108,7 @@ impl fmt::Display for ExitReport {
             f.write_str("\nits standard error ended with:")?;
             lines.lines().try_for_each(|line| write!(f, "\n  {line}"))?;
         } else if let Some(first) = &noise.first {
-            // A program that prints its complaint to the wrong place has nothing but noise to show.
+            // A program that prints its error to standard output has left nothing on standard error.
             write!(f, "\nits standard output was not the protocol: {first}")?;
         }
         Ok(())

@@ -8,13 +8,12 @@ pub enum ProcessExit {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// It is gone, and somebody else was told how: the program that we are part of ignores `SIGCHLD`, or waits for
-    /// every child itself.
+    /// The exit status is lost: other code of this process ignores `SIGCHLD`, or waits for every child itself.
     Unknown,
 }
 
 impl ProcessExit {
-    /// Tells whether the process returned 0.
+    /// Reports whether the process returned 0.
     pub fn success(self) -> bool {
         self == Self::Code(0)
     }
@@ -79,15 +78,15 @@ fn signal_name(_: i32) -> Option<&'static str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExitCause {
-    /// Nobody asked it to.
+    /// The process exited by itself.
     Voluntary,
-    /// It ran longer than it was allowed to, and was ended.
+    /// The process exceeded its timeout, and was terminated.
     TimedOut,
-    /// It was a server that closed its standard output, so that it could not answer any more, and was ended.
+    /// The server closed its standard output, so that it could not respond any more, and was terminated.
     ClosedOutput,
-    /// It was a server that closed its standard input, so that it could not be asked any more, and was ended.
+    /// The server closed its standard input, so that it could not receive requests any more, and was terminated.
     ClosedInput,
-    /// We had no more use for it.
+    /// The caller requested the exit.
     Requested,
 }
 

@@ -1,11 +1,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Finds the file of a program: its own path, or the first on the path of the child's environment.
+/// Finds the file of a program: its own path, or the first match in the `PATH` of the child's environment.
 ///
-/// We look for it ourselves since the standard library can start a program that it does not have to look for without
-/// copying this process first. Relative folders in the path are passed over: what is run must not depend on where we
-/// happen to be. A program that is named with a separator is not looked for, and is relative to the child's folder.
+/// The search is done here because the standard library can start a program with a known path without forking this
+/// process first. Relative folders in `PATH` are skipped: which program runs must not depend on the current folder. A
+/// name with a separator is not searched, and is relative to the child's folder.
 pub(super) fn program(name: &OsStr, path: Option<&OsString>) -> Option<PathBuf> {
     if name.is_empty() {
         return None;
@@ -59,7 +59,7 @@ mod tests {
             ("", Some("/bin"), None),
             ("./sh", Some("/bin"), Some("./sh")),
             ("/no/such", None, Some("/no/such")),
-            // A folder and a file that is no program are not executable.
+            // Folders and files without the execute permission are skipped.
             ("bin", Some("/usr"), None),
             ("passwd", Some("/etc"), None),
         ];

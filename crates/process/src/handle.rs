@@ -12,8 +12,7 @@ use super::supervise::{LINE_BYTES, ProcessPhase, SharedProcess, supervise};
 use super::system::{self, PipeReader, PipeWriter, StartedChild, StdinMode};
 use super::termination::GracePeriods;
 
-/// Who is shown every line that a server writes beside the protocol: to standard error, and to standard output where it is no
-/// message.
+/// Receives every line of a server that is no message: all of standard error, and noise on standard output.
 pub type LineCallback = Arc<dyn Fn(&OutputLine<'_>) + Send + Sync>;
 
 /// Our ends of the pipes of a server.
@@ -28,31 +27,31 @@ pub struct ChildPipes {
     pub child: ChildWatch,
 }
 
-/// What whoever reads the pipes of a server needs of it.
+/// The state of a server that the reader of its pipes needs.
 #[derive(Clone)]
 pub struct ChildWatch {
     shared: Arc<SharedProcess>,
-    /// Who is shown what is no message.
+    /// Receives lines that are no messages.
     observer: Option<LineCallback>,
 }
 
 impl ChildWatch {
-    /// Returns how far the server is, and wakes the task when that changes.
+    /// Returns the phase of the server, and wakes the task when it changes.
     pub fn phase(&self, cx: &Context<'_>) -> ProcessPhase {
         self.shared.phase_for_channel(cx)
     }
 
-    /// Asks for the end of the server, unless that was done before.
+    /// Requests the exit of the server, unless it was requested before.
     pub fn request_exit(&self, cause: ExitCause) {
         self.shared.request_exit(cause);
     }
 
-    /// Returns all that is known of it, once it has ended.
+    /// Returns the exit report, once the server has exited.
     pub fn exit_report(&self) -> Option<ExitReport> {
         self.shared.exit_report()
     }
 
-    /// Counts and shows a line of standard output that is not for the reader.
+    /// Records a line of standard output that is no message.
     pub fn record_noise(&self, line: &[u8]) {
         self.shared.noise().add(line);
         if let Some(observer) = &self.observer {
@@ -70,7 +69,7 @@ impl fmt::Debug for ChildWatch {
 
 /// A server that runs as a child of this process.
 ///
-/// Dropping this ends it in the background, by the same steps as [`ServerProcess::shut_down`].
+/// Dropping this terminates the server in the background, by the same steps as [`ServerProcess::shut_down`].
 #[derive(Debug)]
 pub struct ServerProcess {
     shared: Arc<SharedProcess>,
@@ -78,12 +77,12 @@ pub struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts a server, and gives the pipes to it.
+    /// Starts a server, and returns its pipes.
     ///
-    /// One task watches over it and reads its standard error, whatever becomes of the pipes.
+    /// One task supervises it and reads its standard error, independent of the pipes.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn spawn(
         command: &Command,
         grace: GracePeriods,
@@ -98,42 +97,43 @@ impl ServerProcess {
         Ok((ChildPipes { stdin, stdout, child: watch }, process))
     }
 
-    /// Returns its process id, which is that of its group too.
+    /// Returns the process id, which is also the id of the process group.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Returns how it ended, once it has.
+    /// Returns the exit, once the server has exited.
     pub fn exit(&self) -> Option<ProcessExit> {
         self.shared.exit()
     }
 
-    /// Waits until it has ended and is reaped.
+    /// Waits until the server has exited and is reaped.
     ///
     /// Cancel safe.
     pub async fn exited(&self) -> ProcessExit {
         self.shared.exited().await
     }
 
-    /// Ends it: closes its standard input, waits, asks its group by a signal, waits, and kills the group.
+    /// Shuts the server down: closes its standard input, waits, sends `SIGTERM` to its group, waits, and kills the
+    /// group.
     ///
-    /// If the future is dropped, that goes on in the background.
+    /// If the future is dropped, the shutdown continues in the background.
     pub async fn shut_down(self) -> ProcessExit {
         self.shared.request_exit(ExitCause::Requested);
         self.shared.exited().await
     }
 
-    /// Returns the last that it wrote to standard error.
+    /// Returns the end of its standard error.
     pub fn stderr(&self) -> StderrTail {
         self.shared.stderr()
     }
 
-    /// Returns what it wrote to standard output beside the protocol.
+    /// Returns the lines of its standard output that were no messages.
     pub fn noise(&self) -> StdoutNoise {
         self.shared.noise().clone()
     }
 
-    /// Returns all that is known of it, once it has ended.
+    /// Returns the exit report, once the server has exited.
     pub fn exit_report(&self) -> Option<ExitReport> {
         self.shared.exit_report()
     }

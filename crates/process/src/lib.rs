@@ -1,22 +1,22 @@
-//! Child processes: what to start, how it is watched over, and how it ends.
+//! Child processes: starting, supervision and termination.
 //!
-//! There are two ways to use a program. [`ServerProcess::spawn`] starts a server and gives the pipes to it; [`run`] starts
-//! a command, waits for it and gives back what it printed. Both ways hold to the same rules:
+//! There are two entry points. [`ServerProcess::spawn`] starts a server and returns its pipes; [`run`] starts a
+//! command, waits for it and returns its output. Both follow the same rules:
 //!
-//! - A child has a process group of its own, a minimal environment with what is listed, and no descriptor of ours but its
-//!   three standard ones.
-//! - It ends as a group: what it started ends with it, and it is always reaped.
-//! - Nothing outlives us. On Linux that is true even if we are killed: a guard, one small process for all children, sees
-//!   that we are gone and ends every group.
+//! - A child has a process group of its own, a minimal environment with the variables set on the command, and no file
+//!   descriptors but its three standard ones.
+//! - Its whole group is terminated with it, and it is always reaped.
+//! - No child outlives this process. On Linux that holds even if this process is killed: the reaper, one small
+//!   process for all children, detects it and terminates every group.
 //!
-//! # What is ended
-//! All members of the child's group, and those of its descendants that left the group while their parents were still
-//! there when we ended them. On Linux also every process that still has one of the child's output pipes as a standard
-//! descriptor, wherever it went. What is not caught is a descendant that made itself a daemon with care: one that left
-//! the group, whose parents ended before, and that closed its standard output and error.
+//! # What is terminated
+//! All members of the child's group, and those of its descendants that left the group, if their parents were still
+//! running at the termination. On Linux also every process that still has one of the child's output pipes as a
+//! standard descriptor, in whatever group or session. A descendant escapes only if it daemonized carefully: it left
+//! the group, its parents exited earlier, and it closed its standard output and error.
 //!
-//! On other Unix systems a killed parent leaves its children to notice that their input is closed. On Windows only the
-//! child itself is ended, not what it started.
+//! On other Unix systems, if this process is killed, its children only notice that their standard input is closed. On
+//! Windows only the child itself is terminated, not its descendants.
 
 mod child_counter;
 mod command;

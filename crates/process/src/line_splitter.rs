@@ -1,8 +1,8 @@
 use memchr::memchr;
 
-/// Cuts a stream of bytes into lines for somebody who looks at them while they come.
+/// Splits a stream of bytes into lines as they arrive.
 ///
-/// A line longer than the limit is given once, cut off: the rest of it is for nobody.
+/// A line longer than the limit is returned once, truncated; the rest of it is dropped.
 #[derive(Debug)]
 pub(super) struct LineSplitter {
     partial: Vec<u8>,
@@ -14,7 +14,7 @@ impl LineSplitter {
         Self { partial: Vec::new(), limit }
     }
 
-    /// Takes the next bytes, and gives every line that they end.
+    /// Takes the next bytes, and calls `line` with every complete line.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut line: impl FnMut(&[u8])) {
         while let Some(end) = memchr(b'\n', bytes) {
             let (first, rest) = bytes.split_at(end);
@@ -30,7 +30,7 @@ impl LineSplitter {
         self.buffer(bytes);
     }
 
-    /// Gives the last line, if the stream did not end with one.
+    /// Calls `line` with the last line, if the stream did not end with a newline.
     pub(super) fn finish(&mut self, mut line: impl FnMut(&[u8])) {
         let rest = std::mem::take(&mut self.partial);
         if !rest.is_empty() {
@@ -57,12 +57,12 @@ mod tests {
         let text = b"one\r\n\ntwo is too long for its limit\nthree\nlast";
         let expected = ["one", "", "two is t", "three", "last"];
         for piece in 1..=text.len() {
-            let mut cutter = LineSplitter::new(8);
+            let mut splitter = LineSplitter::new(8);
             let mut lines = Vec::new();
             for bytes in text.chunks(piece) {
-                cutter.push(bytes, |line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
+                splitter.push(bytes, |line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
             }
-            cutter.finish(|line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
+            splitter.finish(|line| lines.push(String::from_utf8(line.to_vec()).unwrap()));
             assert_eq!(lines, expected, "in pieces of {piece}");
         }
     }

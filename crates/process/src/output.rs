@@ -9,24 +9,24 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 use super::line_splitter::LineSplitter;
 use super::system::PipeReader;
 
-/// What a command wrote to one of its outputs.
+/// The captured output of a command on one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CapturedOutput {
     /// The first bytes, as many as the limit allows.
     pub bytes: Vec<u8>,
-    /// How many bytes came after them and are gone.
+    /// The number of bytes after them, which were dropped.
     pub dropped: u64,
 }
 
 impl CapturedOutput {
-    /// Returns the bytes as text; those that are no UTF-8 are replaced.
+    /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
 }
 
-/// One of the two outputs of a program.
+/// One of the two output streams of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputStream {
     /// Standard output.
@@ -35,43 +35,43 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// A line that a command wrote, as soon as it is there.
+/// A line of a command's output, as it arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputLine<'a> {
-    /// Where it was written to.
+    /// The stream.
     pub stream: OutputStream,
-    /// The line without its end, and without what is beyond the limit for lines.
+    /// The line without its newline, truncated to the line limit.
     pub text: Cow<'a, str>,
 }
 
-/// Who looks at a command while it runs.
+/// An observer of a running command.
 pub trait CommandObserver: Send {
     /// Reports whether lines are wanted.
     fn wants_lines(&self) -> bool {
         false
     }
 
-    /// Takes the id of the process as soon as there is one.
+    /// Receives the process id after the start.
     fn started(&mut self, _id: u32) {}
 
-    /// Takes a line, if lines are wanted.
+    /// Receives a line, if lines are wanted.
     fn line(&mut self, _line: OutputLine<'_>) {}
 
-    /// Takes what comes after the last byte of an output that is kept; it is gone unless it is kept here.
+    /// Receives the output beyond the capture limit, which is dropped otherwise.
     fn overflow(&mut self, _source: OutputStream, _bytes: &[u8]) {}
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 impl CommandObserver for () {}
 
-/// How much is read at once: what a pipe holds.
+/// The size of one read: the default capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
-/// One output of a command while it is read.
+/// The reader of one output stream of a command.
 #[derive(Debug)]
 pub(super) struct OutputReader {
-    /// Our end of the pipe, until there is nothing more to read.
+    /// Our end of the pipe, until its end of file.
     pipe: Option<PipeReader>,
     stream: OutputStream,
     captured: CapturedOutput,
@@ -84,29 +84,23 @@ impl OutputReader {
         pipe: PipeReader,
         source: OutputStream,
         limit: usize,
-        cutter: Option<LineSplitter>,
+        splitter: Option<LineSplitter>,
     ) -> Self {
-        Self {
-            pipe: Some(pipe),
-            stream: source,
-            captured: CapturedOutput::default(),
-            limit,
-            splitter: cutter,
-        }
+        Self { pipe: Some(pipe), stream: source, captured: CapturedOutput::default(), limit, splitter }
     }
 
-    /// Reads until the output is at its end; what is beyond the limit is read too, and dropped.
-    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>, watcher: &mut dyn CommandObserver) -> Poll<()> {
+    /// Reads to the end of the output; bytes beyond the limit are read and dropped.
+    pub(super) fn poll_end(&mut self, cx: &mut Context<'_>, observer: &mut dyn CommandObserver) -> Poll<()> {
         while let Some(pipe) = &mut self.pipe {
             let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
             let mut read = ReadBuf::uninit(&mut scratch);
-            // A pipe that cannot be read is at its end as far as we are concerned.
+            // A read error counts as the end of the output.
             let result: io::Result<()> = ready!(Pin::new(pipe).poll_read(cx, &mut read));
             if result.is_err() || read.filled().is_empty() {
                 self.pipe = None;
-                self.finish(watcher);
+                self.finish(observer);
             } else {
-                self.take(read.filled(), watcher);
+                self.take(read.filled(), observer);
             }
         }
         Poll::Ready(())
@@ -120,12 +114,12 @@ impl OutputReader {
         std::mem::take(&mut self.captured)
     }
 
-    /// Gives up reading, for somebody else to go on.
+    /// Takes the pipe, so that another task can continue to read it.
     pub(super) fn take_pipe(&mut self) -> Option<PipeReader> {
         self.pipe.take()
     }
 
-    fn take(&mut self, bytes: &[u8], watcher: &mut dyn CommandObserver) {
+    fn take(&mut self, bytes: &[u8], observer: &mut dyn CommandObserver) {
         let room = self.limit - self.captured.bytes.len();
         let (kept, beyond) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
         reserve(&mut self.captured.bytes, kept.len(), self.limit);
@@ -133,26 +127,26 @@ impl OutputReader {
         self.captured.dropped += beyond.len() as u64;
         let source = self.stream;
         if !beyond.is_empty() {
-            watcher.overflow(source, beyond);
+            observer.overflow(source, beyond);
         }
-        if let Some(cutter) = &mut self.splitter {
-            cutter.push(bytes, |line| {
-                watcher.line(OutputLine { stream: source, text: String::from_utf8_lossy(line) });
+        if let Some(splitter) = &mut self.splitter {
+            splitter.push(bytes, |line| {
+                observer.line(OutputLine { stream: source, text: String::from_utf8_lossy(line) });
             });
         }
     }
 
-    fn finish(&mut self, watcher: &mut dyn CommandObserver) {
+    fn finish(&mut self, observer: &mut dyn CommandObserver) {
         let source = self.stream;
-        if let Some(mut cutter) = self.splitter.take() {
-            cutter.finish(|line| {
-                watcher.line(OutputLine { stream: source, text: String::from_utf8_lossy(line) });
+        if let Some(mut splitter) = self.splitter.take() {
+            splitter.finish(|line| {
+                observer.line(OutputLine { stream: source, text: String::from_utf8_lossy(line) });
             });
         }
     }
 }
 
-/// Makes room as a vector would by itself, but never for more than the limit.
+/// Grows the capacity as `Vec` does, but never beyond the limit.
 fn reserve(bytes: &mut Vec<u8>, more: usize, limit: usize) {
     let needed = bytes.len() + more;
     if needed > bytes.capacity() {

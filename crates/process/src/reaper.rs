@@ -1,13 +1,14 @@
-//! The guard: one process that outlives us by as much as it takes to end our children.
+//! The reaper: one process that outlives its parent just long enough to terminate the parent's children.
 //!
-//! It is a copy of this process that was forked when the first child was started, and that does nothing but wait for
-//! the other end of a socket to close. We hold that end and never write to it, so it closes when we are gone, for
-//! whatever reason. Then the guard reads in the [roll] which groups there are, and [ends them](sweep).
+//! It is forked from this process when the first child is started, and only waits for the other end of a socket to
+//! close. The parent holds that end and never writes to it, so it closes when the parent exits, for whatever reason.
+//! Then the reaper reads the process groups from the [group table](group_table), and [terminates them](cleanup).
 //!
-//! The roll is a file in memory that both of us have: to enter a child costs one small write and does not wake the guard.
+//! The group table is a memory file that both processes share: to add a child costs one small write and does not wake
+//! the reaper.
 //!
-//! This is the only file with `unsafe` in it. There is no safe way to make a process that is not another program, and a
-//! library has no other program to start.
+//! This is the only file with `unsafe` in it. There is no safe way to create a process that is not another program,
+//! and a library has no other program to start.
 #![allow(unsafe_code, reason = "see above; each block says why it is sound")]
 
 mod cleanup;
@@ -25,28 +26,28 @@ use tokio::io::unix::AsyncFd;
 use self::cleanup::ReaperScratch;
 pub(super) use self::group_table::GroupSlot;
 
-/// The guard of this process, once there is one.
+/// The reaper of this process, once it is started.
 static REAPER: Mutex<Option<ReaperProcess>> = Mutex::new(None);
 
 struct ReaperProcess {
     id: Pid,
-    /// Closes when we are gone, and ours reads as ended when the guard is.
+    /// The parent's end: it closes when the parent exits, and reads end-of-file when the reaper exits.
     socket: OwnedFd,
-    /// Who made it: a copy of us that was forked by others is not guarded by our guard.
+    /// The process that started it: a fork of this process has no part in its reaper.
     parent_pid: u32,
 }
 
-/// Makes sure that there is a guard that lives.
+/// Starts a reaper, unless one is running.
 ///
 /// # Errors
-/// It cannot be made.
+/// The reaper cannot be started.
 fn ensure_running(roll: BorrowedFd<'_>) -> io::Result<()> {
     let mut guard = REAPER.lock();
     if guard.as_ref().is_some_and(ReaperProcess::is_alive) {
         return Ok(());
     }
     if let Some(dead) = guard.take() {
-        // It was killed by somebody; its successor finds everything that it has to know in the roll.
+        // The reaper was killed; its successor finds all children in the group table.
         let _ = rustix::process::waitpid(Some(dead.id), WaitOptions::NOHANG);
     }
     *guard = Some(ReaperProcess::start(roll)?);
@@ -57,13 +58,14 @@ impl ReaperProcess {
     fn start(roll: BorrowedFd<'_>) -> io::Result<Self> {
         let (ours, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // The copy must not allocate, so what it needs is allocated here.
+        // The forked process must not allocate, so its memory is allocated here.
         let mut scratch = ReaperScratch::new();
         let highest = highest_descriptor();
         let signals = BlockedSignals::new();
-        // SAFETY: the other threads do not exist in the copy, and what they held locked stays locked there. The copy
-        // therefore only runs `watch`, which makes system calls on memory that exists already, takes no lock, allocates
-        // nothing, never returns and never unwinds. No handler of ours runs in it, since all signals are blocked.
+        // SAFETY: the other threads do not exist in the forked process, and their locks stay locked there. It
+        // therefore only runs `run_reaper`, which makes system calls on memory that exists already, takes no lock,
+        // allocates nothing, never returns and never unwinds. No signal handler runs in it, since all signals are
+        // blocked.
         let id = unsafe { libc::fork() };
         if id == 0 {
             run_reaper(theirs.as_fd(), roll, &mut scratch, highest);
@@ -71,7 +73,7 @@ impl ReaperProcess {
         drop(signals);
         let id = Pid::from_raw(id).filter(|_| id > 0).ok_or_else(io::Error::last_os_error)?;
         drop(theirs);
-        // No child starts before the guard has left our group and let go of our descriptors.
+        // No child starts before the reaper has left this process group and closed its descriptors.
         let ready = rustix::io::retry_on_intr(|| rustix::io::read(&ours, &mut [0]))?;
         if ready == 0 {
             return Err(io::Error::other("the guard ended at once"));
@@ -81,13 +83,13 @@ impl ReaperProcess {
 
     fn is_alive(&self) -> bool {
         let mut byte = [0];
-        // A socket whose other end is held has nothing to read; one whose other end is gone is at its end.
+        // While the reaper runs, a read would block (`EAGAIN`); after its exit the socket is at its end of file.
         let nothing = rustix::net::recv(&self.socket, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK);
         self.parent_pid == std::process::id() && nothing == Err(rustix::io::Errno::AGAIN)
     }
 }
 
-/// All that the guard does.
+/// Runs the reaper.
 fn run_reaper(
     socket: BorrowedFd<'_>,
     roll: BorrowedFd<'_>,
@@ -95,7 +97,7 @@ fn run_reaper(
     highest: RawFd,
 ) -> ! {
     let over = ExitOnDrop;
-    // A session of its own keeps it from the signals of our terminal and of our group.
+    // A session of its own protects it from the signals of the parent's terminal and group.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir(c"/");
     let _ = rustix::thread::set_name(c"trunkline-guard");
@@ -108,17 +110,17 @@ fn run_reaper(
     unreachable!("the guard has ended");
 }
 
-/// Ends the guard when it is dropped, also by a panic, which must not unwind into frames that were copied.
+/// Exits the reaper when dropped, also by a panic, which must not unwind into the frames of the fork.
 struct ExitOnDrop;
 
 impl Drop for ExitOnDrop {
     fn drop(&mut self) {
-        // SAFETY: ends the process at once, without handlers that belong to the original.
+        // SAFETY: exits at once, without the exit handlers of the parent.
         unsafe { libc::_exit(0) }
     }
 }
 
-/// Blocks all signals for this thread, and for a process that is forked meanwhile.
+/// Blocks all signals for this thread, and for a process forked from it.
 struct BlockedSignals {
     before: libc::sigset_t,
 }
@@ -144,21 +146,22 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Keeps all descriptors of this process but the standard ones from programs that it starts.
+/// Sets close-on-exec on all descriptors of this process but the standard ones.
 ///
-/// Ours are kept from them anyway. This is for those that we were started with, and those that other libraries opened
-/// without care.
+/// Our own have it already. This is for descriptors that the process inherited, and those that other libraries opened
+/// without it.
 pub(super) fn seal_descriptors() {
     if close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC).is_ok() {
         return;
     }
-    // Kernels before 5.11 cannot do it in one go.
+    // Kernels before 5.11 have no `CLOSE_RANGE_CLOEXEC`.
     for entry in std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten() {
         if let Some(fd) = entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok())
             && fd > 2
         {
             // SAFETY: sets a flag of a descriptor that is used for nothing else here; if it was closed meanwhile, the
-            // call fails, and if it was opened anew, it gets a flag that it has already or should have.
+            // call fails, and if its number was reused, the new descriptor gets a flag that it has already or should
+            // have.
             unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
         }
     }
@@ -169,11 +172,11 @@ pub(super) fn seal_descriptors() {
 /// # Errors
 /// The runtime cannot watch it.
 pub(super) fn watch_descriptor(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is one and the same open descriptor until it is dropped, and the watch owns it until then.
+    // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the `AsyncFd` owns it until then.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }.map_err(Into::into)
 }
 
-/// Closes all descriptors but two; only the guard may do that.
+/// Closes all descriptors but two; only the reaper may do that.
 fn close_others(mut kept: [RawFd; 2], highest: RawFd) {
     kept.sort_unstable();
     let [low, high] = kept;
@@ -181,7 +184,7 @@ fn close_others(mut kept: [RawFd; 2], highest: RawFd) {
     for (first, last) in gaps.into_iter().filter(|(first, last)| first <= last) {
         if close_range(first.cast_unsigned(), last.cast_unsigned(), 0).is_err() {
             for fd in first..=last.min(highest) {
-                // SAFETY: nothing in the guard uses any descriptor but the two that are kept.
+                // SAFETY: nothing in the reaper uses any descriptor but these two.
                 unsafe { libc::close(fd) };
             }
         }
@@ -189,12 +192,12 @@ fn close_others(mut kept: [RawFd; 2], highest: RawFd) {
 }
 
 fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> io::Result<()> {
-    // SAFETY: the system call takes three numbers. Whether the descriptors may be closed is for the callers to say.
+    // SAFETY: the system call takes three numbers. The callers decide whether the descriptors may be closed.
     let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns the highest number that a descriptor of ours can have.
+/// Returns the highest possible descriptor of this process.
 fn highest_descriptor() -> RawFd {
     const MAX_DESCRIPTORS: u64 = 65_536;
     let limit =

@@ -13,21 +13,21 @@ use super::output::{CapturedOutput, CommandObserver, OutputLine, OutputReader, O
 use super::system::{self, ChildProcess, StartedChild, StdinMode};
 use super::termination;
 
-/// What a command may cost.
+/// The resource limits of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// How many bytes of standard output are kept; the rest is read and counted. One MiB by default.
+    /// The most bytes of standard output that are captured; the rest is read and counted. One MiB by default.
     pub stdout_bytes: usize,
-    /// How many bytes of standard error are kept; the rest is read and counted. 256 KiB by default.
+    /// The most bytes of standard error that are captured; the rest is read and counted. 256 KiB by default.
     pub stderr_bytes: usize,
-    /// How many bytes of a line a watcher is given; 8 KiB by default.
+    /// The most bytes of a line that an observer receives; 8 KiB by default.
     pub line_bytes: usize,
-    /// How long the command may run; `None` for as long as it wants. One minute by default.
+    /// The timeout of the command; `None` for no timeout. One minute by default.
     pub timeout: Option<Duration>,
-    /// How long a command that is made to end has from `SIGTERM` until it is killed; two seconds by default.
+    /// The grace period between `SIGTERM` and `SIGKILL`; two seconds by default.
     pub kill_after: Duration,
-    /// How long what a command started is waited for after it has ended itself, while that still holds one of its
-    /// outputs. Then it is killed. Half a second by default.
+    /// How long descendants that still hold one of the outputs may run after the command has exited. Then they are
+    /// killed. Half a second by default.
     pub drain_timeout: Duration,
 }
 
@@ -44,23 +44,23 @@ impl Default for RunLimits {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunOutput {
-    /// How it ended.
+    /// How the command exited.
     pub exit: ProcessExit,
-    /// Why it ended: by itself, or because its time was up.
+    /// Why the command exited: by itself, or by its timeout.
     pub cause: ExitCause,
-    /// What it wrote to standard output.
+    /// The captured standard output.
     pub stdout: CapturedOutput,
-    /// What it wrote to standard error.
+    /// The captured standard error.
     pub stderr: CapturedOutput,
 }
 
-/// Runs a command whose standard input is empty, and waits for its end.
+/// Runs a command with an empty standard input, and waits for its exit.
 ///
-/// Dropping the future ends the command and all that it started.
+/// Dropping the future terminates the command and its descendants.
 ///
 /// # Errors
 /// The command cannot be started.
@@ -68,7 +68,7 @@ pub async fn run(command: &Command, limits: &RunLimits) -> Result<RunOutput, Spa
     run_with_observer(command, limits, &mut ()).await
 }
 
-/// Runs a command as [`run`] does, and shows every line that it writes to a watcher as soon as it is there.
+/// Runs a command as [`run`] does, and passes every line of output to a callback as it arrives.
 ///
 /// # Errors
 /// The command cannot be started.
@@ -80,20 +80,20 @@ pub async fn run_with_lines(
     run_with_observer(command, limits, &mut LineObserver(observe)).await
 }
 
-/// Runs a command as [`run`] does, and tells a watcher what happens meanwhile.
+/// Runs a command as [`run`] does, and reports its progress to an observer.
 ///
 /// # Errors
 /// The command cannot be started.
 pub async fn run_with_observer(
     command: &Command,
     limits: &RunLimits,
-    watcher: &mut impl CommandObserver,
+    observer: &mut impl CommandObserver,
 ) -> Result<RunOutput, SpawnError> {
-    let running = RunningCommand::start(command, limits, watcher)?;
-    Ok(running.finish(limits, watcher).await)
+    let running = RunningCommand::start(command, limits, observer)?;
+    Ok(running.finish(limits, observer).await)
 }
 
-/// Shows lines to a function.
+/// Passes lines to a function.
 struct LineObserver<F>(F);
 
 impl<F: FnMut(OutputLine<'_>) + Send> CommandObserver for LineObserver<F> {
@@ -106,9 +106,9 @@ impl<F: FnMut(OutputLine<'_>) + Send> CommandObserver for LineObserver<F> {
     }
 }
 
-/// A command that runs; it is made to end when this is dropped.
+/// A running command; dropping this terminates it.
 struct RunningCommand {
-    /// Present until it was concluded.
+    /// Present until the command is reaped.
     child: Option<ChildProcess>,
     outputs: OutputReaders,
     kill_after: Duration,
@@ -123,26 +123,26 @@ impl RunningCommand {
     fn start(
         command: &Command,
         limits: &RunLimits,
-        watcher: &mut dyn CommandObserver,
+        observer: &mut dyn CommandObserver,
     ) -> Result<Self, SpawnError> {
         let StartedChild { child, stdout, stderr, .. } = system::start(command, StdinMode::Empty)?;
-        watcher.started(child.id());
-        let wants_lines = watcher.wants_lines();
-        let cutter = || wants_lines.then(|| LineSplitter::new(limits.line_bytes));
+        observer.started(child.id());
+        let wants_lines = observer.wants_lines();
+        let splitter = || wants_lines.then(|| LineSplitter::new(limits.line_bytes));
         let outputs = OutputReaders {
-            stdout: OutputReader::new(stdout, OutputStream::Stdout, limits.stdout_bytes, cutter()),
-            stderr: OutputReader::new(stderr, OutputStream::Stderr, limits.stderr_bytes, cutter()),
+            stdout: OutputReader::new(stdout, OutputStream::Stdout, limits.stdout_bytes, splitter()),
+            stderr: OutputReader::new(stderr, OutputStream::Stderr, limits.stderr_bytes, splitter()),
         };
         Ok(Self { child: Some(child), outputs, kill_after: limits.kill_after })
     }
 
-    async fn finish(mut self, limits: &RunLimits, watcher: &mut dyn CommandObserver) -> RunOutput {
-        let (cause, has_ended) = self.until_exit(limits, watcher).await;
+    async fn finish(mut self, limits: &RunLimits, observer: &mut dyn CommandObserver) -> RunOutput {
+        let (cause, has_ended) = self.until_exit(limits, observer).await;
         let Self { child, outputs, .. } = &mut self;
         let mut exit = ProcessExit::Unknown;
         if let Some(running) = child {
             let is_read = outputs.is_read();
-            let reading = pin!(poll_fn(|cx| outputs.poll_read(cx, watcher)));
+            let reading = pin!(poll_fn(|cx| outputs.poll_read(cx, observer)));
             let reading = (!is_read).then_some(reading);
             exit = termination::drain_and_reap(running, has_ended, reading, limits.drain_timeout).await;
         }
@@ -151,26 +151,26 @@ impl RunningCommand {
         RunOutput { exit, cause, stdout: stdout.take_captured(), stderr: stderr.take_captured() }
     }
 
-    /// Reads both outputs until the command has ended, and makes it end when its time is up.
+    /// Reads both outputs until the command has exited, and terminates it at its timeout.
     ///
-    /// Tells why it ended, and whether it did: a process can hang in the kernel.
+    /// Returns the cause, and whether the command exited at all: a process can hang in the kernel.
     async fn until_exit(
         &mut self,
         limits: &RunLimits,
-        watcher: &mut dyn CommandObserver,
+        observer: &mut dyn CommandObserver,
     ) -> (ExitCause, bool) {
         let Some(within) = limits.timeout else {
-            poll_fn(|cx| self.poll_exit(cx, watcher)).await;
+            poll_fn(|cx| self.poll_exit(cx, observer)).await;
             return (ExitCause::Voluntary, true);
         };
         let mut deadline = pin!(tokio::time::sleep(within));
-        if self.exits_before(deadline.as_mut(), watcher).await {
+        if self.exits_before(deadline.as_mut(), observer).await {
             return (ExitCause::Voluntary, true);
         }
         for end in [ChildProcess::terminate, ChildProcess::kill] {
             self.child.as_mut().map(end);
             deadline.as_mut().reset(Instant::now() + limits.kill_after);
-            if self.exits_before(deadline.as_mut(), watcher).await {
+            if self.exits_before(deadline.as_mut(), observer).await {
                 return (ExitCause::TimedOut, true);
             }
         }
@@ -180,21 +180,21 @@ impl RunningCommand {
     async fn exits_before(
         &mut self,
         mut deadline: Pin<&mut Sleep>,
-        watcher: &mut dyn CommandObserver,
+        observer: &mut dyn CommandObserver,
     ) -> bool {
-        // The clock comes first: a command that never stops writing must not keep us from looking at it.
+        // The deadline is polled first: endless output must not delay the timeout.
         poll_fn(|cx| match deadline.as_mut().poll(cx) {
             Poll::Ready(()) => Poll::Ready(false),
-            Poll::Pending => self.poll_exit(cx, watcher).map(|()| true),
+            Poll::Pending => self.poll_exit(cx, observer).map(|()| true),
         })
         .await
     }
 
-    /// Polls for the end of the command, and reads what it writes until then.
-    fn poll_exit(&mut self, cx: &mut Context<'_>, watcher: &mut dyn CommandObserver) -> Poll<()> {
+    /// Polls for the exit of the command, and reads its output until then.
+    fn poll_exit(&mut self, cx: &mut Context<'_>, observer: &mut dyn CommandObserver) -> Poll<()> {
         let exited = self.child.as_mut().map_or(Poll::Ready(()), |child| child.poll_exited(cx));
         if exited.is_pending() {
-            let _ = self.outputs.poll_read(cx, watcher);
+            let _ = self.outputs.poll_read(cx, observer);
         }
         exited
     }
@@ -210,10 +210,10 @@ impl Drop for RunningCommand {
 }
 
 impl OutputReaders {
-    /// Polls for the end of both.
-    fn poll_read(&mut self, cx: &mut Context<'_>, watcher: &mut dyn CommandObserver) -> Poll<()> {
-        let stdout = self.stdout.poll_end(cx, watcher);
-        let stderr = self.stderr.poll_end(cx, watcher);
+    /// Polls both outputs to their end.
+    fn poll_read(&mut self, cx: &mut Context<'_>, observer: &mut dyn CommandObserver) -> Poll<()> {
+        let stdout = self.stdout.poll_end(cx, observer);
+        let stderr = self.stderr.poll_end(cx, observer);
         if stdout.is_ready() && stderr.is_ready() { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -1,12 +1,12 @@
 use std::collections::VecDeque;
 
-/// The last that a program wrote to standard error.
+/// The end of a program's standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StderrTail {
-    /// The text; bytes that are no UTF-8 are replaced.
+    /// The text; invalid UTF-8 is replaced.
     pub text: String,
-    /// How many bytes came before it and are gone.
+    /// The number of bytes before it, which were dropped.
     pub dropped: u64,
 }
 
@@ -20,7 +20,7 @@ impl StderrTail {
     }
 }
 
-/// Keeps the last bytes of a stream, up to a limit.
+/// A ring buffer of the last bytes of a stream.
 #[derive(Debug)]
 pub(super) struct StderrBuffer {
     bytes: VecDeque<u8>,
@@ -28,7 +28,7 @@ pub(super) struct StderrBuffer {
 }
 
 impl StderrBuffer {
-    /// How many bytes are kept.
+    /// The capacity in bytes.
     pub(super) const LIMIT: usize = 64 * 1024;
 
     pub(super) fn new() -> Self {

@@ -1,15 +1,15 @@
-/// What a server wrote to standard output beside the protocol.
+/// The lines of a server's standard output that were no messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StdoutNoise {
-    /// How many lines that was.
+    /// The number of lines.
     pub lines: u64,
-    /// The beginning of the first one.
+    /// The beginning of the first line.
     pub first: Option<String>,
 }
 
 impl StdoutNoise {
-    /// How many characters of a line are kept.
+    /// The most characters of the first line that are stored.
     const MAX_CHARACTERS: usize = 200;
 
     pub(super) fn add(&mut self, line: &[u8]) {

@@ -19,27 +19,27 @@ use super::stdout_noise::StdoutNoise;
 use super::system::{ChildProcess, PipeReader};
 use super::termination::{self, GracePeriods};
 
-/// How far a server is.
+/// The phase of a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessPhase {
-    /// It runs.
+    /// The process is running.
     Running,
-    /// It has to end, for this reason.
+    /// The exit was requested, for this reason.
     Ending(ExitCause),
-    /// It is reaped.
+    /// The process is reaped.
     Exited(ProcessExit),
 }
 
-/// What the handle of a server, its channel and its supervisor have in common.
+/// The state that the handle of a server, its channel and its supervisor share.
 #[derive(Debug)]
 pub(super) struct SharedProcess {
     program: String,
     state: watch::Sender<PhaseState>,
-    /// The channel has no other way to be woken when the phase changes.
+    /// Wakes the channel when the phase changes.
     channel: AtomicWaker,
     tail: Mutex<StderrBuffer>,
     noise: Mutex<StdoutNoise>,
-    /// Taken as soon as the end is asked for, not when the supervisor sees it.
+    /// Set as soon as the exit is requested, not when the supervisor task runs.
     background_exit: Mutex<Option<BackgroundExit>>,
 }
 
@@ -64,31 +64,31 @@ impl SharedProcess {
         }
     }
 
-    /// Asks for the end of the server, unless that was done before.
+    /// Requests the exit of the server, unless it was requested before.
     pub(super) fn request_exit(&self, cause: ExitCause) {
         self.state.send_if_modified(|state| {
-            let asked = state.phase == ProcessPhase::Running;
-            // Whoever has no more use for it is not told what was wrong with it, whatever was first.
-            if asked || cause == ExitCause::Requested {
+            let is_first = state.phase == ProcessPhase::Running;
+            // A request of the caller overrides an earlier cause: the caller does not need an error report any more.
+            if is_first || cause == ExitCause::Requested {
                 state.cause = cause;
             }
-            if asked {
+            if is_first {
                 state.phase = ProcessPhase::Ending(cause);
                 *self.background_exit.lock() = Some(BackgroundExit::start());
             }
-            asked
+            is_first
         });
         self.channel.wake();
     }
 
-    fn finish(&self, exit: ProcessExit, life: TerminationOutcome) {
+    fn finish(&self, exit: ProcessExit, outcome: TerminationOutcome) {
         self.state.send_if_modified(|state| {
             let first = !matches!(state.phase, ProcessPhase::Exited(_));
             if first {
                 state.phase = ProcessPhase::Exited(exit);
             }
-            // Whoever ends closes its pipes, and what is seen of that first says nothing.
-            if life == TerminationOutcome::Exited && state.cause != ExitCause::Requested {
+            // A process that exits closes its pipes, so a pipe closed just before is not the cause.
+            if outcome == TerminationOutcome::Exited && state.cause != ExitCause::Requested {
                 state.cause = ExitCause::Voluntary;
             }
             first
@@ -110,21 +110,21 @@ impl SharedProcess {
         }
     }
 
-    /// Waits for the end of the server.
+    /// Waits until the server has exited.
     pub(super) async fn exited(&self) -> ProcessExit {
         let mut state = self.state.subscribe();
-        let over = state.wait_for(|state| matches!(state.phase, ProcessPhase::Exited(_))).await;
+        let exited = state.wait_for(|state| matches!(state.phase, ProcessPhase::Exited(_))).await;
         // The sender is ours, so the wait cannot fail.
-        over.map_or(ProcessExit::Unknown, |state| {
+        exited.map_or(ProcessExit::Unknown, |state| {
             if let ProcessPhase::Exited(exit) = state.phase { exit } else { ProcessExit::Unknown }
         })
     }
 
-    /// Waits until somebody asks for the end.
+    /// Waits until the exit is requested.
     async fn exit_requested(&self) -> ExitCause {
         let mut state = self.state.subscribe();
-        let asked = state.wait_for(|state| state.phase != ProcessPhase::Running).await;
-        asked.map_or(ExitCause::Requested, |state| state.cause)
+        let requested = state.wait_for(|state| state.phase != ProcessPhase::Running).await;
+        requested.map_or(ExitCause::Requested, |state| state.cause)
     }
 
     pub(super) fn exit_report(&self) -> Option<ExitReport> {
@@ -144,16 +144,16 @@ impl SharedProcess {
     }
 }
 
-/// How long a server that closed one of its pipes has to end by itself: usually it is just about to.
+/// The grace period of a server that closed one of its pipes: usually it is about to exit.
 const CLOSED_PIPE_GRACE: Duration = Duration::from_millis(500);
 
-/// How long standard error is read after the server has ended, while somebody still holds it.
+/// How long standard error is read after the server has exited, while a descendant still holds it.
 const STDERR_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many bytes of a line an observer is given.
+/// The most bytes of a line that an observer receives.
 pub(super) const LINE_BYTES: usize = 8 * 1024;
 
-/// Watches over one server until it is reaped; reads its standard error all that time.
+/// Supervises one server until it is reaped, and reads its standard error.
 pub(super) async fn supervise(
     mut child: ChildProcess,
     stderr: PipeReader,
@@ -161,37 +161,37 @@ pub(super) async fn supervise(
     grace: GracePeriods,
     observer: Option<LineCallback>,
 ) {
-    let over = FinishOnDrop(&shared);
+    let finish_on_drop = FinishOnDrop(&shared);
     let mut reading = pin!(read_stderr(stderr, &shared, observer));
-    let (life, is_read) =
+    let (outcome, is_read) =
         termination::while_reading(wait_for_exit(&mut child, &shared, grace), reading.as_mut()).await;
     let reading = (!is_read).then_some(reading);
     let exit = termination::drain_and_reap(
         &mut child,
-        life != TerminationOutcome::Hung,
+        outcome != TerminationOutcome::Hung,
         reading,
         STDERR_DRAIN_TIMEOUT,
     )
     .await;
-    // Standard output is the channel's, so that nobody here knows whether somebody got away with it.
+    // The channel owns standard output, so the supervisor cannot know whether a descendant still holds it.
     child.kill_pipe_holders();
     drop(child);
-    shared.finish(exit, life);
-    drop(over);
+    shared.finish(exit, outcome);
+    drop(finish_on_drop);
 }
 
-/// What became of a server.
+/// The outcome of a termination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TerminationOutcome {
-    /// It ended without a signal of ours.
+    /// The server exited without a signal of ours.
     Exited,
-    /// It was made to end.
+    /// The server was terminated or killed.
     Killed,
-    /// It was killed and did not end: a process can hang in the kernel.
+    /// The server was killed and did not exit: a process can hang in the kernel.
     Hung,
 }
 
-/// Waits until the server has ended, by itself or because it has to.
+/// Waits until the server has exited, by itself or by termination.
 async fn wait_for_exit(
     child: &mut ChildProcess,
     shared: &SharedProcess,
@@ -201,12 +201,12 @@ async fn wait_for_exit(
         () = termination::exited(child) => return TerminationOutcome::Exited,
         cause = shared.exit_requested() => cause,
     };
-    let patience = if cause == ExitCause::Requested {
+    let grace_period = if cause == ExitCause::Requested {
         grace.after_stdin_close
     } else {
         CLOSED_PIPE_GRACE.min(grace.after_stdin_close)
     };
-    if tokio::time::timeout(patience, termination::exited(child)).await.is_ok() {
+    if tokio::time::timeout(grace_period, termination::exited(child)).await.is_ok() {
         return TerminationOutcome::Exited;
     }
     if termination::terminate_then_kill(child, grace.after_sigterm).await {
@@ -218,7 +218,7 @@ async fn wait_for_exit(
 
 async fn read_stderr(mut stderr: PipeReader, shared: &SharedProcess, observer: Option<LineCallback>) {
     let mut buffer = vec![0; 16 * 1024];
-    let mut cutter = LineSplitter::new(LINE_BYTES);
+    let mut splitter = LineSplitter::new(LINE_BYTES);
     let show = |line: &[u8]| {
         if let Some(observer) = &observer {
             observer(&OutputLine { stream: OutputStream::Stderr, text: String::from_utf8_lossy(line) });
@@ -228,13 +228,14 @@ async fn read_stderr(mut stderr: PipeReader, shared: &SharedProcess, observer: O
         let bytes = buffer.get(..count).unwrap_or_default();
         shared.tail.lock().push(bytes);
         if observer.is_some() {
-            cutter.push(bytes, show);
+            splitter.push(bytes, show);
         }
     }
-    cutter.finish(show);
+    splitter.finish(show);
 }
 
-/// Lets nobody wait for a server whose supervisor was dropped, as happens at the end of a runtime.
+/// Marks the server as exited if the supervisor is dropped, as at the end of a runtime, so that no caller waits
+/// forever.
 struct FinishOnDrop<'a>(&'a SharedProcess);
 
 impl Drop for FinishOnDrop<'_> {

@@ -9,10 +9,10 @@ use super::child_counter::BackgroundExit;
 use super::exit::ProcessExit;
 use super::system::{ChildProcess, PipeReader};
 
-/// How long a server is given to end by itself.
+/// The grace periods of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GracePeriods {
-    /// From the closing of its standard input until its group is asked to end by a signal; two seconds by default.
+    /// From the closing of its standard input until `SIGTERM` to its group; two seconds by default.
     pub after_stdin_close: Duration,
     /// From that signal until the group is killed; three seconds by default.
     pub after_sigterm: Duration,
@@ -24,17 +24,17 @@ impl Default for GracePeriods {
     }
 }
 
-/// How long a killed process is waited for before it is left to a thread: one that hangs in the kernel does not end.
+/// How long a killed process is awaited before a thread takes over: one that hangs in the kernel does not exit.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Waits until the leader of a group has ended.
+/// Waits until the leader of a group has exited.
 pub(super) async fn exited(child: &mut ChildProcess) {
     poll_fn(|cx| child.poll_exited(cx)).await;
 }
 
-/// Makes a group end: asks it, and after a while kills it. The leader is still to be reaped then.
+/// Sends `SIGTERM` to a group, and after the grace period `SIGKILL`. The leader is still to be reaped then.
 ///
-/// Gives `false` if the leader did not end even so.
+/// Returns `false` if the leader did not exit even so.
 pub(super) async fn terminate_then_kill(child: &mut ChildProcess, term: Duration) -> bool {
     child.terminate();
     if timeout(term, exited(child)).await.is_ok() {
@@ -44,14 +44,14 @@ pub(super) async fn terminate_then_kill(child: &mut ChildProcess, term: Duration
     timeout(KILL_TIMEOUT, exited(child)).await.is_ok()
 }
 
-/// How long outputs are read on after everybody who is known to have them was killed.
+/// How long outputs are read after all of their known holders were killed.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Concludes the life of a child whose leader has ended: what it left is given a while to let go of the outputs, and is
-/// then killed, however far it got away with one of them.
+/// Finishes a child with an exited leader: remaining processes may hold its outputs for a while, and are then killed,
+/// whatever group they are in.
 ///
-/// `reading` is over when the outputs are, and nothing if they are already; `has_ended` is false for a leader that hangs
-/// in the kernel.
+/// `reading` completes at the end of the outputs, and is `None` if they are at their end already; `has_ended` is
+/// false for a leader that hangs in the kernel.
 pub(super) async fn drain_and_reap(
     child: &mut ChildProcess,
     has_ended: bool,
@@ -76,7 +76,7 @@ async fn read_within(time: Duration, reading: &mut Option<Pin<&mut impl Future<O
     }
 }
 
-/// Makes a group end while nobody waits for it, and reads what it writes until then.
+/// Terminates a group in a detached task, and drains its outputs until then.
 pub(super) fn terminate_in_background(
     mut child: ChildProcess,
     outputs: [Option<PipeReader>; 2],
@@ -98,7 +98,7 @@ pub(super) fn terminate_in_background(
     });
 }
 
-/// Waits for something while outputs are read; tells whether these are at their ends too.
+/// Waits for a future while outputs are read; also returns whether the outputs are at their end.
 pub(super) async fn while_reading<T>(
     something: impl Future<Output = T>,
     mut reading: Pin<&mut impl Future<Output = ()>>,
@@ -113,7 +113,7 @@ pub(super) async fn while_reading<T>(
     }
 }
 
-/// Reads a pipe to its end, for nobody.
+/// Reads a pipe to its end and drops the bytes.
 async fn discard(pipe: Option<PipeReader>) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; 16 * 1024];

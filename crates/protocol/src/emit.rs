@@ -7,7 +7,7 @@ use crate::revision::Revision;
 
 const OPEN: &str = "{\"jsonrpc\":\"2.0\"";
 
-/// Writes a response whose result object is filled by `fill`.
+/// Writes a response with a result object that `fill` writes.
 pub fn result(id: &RequestId, hint: usize, fill: impl FnOnce(&mut JsonWriter)) -> String {
     let mut writer = JsonWriter::with_capacity(hint + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);
@@ -38,7 +38,7 @@ pub fn error(id: Option<&RequestId>, refusal: &Refusal, revision: Revision) -> S
     writer.into_string()
 }
 
-/// Writes a notification whose parameters are written by `params`.
+/// Writes a notification with parameters that `params` writes.
 pub fn notification(method: &str, params: impl FnOnce(&mut JsonWriter)) -> String {
     let mut writer = open(96);
     writer.plain_key("method");
@@ -73,7 +73,7 @@ pub fn request(id: &RequestId, method: &str, params: Option<&RawJson>) -> String
     writer.into_string()
 }
 
-/// Writes a request with a number for its id, whose parameters are written by `params`.
+/// Writes a request with a numeric id and parameters that `params` writes.
 pub fn numbered_request(id: u64, method: &str, hint: usize, params: impl FnOnce(&mut JsonWriter)) -> String {
     let mut writer = JsonWriter::with_capacity(hint + method.len() + 64);
     writer.verbatim(r#"{"jsonrpc":"2.0","id":"#);

@@ -44,9 +44,9 @@ pub enum MessageOrBatch {
 /// One JSON-RPC message.
 #[derive(Debug)]
 pub enum Message {
-    /// A request, which wants an answer.
+    /// A request, which expects a response.
     Request(Request),
-    /// A notification, which wants none.
+    /// A notification, which expects none.
     Notification(Notification),
     /// The answer to a request.
     Response(Response),
@@ -104,7 +104,7 @@ impl Params {
         self.read_text_with(key, RawJson::to_text)
     }
 
-    /// Returns a member that must be a string, for those who only look at it.
+    /// Returns a member that must be a string, borrowed where possible.
     ///
     /// # Errors
     /// As [`Params::text`].
@@ -235,10 +235,10 @@ fn scan_elements(text: &ByteString, bounds: MessageLimits) -> Result<Vec<RawJson
     Ok(elements)
 }
 
-/// The names of those that count.
+/// The names of the members of an envelope.
 const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// Their places.
+/// Their indices.
 const VERSION: usize = 0;
 const ID: usize = 1;
 const METHOD: usize = 2;
@@ -249,7 +249,7 @@ const ERROR: usize = 5;
 /// The members of a message before it is known which kind it is.
 #[derive(Default)]
 struct MessageEnvelope {
-    /// The first thing that is wrong with the members themselves.
+    /// The first fault of the members themselves.
     fault: Option<String>,
     case: MemberCaseCheck,
     version_ok: bool,
@@ -307,7 +307,7 @@ impl MessageEnvelope {
         }
     }
 
-    /// Notes a fault, of which the first is told; returns false, since the member is not one too many.
+    /// Records a fault, of which only the first is reported. Returns false, since the member is not a duplicate.
     #[cold]
     fn note(&mut self, fault: &str) -> bool {
         self.fault.get_or_insert_with(|| fault.to_owned());
@@ -328,7 +328,7 @@ impl MessageEnvelope {
         if !self.version_ok {
             return fail("`jsonrpc` must be \"2.0\"", id);
         }
-        // An error response to a message whose id could not be read has `"id": null`.
+        // An error response to a message with an unreadable id has `"id": null` (JSON-RPC 2.0 §5).
         if unusable.is_some_and(|why| why != InvalidId::Null || self.error.is_none()) {
             return fail("`id` must be a string or an integer of reasonable length", id);
         }

@@ -1,7 +1,7 @@
-//! Which era a message belongs to, and whether a modern request may pass.
+//! The era of each message, and the validation of modern requests.
 //!
 //! Both are pure functions of the message and a few headers, so that the whole decision is a table that tests can read.
-//! Nothing after these functions asks about the era again.
+//! No later code checks the era again.
 
 use crate::envelope::{Message, Notification, Request};
 use crate::header;
@@ -17,9 +17,9 @@ use crate::shorten::shorten;
 /// Where a message goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessageRoute {
-    /// To the modern edge, as a request that stands alone.
+    /// To the modern edge, as a self-contained request.
     Modern,
-    /// To nobody: a modern notification over HTTP has no meaning, and is accepted and dropped.
+    /// Dropped: a modern notification over HTTP has no meaning, and is accepted and ignored.
     Drop,
     /// To the legacy edge, as the start of a session.
     Initialize,
@@ -32,7 +32,7 @@ pub enum MessageRoute {
 /// Routes a message that was posted over HTTP.
 ///
 /// The body decides; the version header is only a cross-check, and never one on `initialize`, because clients take a
-/// refused handshake for a server that speaks HTTP+SSE.
+/// rejected handshake for a server of the HTTP+SSE transport.
 pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session: bool) -> MessageRoute {
     let modern_header = || version_header.is_some_and(is_modern_version);
     match message {
@@ -42,7 +42,7 @@ pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session:
         Message::Request(request) if request.method == Method::Initialize.as_str() => {
             MessageRoute::Initialize
         }
-        // Answered by the ladder, which names the member that is missing.
+        // Request validation rejects it, and names the missing member.
         Message::Request(_) if modern_header() => MessageRoute::Modern,
         Message::Notification(note)
             if modern_header() || meta::has_modern_meta(note.params.meta.as_ref()) =>
@@ -59,7 +59,7 @@ pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session:
 
 /// Routes a message that came over a channel such as stdio.
 ///
-/// `initialized` tells whether `initialize` was seen on this channel. Both eras may be spoken on one channel at once.
+/// `initialized` is whether `initialize` was received on this channel. Both eras may share one channel.
 pub fn route_channel(message: &Message, initialized: bool) -> MessageRoute {
     match message {
         Message::Request(request) if meta::has_modern_meta(request.params.meta.as_ref()) => {
@@ -69,7 +69,8 @@ pub fn route_channel(message: &Message, initialized: bool) -> MessageRoute {
             MessageRoute::Initialize
         }
         Message::Request(request) if request.method == Method::Ping.as_str() => MessageRoute::Session,
-        // A modern client's cancellation carries no claim, so notifications go to whoever knows the request.
+        // A modern client's cancellation has no version in its `_meta`, so every notification takes this route; the
+        // receiver matches it to its request.
         Message::Notification(_) => MessageRoute::Session,
         _ if initialized => MessageRoute::Session,
         // `server/discover` is how a modern client that forgot its envelope, or a probing one, introduces itself.
@@ -92,14 +93,14 @@ fn is_modern_version(header: &[u8]) -> bool {
     is_date && header >= Revision::V2026_07_28.as_str().as_bytes()
 }
 
-/// One header, as far as the ladder cares.
+/// How often a header occurs, for request validation.
 #[derive(Clone, Copy, Debug)]
 pub enum HeaderOccurrence<'a> {
-    /// The header is not there.
+    /// The header is absent.
     Absent,
-    /// The header is there once.
+    /// The header occurs once.
     Once(&'a [u8]),
-    /// The header is there more than once, so that two readers could disagree.
+    /// The header occurs more than once, so that two readers could disagree.
     Repeated,
 }
 
@@ -114,40 +115,40 @@ pub struct MirrorHeaders<'a> {
     pub name: HeaderOccurrence<'a>,
 }
 
-/// A modern request that passed the ladder.
+/// A modern request that passed validation.
 #[derive(Clone, Debug)]
 pub struct ValidatedRequest {
     /// The method.
     pub method: Method,
     /// The revision.
     pub revision: Revision,
-    /// What the caller says that it can do, as written.
+    /// The client's declared capabilities, as written.
     pub capabilities: RawJson,
-    /// What the caller says of itself, as written.
+    /// The client's `Implementation`, as written.
     pub client: Option<RawJson>,
-    /// The mildest log message wanted.
+    /// The lowest log level that the client requests.
     pub log_level: Option<LoggingLevel>,
 }
 
-/// Checks a modern request against its own envelope, against what is spoken here and, over HTTP, against the headers that
-/// mirror it.
+/// Checks a modern request against its own envelope, against the supported revisions and, over HTTP, against the
+/// headers that mirror it.
 ///
 /// The earliest failure wins, in the order that the specification's own tests expect.
 ///
 /// # Errors
-/// The refusal of the first rung that fails.
+/// The refusal of the first check that fails.
 pub fn validate_request(
     request: &Request,
     headers: Option<&MirrorHeaders<'_>>,
-    spoken: RevisionSet,
+    supported: RevisionSet,
 ) -> Result<ValidatedRequest, Refusal> {
     let claim = meta::read_client_metadata(request.params.meta.as_ref())?;
     if let Some(headers) = headers {
         check_header("MCP-Protocol-Version", headers.version, &claim.version)?;
     }
     let revision = Revision::parse(&claim.version)
-        .filter(|revision| revision.era() == Era::Modern && spoken.contains(*revision))
-        .ok_or_else(|| Refusal::unsupported_version(&claim.version, spoken))?;
+        .filter(|revision| revision.era() == Era::Modern && supported.contains(*revision))
+        .ok_or_else(|| Refusal::unsupported_version(&claim.version, supported))?;
     if let Some(headers) = headers {
         check_header("Mcp-Method", headers.method, &request.method)?;
     }

@@ -4,7 +4,7 @@
 
 /// The bytes are not JSON (JSON-RPC 2.0).
 pub const PARSE_ERROR: i64 = -32700;
-/// The JSON is not a request that may stand here (JSON-RPC 2.0).
+/// The JSON is not a valid request (JSON-RPC 2.0).
 pub const INVALID_REQUEST: i64 = -32600;
 /// The method does not exist (JSON-RPC 2.0).
 pub const METHOD_NOT_FOUND: i64 = -32601;
@@ -22,5 +22,5 @@ pub const MISSING_CAPABILITY: i64 = -32021;
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 /// The user has to visit URLs before the call can be made (2025-11-25).
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
-/// The request was cancelled, as language servers say it.
+/// The request was cancelled (`RequestCancelled` of the Language Server Protocol).
 pub const REQUEST_CANCELLED: i64 = -32800;

@@ -1,7 +1,7 @@
-//! The value form of the headers that mirror a request's body, `Mcp-Name` and `Mcp-Param-*`.
+//! The value encoding of the headers that mirror a request's body, `Mcp-Name` and `Mcp-Param-*`.
 //!
-//! Printable ASCII travels as it is. Everything else travels as `=?base64?…?=`, whose markers are lower case
-//! and whose payload is padded standard Base64 of UTF-8.
+//! Printable ASCII is sent verbatim. Everything else is sent as `=?base64?…?=`, with lower-case markers and a
+//! payload of padded standard Base64 of UTF-8.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 const OPENING: &str = "=?base64?";
 const CLOSING: &str = "?=";
 
-/// Says why a mirrored header's value cannot be read.
+/// The reason why a mirrored header's value cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHeaderValue {
@@ -61,7 +61,7 @@ pub fn decode_value(header: &[u8]) -> Result<Cow<'_, str>, BadHeaderValue> {
     std::str::from_utf8(value).map(Cow::Borrowed).map_err(|_| BadHeaderValue::NotPlain)
 }
 
-/// Tells whether a header's value stands for exactly `expected`; an unreadable one never does.
+/// Reports whether a header's value decodes to exactly `expected`; a malformed one never does.
 #[must_use]
 pub fn matches(header: &[u8], expected: &str) -> bool {
     decode_value(header).is_ok_and(|value| value == expected)
@@ -69,7 +69,7 @@ pub fn matches(header: &[u8], expected: &str) -> bool {
 
 fn needs_no_encoding(value: &str) -> bool {
     let edge_space = value.starts_with(' ') || value.ends_with(' ');
-    // Readers may tell the encoding by its two ends alone, so a value where these overlap is encoded too.
+    // Readers may detect the encoding by its two markers alone, so a value where these overlap is encoded too.
     let looks_encoded = value.starts_with(OPENING) && value.ends_with(CLOSING);
     !edge_space && !looks_encoded && value.bytes().all(is_plain)
 }

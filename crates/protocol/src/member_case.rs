@@ -1,4 +1,4 @@
-//! Members whose names differ from one of the protocol only in case.
+//! Members with names that differ from one of the protocol only in case.
 //!
 //! JSON names are case-sensitive, but several decoders match them without regard to case (Go's `encoding/json`, Jackson and
 //! .NET where they are configured so). In `{"name":"a","Name":"b"}` such a server runs `b`, while rules and audit log here
@@ -66,7 +66,7 @@ impl MemberCaseCheck {
         self.check(name, &meta::HOP_BY_HOP);
     }
 
-    /// Makes the refusal of a message, if one of its members is to be refused.
+    /// Returns the refusal of a message with an ambiguous member.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         let (name, known) = &**self.found.as_ref()?;
         Some(Refusal::AMBIGUOUS_MEMBER.with_message(format!("`{name}` differs from `{known}` only in case")))

@@ -1,4 +1,4 @@
-//! The protocol's own keys in `_meta`, and what a modern request says there about its caller.
+//! The protocol's own keys in `_meta`, and the client metadata of a modern request.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use crate::json::{JsonKind, JsonObject, RawJson};
 use crate::logging_level::LoggingLevel;
 use crate::refusal::Refusal;
 
-/// The revision that a request speaks.
+/// The protocol version of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What the caller can do.
+/// The client's capabilities.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// What the caller calls itself.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// The mildest log message that the caller wants.
+/// The lowest log level that the client requests.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// What the server calls itself.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -36,15 +36,15 @@ pub(crate) const HOP_BY_HOP: [&str; 8] = [
     RELATED_TASK,
 ];
 
-/// Reports whether a member of `_meta` is about one hop alone, so that whoever carries a message writes its own.
+/// Reports whether a member of `_meta` is hop-by-hop, so that a relay writes its own.
 pub fn is_hop_by_hop(key: &str) -> bool {
     HOP_BY_HOP.contains(&key)
 }
 
-/// What the `_meta` of a modern request says about its caller.
+/// The client metadata in the `_meta` of a modern request.
 #[derive(Clone, Debug)]
 pub struct ClientMetadata<'a> {
-    /// The revision asked for.
+    /// The requested protocol version.
     pub version: Cow<'a, str>,
     /// The capabilities object, as written.
     pub capabilities: &'a RawJson,
@@ -78,7 +78,7 @@ pub fn read_client_metadata(meta: Option<&JsonObject>) -> Result<ClientMetadata<
     Ok(ClientMetadata { version, capabilities, client: meta.get(CLIENT_INFO) })
 }
 
-/// Reads the log level that a modern request asks for.
+/// Reads the requested log level of a modern request.
 ///
 /// # Errors
 /// [`Refusal::INVALID_PARAMS`] if there is one and it is not a level.

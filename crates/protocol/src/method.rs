@@ -108,7 +108,7 @@ impl Method {
         }
     }
 
-    /// Reports whether the server may answer with a question.
+    /// Reports whether the server may answer with input requests.
     pub const fn may_require_input(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
     }

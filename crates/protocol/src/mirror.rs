@@ -1,7 +1,7 @@
-//! Tool arguments that travel in headers as well, marked in a tool's input schema by `x-mcp-header`.
+//! Tool arguments that are sent in headers as well, marked in a tool's input schema by `x-mcp-header`.
 //!
-//! [`MirroredParams`] is what a schema's marks come to. A client writes the headers from it, and a server
-//! checks with it that headers and body say the same.
+//! [`MirroredParams`] is the result of reading a schema's marks. A client writes the headers from it, and a server
+//! checks with it that headers and body agree.
 
 mod schema;
 mod value;
@@ -82,7 +82,7 @@ impl MirroredParams {
         schema::collect(schema).map(|params| Self { params })
     }
 
-    /// Tells whether no argument is mirrored.
+    /// Reports whether no argument is mirrored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.params.is_empty()
@@ -96,7 +96,7 @@ impl MirroredParams {
     /// Checks that a call's headers mirror its arguments.
     ///
     /// `lookup` receives a header's name in lower case and returns its value. A header that was sent twice has
-    /// no single value; whoever holds the headers refuses it before this check.
+    /// no single value; the caller rejects it before this check.
     ///
     /// # Errors
     /// [`MirrorMismatch`] for the first header that is missing, not called for, unreadable or different.
@@ -147,14 +147,14 @@ pub struct MirrorMismatch {
     pub reason: MismatchReason,
 }
 
-/// Says how a header fails to mirror its argument; it never repeats the values.
+/// The way in which a header fails to mirror its argument; it never contains the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MismatchReason {
     /// The argument is in the body and the header is absent.
     #[error("is missing although the argument is in the body")]
     Missing,
-    /// The header is there and the argument is absent, null, or of a type that no header mirrors.
+    /// The header is present and the argument is absent, null, or of a type that no header mirrors.
     #[error("is present although the body has no such argument")]
     Unexpected,
     /// The header's value cannot be decoded.

@@ -13,13 +13,13 @@ use crate::revision::{Era, Revision};
 use crate::revision_set::RevisionSet;
 use crate::shorten::shorten;
 
-/// The longest URI that is repeated to whoever asked for it. A part of one would name another resource.
+/// The longest URI that an error repeats to the caller. A truncated one would name another resource.
 const MAX_URI_LEN: usize = 1024;
 
-/// The member of a result's `_meta` that says what the two ends of a bridge have no words for.
+/// The member of a result's `_meta` that names the feature which the two ends of a bridge do not share.
 const INCOMPATIBILITY_META: &str = "trunkline/unbridgeable";
 
-/// What a call needs and the two ends of a bridge have no words in common for.
+/// A feature that a call needs and the revisions of the client and of the server do not share.
 #[derive(Clone, Copy, Debug)]
 pub struct Incompatibility<'a> {
     /// What the call needs.
@@ -28,14 +28,14 @@ pub struct Incompatibility<'a> {
     pub downstream: Revision,
     /// The revision of the server, if it is known.
     pub upstream: Option<Revision>,
-    /// The capabilities that a client would need, if it is that, as a capabilities object.
+    /// The capabilities that the client lacks, if they are the reason, as a capabilities object.
     pub required: Option<&'a RawJson>,
 }
 
-/// The member of the data of a refusal, or of what stands for one, that names the capabilities which were needed.
+/// The member of a refusal's data, or of its substitute in `_meta`, that names the required capabilities.
 const REQUIRED: &str = "requiredCapabilities";
 
-/// The member of a result's `_meta` that is the error which the result stands for.
+/// The member of a result's `_meta` that holds the error which the result replaces.
 const REFUSAL_META: &str = "trunkline/refusal";
 
 /// A refusal: one row of the table, perhaps with a more precise sentence and data.
@@ -82,7 +82,7 @@ table! {
     //                  code legacy / modern    status legacy / modern
     /// The bytes are not JSON.
     PARSE_ERROR        = PARSE_ERROR / PARSE_ERROR, 400 / 400, "the message is not valid JSON";
-    /// The JSON is not a message that may stand here.
+    /// The JSON is not a valid message in this position.
     INVALID_REQUEST    = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "the message is not a valid JSON-RPC request";
     /// A member's name differs from one of the protocol only in case, so that decoders disagree about the message.
     AMBIGUOUS_MEMBER   = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "a member's name differs from one of the protocol only in case";
@@ -96,7 +96,7 @@ table! {
     HEADER_MISMATCH    = HEADER_MISMATCH / HEADER_MISMATCH, 400 / 400, "a header does not match the request body";
     /// The request needs a capability that the client did not declare.
     MISSING_CAPABILITY = INTERNAL_ERROR / MISSING_CAPABILITY, 200 / 400, "the request needs a capability that the client did not declare";
-    /// The two ends of a bridge have no words in common for something that the call needs.
+    /// The call needs a feature that the client and the server of a bridge do not share.
     UNBRIDGEABLE       = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "client and server have no words in common for what the call needs";
     /// The protocol version is not one of ours.
     UNSUPPORTED_VERSION = INVALID_PARAMS / UNSUPPORTED_VERSION, 400 / 400, "unsupported protocol version";
@@ -104,19 +104,19 @@ table! {
     RESOURCE_NOT_FOUND = RESOURCE_NOT_FOUND / INVALID_PARAMS, 200 / 200, "resource not found";
     /// The server failed.
     INTERNAL           = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "internal error";
-    /// A handler panicked; its caller is told no more than of any other failure.
+    /// A handler panicked; its caller receives no more detail than for any other failure.
     PANICKED           = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "internal error";
-    /// The call took longer than it may.
+    /// The call exceeded its timeout.
     TIMED_OUT          = INTERNAL_ERROR / INTERNAL_ERROR, 200 / 200, "the call took longer than this server allows";
-    /// The caller cancelled the call, on a transport that has to say something all the same.
+    /// The caller cancelled the call, on a transport that requires a response all the same.
     CANCELLED          = REQUEST_CANCELLED / INTERNAL_ERROR, 200 / 200, "the call was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
     STALE_STATE        = INVALID_PARAMS / INVALID_PARAMS, 200 / 200, "`requestState` is not valid for this request; start the call again";
     /// A legacy request came without a session.
     SESSION_REQUIRED   = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "no session: send `initialize` first and repeat its `Mcp-Session-Id` header on every request";
-    /// The session is unknown, ended, or somebody else's.
+    /// The session is unknown, ended, or belongs to another client.
     SESSION_NOT_FOUND  = INVALID_REQUEST / INVALID_REQUEST, 404 / 404, "session not found: send `initialize` to open a new one";
-    /// The stream position in `Last-Event-ID` is unknown or no longer kept.
+    /// The stream position in `Last-Event-ID` is unknown or no longer stored.
     NOT_RESUMABLE      = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "`Last-Event-ID` names no event that is still kept";
     /// The `Origin` or `Host` header is not allowed.
     FORBIDDEN_ORIGIN   = INVALID_REQUEST / INVALID_REQUEST, 403 / 403, "this Origin or Host may not use this server";
@@ -143,7 +143,7 @@ table! {
 }
 
 impl Refusal {
-    /// Makes a refusal with a code of the application's own.
+    /// Creates a refusal with a code of the application's own.
     ///
     /// Codes from −32768 to −32000 belong to JSON-RPC and the protocol; such a code is replaced by that of an internal error.
     #[cold]
@@ -152,10 +152,10 @@ impl Refusal {
         Self { code, ..Self::INTERNAL.with_message(message) }
     }
 
-    /// Carries a refusal that another party made, code and all.
+    /// Relays an error of another server, with its code.
     ///
-    /// Codes from −32099 to −32000 are for servers of the legacy era to use as they like. The modern era has given them
-    /// meanings of its own, so that there such a refusal is an internal error with the code among its data.
+    /// In the legacy era servers may use the codes from −32099 to −32000 freely. The modern era has given them its
+    /// own meanings, so there such a refusal becomes an internal error with the code in its data.
     #[cold]
     pub fn relayed(code: i64, message: impl Into<Cow<'static, str>>, data: Option<RawJson>) -> Self {
         let row = match code {
@@ -166,7 +166,7 @@ impl Refusal {
         Self { data, ..row.with_message(message) }
     }
 
-    /// Says a refusal for which a revision has no code as the result of a tool, which its model can read.
+    /// Converts a refusal without a code in a revision to a tool result, which the client's model can read.
     pub fn as_tool_result(&self, revision: Revision) -> Option<CallToolResult> {
         let about = |key: &str, value: RawJson| {
             let mut meta = JsonObject::new();
@@ -190,8 +190,8 @@ impl Refusal {
         })
     }
 
-    /// Returns the capabilities for the lack of which a tool failed and the sentence that says so, if its result is one that
-    /// [`Refusal::as_tool_result`] made.
+    /// Returns the missing capabilities for which a tool failed and the error message, if [`Refusal::as_tool_result`]
+    /// made the result.
     pub fn missing_capability_in(result: &RawJson) -> Option<(RawJson, String)> {
         let mut about = result.members().ok()?.take("_meta")?.members().ok()?;
         let mut refusal = about.take(REFUSAL_META)?.members().ok()?;
@@ -209,7 +209,7 @@ impl Refusal {
         Self::MISSING_CAPABILITY.with_data(writer.into_raw())
     }
 
-    /// Refuses what the two ends of a bridge have no words in common for, naming it and both ends.
+    /// Refuses a feature that the client and the server of a bridge do not share, and names it and both revisions.
     pub fn incompatible(gap: &Incompatibility<'_>) -> Self {
         let mut writer = JsonWriter::with_capacity(160);
         writer.open_object();
@@ -231,14 +231,14 @@ impl Refusal {
         Self::UNBRIDGEABLE.with_data(writer.into_raw())
     }
 
-    /// Refuses a version, naming those that are spoken here.
+    /// Refuses a version, and lists the supported ones.
     #[cold]
-    pub fn unsupported_version(requested: &str, spoken: RevisionSet) -> Self {
+    pub fn unsupported_version(requested: &str, supported: RevisionSet) -> Self {
         let mut writer = JsonWriter::with_capacity(128);
         writer.open_object();
         writer.plain_key("supported");
         writer.open_array();
-        for revision in spoken.newest_first() {
+        for revision in supported.newest_first() {
             writer.string(revision.as_str());
         }
         writer.close_array();
@@ -293,7 +293,7 @@ impl Refusal {
         })
     }
 
-    /// Reports whether a revision has a code for this alone, and not only that of every failure.
+    /// Reports whether a revision has a specific code for this, and not only that of an internal error.
     pub fn has_code_in(&self, revision: Revision) -> bool {
         let era = revision.era();
         self.code(era) != Self::INTERNAL.code(era)
@@ -342,7 +342,7 @@ impl Refusal {
     }
 }
 
-/// Reports whether a code is one of those that the modern era keeps for itself.
+/// Reports whether a code is one of those that the modern era reserves.
 fn is_reserved(code: i64) -> bool {
     (-32099..=-32000).contains(&code)
 }
@@ -434,9 +434,9 @@ mod tests {
 
     #[test]
     fn refusals_with_data_name_what_is_needed() {
-        let spoken = RevisionSet::from_revisions([Revision::V2026_07_28]);
+        let supported = RevisionSet::from_revisions([Revision::V2026_07_28]);
         assert_eq!(
-            Refusal::unsupported_version("v9", spoken).data().unwrap().as_str(),
+            Refusal::unsupported_version("v9", supported).data().unwrap().as_str(),
             r#"{"supported":["2026-07-28"],"requested":"v9"}"#
         );
         let required = RawJson::parse(r#"{"roots":{}}"#).unwrap();

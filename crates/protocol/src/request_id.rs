@@ -10,16 +10,16 @@ use crate::json::{JsonKind, JsonWriter, RawJson};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(IdRepr);
 
-/// A token in the one form that its text has here, so that equal forms are equal texts.
+/// A token in its only representation, so that equal representations are equal texts.
 #[derive(Clone, PartialEq, Eq)]
 enum IdRepr {
-    /// A natural number as everybody writes it, which is what nearly all identifiers are: it costs nothing to copy.
+    /// A natural number in its usual notation, as nearly all identifiers are: it costs nothing to copy.
     Number(u64),
     /// Any other token.
     Other(RawJson),
 }
 
-/// Without its form, which for the many that are numbers would be half of the work.
+/// Hashes without the variant, which for numbers, the common case, would be half of the work.
 impl Hash for IdRepr {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
@@ -47,12 +47,12 @@ impl RequestId {
         is_id.then_some(Self(IdRepr::Other(raw)))
     }
 
-    /// Makes a numeric identifier.
+    /// Creates a numeric identifier.
     pub const fn from_number(number: u64) -> Self {
         Self(IdRepr::Number(number))
     }
 
-    /// Makes a string identifier.
+    /// Creates a string identifier.
     pub fn from_text(text: &str) -> Self {
         Self(IdRepr::Other(RawJson::from_text(text)))
     }

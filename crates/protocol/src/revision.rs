@@ -11,7 +11,7 @@ pub enum Revision {
     V2025_06_18,
     /// 2025-11-25: polling streams, URL elicitation, tools in sampling.
     V2025_11_25,
-    /// 2026-07-28: no handshake, no sessions; every request stands alone.
+    /// 2026-07-28: no handshake, no sessions; every request is self-contained.
     V2026_07_28,
 }
 

@@ -1,40 +1,41 @@
 use crate::revision::{Era, Revision};
 
-/// The revisions that somebody speaks.
+/// A set of supported revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevisionSet(u8);
 
 impl RevisionSet {
-    /// Every revision that there is.
+    /// Every revision.
     pub const ALL: Self = Self((1 << Revision::ALL.len()) - 1);
 
-    /// Says that a revision is spoken too.
+    /// Adds a revision.
     #[must_use]
     pub const fn with(self, revision: Revision) -> Self {
         Self(self.0 | 1 << revision as u8)
     }
 
-    /// Says that only these are spoken.
+    /// Creates the set of these revisions.
     pub fn from_revisions(revisions: impl IntoIterator<Item = Revision>) -> Self {
         revisions.into_iter().fold(Self(0), Self::with)
     }
 
-    /// Reports whether a revision is spoken.
+    /// Reports whether a revision is supported.
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 & 1 << revision as u8 != 0
     }
 
-    /// Returns them, newest first.
+    /// Returns the revisions, newest first.
     pub fn newest_first(self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().rev().filter(move |revision| self.contains(*revision))
     }
 
-    /// Returns the newest of an era, if one of it is spoken at all.
+    /// Returns the newest revision of an era, if one of it is supported.
     pub fn newest_of(self, era: Era) -> Option<Revision> {
         self.newest_first().find(|revision| revision.era() == era)
     }
 
-    /// Chooses the revision with which `initialize` is answered, as [`Revision::negotiate`] does where all are spoken.
+    /// Chooses the revision with which `initialize` is answered, as [`Revision::negotiate`] does if all are
+    /// supported.
     pub fn negotiate(self, requested: &str) -> Option<Revision> {
         let negotiated = Revision::negotiate(requested);
         if self.contains(negotiated) { Some(negotiated) } else { self.newest_of(Era::Legacy) }
@@ -54,7 +55,7 @@ mod tests {
     #[test]
     fn a_handshake_ends_in_what_is_spoken_here() {
         use Revision::{V2024_11_05 as R1, V2025_06_18 as R3, V2025_11_25 as R4, V2026_07_28 as R5};
-        for (spoken, requested, answer) in [
+        for (supported, requested, answer) in [
             (RevisionSet::ALL, R1, Some(R1)),
             (RevisionSet::ALL, R5, Some(R4)),
             (RevisionSet::from_revisions([R4]), R1, Some(R4)),
@@ -62,7 +63,7 @@ mod tests {
             (RevisionSet::from_revisions([R1, R3]), R1, Some(R1)),
             (RevisionSet::from_revisions([R5]), R4, None),
         ] {
-            assert_eq!(spoken.negotiate(requested.as_str()), answer, "{spoken:?} {requested}");
+            assert_eq!(supported.negotiate(requested.as_str()), answer, "{supported:?} {requested}");
         }
     }
 

@@ -1,8 +1,7 @@
-//! Server-sent events as byte machines.
+//! Server-sent events (WHATWG HTML §9.2), encoded and decoded without IO.
 //!
 //! [`SseDecoder`] reads a stream in pieces of any size and holds no more than one event of the permitted size.
-//! The `write_` functions append to a buffer and can never be made to write more than they are asked for,
-//! whatever bytes their arguments hold.
+//! The `write_` functions append to a buffer; no bytes in their arguments can inject further fields or events.
 
 mod decode;
 mod encode;

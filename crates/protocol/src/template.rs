@@ -70,7 +70,7 @@ impl UriTemplate {
         uri
     }
 
-    /// Returns the variables' decoded values if the template can stand for `uri`.
+    /// Returns the variables' decoded values if the template matches `uri`.
     ///
     /// Variables that the URI leaves out are not listed. Where a URI can be read in several ways, the earlier
     /// variable takes as much as it can. `{name}` takes at least one character and never a `/`, `?` or `#`,

@@ -3,13 +3,13 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-/// Carries whole messages both ways between two parties.
+/// A bidirectional channel of whole messages between two peers.
 ///
-/// A channel is driven by one task. Messages may be received while sent ones still wait, and sending only queues: the
-/// driver flushes once for everything that it queued in one turn, which is what makes a channel fast. The driver stops
-/// receiving while [`Channel::queued`] is high, so a peer that does not read cannot make us hold ever more.
+/// One task drives a channel. Messages may be received while sent ones are still queued, and sending only queues: the
+/// driver flushes once per turn, which makes a channel fast. The driver stops receiving while [`Channel::queued`] is
+/// high: this backpressure bounds the memory for a peer that does not read.
 ///
-/// A channel around another that counts what comes:
+/// A wrapper that counts received messages:
 ///
 /// ```
 /// use std::io;
@@ -54,37 +54,37 @@ use bytes::Bytes;
 pub trait Channel: Send + 'static {
     /// Polls for the next message; `None` means that the peer will send no more.
     ///
-    /// Cancel safe: what was read so far stays in the channel.
+    /// Cancel safe: a partial message stays in the channel.
     ///
     /// # Errors
-    /// [`ReceiveError::TooLong`] and [`ReceiveError::Rejected`] lose one message and the channel goes on;
+    /// [`ReceiveError::TooLong`] and [`ReceiveError::Rejected`] concern one message and the channel continues;
     /// [`ReceiveError::Broken`] ends it.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>>;
 
     /// Queues one message, complete JSON text.
     fn send(&mut self, message: &str);
 
-    /// Polls until everything queued has been handed to the operating system.
+    /// Polls until everything queued has been written to the operating system.
     ///
     /// # Errors
-    /// The peer is gone.
+    /// The peer is disconnected.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Returns how many bytes wait to be flushed.
+    /// Returns the number of bytes that wait to be flushed.
     fn queued(&self) -> usize;
 
-    /// Returns how many bytes of memory are held for what waits to be flushed.
+    /// Returns the memory of the bytes that wait to be flushed.
     ///
-    /// That is more than [`Channel::queued`] where a buffer is kept until its last byte is written, or has room to grow. A
-    /// driver that serves many channels holds the memory of all of them together to a bound by this.
+    /// It is more than [`Channel::queued`] if a buffer is retained until its last byte is written, or has spare
+    /// capacity. A driver of many channels enforces a memory budget for all of them with it.
     fn queued_memory(&self) -> usize {
         self.queued()
     }
 
-    /// Returns how many bytes are held of messages that nobody has received yet, such as of one that is not whole.
+    /// Returns the buffered bytes of messages that the driver has not received yet, such as an incomplete one.
     ///
-    /// A driver that serves many channels holds all of them together to a bound by this. Without it, what a channel gathers
-    /// is not counted before it is a message.
+    /// A driver of many channels enforces a memory budget for all of them with it. With the default an incomplete
+    /// message does not count.
     fn unread_bytes(&self) -> usize {
         0
     }
@@ -116,7 +116,7 @@ impl<C: Channel + ?Sized> Channel for Box<C> {
     }
 }
 
-/// Why a message could not be received.
+/// The reason why a message could not be received.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
@@ -126,12 +126,12 @@ pub enum ReceiveError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// One message of ours was not taken by the peer, and the channel goes on.
+    /// The peer rejected one sent message, and the channel continues.
     #[error("a message was not taken: {why}")]
     Rejected {
         /// The message as it was sent.
         message: Bytes,
-        /// Why it was not taken.
+        /// The reason of the rejection.
         why: io::Error,
     },
     /// The channel is broken.

@@ -8,22 +8,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::frame_split::FrameSplitter;
 
-/// How much one read asks for.
+/// The size of one read.
 const READ_BYTES: usize = 8 * 1024;
 
-/// The connection of a WebSocket, of which is known how much was read since it was last set to nothing. What is read from it
-/// has no long frames.
+/// The connection of a WebSocket. It counts the bytes read since the count was last reset, and splits long frames for
+/// its reader.
 #[derive(Debug)]
 pub(crate) struct CountingStream<S> {
     pub(crate) stream: S,
     pub(crate) bytes_read: usize,
     splitter: FrameSplitter,
-    /// What was read and found no room: what came with the handshake, and the end of a read to which headers were added.
+    /// Bytes that did not fit into the caller's buffer: those read with the handshake, and the rest of a read that
+    /// grew by fragment headers.
     pending: BytesMut,
 }
 
 impl<S> CountingStream<S> {
-    /// Makes one of a connection of which some bytes were read already, for messages of at most `limit` bytes.
+    /// Wraps a connection of which some bytes were read already, for messages of at most `limit` bytes.
     pub(crate) fn new(stream: S, ahead: &[u8], limit: usize) -> Self {
         let (mut splitter, mut pending) = (FrameSplitter::new(limit), BytesMut::new());
         splitter.feed(ahead, |bytes| pending.extend_from_slice(bytes));
@@ -51,11 +52,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for CountingStream<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
-        // Of what is read nearly all finds room: only the headers of fragments come in addition.
+        // Nearly all bytes of a read fit: only the headers of fragments are added.
         let most = buffer.remaining().min(READ_BYTES);
         let before = buffer.filled().len();
         this.copy_pending(buffer);
-        // A part of a header alone is not given, so that more has to be read.
+        // A partial header yields no bytes, so the loop reads more.
         while buffer.filled().len() == before {
             let mut read = ReadBuf::uninit(scratch.get_mut(..most).unwrap_or_default());
             ready!(Pin::new(&mut this.stream).poll_read(cx, &mut read))?;
@@ -65,8 +66,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for CountingStream<S> {
             this.bytes_read += read.filled().len();
             let pending = &mut this.pending;
             this.splitter.feed(read.filled(), |bytes| {
-                let room = if pending.is_empty() { buffer.remaining() } else { 0 };
-                let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+                let capacity = if pending.is_empty() { buffer.remaining() } else { 0 };
+                let (now, later) = bytes.split_at_checked(capacity).unwrap_or((bytes, &[]));
                 buffer.put_slice(now);
                 pending.extend_from_slice(later);
             });
@@ -105,12 +106,12 @@ mod tests {
         let part = |first: u8| [&[first, 126][..], &short, &payload[..SPLIT_BYTES]].concat();
         let expected = [part(0x01), part(0x00), part(0x80)].concat();
         for ahead in [0, 1, 9, 10, 11, SPLIT_BYTES + 10, frame.len()] {
-            let (came, comes) = frame.split_at(ahead);
-            let mut counted = CountingStream::new(comes, came, payload.len());
+            let (first, rest) = frame.split_at(ahead);
+            let mut counted = CountingStream::new(rest, first, payload.len());
             let mut read = Vec::new();
-            // Room of many sizes, as a decoder has it.
-            for room in (1..5000).cycle() {
-                let mut piece = vec![0; room];
+            // Buffers of many sizes, as a decoder has them.
+            for capacity in (1..5000).cycle() {
+                let mut piece = vec![0; capacity];
                 let count = counted.read(&mut piece).await.unwrap();
                 read.extend_from_slice(&piece[..count]);
                 if count == 0 {

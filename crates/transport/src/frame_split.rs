@@ -1,34 +1,35 @@
 //! Splits the long frames of a WebSocket before they are decoded.
 //!
-//! tungstenite makes room for a whole frame in its read buffer, and keeps that room for as long as the connection lives: an
-//! idle connection that was once sent a large message would cost as much as that message. Of a frame that arrives as
-//! several fragments (RFC 6455, section 5.4) it makes room for one at a time, and the message is gathered beside it.
+//! tungstenite reserves a whole frame in its read buffer, and retains that capacity for the lifetime of the
+//! connection: an idle connection that once received a large message would cost as much memory as that message. Of a
+//! frame that arrives as several fragments (RFC 6455 §5.4) it reserves one at a time, and collects the message in a
+//! separate buffer.
 
-/// The most payload of a frame that the decoder is given. A multiple of four, so that each fragment begins with the first byte
-/// of the mask as the whole frame does; and small enough for a length of two bytes.
+/// The most payload of a fragment for the decoder. A multiple of four, so that each fragment begins with the first
+/// byte of the mask as the whole frame does; and small enough for a length of two bytes.
 pub(crate) const SPLIT_BYTES: usize = 32 * 1024;
 
 const FINAL: u8 = 0x80;
 const CONTROL: u8 = 0x08;
 const MASKED: u8 = 0x80;
 
-/// Rewrites the bytes of frames as they come, in pieces of any size.
+/// Rewrites the bytes of frames as they arrive, in pieces of any size.
 #[derive(Debug)]
 pub(crate) struct FrameSplitter {
-    /// Longer frames are left as they are, for the decoder to refuse.
+    /// Longer frames are left unchanged, for the decoder to reject.
     limit: u64,
-    /// What is here of the header of the next frame.
+    /// The received part of the next frame's header.
     header: Vec<u8>,
-    /// The payload that is to come of the frame, and of the fragment that it is in.
+    /// The remaining payload of the frame, and of the current fragment.
     payload_left: u64,
     fragment_left: u64,
-    /// Of a frame that is split, whether it is the last of its message, and its mask.
+    /// Of a split frame, whether it is the last of its message, and its mask.
     last: u8,
     mask: Option<[u8; 4]>,
 }
 
 impl FrameSplitter {
-    /// Makes one for messages of at most `limit` bytes.
+    /// Creates a splitter for messages of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit: limit as u64,
@@ -40,7 +41,7 @@ impl FrameSplitter {
         }
     }
 
-    /// Takes what was read and gives what the decoder is to read instead. A header is given only when it is whole.
+    /// Takes bytes that were read and emits the bytes for the decoder. A header is emitted only when it is complete.
     pub(crate) fn feed(&mut self, mut input: &[u8], mut give: impl FnMut(&[u8])) {
         while !input.is_empty() {
             if self.fragment_left > 0 {
@@ -78,7 +79,7 @@ impl FrameSplitter {
         self.begin_fragment(first & !FINAL, give);
     }
 
-    /// Gives the header of the next fragment; the last one ends the message if the frame does.
+    /// Emits the header of the next fragment; the last one ends the message if the frame does.
     fn begin_fragment(&mut self, first: u8, give: &mut impl FnMut(&[u8])) {
         let length = u16::try_from(self.payload_left.min(SPLIT_BYTES as u64)).unwrap_or(u16::MAX);
         self.fragment_left = u64::from(length);
@@ -98,7 +99,7 @@ impl FrameSplitter {
     }
 }
 
-/// Returns how long a header is, as far as that can be told from what is here of it.
+/// Returns the length of a header, as far as its received part determines it.
 fn header_length(header: &[u8]) -> usize {
     let Some(second) = header.get(1) else { return 2 };
     let of_length = match second & !MASKED {
@@ -113,7 +114,7 @@ fn is_masked(header: &[u8]) -> bool {
     header.get(1).is_some_and(|second| second & MASKED != 0)
 }
 
-/// Reads the length of the payload from a header that is whole.
+/// Reads the payload length from a complete header.
 fn payload_length(header: &[u8]) -> u64 {
     let Some((second, rest)) = header.get(1..).and_then(<[u8]>::split_first) else { return 0 };
     match second & !MASKED {
@@ -160,11 +161,11 @@ mod tests {
     }
 
     fn split(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let (mut splitter, mut given) = (FrameSplitter::new(LIMIT), Vec::new());
+        let (mut splitter, mut emitted) = (FrameSplitter::new(LIMIT), Vec::new());
         for piece in bytes.chunks(piece) {
-            splitter.feed(piece, |bytes| given.extend_from_slice(bytes));
+            splitter.feed(piece, |bytes| emitted.extend_from_slice(bytes));
         }
-        given
+        emitted
     }
 
     /// Joins the data frames of each message.
@@ -204,14 +205,14 @@ mod tests {
                     bytes.extend(write(OpCode::Control(Control::Ping), true, b"p", mask));
                 }
             }
-            let given = split(&bytes, piece);
-            // A control frame may stand between fragments; only its place among messages can differ.
+            let emitted = split(&bytes, piece);
+            // A control frame may come between fragments; only its order among messages can differ.
             let order = |mut messages: Vec<(OpCode, Vec<u8>)>| {
                 messages.sort_by_key(|(opcode, _)| matches!(opcode, OpCode::Control(_)));
                 messages
             };
-            prop_assert_eq!(order(messages(&given)), order(messages(&bytes)));
-            let longest = read(&given).into_iter().map(|(_, _, payload)| payload.len()).max();
+            prop_assert_eq!(order(messages(&emitted)), order(messages(&bytes)));
+            let longest = read(&emitted).into_iter().map(|(_, _, payload)| payload.len()).max();
             prop_assert!(longest <= Some(SPLIT_BYTES));
         }
     }
@@ -230,6 +231,6 @@ mod tests {
         }
         let bytes = write(OpCode::Data(Data::Text), true, &vec![b'x'; LIMIT], None);
         assert_eq!(read(&split(&bytes, 7)).len(), LIMIT / SPLIT_BYTES);
-        assert!(split(&[0x81], 1).is_empty(), "a header that is not whole is not given");
+        assert!(split(&[0x81], 1).is_empty(), "a header that is not whole is not emitted");
     }
 }

@@ -1,6 +1,7 @@
-//! Channels: what carries protocol messages both ways between two parties.
+//! Channels: bidirectional transports of protocol messages.
 //!
-//! [`Channel`] is the trait that third parties implement. The room knows bytes and processes, and no protocol method.
+//! [`Channel`] is the trait that third-party transports implement. The crate knows bytes and processes, and no
+//! protocol method.
 
 mod channel;
 mod counting_stream;

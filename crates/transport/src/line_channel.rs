@@ -11,7 +11,7 @@ use crate::channel::{Channel, ReceiveError};
 
 /// A channel of newline-delimited messages over a reader and a writer.
 ///
-/// Reads are large and give every complete line that they hold; writes are gathered until the driver flushes.
+/// Reads are large and yield every complete line; writes are batched until the driver flushes.
 #[derive(Debug)]
 pub struct LineChannel<R, W> {
     reader: R,
@@ -23,14 +23,14 @@ pub struct LineChannel<R, W> {
     written: usize,
 }
 
-/// How much one read asks for: several small messages, or a good part of a large one.
+/// The size of one read: several small messages, or a good part of a large one.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A write buffer that grew beyond this is given back once it is empty.
+/// The capacity that the empty write buffer retains.
 const MAX_RETAINED_BYTES: usize = 256 * 1024;
 
 impl<R, W> LineChannel<R, W> {
-    /// Makes a channel whose messages have at most `limit` bytes.
+    /// Creates a channel with messages of at most `limit` bytes.
     pub fn new(reader: R, writer: W, limit: usize) -> Self {
         Self {
             reader,
@@ -53,8 +53,8 @@ impl<R, W> LineChannel<R, W> {
         &mut self.writer
     }
 
-    /// Drops what was written from the buffer, which a peer that never quite catches up would else let grow for ever, and
-    /// gives the room back. At least half is dropped at a time, so that no byte is moved more than once on average.
+    /// Drops written bytes from the buffer and shrinks it; with a peer that never quite catches up it would otherwise
+    /// grow forever. At least half is dropped at a time, so that no byte is moved more than once on average.
     fn discard_written(&mut self) {
         if self.written >= MAX_RETAINED_BYTES && self.written >= self.outgoing.len() / 2 {
             self.outgoing.drain(..self.written);
@@ -66,7 +66,7 @@ impl<R, W> LineChannel<R, W> {
 
 impl<R: AsyncRead + Unpin, W> LineChannel<R, W> {
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        // A scratch on the stack keeps this free of `unsafe`; the copy is small beside the system call.
+        // A scratch buffer on the stack avoids `unsafe`; the copy is cheap compared to the system call.
         let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
         let mut read = ReadBuf::uninit(&mut scratch);
         ready!(Pin::new(&mut self.reader).poll_read(cx, &mut read))?;
@@ -92,7 +92,7 @@ where
             match ready!(self.poll_fill(cx)) {
                 Ok(0) => self.at_end = true,
                 Ok(_) => {}
-                // A peer that was killed leaves a reset socket: for a reader that is the end like any other.
+                // A killed peer leaves a reset socket: for a reader that is an ordinary end of file.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.at_end = true,
                 Err(error) => return Poll::Ready(Some(Err(ReceiveError::Broken(error)))),
             }
@@ -140,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes a little at a time, and then wants to be asked again.
+    /// Accepts a few bytes at a time, and is pending in between.
     struct SlowWriter {
         pause: bool,
     }

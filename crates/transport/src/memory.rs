@@ -8,9 +8,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::channel::{Channel, ReceiveError};
 
-/// Makes two channels, each the other's peer, within this process.
+/// Creates a pair of connected channels within this process.
 ///
-/// At most `capacity` messages wait in each direction; beyond that the sender's flush waits for the reader.
+/// At most `capacity` messages are queued in each direction; beyond that the sender's flush waits for the reader.
 pub fn memory(capacity: usize) -> (MemoryChannel, MemoryChannel) {
     let (there, back) = (Arc::new(MemoryPipe::new(capacity)), Arc::new(MemoryPipe::new(capacity)));
     let left = MemoryChannel { incoming: back.clone(), outgoing: there.clone(), waiting: VecDeque::new() };
@@ -94,7 +94,7 @@ impl Channel for MemoryChannel {
         if full {
             state.writer = Some(cx.waker().clone());
         }
-        // Two drivers that flush in every turn would else wake each other for ever.
+        // Otherwise two drivers that flush in every turn would wake each other forever.
         let reader = if any { state.reader.take() } else { None };
         drop(state);
         reader.into_iter().for_each(Waker::wake);

@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::channel::{Channel, ReceiveError};
 
-/// Makes a channel whose peer is a script, for tests without sockets, and the handle that writes the script.
+/// Creates a channel with a scripted peer, for tests without sockets, and the handle that scripts the peer.
 ///
 /// ```
 /// use trunkline_transport::{Channel, mock};
@@ -18,7 +18,7 @@ use crate::channel::{Channel, ReceiveError};
 /// let (mock, mut channel) = mock();
 /// mock.respond_with(|sent| sent.contains("ping").then(|| sent.replace("ping", "pong")));
 ///
-/// // What is under test would do this.
+/// // The code under test would do this.
 /// channel.send(r#"{"method":"ping"}"#);
 /// std::future::poll_fn(|cx| channel.poll_flush(cx)).await.unwrap();
 /// let answer = std::future::poll_fn(|cx| channel.poll_receive(cx)).await.unwrap().unwrap();
@@ -38,13 +38,13 @@ pub fn mock() -> (MockPeer, MockChannel) {
     (MockPeer { state: state.clone() }, MockChannel { state, queued: VecDeque::new() })
 }
 
-/// The script of a [`MockChannel`]; clones write the same one.
+/// The scripted peer of a [`MockChannel`]; clones share it.
 #[derive(Clone, Debug)]
 pub struct MockPeer {
     state: Arc<Mutex<MockState>>,
 }
 
-/// A channel whose peer is a script.
+/// A channel with a scripted peer.
 #[derive(Debug)]
 pub struct MockChannel {
     state: Arc<Mutex<MockState>>,
@@ -56,9 +56,9 @@ type MockResponder = Box<dyn FnMut(&str) -> Option<String> + Send>;
 #[derive(Default)]
 struct MockState {
     incoming: VecDeque<Result<Bytes, ReceiveError>>,
-    /// The peer sends nothing after what is left.
+    /// The peer sends nothing after the queued messages.
     ended: bool,
-    /// The peer is gone, or the channel was dropped.
+    /// The peer is disconnected, or the channel was dropped.
     closed: bool,
     sent: Vec<String>,
     failure: Option<io::Error>,
@@ -81,32 +81,32 @@ impl fmt::Debug for MockState {
 }
 
 impl MockPeer {
-    /// Plays a message of the peer.
+    /// Queues a message of the peer.
     pub fn receive(&self, message: impl Into<Bytes>) {
         self.update(|state| state.incoming.push_back(Ok(message.into())));
     }
 
-    /// Plays a message that cannot be received.
+    /// Queues a receive error.
     pub fn fail_receive(&self, error: ReceiveError) {
         self.update(|state| state.incoming.push_back(Err(error)));
     }
 
-    /// Answers everything that is sent from now on, where the function has an answer to it.
+    /// Responds to every message sent from now on for which the function returns a response.
     pub fn respond_with(&self, answer: impl FnMut(&str) -> Option<String> + Send + 'static) {
         self.update(|state| state.responder = Some(Box::new(answer)));
     }
 
-    /// Makes the next flush that has something to send fail; what was to be sent is lost.
+    /// Fails the next flush of a queued message; the message is lost.
     pub fn fail_next_send(&self, error: io::Error) {
         self.update(|state| state.failure = Some(error));
     }
 
-    /// Ends what the peer sends; what was played before is still received, and the peer still reads.
+    /// Ends the peer's messages; those queued before are still received, and the peer still reads.
     pub fn end(&self) {
         self.update(|state| state.ended = true);
     }
 
-    /// Takes the peer away: nothing more is received, and whatever is sent fails.
+    /// Disconnects the peer: nothing more is received, and every send fails.
     pub fn close(&self) {
         self.update(|state| {
             state.closed = true;
@@ -114,29 +114,30 @@ impl MockPeer {
         });
     }
 
-    /// Reports whether the channel is over: it was dropped by whoever drove it, or closed from here.
+    /// Reports whether the channel is closed: its driver dropped it, or [`MockPeer::close`] was called.
     pub fn is_closed(&self) -> bool {
         lock(&self.state).closed
     }
 
-    /// Returns what was sent, in order.
+    /// Returns the sent messages, in order.
     pub fn sent(&self) -> Vec<String> {
         lock(&self.state).sent.clone()
     }
 
-    /// Forgets what was sent.
+    /// Clears the sent messages.
     pub fn clear_sent(&self) {
         lock(&self.state).sent.clear();
     }
 
-    /// Waits until something that was sent satisfies a condition, and returns it.
+    /// Waits until a sent message satisfies a condition, and returns it.
     ///
-    /// `None` if the channel is over before. Cancel safe.
+    /// `None` if the channel is closed before. Cancel safe.
     pub async fn wait_for(&self, mut wanted: impl FnMut(&str) -> bool) -> Option<String> {
         std::future::poll_fn(|cx| {
             let mut state = lock(&self.state);
             let (closed, sent) = (state.closed, state.sent.clone());
-            // Asked to be woken before the looking, which is done without the lock: the condition is the test's own.
+            // The waker is registered before the check. The check runs without the lock, since the condition is code
+            // of the test, which may use the mock.
             state.watchers.retain(|watcher| !watcher.will_wake(cx.waker()));
             state.watchers.push(cx.waker().clone());
             drop(state);
@@ -184,7 +185,7 @@ impl Channel for MockChannel {
             return Poll::Ready(Err(failure));
         }
         for message in self.queued.drain(..) {
-            // The function is the test's own, and may well use the mock itself.
+            // The responder is code of the test, which may use the mock, so it runs without the lock.
             if let Some(mut answer) = state.responder.take() {
                 drop(state);
                 let answered = answer(&message);
@@ -215,7 +216,7 @@ fn lock(state: &Mutex<MockState>) -> MutexGuard<'_, MockState> {
     state.lock()
 }
 
-/// Wakes everybody, with the lock given back first.
+/// Releases the lock, and wakes the reader and all watchers.
 fn wake(mut state: MutexGuard<'_, MockState>) {
     let wakers: Vec<Waker> = state.reader.take().into_iter().chain(state.watchers.drain(..)).collect();
     drop(state);

@@ -4,19 +4,20 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-/// A text that does not print, has no serialized form, and is wiped from memory when the last copy of it goes.
+/// A text that is redacted in debug output, cannot be serialized, and is wiped from memory when its last copy is
+/// dropped.
 ///
-/// Two are compared in constant time, as far as their lengths are equal.
+/// The comparison takes constant time for equal lengths.
 #[derive(Clone)]
 pub struct Secret(Arc<Zeroizing<String>>);
 
 impl Secret {
-    /// Takes a text into keeping.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Arc::new(Zeroizing::new(text.into())))
     }
 
-    /// Returns the text itself. Every place that calls this is one where it may get out.
+    /// Returns the text itself. Every call of this may expose the secret.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -8,11 +8,11 @@ use crate::line_channel::LineChannel;
 /// The channel over this process's standard input and output.
 pub type StdioChannel = LineChannel<StdioReader, StdioWriter>;
 
-/// Takes standard input and output as a channel whose messages have at most `limit` bytes.
+/// Opens standard input and output as a channel with messages of at most `limit` bytes.
 ///
-/// Standard output then belongs to the protocol alone: what else the process prints goes to standard error instead, so
-/// that a stray `println!` cannot break the stream. Pipes and sockets are read without a thread between; anything else,
-/// such as a terminal or a file, goes through tokio's blocking readers.
+/// Standard output is then reserved for the protocol: other output of the process is redirected to standard error, so
+/// that a stray `println!` cannot break the stream. Pipes and sockets are read without an extra thread; anything
+/// else, such as a terminal or a file, uses tokio's blocking readers.
 ///
 /// # Errors
 /// A descriptor cannot be duplicated.
@@ -21,11 +21,11 @@ pub fn stdio(limit: usize) -> std::io::Result<StdioChannel> {
     Ok(LineChannel::new(reader, writer, limit))
 }
 
-/// Standard input in its fastest form.
+/// Standard input, with the fastest reader for its kind.
 #[derive(Debug)]
 pub struct StdioReader(StdinSource);
 
-/// Standard output in its fastest form.
+/// Standard output, with the fastest writer for its kind.
 #[derive(Debug)]
 pub struct StdioWriter(StdoutSink);
 
@@ -71,7 +71,8 @@ mod system {
     fn reader(fd: OwnedFd) -> io::Result<StdinSource> {
         Ok(match kind(&fd)? {
             FileType::Fifo => StdinSource::Pipe(
-                // Opening the pipe anew gives it a mode of its own, so that others who hold it do not find it non-blocking.
+                // A reopened pipe has its own file status flags, so other holders of the pipe do not find it
+                // non-blocking.
                 match pipe::OpenOptions::new().open_receiver(own_path(&fd)) {
                     Ok(receiver) => receiver,
                     Err(_) => pipe::Receiver::from_owned_fd(fd)?,

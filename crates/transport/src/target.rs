@@ -10,9 +10,9 @@ use crate::channel::Channel;
 use crate::process::{Command, CommandLineError};
 use crate::url::{Url, UrlError};
 
-/// What a client connects to.
+/// The server that a client connects to.
 ///
-/// A text is an address if it has a scheme, a configured name if it is one plain word, and else a command line:
+/// A text is a URL if it has a scheme, a configured name if it is one plain word, and a command line otherwise:
 ///
 /// ```
 /// use trunkline_transport::Target;
@@ -27,35 +27,35 @@ use crate::url::{Url, UrlError};
 pub enum Target {
     /// A server that is reached by HTTP or WebSocket.
     Url(Url),
-    /// A program that is started and spoken to over its pipes.
+    /// A program that is started and uses the stdio transport.
     Command(Command),
-    /// A server by the name that it has in a configuration file; see [`Target::or_command`].
+    /// A server by its name in a configuration file; see [`Target::or_command`].
     Name {
         /// The name.
         name: String,
-        /// The file; `None` stands for those that are looked for by default.
+        /// The file; `None` for the default search.
         file: Option<PathBuf>,
     },
-    /// Something that opens channels, a server in this process for one.
+    /// An opener of channels, such as to a server in this process.
     Channel(ChannelOpener),
-    /// A text that is nothing of all that; connecting fails with the reason.
+    /// An invalid text; connecting fails with the reason.
     Invalid(TargetError),
 }
 
-/// Why a text is no target.
+/// The reason why a text is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// It looks like an address and is none.
+    /// The text has a scheme and is no valid URL.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// It looks like a command line and is none.
+    /// The text is no valid command line.
     #[error(transparent)]
     Command(#[from] CommandLineError),
 }
 
 impl Target {
-    /// Takes a name that is configured nowhere for the program of that name.
+    /// Converts a name that is not configured to the program of that name.
     #[must_use]
     pub fn or_command(self) -> Self {
         match self {
@@ -129,7 +129,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Opens a fresh channel to the same peer, as often as it is asked to.
+/// Opens a new channel to the same peer on each call.
 #[derive(Clone)]
 pub struct ChannelOpener {
     label: Arc<str>,
@@ -139,7 +139,7 @@ pub struct ChannelOpener {
 type OpenFn = dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Channel>>> + Send + Sync;
 
 impl ChannelOpener {
-    /// Makes an opener; the label is what the peer is called in messages to people.
+    /// Creates an opener; the label names the peer in messages.
     pub fn new<F, R, C>(label: impl Into<Arc<str>>, open: F) -> Self
     where
         F: Fn() -> R + Send + Sync + 'static,
@@ -161,7 +161,7 @@ impl ChannelOpener {
         (self.open)().await
     }
 
-    /// Returns what the peer is called.
+    /// Returns the label of the peer.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(target.to_string(), "a peer");
         for _ in 0..2 {
             let mut channel = opener.open().await.unwrap();
-            // The other end was dropped at once.
+            // The peer's end was dropped at once.
             assert!(std::future::poll_fn(|cx| channel.poll_receive(cx)).await.is_none());
         }
     }

@@ -3,11 +3,11 @@ use std::str::FromStr;
 
 use http::uri::{Authority, PathAndQuery};
 
-/// The address of a server that is reached by HTTP or WebSocket.
+/// The URL of a server over HTTP or WebSocket.
 ///
-/// It is read once and then known to be usable: the scheme is one of four, there is a host, and there is no user name or
-/// password in it. A fragment is dropped, since it is nothing to a server. A query may hold a secret, so that printing an
-/// address leaves it out; [`Url::to_full_string`] has it.
+/// It is validated when parsed: the scheme is one of four, there is a host, and there is no user name or password. A
+/// fragment is dropped, since it is not sent to a server. A query may hold a secret, so `Display` redacts it;
+/// [`Url::to_full_string`] has it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Url {
     scheme: UrlScheme,
@@ -17,16 +17,16 @@ pub struct Url {
     path: PathAndQuery,
 }
 
-/// How a server is spoken to.
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlScheme {
     /// HTTP.
     Http,
-    /// HTTP within TLS.
+    /// HTTP over TLS.
     Https,
     /// WebSocket.
     Ws,
-    /// WebSocket within TLS.
+    /// WebSocket over TLS.
     Wss,
 }
 
@@ -43,12 +43,12 @@ impl UrlScheme {
         }
     }
 
-    /// Tells whether everything goes through TLS.
+    /// Reports whether the connection uses TLS.
     pub fn is_encrypted(self) -> bool {
         matches!(self, Self::Https | Self::Wss)
     }
 
-    /// Tells whether this is WebSocket, and not plain requests.
+    /// Reports whether the scheme is one of WebSocket.
     pub fn is_websocket(self) -> bool {
         matches!(self, Self::Ws | Self::Wss)
     }
@@ -58,26 +58,26 @@ impl UrlScheme {
     }
 }
 
-/// Why a text is no address that can be connected to.
+/// The reason why a text is no usable URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
-    /// It begins with none of the four schemes.
+    /// The scheme is none of the four.
     #[error("the address has to begin with http://, https://, ws:// or wss://")]
     Scheme,
     /// The host or port is missing or malformed.
     #[error("the address has no usable host; a name beyond ASCII has to be in its `xn--` form")]
     Host,
-    /// The address holds a user name or password.
+    /// The URL has a user name or password.
     #[error("the address holds credentials, which would end up in logs; send them as a header instead")]
     Credentials,
-    /// The path or query holds what may not stand there.
+    /// The path or query has a character that is not allowed there.
     #[error("the path of the address has a character that has to be percent-encoded")]
     Path,
 }
 
 impl Url {
-    /// Returns how the server is spoken to.
+    /// Returns the scheme.
     pub fn scheme(&self) -> UrlScheme {
         self.scheme
     }
@@ -87,38 +87,38 @@ impl Url {
         &self.host
     }
 
-    /// Returns the port, the scheme's own if none was given.
+    /// Returns the port, or the default of the scheme.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the path and the query, as a request line has them.
+    /// Returns the path and the query, as in a request line.
     pub fn path_and_query(&self) -> &str {
         self.path.as_str()
     }
 
-    /// Returns the host, and the port where it is not the scheme's own, as a `Host` header has them.
+    /// Returns the host, and the port unless it is the scheme's default, as in a `Host` header.
     pub fn authority(&self) -> String {
         let bracketed = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == self.scheme.default_port() { bracketed } else { format!("{bracketed}:{}", self.port) }
     }
 
-    /// Returns scheme, host and port: what credentials belong to.
+    /// Returns the origin: scheme, host and port. Credentials belong to it.
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme.as_str(), self.authority())
     }
 
-    /// Returns all of it, the query included.
+    /// Returns the whole URL, including the query.
     pub fn to_full_string(&self) -> String {
         format!("{}{}", self.origin(), self.path)
     }
 
-    /// Tells whether credentials for the one may be sent to the other.
+    /// Reports whether two URLs have the same origin, so that credentials for one may be sent to the other.
     pub fn is_same_origin(&self, other: &Self) -> bool {
         (self.scheme, &self.host, self.port) == (other.scheme, &other.host, other.port)
     }
 
-    /// Tells whether the host is this machine by its name or address, without asking any resolver.
+    /// Reports whether the host is a loopback name or address, without name resolution.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<std::net::IpAddr>() {
             Ok(address) => address.to_canonical().is_loopback(),
@@ -126,10 +126,10 @@ impl Url {
         }
     }
 
-    /// Reads a reference that the server gave, relative to this address.
+    /// Resolves a reference of the server relative to this URL.
     ///
     /// # Errors
-    /// The reference is no address that can be connected to.
+    /// The reference is no usable URL.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let reference = reference.trim();
         if has_scheme(reference) {
@@ -150,7 +150,7 @@ impl Url {
     }
 }
 
-/// Tells whether a reference says its scheme, be it one that we know or not.
+/// Reports whether a reference has a scheme, known or not.
 fn has_scheme(reference: &str) -> bool {
     let end = reference.find([':', '/', '?', '#']);
     let is_scheme = |name: &str| {
@@ -163,7 +163,7 @@ fn has_scheme(reference: &str) -> bool {
     })
 }
 
-/// Reads a path with its query; `.` and `..` within it are resolved, so that it says what it means.
+/// Parses a path with its query, and removes dot segments (RFC 3986 §5.2.4).
 fn read_path(text: &str) -> Result<PathAndQuery, UrlError> {
     let text = text.split('#').next().unwrap_or_default();
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
@@ -184,7 +184,7 @@ fn read_path(text: &str) -> Result<PathAndQuery, UrlError> {
         }
     }
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    // `http` takes bytes beyond ASCII, which no request line may have.
+    // The `http` crate accepts non-ASCII bytes, which no request line may have.
     let whole = format!("/{}{query}", kept.join("/"));
     if !whole.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(UrlError::Path);

@@ -22,48 +22,48 @@ use crate::frame_split::SPLIT_BYTES;
 /// The time between two pings.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Pings in a row that a living peer cannot leave unanswered.
+/// The number of missed pongs in a row after which the peer counts as dead.
 const MAX_MISSED_PONGS: u32 = 2;
 
-/// What one idle connection costs in each direction; larger messages are gathered beside it.
+/// The buffer of an idle connection in each direction; larger messages are collected in a separate buffer.
 const BUFFER_BYTES: usize = 8 * 1024;
 
-/// The most of a message that one frame has. A frame is copied into the write buffer, which never shrinks, so that a longer
-/// message goes out in fragments (RFC 6455, section 5.4).
+/// The most bytes of a message in one frame. A frame is copied into the write buffer, which never shrinks, so a
+/// longer message is sent in fragments (RFC 6455 §5.4).
 const FRAGMENT_BYTES: usize = 64 * 1024;
 
-/// The most pongs that may wait to be written. A peer that pings and does not read is not read from beyond this.
+/// The most bytes of queued pongs. Beyond this, a peer that pings and does not read is not read from.
 const MAX_PONG_BYTES: usize = 8 * 1024;
 
-/// What the write buffer may hold: what is gathered before it is written, one frame, pongs, and a few control frames of ours.
+/// The limit of the write buffer: batched bytes, one frame, pongs, and a few control frames of ours.
 const WRITE_BUFFER_BYTES: usize = 2 * BUFFER_BYTES + FRAGMENT_BYTES + MAX_PONG_BYTES;
 
-/// Returns what a server answers to the `Sec-WebSocket-Key` of a client.
+/// Returns the `Sec-WebSocket-Accept` of a server for the `Sec-WebSocket-Key` of a client (RFC 6455 §4.2.2).
 pub fn accept_key(key: &[u8]) -> String {
     tokio_tungstenite::tungstenite::handshake::derive_accept_key(key)
 }
 
-/// What a ping or pong has at most beside its payload.
+/// The most header bytes of a ping or pong.
 const MAX_CONTROL_HEADER: usize = 6;
 
-/// Which party of a WebSocket this is.
+/// The role of this end of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebSocketRole {
-    /// The one that was connected to.
+    /// The end that accepted the connection.
     Server,
-    /// The one that connected.
+    /// The end that opened the connection.
     Client,
 }
 
-/// Why a WebSocket is closed by this party.
+/// The reason why this end closes a WebSocket (RFC 6455 §7.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// There is nothing more to say (1000).
+    /// The connection has served its purpose (1000).
     Normal,
-    /// This party goes away (1001).
+    /// This end is shutting down (1001).
     GoingAway,
-    /// The peer broke the rules of WebSocket (1002).
+    /// The peer violated the WebSocket protocol (1002).
     ProtocolError,
     /// The peer sent something that is not text (1003).
     NotText,
@@ -71,7 +71,7 @@ pub enum CloseReason {
     NotUtf8,
     /// The peer sent a message above the limit (1009).
     TooLong,
-    /// This party has no room for the peer now (1013).
+    /// This end is overloaded (1013).
     TryAgainLater,
 }
 
@@ -90,42 +90,42 @@ impl CloseReason {
     }
 }
 
-/// A channel over a WebSocket whose handshake is over: each message is one text message.
+/// A channel over a WebSocket after its handshake: each message is one text message.
 ///
-/// It pings a silent peer every 30 s and breaks when two pings in a row were left unanswered. A peer that closes is gone
-/// in both directions, so that flushing fails from then on.
+/// It pings a silent peer every 30 s and breaks after two missed pongs in a row. A close by the peer ends both
+/// directions, so flushing fails from then on.
 #[derive(Debug)]
 pub struct WebSocketChannel<S> {
     socket: WebSocketStream<CountingStream<S>>,
-    /// Messages of which the last fragment is not in the write buffer yet.
+    /// Messages with fragments that are not in the write buffer yet.
     outgoing: VecDeque<Bytes>,
-    /// How much of the first one is in the write buffer, or written.
+    /// The bytes of the first message that are in the write buffer, or written.
     fragmented: usize,
     queued: usize,
     /// The bytes of pongs since the write buffer was last empty.
     pongs: usize,
-    /// A message that was read before anybody asked for it. Pongs are looked for even while the driver does not receive,
-    /// and this is what may stand before them.
+    /// A message that was read ahead. Pongs must be seen even while the driver does not receive, and a message may
+    /// come before them.
     read_ahead: Option<Result<Bytes, ReceiveError>>,
     closed: bool,
-    /// What the peer did that it may not do.
+    /// The protocol violation of the peer.
     violation: Option<CloseReason>,
     pings: Interval,
     missed_pongs: u32,
-    /// What a ping or pong of the peer has beside its payload.
+    /// The header bytes of a ping or pong of the peer.
     control_bytes: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
-    /// Makes a channel whose messages have at most `limit` bytes.
-    pub async fn new(stream: S, party: WebSocketRole, limit: usize) -> Self {
-        Self::with_bytes(stream, Bytes::new(), party, limit).await
+    /// Creates a channel with messages of at most `limit` bytes.
+    pub async fn new(stream: S, role: WebSocketRole, limit: usize) -> Self {
+        Self::with_bytes(stream, Bytes::new(), role, limit).await
     }
 
-    /// Makes a channel of which some bytes were read already, together with the handshake.
-    pub async fn with_bytes(stream: S, ahead: Bytes, party: WebSocketRole, limit: usize) -> Self {
-        // What a client sends is masked, with four bytes.
-        let (role, control_bytes) = match party {
+    /// Creates a channel of which some bytes were read already, together with the handshake.
+    pub async fn with_bytes(stream: S, ahead: Bytes, role: WebSocketRole, limit: usize) -> Self {
+        // Frames of a client have a mask of four bytes (RFC 6455 §5.3).
+        let (role, control_bytes) = match role {
             WebSocketRole::Server => (Role::Server, 6),
             WebSocketRole::Client => (Role::Client, 2),
         };
@@ -155,9 +155,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         }
     }
 
-    /// Tells the peer that this party closes, and waits until the peer has closed too.
+    /// Sends a close frame, and waits until the peer has closed too.
     ///
-    /// Where the peer broke a rule, that is what it is told instead. A peer may never close, so the caller sets a time.
+    /// If the peer violated the protocol, the frame has that reason instead. A peer may never close, so the caller
+    /// needs a timeout.
     pub async fn close(&mut self, closing: CloseReason) {
         let frame = self.violation.unwrap_or(closing).frame();
         if self.socket.close(Some(frame)).await.is_err() {
@@ -168,7 +169,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
                 break;
             }
         }
-        // Closing a socket with unread bytes would take back what was just written.
+        // Closing a socket with unread bytes sends a reset, which can discard the close frame before the peer reads
+        // it.
         let mut scratch = [0; 1024];
         while matches!(self.socket.get_mut().read(&mut scratch).await, Ok(count) if count > 0) {}
     }
@@ -185,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             self.missed_pongs = 0;
             match read {
                 Some(Ok(Message::Text(text))) => {
-                    // What was read with it of the next one is little.
+                    // The bytes of the next message that were read with it are few.
                     self.socket.get_mut().bytes_read = 0;
                     return Poll::Ready(Some(Ok(shrink_to_message(text.into()))));
                 }
@@ -209,21 +211,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         Poll::Ready(None)
     }
 
-    /// Takes a ping or pong out of what was read: it may have come in the middle of a message, and is no part of it.
+    /// Subtracts a ping or pong from the bytes read: it may come between the fragments of a message, and is no part
+    /// of it.
     fn discount_control(&mut self, payload: &Bytes) {
         let control = self.control_bytes + payload.len();
         let counted = self.socket.get_mut();
         counted.bytes_read = counted.bytes_read.saturating_sub(control);
     }
 
-    /// Polls until the write buffer is empty, so that no pong waits any more.
+    /// Polls until the write buffer is empty, so that no pong is queued any more.
     fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.socket).poll_flush(cx)).map_err(broken)?;
         self.pongs = 0;
         Poll::Ready(Ok(()))
     }
 
-    /// Takes the next frame of what is to be sent.
+    /// Takes the next frame of the outgoing messages.
     fn next_frame(&mut self) -> Option<Frame> {
         let message = self.outgoing.front()?;
         let start = self.fragmented;
@@ -241,12 +244,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         Some(Frame::message(fragment, OpCode::Data(kind), is_last))
     }
 
-    fn record_violation(&mut self, offence: CloseReason) {
-        self.violation = Some(offence);
+    fn record_violation(&mut self, violation: CloseReason) {
+        self.violation = Some(violation);
         self.closed = true;
     }
 
-    /// Reads ahead, so that a peer's pongs and its leaving are seen while nobody receives.
+    /// Reads ahead, so that a peer's pongs and its close are seen while the driver does not receive.
     fn poll_read_ahead(&mut self, cx: &mut Context<'_>) {
         if self.read_ahead.is_none()
             && let Poll::Ready(Some(message)) = self.poll_message(cx)
@@ -259,7 +262,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
     fn poll_pings(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.pings.poll_tick(cx).is_ready() {
             if self.read_ahead.is_some() {
-                // It is this party that does not read, and the pong may be behind what waits.
+                // This end does not read, and the pong may be behind the message that was read ahead.
                 continue;
             }
             if self.missed_pongs >= MAX_MISSED_PONGS {
@@ -295,7 +298,7 @@ where
         }
         self.poll_pings(cx)?;
         while !self.outgoing.is_empty() {
-            // Not ready before the frame that did not fit into the connection is written whole.
+            // Not ready before the last frame is completely written.
             ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(broken)?;
             let Some(frame) = self.next_frame() else { break };
             Pin::new(&mut self.socket).start_send(Message::Frame(frame)).map_err(broken)?;
@@ -313,7 +316,7 @@ where
     }
 }
 
-/// Gives back the room that a message was gathered in and does not need: it is kept for as long as any of the message is.
+/// Releases the spare capacity of a message's buffer, which lives as long as any slice of the message.
 fn shrink_to_message(message: Bytes) -> Bytes {
     if message.len() <= SPLIT_BYTES {
         // A part of the read buffer.
@@ -343,7 +346,7 @@ mod tests {
         (server, WebSocketChannel::new(theirs, WebSocketRole::Client, 4096).await)
     }
 
-    /// Drives a channel until it breaks; returns the time that it took, and why.
+    /// Drives a channel until it breaks; returns the elapsed time and the error.
     async fn drive(mut channel: WebSocketChannel<DuplexStream>) -> (Duration, io::ErrorKind) {
         let begun = Instant::now();
         let error = std::future::poll_fn(|cx| match channel.poll_flush(cx) {
@@ -378,7 +381,7 @@ mod tests {
         let (server, mut client) = pair().await;
         client.send("{}");
         std::future::poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
-        // Nobody receives the message, so that no pong behind it can be seen.
+        // The driver does not receive the message, so a pong behind it cannot be seen.
         assert!(tokio::time::timeout(100 * PING_INTERVAL, drive(server)).await.is_err());
     }
 
@@ -399,19 +402,20 @@ mod tests {
         assert_eq!(server.unread_bytes(), 0);
     }
 
-    /// A connection whose peer pings as often as it is read from, and takes what is written only while it `reads`.
+    /// A connection to a peer that pings on every read, and accepts writes only while it `reads`.
     #[derive(Default)]
     struct PingingPeer {
         masked: bool,
         reads: bool,
-        /// How many bytes of pings were read.
+        /// The bytes of pings that were read.
         sent: usize,
-        /// The most that was to be written at one time.
+        /// The largest single write.
         buffered: usize,
         taken: Vec<u8>,
     }
 
-    /// As much as the peer sends, so that a channel that reads without end fails a test and does not hang it.
+    /// The most bytes that the peer sends, so that a channel that reads without end fails a test and does not hang
+    /// it.
     const MAX_SENT: usize = 4 << 20;
 
     impl AsyncRead for PingingPeer {
@@ -459,31 +463,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded() {
-        for (party, masked) in [(WebSocketRole::Server, true), (WebSocketRole::Client, false)] {
+        for (role, masked) in [(WebSocketRole::Server, true), (WebSocketRole::Client, false)] {
             let stream = PingingPeer { masked, ..PingingPeer::default() };
-            let mut channel = WebSocketChannel::new(stream, party, 4096).await;
+            let mut channel = WebSocketChannel::new(stream, role, 4096).await;
             let mut cx = Context::from_waker(std::task::Waker::noop());
             for message in [None, Some("x".repeat(10 * FRAGMENT_BYTES))] {
                 if let Some(message) = message {
                     channel.send(&message);
                 }
                 for _ in 0..100 {
-                    assert!(channel.poll_receive(&mut cx).is_pending(), "{party:?}");
-                    assert!(channel.poll_flush(&mut cx).is_pending(), "{party:?}");
+                    assert!(channel.poll_receive(&mut cx).is_pending(), "{role:?}");
+                    assert!(channel.poll_flush(&mut cx).is_pending(), "{role:?}");
                 }
                 let peer = &channel.socket.get_ref().stream;
-                assert!(peer.sent <= 4 * MAX_PONG_BYTES, "{party:?}: {} bytes of pings were read", peer.sent);
-                assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
+                assert!(peer.sent <= 4 * MAX_PONG_BYTES, "{role:?}: {} bytes of pings were read", peer.sent);
+                assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{role:?}: {} are buffered", peer.buffered);
             }
-            assert_eq!(channel.queued(), 10 * FRAGMENT_BYTES, "{party:?}: it counts until it is written");
-            // Once the peer reads, it is read from again, until it has sent all that it has to.
+            assert_eq!(channel.queued(), 10 * FRAGMENT_BYTES, "{role:?}: it counts until it is written");
+            // Once the peer reads, the channel reads from it again, until all of its bytes are sent.
             channel.socket.get_mut().stream.reads = true;
             while channel.socket.get_ref().stream.sent < MAX_SENT || channel.queued() > 0 {
                 let _ = (channel.poll_receive(&mut cx), channel.poll_flush(&mut cx));
             }
             let peer = &channel.socket.get_ref().stream;
-            assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{party:?}: {} are buffered", peer.buffered);
-            assert!(peer.taken.len() >= MAX_SENT, "{party:?}: pongs and message are written");
+            assert!(peer.buffered <= WRITE_BUFFER_BYTES, "{role:?}: {} are buffered", peer.buffered);
+            assert!(peer.taken.len() >= MAX_SENT, "{role:?}: pongs and message are written");
         }
     }
 

@@ -133,7 +133,7 @@ impl<'de> VariantAccess<'de> for VariantTableAccess<'_> {
     }
 }
 
-/// What is written and what it stands for, as a sequence of two.
+/// A text as written and as expanded, as a sequence of two.
 pub(super) struct TextForms(pub(super) String, pub(super) String);
 
 impl<'de> Deserializer<'de> for TextForms {

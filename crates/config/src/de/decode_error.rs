@@ -19,13 +19,13 @@ impl DecodeError {
         Self { message, span: None, keys: Vec::new() }
     }
 
-    /// Says where it is, unless that is known already: who knows it first is nearest to it.
+    /// Sets the position, unless it is set already: the innermost value sets it first.
     pub(crate) fn with_span(mut self, span: &Range<usize>) -> Self {
         self.span.get_or_insert_with(|| span.clone());
         self
     }
 
-    /// Says that it is below a key.
+    /// Prefixes the path with a key.
     pub(crate) fn within(mut self, key: &str) -> Self {
         self.keys.push(key.to_owned());
         self
@@ -50,7 +50,7 @@ impl Error for DecodeError {
         Self::new(message.to_string())
     }
 
-    // The value itself is left out of both: it may be a secret that stands in the wrong place.
+    // Both omit the value itself: it may be a secret under the wrong key.
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::new(format!("it is {}, and has to be {expected}", describe(found)))
     }

@@ -1,7 +1,6 @@
-//! Reads any `Deserialize` type out of a tree of values, and says of every mistake where it is.
+//! Deserializes any `Deserialize` type from a tree of values; every error has a position.
 //!
-//! Strings have their variables expanded on the way. A key that a struct does not have is refused, with the one that was
-//! probably meant.
+//! Variables in strings are expanded. A key that a struct does not have is rejected, with a suggestion.
 
 mod access;
 mod decode_error;
@@ -78,7 +77,7 @@ impl<'a> NodeDeserializer<'a> {
     }
 }
 
-/// Says that a key is not known, and which one was probably meant or which ones there are.
+/// Returns the message for an unknown key, with a suggestion or the list of known keys.
 pub(crate) fn unknown_key<'k>(key: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     let key: String = key.chars().take(64).collect();
     match nearest(&key, known.clone()) {

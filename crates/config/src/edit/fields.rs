@@ -1,4 +1,4 @@
-//! What is said of a server when it is written, in order; what is at its default is left out.
+//! The fields of a server definition as they are written, in order and without those at their default.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,9 +9,9 @@ use crate::server::{
 };
 use crate::text::ConfigText;
 
-/// One thing that is said of a server.
+/// One field of a server definition.
 pub(super) struct ServerField {
-    /// Its key, with a dot in it where it is within a table.
+    /// The key; a dot separates the key of a nested table.
     pub(super) name: &'static str,
     pub(super) value: FieldValue,
 }
@@ -23,39 +23,39 @@ pub(super) enum FieldValue {
     Table(BTreeMap<String, String>),
 }
 
-/// Lists what is said of a server in a file of this folder. Variables are written by name.
+/// Lists the fields of a server for a file in this folder. Variables are written by name.
 pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     let mut fields = Vec::new();
-    let mut say =
+    let mut add =
         |name, value: Option<FieldValue>| fields.extend(value.map(|value| ServerField { name, value }));
     match &server.location {
         ServerLocation::Program(program) => {
-            say("command", Some(text(&program.command)));
-            say("args", list(program.args.iter().map(ConfigText::as_written)));
-            say("env", table(&program.env));
-            say("cwd", cwd(program, folder));
+            add("command", Some(text(&program.command)));
+            add("args", list(program.args.iter().map(ConfigText::as_written)));
+            add("env", table(&program.env));
+            add("cwd", cwd(program, folder));
         }
         ServerLocation::Endpoint(endpoint) => {
-            say("url", Some(text(&endpoint.url)));
-            say("headers", table(&endpoint.headers));
-            say(
+            add("url", Some(text(&endpoint.url)));
+            add("headers", table(&endpoint.headers));
+            add(
                 "transport",
                 word(endpoint.transport.as_str(), endpoint.transport == RemoteTransport::default()),
             );
         }
     }
-    say("enabled", (!server.enabled).then_some(FieldValue::Bool(false)));
-    say("required", server.required.then_some(FieldValue::Bool(true)));
-    say("timeout", server.timeout.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
-    say("start", word(server.start.as_str(), server.start == StartMode::default()));
-    say("idle", server.idle.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
-    say("share", word(server.sharing.as_str(), server.sharing == ConnectionSharing::default()));
-    say("era", server.era.map(|era| FieldValue::Text(era.as_str().to_owned())));
-    say("revision", server.revision.map(|revision| FieldValue::Text(revision.as_str().to_owned())));
-    say("tools.allow", list(server.tools.allow.iter().map(NamePattern::as_str)));
-    say("tools.deny", list(server.tools.deny.iter().map(NamePattern::as_str)));
-    say("tools.rename", plain_table(&server.tools.rename));
-    say("tools.describe", plain_table(&server.tools.describe));
+    add("enabled", (!server.enabled).then_some(FieldValue::Bool(false)));
+    add("required", server.required.then_some(FieldValue::Bool(true)));
+    add("timeout", server.timeout.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
+    add("start", word(server.start.as_str(), server.start == StartMode::default()));
+    add("idle", server.idle.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
+    add("share", word(server.sharing.as_str(), server.sharing == ConnectionSharing::default()));
+    add("era", server.era.map(|era| FieldValue::Text(era.as_str().to_owned())));
+    add("revision", server.revision.map(|revision| FieldValue::Text(revision.as_str().to_owned())));
+    add("tools.allow", list(server.tools.allow.iter().map(NamePattern::as_str)));
+    add("tools.deny", list(server.tools.deny.iter().map(NamePattern::as_str)));
+    add("tools.rename", plain_table(&server.tools.rename));
+    add("tools.describe", plain_table(&server.tools.describe));
     fields
 }
 

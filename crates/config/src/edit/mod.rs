@@ -72,7 +72,7 @@ pub enum EditError {
         /// The name of the server.
         name: String,
     },
-    /// Somebody else changed the file since it was read.
+    /// Another program changed the file since it was read.
     #[error("{}: was changed by another program meanwhile; try again", path.display())]
     Changed {
         /// The file.
@@ -83,13 +83,13 @@ pub enum EditError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl ConfigEditor {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
     /// As those of [`ConfigFile::open`].
@@ -103,7 +103,7 @@ impl ConfigEditor {
         Self::parse(path, &original)
     }
 
-    /// Takes a text as if it had been read from a file of this name; saving needs that file to say the same.
+    /// Parses a text as the content of this file; saving requires that the file still has this content.
     ///
     /// # Errors
     /// As those of [`ConfigFile::parse`].
@@ -119,10 +119,10 @@ impl ConfigEditor {
         })
     }
 
-    /// Opens a file that may not be there yet. It is made when it is saved, its folder included.
+    /// Opens a file that may not exist yet. Saving creates it, and its folder.
     ///
     /// # Errors
-    /// There is one, and it cannot be used.
+    /// The file exists and cannot be used.
     pub fn open_or_new(path: impl AsRef<Path>) -> Result<Self, EditError> {
         let path = path.as_ref();
         if path.symlink_metadata().is_ok() {
@@ -138,21 +138,21 @@ impl ConfigEditor {
         })
     }
 
-    /// Sets under which key an `mcp.json` without servers gets its first; `mcpServers` by default.
+    /// Sets the key under which an `mcp.json` without servers gets its first one; `mcpServers` by default.
     #[must_use]
     pub fn container(mut self, key: impl Into<String>) -> Self {
         self.container = key.into();
         self
     }
 
-    /// Has a file that is not there yet made so that nobody but its owner can read it; one that is there keeps its mode.
+    /// Creates a new file readable only by its owner; an existing file keeps its mode.
     #[must_use]
     pub fn private(mut self) -> Self {
         self.is_private = true;
         self
     }
 
-    /// Tells whether nobody but its owner can read the file once it is saved. Where files have no modes, that is so.
+    /// Reports whether only the owner can read the file once it is saved; always true where files have no modes.
     pub fn is_private(&self) -> bool {
         match &self.original {
             None => self.is_private,
@@ -160,7 +160,7 @@ impl ConfigEditor {
         }
     }
 
-    /// Tells whether the file is not there yet.
+    /// Reports whether the file does not exist yet.
     pub fn is_new(&self) -> bool {
         self.original.is_none()
     }
@@ -170,10 +170,10 @@ impl ConfigEditor {
         &self.file
     }
 
-    /// Adds a server, with variables by name and without what is at its default.
+    /// Adds a server, with variables by name and without fields at their default.
     ///
     /// # Errors
-    /// There is one of this name, or it is one that could not be read again.
+    /// The name is taken, or the definition could not be parsed again.
     pub fn add(&mut self, server: &ServerConfig) -> Result<(), EditError> {
         let name = server.name.as_str();
         if self.file.server_names().contains(&name) {
@@ -187,7 +187,7 @@ impl ConfigEditor {
         };
         let added = |new: &ConfigFile| new.server(name).is_ok_and(|new| new.same_definition(server));
         if let Ok(new) = self.apply_edits(&splices) {
-            // What would not be read again has a better name than that it cannot be written.
+            // A parse error is more precise than `UnsupportedLayout`.
             new.server(name)?;
         }
         self.change(name, &splices, added)
@@ -237,7 +237,7 @@ impl ConfigEditor {
         self.change(name, &splices, |new| new.server(name).ok() == before)
     }
 
-    /// Makes a change if it is exactly the one that is meant: nothing but the one server may come out otherwise.
+    /// Applies edits only if they change exactly the one server as intended.
     fn change(
         &mut self,
         name: &str,
@@ -292,7 +292,7 @@ impl ConfigEditor {
             (Some(original), BackupMode::Make) => Some(write::back_up(&self.path, original).map_err(failed)?),
             _ => None,
         };
-        // Others may have written it while we wrote what is beside it.
+        // Another program may have written the file while the temporary file was written.
         if !write::replace(&self.path, &text, self.is_private, || self.is_unmodified()).map_err(failed)? {
             copy.map(std::fs::remove_file);
             return Err(changed());
@@ -300,7 +300,7 @@ impl ConfigEditor {
         Ok(SaveOutcome::Written(copy))
     }
 
-    /// Tells whether the file still says what was read.
+    /// Reports whether the file still has the content that was read.
     fn is_unmodified(&self) -> io::Result<bool> {
         match std::fs::read_to_string(&self.path) {
             Ok(text) => Ok(self.original.as_ref() == Some(&text)),
@@ -310,7 +310,7 @@ impl ConfigEditor {
     }
 }
 
-/// Returns a configuration without one server, and without a table that then says nothing.
+/// Returns a configuration without one server, and without a table that is then empty.
 fn without_server(root: &ConfigNode, format: ConfigFormat, name: &str) -> ConfigNode {
     let tables: Vec<usize> = match format {
         ConfigFormat::Toml => root.entry("servers").into_iter().map(|entry| entry.key_span.start).collect(),

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-/// A change of a text: what stands in a place is replaced.
+/// A replacement of a range of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TextEdit {
     pub(super) range: Range<usize>,
@@ -8,16 +8,16 @@ pub(super) struct TextEdit {
 }
 
 impl TextEdit {
-    pub(super) fn replace(place: Range<usize>, text: impl Into<String>) -> Self {
-        Self { range: place, text: text.into() }
+    pub(super) fn replace(range: Range<usize>, text: impl Into<String>) -> Self {
+        Self { range, text: text.into() }
     }
 
     pub(super) fn insert(at: usize, text: impl Into<String>) -> Self {
         Self::replace(at..at, text)
     }
 
-    pub(super) fn delete(place: Range<usize>) -> Self {
-        Self::replace(place, "")
+    pub(super) fn delete(range: Range<usize>) -> Self {
+        Self::replace(range, "")
     }
 }
 
@@ -37,12 +37,12 @@ pub(super) fn apply(text: &str, mut splices: Vec<TextEdit>) -> String {
     out
 }
 
-/// Returns where the line of a place begins.
+/// Returns where the line of a range begins.
 pub(super) fn line_start(text: &str, at: usize) -> usize {
     text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
 }
 
-/// Returns where the line after that of a place begins.
+/// Returns where the line after that of a range begins.
 pub(super) fn next_line(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|after| after.find('\n')).map_or(text.len(), |newline| at + newline + 1)
 }
@@ -60,7 +60,7 @@ pub(super) fn newline(text: &str) -> &'static str {
     if first { "\r\n" } else { "\n" }
 }
 
-/// Returns the blanks at the beginning of the line of a place.
+/// Returns the blanks at the beginning of the line of a range.
 pub(super) fn indent(text: &str, at: usize) -> &str {
     let line = text.get(line_start(text, at)..).unwrap_or_default();
     let end = line.find(|c: char| c != ' ' && c != '\t').unwrap_or(line.len());

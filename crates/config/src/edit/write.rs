@@ -1,24 +1,24 @@
-//! Putting a file in place of another, whole or not at all.
+//! Atomic replacement of files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// How many names are tried for a file of our own beside the one that is edited.
+/// How many names are tried for a temporary or backup file.
 const MAX_NAME_ATTEMPTS: u32 = 100;
 
-/// Writes a file so that others see the old one or the new one and nothing between. It keeps the mode, and the owner if
-/// we may say so; a new file is writable by its owner alone, and readable by all unless it is private.
+/// Replaces a file atomically: other programs see the old content or the new one. It keeps the mode, and the owner if
+/// the process may set it; a new file is writable by its owner alone, and readable by all unless it is private.
 ///
-/// `is_wanted` is asked when everything is written and only the name is left to change; if it says no, nothing is replaced.
-/// Returns what it said.
+/// `is_wanted` runs after the temporary file is written and before the rename; if it returns false, nothing is
+/// replaced. Returns its result.
 pub(super) fn replace(
     path: &Path,
     contents: &str,
     is_private: bool,
     is_wanted: impl FnOnce() -> io::Result<bool>,
 ) -> io::Result<bool> {
-    // A link stays a link: what it leads to is replaced.
+    // A symbolic link stays one: its target is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let (temporary, mut file) = create_unique(&target, "tmp", is_private)?;
     let written = (|| {
@@ -36,21 +36,21 @@ pub(super) fn replace(
     })();
     match written {
         Ok(true) => sync_folder(&target),
-        // Nothing more can be done if that fails too, and what is told is the first failure.
+        // If the cleanup fails too, the caller still receives the first error.
         Ok(false) | Err(_) => drop(fs::remove_file(&temporary)),
     }
     written
 }
 
-/// Puts a text in place of a file, whole or not at all. A new file is readable and writable by its owner alone.
+/// Replaces the content of a file atomically. A new file is readable and writable by its owner alone.
 ///
 /// # Errors
-/// The file cannot be written; what was there is still there.
+/// The file cannot be written; the old content is kept.
 pub fn replace_file(path: &Path, contents: &str) -> io::Result<()> {
     replace(path, contents, true, || Ok(true)).map(drop)
 }
 
-/// Copies a file beside itself under a name that is free, and returns that.
+/// Copies a file to an unused name in the same folder, and returns that name.
 pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     let target = fs::canonicalize(path)?;
     let (backup, mut file) = create_unique(&target, "bak", true)?;
@@ -60,7 +60,7 @@ pub(super) fn back_up(path: &Path, contents: &str) -> io::Result<PathBuf> {
     Ok(backup)
 }
 
-/// Tells whether nobody but its owner can read a file.
+/// Reports whether only the owner can read a file.
 pub(super) fn is_private(path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -74,7 +74,7 @@ pub(super) fn is_private(path: &Path) -> bool {
     }
 }
 
-/// Makes a file that was not there: `NAME.bak`, `NAME.bak2` and so on.
+/// Creates a file with an unused name: `NAME.bak`, `NAME.bak2` and so on.
 fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(PathBuf, File)> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let mut options = OpenOptions::new();
@@ -99,18 +99,18 @@ fn create_unique(target: &Path, ending: &str, is_private: bool) -> io::Result<(P
     Err(last)
 }
 
-/// Gives a file the mode and the owner of another. It is empty still, so that nobody has read what they should not.
+/// Copies the mode and the owner of another file. The file is still empty, so no content was readable before.
 fn copy_ownership(file: &File, metadata: &fs::Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt as _, fchown};
-        // Only the superuser can give files away; for everybody else it is theirs already.
+        // Only the superuser can change the owner; for any other user it is the same already.
         let _ = fchown(file, Some(metadata.uid()), Some(metadata.gid()));
     }
     file.set_permissions(metadata.permissions())
 }
 
-/// Makes the new name last through a loss of power where that is possible; the file itself is written already.
+/// Syncs the folder, so that the rename survives a power loss where possible; the file itself is synced already.
 fn sync_folder(target: &Path) {
     if let Some(folder) = target.parent().filter(|_| cfg!(unix)) {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());

@@ -1,9 +1,9 @@
-//! The dialects of `mcp.json`: what the clients call the same things, brought into our form.
+//! The dialects of `mcp.json`: the keys of each client, normalized to ours.
 
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::server::{RemoteTransport, obsolete_key_reason};
 
-/// Something in a client's file that has no effect here, with its place.
+/// A key of a client's file that has no effect here, with its position.
 pub(super) struct IgnoredKey {
     pub(super) offset: usize,
     pub(super) server: Option<String>,
@@ -11,10 +11,10 @@ pub(super) struct IgnoredKey {
     pub(super) reason: String,
 }
 
-/// Under which keys the clients keep their servers.
+/// The keys under which the clients store their servers.
 const CONTAINERS: [&str; 2] = ["mcpServers", "servers"];
 
-/// Keys of other clients that say how the client treats the server, or the user: nothing is lost without them.
+/// Keys that only affect the client's own behaviour: nothing is lost without them.
 const CLIENT_ONLY_KEYS: &[&str] = &[
     "$schema",
     "description",
@@ -37,7 +37,7 @@ pub(crate) fn containers(root: &ConfigNode) -> impl Iterator<Item = &TableEntry>
     root.entries().unwrap_or_default().iter().filter(|entry| CONTAINERS.contains(&&*entry.key))
 }
 
-/// Names what stands beside the servers and is not read.
+/// Lists the keys beside the servers that are ignored.
 pub(super) fn ignored_root_keys(root: &ConfigNode) -> Vec<IgnoredKey> {
     let mut remarks = Vec::new();
     for entry in root.entries().unwrap_or_default() {
@@ -59,7 +59,7 @@ pub(super) fn ignored_root_keys(root: &ConfigNode) -> Vec<IgnoredKey> {
     remarks
 }
 
-/// Names what a server of `trunkline.toml` has of earlier versions that has no effect any more.
+/// Lists the obsolete keys of a server in `trunkline.toml`.
 pub(super) fn ignored_server_keys(name: &str, server: &ConfigNode) -> Vec<IgnoredKey> {
     let entries = server.entries().unwrap_or_default().iter();
     let remarks = entries.filter_map(|entry| {
@@ -74,7 +74,7 @@ pub(super) fn ignored_server_keys(name: &str, server: &ConfigNode) -> Vec<Ignore
     remarks.collect()
 }
 
-/// Brings one server into our form, and names what is left out.
+/// Normalizes one server, and lists the keys that are ignored.
 pub(super) fn normalized(name: &str, server: &ConfigNode) -> (ConfigNode, Vec<IgnoredKey>) {
     let Some(entries) = server.entries() else { return (server.clone(), Vec::new()) };
     let mut made = DialectNormalizer {
@@ -94,7 +94,7 @@ fn is_remote(server: &ConfigNode) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| server.get(key).is_some_and(ConfigNode::is_set))
 }
 
-/// Reports whether it is to be found out how an address is spoken to, whatever other clients are told beside that.
+/// Reports whether the transport is detected automatically, whatever `type` is for other clients.
 fn is_auto_transport(server: &ConfigNode) -> bool {
     server.get("transport").and_then(ConfigNode::text) == Some(RemoteTransport::Auto.as_str())
 }
@@ -110,7 +110,7 @@ struct DialectNormalizer<'a> {
 impl DialectNormalizer<'_> {
     fn take(&mut self, entry: &TableEntry) {
         match &*entry.key {
-            // Programs that write such files put in what does not apply as null or empty.
+            // Programs that generate such files write unused keys as null or empty.
             _ if !entry.value.is_set() => {}
             "serverUrl" | "httpUrl" => self.set("url", entry.value.clone(), entry),
             "type" | "transport" | "transportType" => self.take_transport(entry),
@@ -132,14 +132,14 @@ impl DialectNormalizer<'_> {
     }
 
     fn set(&mut self, key: &str, value: ConfigNode, from: &TableEntry) {
-        // Of two keys for the same thing the first counts, and the other is remarked on.
+        // Of two keys with one meaning the first counts, and the other is reported.
         if self.entries.iter().any(|entry| entry.key == key) {
             return self.ignore(from, &format!("is not read: `{key}` is said already"));
         }
         self.entries.push(TableEntry { key: key.to_owned(), key_span: from.key_span.clone(), value });
     }
 
-    /// A client says `stdio` where we see a command, and has more than one word for Streamable HTTP.
+    /// Normalizes the transport: clients write `stdio` beside a command, and have several names for Streamable HTTP.
     fn take_transport(&mut self, entry: &TableEntry) {
         let word = entry.value.text().map(str::to_ascii_lowercase);
         match word.as_deref() {
@@ -195,7 +195,7 @@ impl ConfigNode {
         matches!(&self.kind, NodeKind::Array(elements) if elements.is_empty())
     }
 
-    /// Tells whether a value says anything: null and empty lists and tables do not.
+    /// Reports whether a value is set: null and empty lists and tables are not.
     fn is_set(&self) -> bool {
         match &self.kind {
             NodeKind::Null => false,

@@ -1,4 +1,4 @@
-//! Reading a file that decides which programs are started: only one that nobody else can have written.
+//! Loading of a file that decides which programs are started: only one that no other user can have written.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
@@ -15,7 +15,7 @@ pub(crate) enum FileOrigin {
     Discovered,
 }
 
-/// Reads a file whole, up to a limit.
+/// Reads a whole file, up to a limit.
 pub(crate) fn load(path: &Path, most: u64, chosen: FileOrigin) -> Result<String, ConfigProblem> {
     let problem = |what: String| ConfigProblem::new(path, what);
     let unreadable = |error| problem(format!("cannot be read: {error}"));
@@ -24,7 +24,7 @@ pub(crate) fn load(path: &Path, most: u64, chosen: FileOrigin) -> Result<String,
         FileOrigin::Discovered => check_link(path, current_user())?,
     };
     let file = open(path, links).map_err(unreadable)?;
-    // What was opened is what is judged: the name may have been given to another file meanwhile.
+    // Checks the opened file and not its path, which may have been replaced meanwhile.
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(problem("is not a file".to_owned()));
@@ -40,16 +40,16 @@ pub(crate) fn load(path: &Path, most: u64, chosen: FileOrigin) -> Result<String,
     })
 }
 
-/// What is done if a path is a link.
+/// How a symbolic link is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkPolicy {
     Follow,
-    /// It was none when it was looked at.
+    /// The path was no link when it was checked.
     #[cfg(unix)]
     Reject,
 }
 
-/// Opens a file. A pipe is opened too, without waiting for somebody to write to it.
+/// Opens a file. A pipe is opened too, without blocking until it has a writer.
 fn open(path: &Path, links: LinkPolicy) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -66,7 +66,7 @@ fn open(path: &Path, links: LinkPolicy) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Tells which user we are.
+/// Returns the effective user id.
 #[cfg(unix)]
 fn current_user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -75,11 +75,11 @@ fn current_user() -> u32 {
 #[cfg(not(unix))]
 fn current_user() {}
 
-/// Refuses a link that others have put there: they would choose which of our own files counts.
+/// Rejects a link of another user, who would choose which of our own files is read.
 #[cfg(unix)]
 fn check_link(path: &Path, ourselves: u32) -> Result<LinkPolicy, ConfigProblem> {
     use std::os::unix::fs::MetadataExt as _;
-    // What is not there, or cannot be looked at, is told of by whoever opens it.
+    // If the path does not exist or cannot be examined, the open that follows fails and reports it.
     let link = std::fs::symlink_metadata(path).ok().filter(Metadata::is_symlink);
     let Some(link) = link else { return Ok(LinkPolicy::Reject) };
     if is_trusted(link.uid(), ourselves, FileOrigin::Discovered) {
@@ -90,13 +90,13 @@ fn check_link(path: &Path, ourselves: u32) -> Result<LinkPolicy, ConfigProblem> 
         .hint("name the file that it leads to with `--config`, if you mean that"))
 }
 
-/// Takes every link: here nothing tells whose it is.
+/// Accepts every link: this platform has no owner to check.
 #[cfg(not(unix))]
 fn check_link(_: &Path, (): ()) -> Result<LinkPolicy, ConfigProblem> {
     Ok(LinkPolicy::Follow)
 }
 
-/// Refuses a file that others can write to, since whoever does so starts programs in our name.
+/// Rejects a file that other users can write, since they could start programs as this user.
 #[cfg(unix)]
 fn check_owner(path: &Path, metadata: &Metadata, chosen: FileOrigin) -> Result<(), ConfigProblem> {
     use std::os::unix::fs::MetadataExt as _;
@@ -115,16 +115,16 @@ fn check_owner(path: &Path, metadata: &Metadata, chosen: FileOrigin) -> Result<(
         .hint(format!("run `chown {ourselves} {}`, or copy it", shell_word(path))))
 }
 
-/// Tells whether a file of this owner says what we start.
+/// Reports whether a file of this owner may define programs to start.
 ///
-/// Within a container the superuser reads files that are mounted from outside, and cannot change their owner. One that
-/// merely lies in the folder was not chosen by anybody, and so is not trusted.
+/// Within a container the superuser reads files that are mounted from outside, and cannot change their owner. A file
+/// that was merely discovered in the folder was not chosen by the user, and so is not trusted.
 #[cfg(unix)]
 fn is_trusted(owner: u32, ourselves: u32, chosen: FileOrigin) -> bool {
     owner == ourselves || owner == 0 || (ourselves == 0 && chosen == FileOrigin::Named)
 }
 
-/// Writes a path so that a shell takes it for one word.
+/// Quotes a path for a shell.
 #[cfg(unix)]
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
@@ -132,7 +132,7 @@ fn shell_word(path: &Path) -> String {
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Takes every file: here its mode does not tell who can write to it.
+/// Accepts every file: on this platform the mode does not show who can write it.
 #[cfg(not(unix))]
 fn check_owner(_: &Path, _: &Metadata, _: FileOrigin) -> Result<(), ConfigProblem> {
     Ok(())
@@ -167,7 +167,8 @@ mod tests {
         std::fs::write(&file, "text").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
         assert_eq!(load(&link, 10, FileOrigin::Discovered).unwrap(), "text");
-        // The links of the superuser are trusted, who can give this one away. Others cannot, and are compared with somebody else.
+        // Links of the superuser are trusted, so the superuser changes the owner of this one. Other users cannot, so
+        // they are compared with another id.
         let owner = if current_user() == 0 { 1001 } else { current_user() };
         std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
         let refused = check_link(&link, owner + 1).unwrap_err().to_string();
@@ -186,7 +187,7 @@ mod tests {
         let pipe = std::env::temp_dir().join(format!("trunkline-pipe-{}", std::process::id()));
         let _ = std::fs::remove_file(&pipe);
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-        // Opened without asking before what it is, as if it had been put there meanwhile.
+        // Opened without a check of the path, as if the pipe had replaced a file meanwhile.
         assert!(!open(&pipe, LinkPolicy::Reject).unwrap().metadata().unwrap().is_file());
         let refused = load(&pipe, 10, FileOrigin::Discovered).unwrap_err().to_string();
         assert!(refused.contains("is not a file"), "{refused}");

@@ -25,10 +25,10 @@ use crate::variables::{ConfigVariables, VariableExpander};
 /// The tables of `trunkline.toml`. Those beside `servers` belong to other rooms, which read them as a [`ConfigSection`].
 pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit"];
 
-/// A configuration file that was read, and is TOML or JSON.
+/// A parsed configuration file, TOML or JSON.
 ///
-/// Servers and sections are looked at when they are asked for, so that a mistake in one that nobody needs is in nobody's
-/// way; [`ConfigFile::servers`] looks at all of them.
+/// Servers and sections are decoded on access, so that a mistake in an unused one does no harm;
+/// [`ConfigFile::servers`] decodes all of them.
 #[derive(Clone, Debug)]
 pub struct ConfigFile(Arc<FileContents>);
 
@@ -41,11 +41,11 @@ pub(crate) struct FileContents {
 }
 
 impl ConfigFile {
-    /// Reads the file that a person named.
+    /// Reads the file that the user named.
     ///
     /// # Errors
-    /// It cannot be read, others can write to it, it is too long, it is neither TOML nor JSON as its name says, or it has a
-    /// section that there is not.
+    /// The file cannot be read, other users can write it, it is too long, it is not valid TOML or JSON, or it has an
+    /// unknown section.
     pub fn open(path: impl AsRef<Path>, variables: ConfigVariables) -> Result<Self, ConfigError> {
         Self::load(path.as_ref(), variables, MAX_CONFIG_BYTES, FileOrigin::Named)
     }
@@ -63,7 +63,7 @@ impl ConfigFile {
     /// Reads a text as if it were in a file of this name.
     ///
     /// # Errors
-    /// As those of [`ConfigFile::open`] that are about what is written.
+    /// The errors of [`ConfigFile::open`] about the content.
     pub fn parse(
         path: impl Into<PathBuf>,
         text: &str,
@@ -83,13 +83,13 @@ impl ConfigFile {
     /// Reads the file that applies in a folder, if there is one; see [`find::FOLDER_FILE_NAMES`](crate::find::FOLDER_FILE_NAMES).
     ///
     /// # Errors
-    /// As those of [`ConfigFile::open`]. Here a file of another user is refused even if we are the superuser.
+    /// As those of [`ConfigFile::open`]. A file of another user is rejected even for the superuser.
     pub fn find(folder: impl AsRef<Path>, variables: ConfigVariables) -> Result<Option<Self>, ConfigError> {
         let found = find::find_in_folder(folder.as_ref());
         found.map(|path| Self::open_discovered(path, variables)).transpose()
     }
 
-    /// Reads a file that was found before, and that nobody named.
+    /// Reads a file that was discovered and not named by the user.
     ///
     /// # Errors
     /// As those of [`ConfigFile::find`].
@@ -97,7 +97,7 @@ impl ConfigFile {
         Self::load(path.as_ref(), variables, MAX_CONFIG_BYTES, FileOrigin::Discovered)
     }
 
-    /// Returns what Claude Code keeps in its own file for one folder, as if it were a file of its own.
+    /// Returns the servers that Claude Code stores for one project in its own file, as a separate file.
     pub fn for_project(&self, folder: &Path) -> Option<Self> {
         let root = self.0.root.at(&["projects", folder.to_str()?])?.clone();
         let FileContents { path, text, format, variables, .. } = &*self.0;
@@ -106,12 +106,12 @@ impl ConfigFile {
         project.check_root().is_ok().then_some(project)
     }
 
-    /// Returns where it was read from.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Returns what it is written in.
+    /// Returns the format of the file.
     pub fn format(&self) -> ConfigFormat {
         self.0.format
     }
@@ -141,17 +141,17 @@ impl ConfigFile {
         self.read_server(entry, &self.expander()).map_err(Into::into)
     }
 
-    /// Reads all servers, the disabled ones among them, in the order of the file. A disabled one may have variables without a
-    /// value; [`ServerConfig::unset_variable`] says so.
+    /// Reads all servers, including disabled ones, in the order of the file. A disabled one may have an unset
+    /// variable; see [`ServerConfig::unset_variable`].
     ///
     /// # Errors
-    /// Everything that is wrong with any of them.
+    /// The problems of all servers.
     pub fn servers(&self) -> Result<Vec<ServerConfig>, ConfigError> {
         let (servers, problems) = self.servers_and_problems();
         ConfigError::of(problems).map_or(Ok(servers), Err)
     }
 
-    /// Reads all servers that are as they should be, and says of the others what is wrong.
+    /// Reads all valid servers, and returns the problems of the others.
     pub fn servers_and_problems(&self) -> (Vec<ServerConfig>, Vec<ConfigProblem>) {
         let expander = self.expander();
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
@@ -164,14 +164,13 @@ impl ConfigFile {
         (servers, problems)
     }
 
-    /// Returns a table that belongs to another room, if the file has it. A client's `mcp.json` has none.
+    /// Returns a section that another crate decodes, if the file has it. A client's `mcp.json` has none.
     pub fn section(&self, name: &str) -> Option<ConfigSection> {
         let has = self.0.format == ConfigFormat::Toml && self.0.root.get(name).is_some();
         has.then(|| ConfigSection::new(Arc::clone(&self.0), vec![name.to_owned()]))
     }
 
-    /// Says what in the file has no effect here, each with its place: what only other clients know, and what only earlier
-    /// versions knew.
+    /// Returns the keys without effect, each with its position: those of other clients and those of earlier versions.
     pub fn warnings(&self) -> Vec<ConfigProblem> {
         let (mut remarks, of_server): (_, fn(&str, &ConfigNode) -> Vec<IgnoredKey>) = match self.0.format {
             ConfigFormat::Toml => (Vec::new(), dialect::ignored_server_keys),
@@ -202,7 +201,7 @@ impl ConfigFile {
         tables.flat_map(|table| table.value.entries().unwrap_or_default())
     }
 
-    /// Reads a server as one of many: what one that is switched off would need is in nobody's way.
+    /// Reads a server for a list of all: an unset variable of a disabled server is no error.
     fn read_listed(
         &self,
         entry: &TableEntry,
@@ -211,8 +210,8 @@ impl ConfigFile {
         drop(expander.take_unset());
         let read = self.read_server(entry, expander);
         let (true, Some(unset)) = (read.is_err(), expander.take_unset()) else { return read };
-        let kept = ConfigVariables::unexpanded();
-        match self.read_server(entry, &self.0.expander_of(&kept)) {
+        let unexpanded = ConfigVariables::unexpanded();
+        match self.read_server(entry, &self.0.expander_of(&unexpanded)) {
             Ok(server) if !server.enabled => Ok(ServerConfig { unset_variable: Some(unset), ..server }),
             _ => read,
         }
@@ -244,7 +243,7 @@ impl ConfigFile {
         ConfigProblem::new(&self.0.path, what)
     }
 
-    /// Checks what is wrong whatever of the file is needed.
+    /// Checks for problems that concern the whole file.
     fn check_root(&self) -> Result<(), ConfigError> {
         let root = &self.0.root;
         let Some(entries) = root.entries() else {

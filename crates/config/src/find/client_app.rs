@@ -74,7 +74,8 @@ impl ClientApp {
         }
     }
 
-    /// Returns every file that may have servers, those of the person first; what lies in a project is chosen by nobody.
+    /// Returns every file that may have servers, those of the user first; a file of a project was not chosen by the
+    /// user.
     pub(super) fn files(
         self,
         places: &UserDirectories,

@@ -8,29 +8,29 @@ use crate::limits::MAX_CLIENT_BYTES;
 use crate::problem::ConfigError;
 use crate::variables::ConfigVariables;
 
-/// The servers that a client has in one file, with their variables as they are written.
+/// The servers of a client in one file, with unexpanded variables.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ClientImport {
-    /// Whose they are.
+    /// The client.
     pub client: ClientApp,
-    /// For whom they are.
+    /// The scope of the servers.
     pub scope: ImportScope,
-    /// Where they are.
+    /// The path of the file.
     pub path: PathBuf,
     /// The file, or why it cannot be used.
     pub file: Result<ConfigFile, ConfigError>,
 }
 
-/// For whom servers are.
+/// The scope of imported servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ImportScope {
-    /// For one person in one project.
+    /// One user in one project.
     Local,
-    /// For everybody in one project.
+    /// All users of one project.
     Project,
-    /// For one person, everywhere.
+    /// One user in all projects.
     User,
 }
 
@@ -51,8 +51,8 @@ impl fmt::Display for ImportScope {
     }
 }
 
-/// Reads the files of all clients that are there: those of the person, and those of a project. Of one client, what counts
-/// for fewer comes first, as it does for the client.
+/// Reads the existing files of all clients: those of the user, and those of a project. Within one client the narrower
+/// scope comes first, as it does for the client.
 pub fn imports(places: &UserDirectories, project: Option<&Path>) -> Vec<ClientImport> {
     let mut found = Vec::new();
     for client in ClientApp::ALL {
@@ -67,7 +67,7 @@ pub fn imports(places: &UserDirectories, project: Option<&Path>) -> Vec<ClientIm
             of_user.push((ImportScope::User, path, file));
         }
         let of_project = project.zip(client.project_file()).and_then(|(project, file)| {
-            // In a home folder the two may be one.
+            // If the project is the home folder, the two may be the same file.
             let path = Some(project.join(file)).filter(|path| !user_files.contains(path))?;
             let file = read(&path)?;
             Some((ImportScope::Project, path, file))
@@ -75,12 +75,12 @@ pub fn imports(places: &UserDirectories, project: Option<&Path>) -> Vec<ClientIm
         let all = local.into_iter().chain(of_project).chain(of_user);
         found.extend(all.map(|(scope, path, file)| ClientImport { client, scope, path, file }));
     }
-    // Settings that say nothing of servers are no place of servers.
+    // Settings without servers are not imports.
     found.retain(|import| !matches!(&import.file, Ok(file) if file.server_names().is_empty()));
     found
 }
 
-/// Reads a file of a client, if it is there.
+/// Reads a file of a client, if it exists.
 fn read(path: &Path) -> Option<Result<ConfigFile, ConfigError>> {
     path.symlink_metadata().ok()?;
     Some(ConfigFile::load(path, ConfigVariables::unexpanded(), MAX_CLIENT_BYTES, FileOrigin::Named))

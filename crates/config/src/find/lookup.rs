@@ -23,7 +23,7 @@ pub struct FoundServer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupError {
-    /// What a file says makes no sense.
+    /// A file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No file has it.
@@ -36,7 +36,7 @@ pub enum LookupError {
     },
 }
 
-/// Says which name may have been meant.
+/// Suggests a similar name.
 fn suggestion(name: &str, known: &[String]) -> String {
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("; did you mean `{near}`?"),
@@ -45,13 +45,13 @@ fn suggestion(name: &str, known: &[String]) -> String {
     }
 }
 
-/// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
-/// that the person uses, in this order.
+/// Finds a server by its name: in the named file, or else in the file of this folder and in those of the user's
+/// clients, in this order.
 ///
 /// Variables are those of this process.
 ///
 /// # Errors
-/// No file has it, or what the file says of it makes no sense.
+/// No file has it, or its definition is invalid.
 pub fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, LookupError> {
     match file {
         Some(path) => choose(name, &[ConfigFile::open(path, ConfigVariables::from_environment())?]),

@@ -44,7 +44,7 @@ impl UserDirectories {
         Self { platform, home: home.into(), settings: None, claude: None, local: None }
     }
 
-    /// Asks the environment of this process; `None` if there is no home folder.
+    /// Reads the environment of this process; `None` if there is no home folder.
     pub fn from_environment() -> Option<Self> {
         let platform = HostPlatform::current();
         let named = match platform {

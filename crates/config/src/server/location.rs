@@ -9,9 +9,9 @@ use crate::text::ConfigText;
 /// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerLocation {
-    /// It is a program that is started and spoken to over its pipes.
+    /// A program that is started and uses the stdio transport.
     Program(LocalProgram),
-    /// It has an address.
+    /// A URL.
     Endpoint(RemoteEndpoint),
 }
 
@@ -26,8 +26,8 @@ impl fmt::Display for ServerLocation {
 }
 
 impl ServerLocation {
-    /// Compares what is written; the folder of a file, and how an address is spoken to if one leaves that to be found out, do
-    /// not count.
+    /// Compares the definitions as written; the folder of the file, and the transport if one of the two is detected
+    /// automatically, do not count.
     pub(crate) fn same_definition(&self, other: &Self) -> bool {
         let same = |a: &BTreeMap<String, ConfigText>, b: &BTreeMap<String, ConfigText>| {
             let words = |(name, text): (&String, &ConfigText)| (name.clone(), text.as_written().to_owned());
@@ -109,7 +109,7 @@ pub struct RemoteEndpoint {
     pub url: ConfigText,
     /// Headers of every request, in lower case.
     pub headers: BTreeMap<String, ConfigText>,
-    /// How it is spoken to.
+    /// The transport.
     pub transport: RemoteTransport,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for RemoteEndpoint {
     }
 }
 
-/// Says what is wrong with an address, if anything is.
+/// Returns what is wrong with a URL, if anything is.
 pub(crate) fn check_address(url: &str) -> Option<&'static str> {
     const SCHEMES: [&str; 4] = ["http", "https", "ws", "wss"];
     let Some((scheme, rest)) = url.split_once("://") else {

@@ -16,39 +16,39 @@ pub use self::tools::{NamePattern, ToolRules};
 
 /// One server: how it is reached, and how it is treated.
 ///
-/// Two are equal if everything that they stand for is, variables included. Debug output has no secrets in it.
+/// Two are equal if all of their expanded values are. Debug output has no secrets in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerConfig {
-    /// What it is called.
+    /// The name of the server.
     pub name: ServerName,
     /// How it is reached.
     pub location: ServerLocation,
-    /// Whether its tools are offered. Default yes.
+    /// Whether its tools are exposed. Default yes.
     pub enabled: bool,
-    /// Whether nothing is served without it. Default no.
+    /// Whether the hub is ready only while it is connected. Default no.
     pub required: bool,
-    /// How long a call may take; `None` leaves that to whoever calls.
+    /// The timeout of a call; `None` means the caller's default.
     pub timeout: Option<Duration>,
-    /// When it is started. Default when it is first needed.
+    /// When it is started. Default on first use.
     pub start: StartMode,
-    /// How long it may be unused before it is stopped; `None` leaves that to whoever starts it.
+    /// The idle time after which it is stopped; `None` means the caller's default.
     pub idle: Option<Duration>,
-    /// Who shares one connection to it.
+    /// Which callers share one connection to it.
     pub sharing: ConnectionSharing,
-    /// The era in which it is spoken to; `None` leaves that to who is connected.
+    /// The protocol era to use; `None` means that of the client.
     pub era: Option<ProtocolEra>,
-    /// The revision in which it is spoken to; `None` leaves that to the server.
+    /// The protocol revision to use; `None` leaves the choice to the server.
     pub revision: Option<ProtocolRevision>,
-    /// Which of its tools are offered, and how.
+    /// Which of its tools are exposed, and how.
     pub tools: ToolRules,
-    /// A variable that it needs and that has no value. Only one that is not enabled is read so, with its variables as they
-    /// are written, and it cannot be used.
+    /// An unset variable of the definition. Only a disabled server is read despite one, with its variables
+    /// unexpanded, and it cannot be used.
     pub unset_variable: Option<String>,
 }
 
 impl ServerConfig {
-    /// Makes the configuration of a server with everything else at its default.
+    /// Creates a configuration with everything else at its default.
     pub fn new(name: ServerName, reach: ServerLocation) -> Self {
         Self {
             name,
@@ -66,14 +66,16 @@ impl ServerConfig {
         }
     }
 
-    /// Tells whether a connection that was made for the one serves the other as well.
+    /// Reports whether a connection for the one serves the other as well.
     pub fn same_connection(&self, other: &Self) -> bool {
-        let who = |server: &Self| (server.name.clone(), server.sharing, server.unset_variable.clone());
-        let spoken = |server: &Self| (server.era, server.revision);
-        self.location == other.location && who(self) == who(other) && spoken(self) == spoken(other)
+        let identity = |server: &Self| (server.name.clone(), server.sharing, server.unset_variable.clone());
+        let protocol = |server: &Self| (server.era, server.revision);
+        self.location == other.location
+            && identity(self) == identity(other)
+            && protocol(self) == protocol(other)
     }
 
-    /// Tells whether two servers are described in the same words, variables by name, whatever files they are in.
+    /// Reports whether two servers have the same definition as written, with unexpanded variables, in whatever files.
     pub fn same_definition(&self, other: &Self) -> bool {
         let with = |server: &Self| Self { location: other.location.clone(), ..server.clone() };
         self.location.same_definition(&other.location) && with(self) == with(other)

@@ -1,18 +1,18 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Who shares one connection to a server.
+/// Which callers share one connection to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ConnectionSharing {
-    /// The callers of one principal whose clients can do the same and have the same roots. The default.
+    /// Callers of one principal with the same client capabilities and the same roots. The default.
     #[default]
     Principal,
-    /// Nobody: each session of a client has its own.
+    /// None: each client session has its own connection.
     Session,
-    /// Nobody: each call has its own.
+    /// None: each call has its own connection.
     Call,
-    /// Everybody, which is right only for a server that keeps nothing of its callers.
+    /// All callers, which is safe only for a server that stores no state of its callers.
     All,
 }
 
@@ -49,13 +49,13 @@ impl StartMode {
     }
 }
 
-/// An era of the protocol, to which a server can be held.
+/// An era of the protocol, to restrict a server to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtocolEra {
     /// Revisions up to 2025-11-25, with `initialize` and sessions.
     Legacy,
-    /// Revisions from 2026-07-28 on, in which each request stands alone.
+    /// Revisions from 2026-07-28 on, in which each request is self-contained.
     Modern,
 }
 
@@ -69,7 +69,7 @@ impl ProtocolEra {
     }
 }
 
-/// A revision of the protocol, to which a server can be held.
+/// A revision of the protocol, to restrict a server to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 pub enum ProtocolRevision {
     /// The first.
@@ -114,17 +114,17 @@ impl ProtocolRevision {
     }
 }
 
-/// How a server that has an address is spoken to.
+/// The transport of a server with a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RemoteTransport {
-    /// Whatever it turns out to speak. The default.
+    /// Detected automatically. The default.
     #[default]
     Auto,
     /// Streamable HTTP.
     #[serde(alias = "streamable-http", alias = "streamableHttp", alias = "streamable_http")]
     Http,
-    /// HTTP with a standing stream of events, as before 2025-03-26.
+    /// HTTP+SSE, the transport before 2025-03-26.
     Sse,
     /// WebSocket.
     #[serde(alias = "ws")]

@@ -1,4 +1,4 @@
-//! A server as `trunkline.toml` has it. Other dialects are brought into this form first.
+//! A server definition of `trunkline.toml`. Other dialects are normalized to this form first.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,25 +32,25 @@ pub(crate) struct ServerTable {
     url: Option<ConfigText>,
     /// Headers to send with every request to the address.
     headers: BTreeMap<String, ConfigText>,
-    /// How the address is spoken to.
+    /// The transport of the address.
     transport: RemoteTransport,
-    /// Whether the tools of this server are offered.
+    /// Whether the tools of this server are exposed.
     enabled: bool,
-    /// Whether nothing is served without this server.
+    /// Whether the hub is ready only while this server is connected.
     required: bool,
-    /// How long a call may take, such as "30s".
+    /// The timeout of a call, such as "30s".
     timeout: Option<ConfigDuration>,
     /// When the server is started.
     start: StartMode,
-    /// How long the server may be unused before it is stopped, such as "10m".
+    /// The idle time after which the server is stopped, such as "10m".
     idle: Option<ConfigDuration>,
-    /// Who shares one connection to the server.
+    /// Which callers share one connection to the server.
     share: ConnectionSharing,
-    /// The era in which the server is spoken to, where it has both; by default that of the client.
+    /// The protocol era to use if the server supports both; by default that of the client.
     era: Option<ProtocolEra>,
-    /// The revision in which the server is spoken to, and no other.
+    /// The only protocol revision to use.
     revision: Option<ProtocolRevision>,
-    /// Which tools are offered, and how.
+    /// Which tools are exposed, and how.
     tools: ToolRules,
 }
 
@@ -97,13 +97,13 @@ pub(crate) const KEYS: &[&str] = &[
     "tools",
 ];
 
-/// Keys that earlier versions had, each with what to say about it. They are accepted and have no effect.
+/// Keys of earlier versions, each with its warning. They are accepted and have no effect.
 const OBSOLETE_KEYS: &[(&str, &str)] = &[(
     "attribution",
     "has no effect any more and can be removed: a question always reaches the client whose call caused it",
 )];
 
-/// Says why a key of a server has no effect, if it is one that earlier versions had.
+/// Returns the warning about a key of a server that only earlier versions had.
 pub(crate) fn obsolete_key_reason(key: &str) -> Option<&'static str> {
     OBSOLETE_KEYS.iter().find(|(removed, _)| *removed == key).map(|(_, what)| *what)
 }
@@ -118,12 +118,12 @@ pub(crate) fn read(
     let name =
         ServerName::parse(name).map_err(|error| DecodeError::new(error.to_string()).with_span(&node.span))?;
     let table: ServerTable = de::read(&without_obsolete_keys(node), expander)?;
-    // Keys are known to be there or not by the node; a mistake in one is placed where it stands.
+    // The node has the positions of the keys, for the errors below.
     let wrong = |keys: &[&str], what: &str| {
-        let place = node.at(keys).map_or(&node.span, |value| &value.span);
+        let span = node.at(keys).map_or(&node.span, |value| &value.span);
         keys.iter()
             .rev()
-            .fold(DecodeError::new(what.to_owned()).with_span(place), |fault, key| fault.within(key))
+            .fold(DecodeError::new(what.to_owned()).with_span(span), |fault, key| fault.within(key))
     };
     if let Some((keys, what)) = table.tools.find_invalid_rule() {
         return Err(wrong(&["tools", keys[0], keys[1]], &what));

@@ -4,7 +4,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which tools of a server are offered, and how they are presented.
+/// Which tools of a server are exposed, and how they are presented.
 ///
 /// Rules are about the names that the server gives its tools, not about the new ones. Debug output has no texts that may
 /// have come from a variable.
@@ -37,7 +37,7 @@ impl fmt::Debug for ToolRules {
 }
 
 impl ToolRules {
-    /// Tells whether a tool is offered.
+    /// Reports whether a tool is exposed.
     pub fn allows(&self, tool: &str) -> bool {
         let any = |patterns: &[NamePattern]| patterns.iter().any(|pattern| pattern.matches(tool));
         !any(&self.deny) && (self.allow.is_empty() || any(&self.allow))
@@ -53,12 +53,12 @@ impl ToolRules {
         self.describe.get(tool).map(String::as_str)
     }
 
-    /// Tells whether there is no rule at all.
+    /// Reports whether there are no rules.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Finds a rule that makes no sense: its key, and what is wrong.
+    /// Finds an invalid rule: its key, and what is wrong.
     pub(crate) fn find_invalid_rule(&self) -> Option<([&str; 2], String)> {
         let mut taken = BTreeMap::new();
         for (old, new) in &self.rename {
@@ -75,7 +75,7 @@ impl ToolRules {
     }
 }
 
-/// A pattern for names: `*` stands for any characters, `?` for one, and everything else for itself.
+/// A pattern for names: `*` matches any characters, `?` matches one, and any other character matches itself.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct NamePattern(String);
@@ -91,10 +91,10 @@ impl NamePattern {
         &self.0
     }
 
-    /// Tells whether a name fits, in at most the product of both lengths.
+    /// Reports whether a name matches, in a time of at most the product of both lengths.
     pub fn matches(&self, name: &str) -> bool {
         let (mut pattern, mut name) = (self.0.chars(), name.chars());
-        // Where to go on if the last `*` has to stand for one character more.
+        // Where to continue if the last `*` has to match one character more.
         let mut retry = None;
         loop {
             match (pattern.next(), name.clone().next()) {

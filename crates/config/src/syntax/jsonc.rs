@@ -1,12 +1,12 @@
 use jsonc_parser::ast::{Object, Value};
-use jsonc_parser::common::{Range as Place, Ranged as _};
+use jsonc_parser::common::{Range as SourceRange, Ranged as _};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::SyntaxError;
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 
-/// What editors allow beyond JSON: comments and trailing commas. The rest that the parser would take is refused, since
-/// the client whose file it is would not read it.
+/// The extensions of JSON that editors allow: comments and trailing commas. The parser's other extensions are
+/// rejected, since the client that owns the file would not read them.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -23,12 +23,12 @@ const OPTIONS: ParseOptions = ParseOptions {
 /// Reads JSON with comments. The parser itself limits how deep values nest.
 pub(super) fn parse(text: &str) -> Result<ConfigNode, SyntaxError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {
-        let place = error.range();
-        SyntaxError { span: place.start..place.end, message: error.kind().to_string() }
+        let range = error.range();
+        SyntaxError { span: range.start..range.end, message: error.kind().to_string() }
     })?;
     match parsed.value {
         Some(value) => node(value),
-        // A client that makes the file before it has anything to say leaves it empty.
+        // A client may create an empty file before it has any settings.
         None => Ok(ConfigNode { span: text.len()..text.len(), kind: NodeKind::Table(Vec::new()) }),
     }
 }
@@ -68,6 +68,6 @@ fn members(object: Object<'_>) -> Result<Vec<TableEntry>, SyntaxError> {
     Ok(entries)
 }
 
-fn span(place: &Place) -> std::ops::Range<usize> {
-    place.start..place.end
+fn span(range: &SourceRange) -> std::ops::Range<usize> {
+    range.start..range.end
 }

@@ -1,4 +1,4 @@
-//! The two languages of configuration, read into one tree whose values know their places.
+//! The two configuration formats, parsed into one tree of values with positions.
 
 mod jsonc;
 mod toml;
@@ -11,14 +11,14 @@ use crate::node::ConfigNode;
 /// The language that a configuration is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigFormat {
-    /// `trunkline.toml`, whose every key is ours.
+    /// `trunkline.toml`, in which every key is ours.
     Toml,
     /// An `mcp.json` of any client: JSON with comments and trailing commas, and keys that are not ours.
     Json,
 }
 
 impl ConfigFormat {
-    /// Tells the language by the name of the file: TOML if it ends so, JSON otherwise.
+    /// Returns the format for the name of a file: TOML for `.toml`, JSON otherwise.
     pub fn of(path: &Path) -> Self {
         if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) {
             Self::Toml

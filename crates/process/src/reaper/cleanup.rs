@@ -1,4 +1,4 @@
-//! What the guard does when we are gone. Nothing in here allocates, takes a lock or panics.
+//! The reaper's work after the parent's exit. Nothing in here allocates, takes a lock or panics.
 
 use std::ffi::CStr;
 use std::io::Write as _;
@@ -12,22 +12,22 @@ use rustix::process::{Pid, Signal};
 use super::super::child_counter::MAX_CHILDREN;
 use super::group_table::{GroupRecord, TABLE_BYTES, records};
 
-/// How many processes can be kept in mind. Members of groups are ended however many they are.
+/// The most processes that are tracked. Members of process groups are killed whatever their number.
 const MAX_KILL_TARGETS: usize = 4096;
 
-/// How long one round waits for processes to end.
+/// The pause between two rounds.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long processes are asked to end before they are made to.
+/// The grace period between `SIGTERM` and `SIGKILL`.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// When a process that cannot even be killed is left alone.
+/// The time after which processes that even `SIGKILL` does not end are given up.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(10);
 
-/// How deep descendants are looked for in one round.
+/// The most generations of descendants that are searched in one round.
 const MAX_GENERATIONS: usize = 64;
 
-/// The memory that the guard works in.
+/// The preallocated memory of the reaper.
 pub(super) struct ReaperScratch {
     table: Box<[u8]>,
     groups: Vec<GroupRecord>,
@@ -35,11 +35,11 @@ pub(super) struct ReaperScratch {
     names: Box<[MaybeUninit<u8>]>,
 }
 
-/// A process that has to end.
+/// A process to terminate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KillTarget {
     id: u64,
-    /// When it began: a process of the same number that began at another time is a stranger.
+    /// The start time: a process with the same id and another start time is a different one.
     start_time: u64,
     terminated: bool,
 }
@@ -55,25 +55,25 @@ impl ReaperScratch {
     }
 }
 
-/// Ends everything that is on the roll, and what descends from it.
-pub(super) fn kill_all(roll: BorrowedFd<'_>, scratch: &mut ReaperScratch) {
-    if read_all(roll, &mut scratch.table).is_none() {
+/// Terminates all process groups of the group table, and their descendants.
+pub(super) fn kill_all(table: BorrowedFd<'_>, scratch: &mut ReaperScratch) {
+    if read_all(table, &mut scratch.table).is_none() {
         return;
     }
-    // There is room for as many as a roll can have.
+    // The capacity is that of the group table.
     scratch.groups.extend(records(&scratch.table).take(MAX_CHILDREN));
     if scratch.groups.is_empty() {
         return;
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(proc) = rustix::fs::open(c"/proc", flags, Mode::empty()) else {
-        // Without it only the groups can be found.
+        // Without `/proc` only the groups can be found.
         kill_groups(&scratch.groups);
         return;
     };
     let began = Instant::now();
     while began.elapsed() < GIVE_UP_AFTER {
-        scratch.targets.retain(|doomed| is_alive(&proc, doomed));
+        scratch.targets.retain(|target| is_alive(&proc, target));
         find_targets(&proc, scratch);
         if scratch.targets.is_empty() {
             return;
@@ -82,17 +82,17 @@ pub(super) fn kill_all(roll: BorrowedFd<'_>, scratch: &mut ReaperScratch) {
             terminate_once(&mut scratch.targets);
         } else {
             kill_groups(&scratch.groups);
-            scratch.targets.iter().for_each(|doomed| send(doomed.id, Signal::KILL));
+            scratch.targets.iter().for_each(|target| send(target.id, Signal::KILL));
         }
         std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Asks every process once; one that ends in its own time must not believe that somebody is impatient.
-fn terminate_once(doomed: &mut [KillTarget]) {
-    for doomed in doomed.iter_mut().filter(|doomed| !doomed.terminated) {
-        send(doomed.id, Signal::TERM);
-        doomed.terminated = true;
+/// Sends `SIGTERM` once to every process; many programs abort their shutdown on a second one.
+fn terminate_once(targets: &mut [KillTarget]) {
+    for target in targets.iter_mut().filter(|target| !target.terminated) {
+        send(target.id, Signal::TERM);
+        target.terminated = true;
     }
 }
 
@@ -112,21 +112,22 @@ fn pid(number: u64) -> Option<Pid> {
     Pid::from_raw(i32::try_from(number).ok()?)
 }
 
-/// Adds to the doomed who is in a group of the roll, who holds one of its pipes, and who descends from a doomed one.
+/// Adds the processes that are in a group of the table, hold one of its pipes, or descend from a target.
 fn find_targets(proc: &OwnedFd, scratch: &mut ReaperScratch) {
-    // Whoever took us in when our parent ended took in others too, and is the last who may be taken for a child.
+    // The process that adopted the reaper when its parent exited may have adopted our children too; it must never
+    // count as a descendant itself.
     let spared = [1, u64::from(std::process::id()), u64::from(std::os::unix::process::parent_id())];
     for _ in 0..MAX_GENERATIONS {
         let before = scratch.targets.len();
-        let ReaperScratch { groups: members, targets: doomed, names, .. } = scratch;
+        let ReaperScratch { groups: members, targets, names, .. } = scratch;
         for_each_process(proc, names, |id| {
-            let known = spared.contains(&id) || doomed.iter().any(|known| known.id == id);
-            if known || doomed.len() == doomed.capacity() {
+            let known = spared.contains(&id) || targets.iter().any(|known| known.id == id);
+            if known || targets.len() == targets.capacity() {
                 return;
             }
             let Some(stat) = ProcStat::read(proc, id).filter(|stat| !stat.has_exited) else { return };
-            if stat.belongs_to(members, doomed) || holds_pipe(proc, id, members) {
-                doomed.push(KillTarget { id, start_time: stat.start_time, terminated: false });
+            if stat.belongs_to(members, targets) || holds_pipe(proc, id, members) {
+                targets.push(KillTarget { id, start_time: stat.start_time, terminated: false });
             }
         });
         if scratch.targets.len() == before {
@@ -135,9 +136,9 @@ fn find_targets(proc: &OwnedFd, scratch: &mut ReaperScratch) {
     }
 }
 
-fn is_alive(proc: &OwnedFd, doomed: &KillTarget) -> bool {
-    ProcStat::read(proc, doomed.id)
-        .is_some_and(|stat| stat.start_time == doomed.start_time && !stat.has_exited)
+fn is_alive(proc: &OwnedFd, target: &KillTarget) -> bool {
+    ProcStat::read(proc, target.id)
+        .is_some_and(|stat| stat.start_time == target.start_time && !stat.has_exited)
 }
 
 fn for_each_process(proc: &OwnedFd, names: &mut [MaybeUninit<u8>], mut visit: impl FnMut(u64)) {
@@ -152,7 +153,7 @@ fn for_each_process(proc: &OwnedFd, names: &mut [MaybeUninit<u8>], mut visit: im
     }
 }
 
-/// Tells whether one of a process's standard descriptors is a pipe of the roll.
+/// Reports whether one of a process's standard descriptors is a pipe of the group table.
 fn holds_pipe(proc: &OwnedFd, id: u64, members: &[GroupRecord]) -> bool {
     (0..3).any(|fd| {
         let mut path = [0; 48];
@@ -169,13 +170,13 @@ fn read_link<'a>(proc: &OwnedFd, path: &CStr, target: &'a mut [u8]) -> rustix::i
     Ok(target.get(..length).unwrap_or_default())
 }
 
-/// What the kernel says of a process.
+/// The fields of `/proc/PID/stat` that matter here.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcStat {
     parent: u64,
     group: u64,
     start_time: u64,
-    /// It is a zombie, or about to be nothing at all.
+    /// The process is a zombie or dead.
     has_exited: bool,
 }
 
@@ -190,11 +191,11 @@ impl ProcStat {
         Self::parse(text.get(..length)?)
     }
 
-    /// Tells whether the process is in a group of the roll, or a child of a doomed one.
-    fn belongs_to(&self, members: &[GroupRecord], doomed: &[KillTarget]) -> bool {
-        // A child that we did not live to know the group of has 0 there, and so have the kernel's own processes.
+    /// Reports whether the process is in a group of the table, or a child of a target.
+    fn belongs_to(&self, members: &[GroupRecord], targets: &[KillTarget]) -> bool {
+        // The group is 0 if the parent exited before it recorded it, and kernel threads have group 0 too.
         let in_group = self.group != 0 && members.iter().any(|member| member.group == self.group);
-        in_group || doomed.iter().any(|known| known.id == self.parent)
+        in_group || targets.iter().any(|known| known.id == self.parent)
     }
 
     /// Reads `id (name) state parent group …`; the name may have blanks and parentheses of its own.
@@ -241,7 +242,7 @@ mod tests {
     fn only_members_of_a_known_group_and_children_of_the_doomed_belong_to_the_roll() {
         let member = |group| GroupRecord { group, pipes: [1, 2] };
         let stat = |parent, group| ProcStat { parent, group, start_time: 0, has_exited: false };
-        let doomed = [KillTarget { id: 70, start_time: 0, terminated: false }];
+        let targets = [KillTarget { id: 70, start_time: 0, terminated: false }];
         let table = [
             (stat(1, 50), true),
             (stat(70, 60), true),
@@ -252,7 +253,7 @@ mod tests {
             (stat(2, 0), false),
         ];
         for (stat, expected) in table {
-            assert_eq!(stat.belongs_to(&[member(50), member(0)], &doomed), expected, "{stat:?}");
+            assert_eq!(stat.belongs_to(&[member(50), member(0)], &targets), expected, "{stat:?}");
         }
     }
 

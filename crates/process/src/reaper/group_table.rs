@@ -10,19 +10,19 @@ use rustix::process::Pid;
 
 use super::super::child_counter::MAX_CHILDREN;
 
-/// How many bytes one entry takes: the group, then the inodes of the two pipes that its members write to.
+/// The size of one entry: the group, then the inodes of the two output pipes of its members.
 const ENTRY_BYTES: usize = 24;
 
-/// How many bytes the whole roll takes.
+/// The size of the whole table.
 pub(super) const TABLE_BYTES: usize = MAX_CHILDREN * ENTRY_BYTES;
 
-/// Who has to be ended when we are gone.
+/// The table of process groups that the reaper terminates, in shared memory.
 struct GroupTable {
     file: File,
     free: Mutex<FreeSlots>,
 }
 
-/// Places that nobody has; those from `unused` on were never taken.
+/// The unused slots; those from `unused` on were never used.
 struct FreeSlots {
     returned: Vec<usize>,
     unused: usize,
@@ -31,17 +31,17 @@ struct FreeSlots {
 static GROUP_TABLE: OnceLock<GroupTable> = OnceLock::new();
 
 fn group_table() -> io::Result<&'static GroupTable> {
-    if let Some(roll) = GROUP_TABLE.get() {
-        return Ok(roll);
+    if let Some(table) = GROUP_TABLE.get() {
+        return Ok(table);
     }
     let file = rustix::fs::memfd_create(c"trunkline-children", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, TABLE_BYTES as u64)?;
     let free = Mutex::new(FreeSlots { returned: Vec::new(), unused: 0 });
-    // If another thread was faster, its roll is the one.
+    // If another thread was faster, its table is used.
     Ok(GROUP_TABLE.get_or_init(|| GroupTable { file: file.into(), free }))
 }
 
-/// The place of one child in the roll.
+/// The slot of one child in the group table.
 #[derive(Debug)]
 pub(in super::super) struct GroupSlot {
     index: usize,
@@ -49,25 +49,24 @@ pub(in super::super) struct GroupSlot {
 }
 
 impl GroupSlot {
-    /// Enters a child that is about to be started, by the pipes that it is going to write to, and makes sure that
-    /// somebody guards it.
+    /// Adds a child before its start, with its output pipes, and starts the reaper unless it is running.
     ///
     /// # Errors
-    /// There is no guard and none can be made.
+    /// The reaper is not running and cannot be started.
     pub(in super::super) fn new(pipes: [&OwnedFd; 2]) -> io::Result<Self> {
-        let roll = group_table()?;
-        super::ensure_running(roll.file.as_fd())?;
+        let table = group_table()?;
+        super::ensure_running(table.file.as_fd())?;
         let [stdout, stderr] = pipes;
         let pipes = [rustix::fs::fstat(stdout)?.st_ino, rustix::fs::fstat(stderr)?.st_ino];
-        let place = {
-            let mut free = roll.free.lock();
+        let index = {
+            let mut free = table.free.lock();
             free.returned.pop().unwrap_or_else(|| {
                 free.unused += 1;
                 free.unused - 1
             })
         };
-        // More places than children are never asked for: whoever enters was counted before.
-        let entry = Self { index: place, pipes };
+        // There are never more slots than children: the caller holds a `ChildPermit`.
+        let entry = Self { index, pipes };
         entry.write(0, pipes)?;
         Ok(entry)
     }
@@ -78,7 +77,7 @@ impl GroupSlot {
         let _ = self.write(leader.as_raw_nonzero().get().unsigned_abs().into(), self.pipes);
     }
 
-    /// Takes the group off the roll; who has one of the pipes is still to be ended.
+    /// Removes the group from the table; holders of one of the pipes are still to be killed.
     pub(in super::super) fn clear_group(&self) {
         let _ = self.write(0, self.pipes);
     }
@@ -90,32 +89,32 @@ impl GroupSlot {
 
     fn write(&self, group: u64, [stdout, stderr]: [u64; 2]) -> io::Result<()> {
         let mut bytes = [0; ENTRY_BYTES];
-        for (place, value) in bytes.chunks_exact_mut(8).zip([group, stdout, stderr]) {
-            place.copy_from_slice(&value.to_ne_bytes());
+        for (field, value) in bytes.chunks_exact_mut(8).zip([group, stdout, stderr]) {
+            field.copy_from_slice(&value.to_ne_bytes());
         }
-        let Some(roll) = GROUP_TABLE.get() else { return Ok(()) };
-        roll.file.write_all_at(&bytes, (self.index * ENTRY_BYTES) as u64)
+        let Some(table) = GROUP_TABLE.get() else { return Ok(()) };
+        table.file.write_all_at(&bytes, (self.index * ENTRY_BYTES) as u64)
     }
 }
 
 impl Drop for GroupSlot {
     fn drop(&mut self) {
         let _ = self.write(0, [0, 0]);
-        if let Some(roll) = GROUP_TABLE.get() {
-            roll.free.lock().returned.push(self.index);
+        if let Some(table) = GROUP_TABLE.get() {
+            table.free.lock().returned.push(self.index);
         }
     }
 }
 
-/// What the guard reads of one child.
+/// The entry of one child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GroupRecord {
-    /// The process group, or 0 if we ended before we knew it.
+    /// The process group, or 0 if the parent exited before it recorded it.
     pub(super) group: u64,
     pub(super) pipes: [u64; 2],
 }
 
-/// Gives the children that are on a roll.
+/// Returns the used entries of a table.
 pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = GroupRecord> {
     bytes.chunks_exact(ENTRY_BYTES).filter_map(|entry| {
         let mut numbers = entry.chunks_exact(8).map(|number| number.try_into().map_or(0, u64::from_ne_bytes));

@@ -2,18 +2,18 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-/// How many descendants are looked at; a child that starts more than this is ended as far as its group goes.
+/// The most descendants that are examined; beyond that only the child's group is terminated.
 const MAX_DESCENDANTS: usize = 4096;
 
-/// A process that descends from a child and is not in the child's group any more.
+/// A descendant of a child that left the child's group.
 pub(super) struct StrayProcess {
-    /// Names exactly this process, even after it has ended and its number is taken by another.
+    /// A pidfd: it refers to exactly this process, even after its exit and a reuse of its id.
     descriptor: OwnedFd,
 }
 
 impl StrayProcess {
     pub(super) fn signal(&self, signal: Signal) {
-        // An error means that it has ended, or has become another user's.
+        // An error means that the process has exited, or belongs to another user now.
         let _ = rustix::process::pidfd_send_signal(&self.descriptor, signal);
     }
 }
@@ -52,11 +52,11 @@ pub(super) fn pipe_holders(pipes: [u64; 2]) -> Vec<StrayProcess> {
                 (0..3).filter_map(|fd| std::fs::read_link(entry.path().join(format!("fd/{fd}"))).ok());
             targets.any(|target| names.contains(&target))
         };
-        // We have the other end of each.
+        // This process holds the other end of each pipe.
         if id == rustix::process::getpid() || !holds() {
             continue;
         }
-        // What is named now may be another process than the one that was looked at, so this looks once more.
+        // The id may have been reused since the first check, so it is repeated once the pidfd is open.
         if let Ok(descriptor) = rustix::process::pidfd_open(id, PidfdFlags::empty())
             && holds()
         {
@@ -66,7 +66,7 @@ pub(super) fn pipe_holders(pipes: [u64; 2]) -> Vec<StrayProcess> {
     holders
 }
 
-/// Lists the children of a process, of each of its threads, as far as the kernel tells.
+/// Lists the children of a process, of each of its threads, as far as `/proc` has them.
 fn children(parent: Pid) -> Vec<Pid> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));
     let mut found = Vec::new();

@@ -6,7 +6,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Sees that a child has ended, and leaves it to be reaped.
+/// Detects the exit of a child without reaping it.
 #[derive(Debug)]
 pub(super) struct ExitWatcher {
     child: Pid,
@@ -15,10 +15,10 @@ pub(super) struct ExitWatcher {
 
 #[derive(Debug)]
 enum ExitWatchKind {
-    /// A descriptor that becomes readable at the end of its process.
+    /// A pidfd, which becomes readable at the exit of its process.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has such descriptors"))]
     Descriptor(AsyncFd<OwnedFd>),
-    /// A look at the child whenever any child ended, where there is no such descriptor.
+    /// A check of the child on every `SIGCHLD`, where there are no pidfds.
     AnyChild(Signal),
 }
 
@@ -32,12 +32,12 @@ impl ExitWatcher {
         Ok(Self { child, watch: ExitWatchKind::AnyChild(signal(SignalKind::child())?) })
     }
 
-    /// Polls until the child has ended.
+    /// Polls until the child has exited.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.watch {
             ExitWatchKind::Descriptor(descriptor) => match ready!(descriptor.poll_read_ready(cx)) {
                 Ok(_) => Poll::Ready(()),
-                // The runtime is going away, and this with it.
+                // The runtime is shutting down, and this task with it.
                 Err(_) => Poll::Pending,
             },
             ExitWatchKind::AnyChild(_) => self.poll_any_child(cx),
@@ -46,7 +46,7 @@ impl ExitWatcher {
 
     fn poll_any_child(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // The signals were subscribed to before this looks, so none is missed.
+            // The subscription to the signal precedes this check, so no exit is missed.
             if !matches!(self.has_exited(), Ok(false)) {
                 return Poll::Ready(());
             }
@@ -57,10 +57,10 @@ impl ExitWatcher {
         }
     }
 
-    /// Tells whether the child has ended by now.
+    /// Reports whether the child has exited.
     ///
     /// # Errors
-    /// There is no such child: somebody else reaped it.
+    /// There is no such child: other code reaped it.
     pub(super) fn has_exited(&self) -> io::Result<bool> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         Ok(rustix::process::waitid(WaitId::Pid(self.child), options)?.is_some())

@@ -1,4 +1,4 @@
-//! What differs between operating systems: how a child is started, signalled and reaped.
+//! The platform-specific parts: how a child is started, signalled and reaped.
 
 #[cfg(target_os = "linux")]
 mod descendants;
@@ -18,12 +18,12 @@ pub(super) use self::windows::{ChildProcess, start};
 #[cfg(not(unix))]
 pub use self::windows::{PipeReader, PipeWriter};
 
-/// What a child finds as its standard input.
+/// The standard input of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StdinMode {
     /// A pipe that we write to.
     Pipe,
-    /// Nothing: it is at its end from the start.
+    /// Empty: at its end from the start.
     Empty,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum StdinMode {
 #[derive(Debug)]
 pub(super) struct StartedChild {
     pub(super) child: ChildProcess,
-    /// Present if [`StdinMode::Pipe`] was asked for.
+    /// Present with [`StdinMode::Pipe`].
     pub(super) stdin: Option<PipeWriter>,
     pub(super) stdout: PipeReader,
     pub(super) stderr: PipeReader,

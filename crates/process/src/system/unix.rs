@@ -27,8 +27,8 @@ pub type PipeWriter = pipe::Sender;
 
 /// A child that leads a process group of its own.
 ///
-/// Its process id stays taken until [`Child::reap`], so a signal for the group can never reach a stranger. A child that
-/// is dropped before is killed with its group.
+/// Its process id stays reserved until [`ChildProcess::reap`], so a signal for the group can never reach an unrelated
+/// process. A child that is dropped before is killed with its group.
 #[derive(Debug)]
 pub(in super::super) struct ChildProcess {
     process: std::process::Child,
@@ -38,7 +38,7 @@ pub(in super::super) struct ChildProcess {
     #[cfg(target_os = "linux")]
     group_slot: reaper::GroupSlot,
     runtime: Handle,
-    /// Given up last, when everything above is.
+    /// Released last, after all fields above.
     permit: Option<ChildPermit>,
 }
 
@@ -60,7 +60,7 @@ pub(in super::super) fn start(command: &Command, input: StdinMode) -> Result<Sta
         .map_err(|source| SpawnError::ReaperFailed { program: program(), source })?;
     let process =
         spawn(command, file, &environment, &mut pipes).map_err(|error| spawn_error(command, error))?;
-    // Nothing after this may fail without the child being ended.
+    // If a later step fails, the child is killed.
     let mut process = KillOnDrop(Some(process));
     let leader = process.id().ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
     #[cfg(target_os = "linux")]
@@ -94,17 +94,17 @@ impl ChildProcess {
         &self.runtime
     }
 
-    /// Polls until the leader has ended; it is still to be reaped then.
+    /// Polls until the leader has exited; it is still to be reaped then.
     pub(in super::super) fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.exit.is_some() { Poll::Ready(()) } else { self.exited.poll(cx) }
     }
 
-    /// Asks the group, and those of the leader's descendants that left it, to end.
+    /// Sends `SIGTERM` to the group, and to those of the leader's descendants that left it.
     pub(in super::super) fn terminate(&mut self) {
         self.signal(Signal::TERM);
     }
 
-    /// Ends the group, and those of the leader's descendants that left it.
+    /// Kills the group, and those of the leader's descendants that left it.
     pub(in super::super) fn kill(&mut self) {
         self.signal(Signal::KILL);
     }
@@ -113,7 +113,7 @@ impl ChildProcess {
         if self.exit.is_some() {
             return;
         }
-        // Descendants are found through their parents, so they have to be known before any of those ends.
+        // Descendants are found through their parents, so they are listed before any parent exits.
         #[cfg(target_os = "linux")]
         let strays = super::descendants::strays(self.leader);
         signal_group(self.leader, signal);
@@ -123,7 +123,8 @@ impl ChildProcess {
         }
     }
 
-    /// Ends whoever got away with one of the child's outputs: by leaving its group, after its parents had ended.
+    /// Kills the processes that still hold one of the child's outputs, such as those that left its group after their
+    /// parents had exited.
     #[cfg_attr(
         not(target_os = "linux"),
         allow(clippy::unused_self, reason = "only Linux tells who has a pipe")
@@ -135,13 +136,14 @@ impl ChildProcess {
         }
     }
 
-    /// Ends what is left of the group and takes the leader's exit; it has to have ended, else this waits for it.
+    /// Kills the rest of the group and reaps the leader; if the leader has not exited yet, this blocks until it has.
     pub(in super::super) fn reap(&mut self) -> ProcessExit {
         if let Some(exit) = self.exit {
             return exit;
         }
         signal_group(self.leader, Signal::KILL);
-        // The number of the group is free for others as soon as the leader is reaped, so the guard forgets it before.
+        // The group id may be reused as soon as the leader is reaped, so it is removed from the reaper's table
+        // before.
         #[cfg(target_os = "linux")]
         self.group_slot.clear_group();
         let exit = self.process.wait().map_or(ProcessExit::Unknown, ProcessExit::from);
@@ -174,22 +176,22 @@ impl Drop for ChildProcess {
 /// jemalloc built without optimization.
 const REAPER_STACK: usize = 256 * 1024;
 
-/// Reaps a process that was killed, from a thread since there may be no runtime any more that could wait for it.
+/// Reaps a killed process in a thread, since there may be no runtime any more that could wait for it.
 fn reap_in_thread(leader: Pid, living: Option<ChildPermit>) {
     let wait = move || {
         let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
         drop(living);
     };
-    // Without a thread the process stays a zombie until we end; it does nothing any more.
+    // Without a thread the process stays a zombie until this process exits; it does nothing any more.
     let _ = std::thread::Builder::new().name("reaper".to_owned()).stack_size(REAPER_STACK).spawn(wait);
 }
 
 fn signal_group(leader: Pid, signal: Signal) {
-    // An error means that nobody is there to be signalled, or that nobody is who may be.
+    // An error means that the group is empty, or that this process may signal none of its members.
     let _ = rustix::process::kill_process_group(leader, signal);
 }
 
-/// A process that is killed unless somebody takes it.
+/// A process that is killed on drop, unless it was taken out.
 struct KillOnDrop(Option<std::process::Child>);
 
 impl KillOnDrop {
@@ -207,7 +209,7 @@ impl Drop for KillOnDrop {
     }
 }
 
-/// Our ends of a child's pipes, and the child's ends until it has them.
+/// Our ends of a child's pipes, and the child's ends until its start.
 struct PipeEnds {
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
@@ -235,7 +237,7 @@ impl PipeEnds {
     }
 }
 
-/// Makes our end of a pipe one that tokio can wait for; the other end keeps its own mode.
+/// Sets our end of a pipe to non-blocking, for tokio; the other end keeps its own mode.
 fn non_blocking(fd: OwnedFd) -> io::Result<OwnedFd> {
     rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::NONBLOCK)?;
     Ok(fd)
@@ -261,7 +263,7 @@ fn spawn(
     process.spawn()
 }
 
-/// Says what of a command the operating system did not like.
+/// Converts an error of the operating system to the specific variant.
 fn spawn_error(command: &Command, source: io::Error) -> SpawnError {
     let program = display_name(&command.program);
     if let Some(directory) = command.directory.as_ref().filter(|directory| !directory.is_dir()) {

@@ -11,7 +11,7 @@ use super::super::exit::ProcessExit;
 use super::super::{environment, find};
 use super::{StartedChild, StdinMode};
 
-/// Our end of a pipe that a child writes to; which of its two outputs that is makes two types here.
+/// Our end of a pipe that a child writes to; tokio has a type for each of the two outputs.
 #[derive(Debug)]
 pub enum PipeReader {
     /// Of standard output.
@@ -23,7 +23,7 @@ pub enum PipeReader {
 /// Our end of a pipe that a child reads from.
 pub type PipeWriter = tokio::process::ChildStdin;
 
-/// A child process. What it starts itself is not known here.
+/// A child process. Its descendants are not tracked.
 #[derive(Debug)]
 pub(in super::super) struct ChildProcess {
     process: tokio::process::Child,
@@ -88,7 +88,7 @@ impl ChildProcess {
         &self.runtime
     }
 
-    /// Polls until the process has ended.
+    /// Polls until the process has exited.
     pub(in super::super) fn poll_exited(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.exit.is_some() {
             return Poll::Ready(());
@@ -98,7 +98,7 @@ impl ChildProcess {
             .map(|status| self.exit = Some(status.map_or(ProcessExit::Unknown, ProcessExit::from)))
     }
 
-    /// Ends the process: there is no way to ask one without a window.
+    /// Kills the process: without a window there is no graceful termination on Windows.
     pub(in super::super) fn terminate(&mut self) {
         self.kill();
     }
@@ -108,7 +108,7 @@ impl ChildProcess {
         let _ = self.process.start_kill();
     }
 
-    /// Does nothing: nobody tells who else has a pipe.
+    /// Does nothing: Windows does not list the holders of a pipe.
     #[allow(clippy::unused_self, reason = "other systems do tell")]
     pub(in super::super) fn kill_pipe_holders(&self) {}
 

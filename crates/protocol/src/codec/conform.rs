@@ -1,4 +1,4 @@
-//! Whether a result certainly is what clients accept, found out on the one walk that every result gets.
+//! The check whether clients certainly accept a result, done in the single pass over every result.
 //!
 //! A walk that answers no has not found a fault: it has found something that has to be looked at by the tables of
 //! [`crate::model::repair`], which cost more.
@@ -177,7 +177,7 @@ fn object(scanner: &mut JsonScanner<'_>) -> bool {
     is_object
 }
 
-/// Passes over an object whose known members are each there once and fine; others may be anything.
+/// Skips an object and checks that each known member occurs once and is valid; other members may be anything.
 #[inline]
 fn members<'a, const N: usize>(
     scanner: &mut JsonScanner<'a>,

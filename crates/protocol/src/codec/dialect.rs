@@ -2,9 +2,9 @@ use crate::revision::Revision;
 
 use super::{r2024_11_05, r2025_03_26, r2025_06_18, r2025_11_25, r2026_07_28};
 
-/// What one revision can say.
+/// The features of one protocol revision.
 ///
-/// Each flag is one thing that some revision lacks. A type that is written looks at the flags and leaves out, renames or
+/// Each flag is one feature that some revision lacks. Each type's writer consults the flags, and omits, renames or
 /// replaces what the reader would not understand.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
@@ -29,15 +29,15 @@ pub struct Dialect {
     pub structured: bool,
     /// Structured content may be any JSON value, not only an object.
     pub structured_any: bool,
-    /// Progress notices have a `message`.
+    /// Progress notifications have a `message`.
     pub progress_message: bool,
-    /// Completions come with the arguments that are settled, as `context`.
+    /// Completion requests carry the arguments that are already resolved, as `context`.
     pub completion_context: bool,
     /// Servers declare `completions`.
     pub completions_flag: bool,
     /// Capabilities have `extensions`.
     pub extensions: bool,
-    /// Servers may ask their client's user.
+    /// Servers may elicit input from the client's user.
     pub elicitation: bool,
     /// Elicitation has modes: forms and URLs.
     pub elicitation_modes: bool,
@@ -49,7 +49,7 @@ pub struct Dialect {
     pub sampling_tools: bool,
     /// Every result has a `resultType`.
     pub result_type: bool,
-    /// Lists and reads say how long they may be kept.
+    /// Results of lists and reads have cache hints (`ttlMs` and `cacheScope`).
     pub cache_hints: bool,
     /// Every result names the server in its `_meta`.
     pub server_info: bool,
@@ -65,7 +65,7 @@ impl Dialect {
         &r2026_07_28::DIALECT,
     ];
 
-    /// The dialect of the newest revision, which can say everything.
+    /// The dialect of the newest revision, which has every feature.
     pub const NEWEST: &'static Self = &r2026_07_28::DIALECT;
 
     /// Returns the dialect of a revision.
@@ -84,13 +84,13 @@ impl Dialect {
         self.revision
     }
 
-    /// Reports whether a reader of this dialect understands every block of content that another can say.
+    /// Reports whether a reader of this dialect understands every content block that another dialect can express.
     pub(super) fn supports_content_of(&self, other: &Self) -> bool {
-        let words = |dialect: &Self| {
+        let features = |dialect: &Self| {
             let Self { title, icons, entity_meta, last_modified, audio, resource_link, .. } = *dialect;
             [title, icons, entity_meta, last_modified, audio, resource_link]
         };
-        words(self).into_iter().zip(words(other)).all(|(ours, theirs)| ours || !theirs)
+        features(self).into_iter().zip(features(other)).all(|(ours, theirs)| ours || !theirs)
     }
 }
 

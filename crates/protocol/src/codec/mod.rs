@@ -1,7 +1,7 @@
 //! One dialect per revision, and results written in it.
 //!
 //! Inside, every concept has one superset type (see [`crate::model`]). Writing consults the flags of a [`Dialect`], never
-//! the revision itself, so what a revision can say is a row of a table and not a branch in feature code.
+//! the revision itself, so the features of a revision are a row of a table and not a branch in feature code.
 
 mod conform;
 mod dialect;

@@ -1,16 +1,16 @@
 //! Output schemas for dialects in which structured content is always an object.
 //!
 //! Results in those dialects leave objects as they are and wrap every other value as `{"result": value}`. The schema must
-//! say the same, so it depends on what the original schema lets through: only objects, no objects, or both.
+//! describe the same values, so it depends on what the original schema allows: only objects, no objects, or both.
 
 use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
 /// The deepest nesting that is looked into; what lies deeper is copied as it is.
 const MAX_REBASE_DEPTH: usize = 64;
-/// The most schemas that are looked at to tell objects from other values; references may come in circles.
+/// The most schemas visited to distinguish objects from other values; references may be circular.
 const MAX_SCHEMA_VISITS: usize = 256;
 
-/// Rewrites an output schema for a dialect whose structured content is always an object, if it has to be.
+/// Rewrites an output schema, if necessary, for a dialect with structured content that is always an object.
 pub(crate) fn narrow_output_schema(schema: &RawJson) -> Option<RawJson> {
     let members = schema.members().ok();
     if members.as_ref().and_then(|members| members.text("type")).as_deref() == Some("object") {
@@ -24,7 +24,7 @@ pub(crate) fn narrow_output_schema(schema: &RawJson) -> Option<RawJson> {
     }
 }
 
-/// How many of the values that a schema allows are objects, as far as one can tell.
+/// How many of the values that a schema allows are objects, as far as the schema determines it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ObjectCoverage {
     All,
@@ -81,7 +81,7 @@ fn resolve(reference: &str, root: &RawJson) -> Option<RawJson> {
     Some(at)
 }
 
-/// Says that the values are objects, which they were anyway.
+/// Adds `"type": "object"` to a schema that allows only objects.
 fn with_type(mut members: JsonObject) -> RawJson {
     members.take("type");
     write_object(|writer| {
@@ -137,29 +137,29 @@ fn write_object(fill: impl FnOnce(&mut JsonWriter)) -> RawJson {
 enum SchemaPosition {
     /// A schema, or an array of them.
     Schema,
-    /// An object whose keys are names and whose values are schemas.
+    /// An object that maps names to schemas.
     Named,
 }
 
-/// Makes references to the document's root point to `base`, where the schema now is.
+/// Rewrites references to the document's root to `base`, the new position of the schema.
 fn rebase(schema: &RawJson, base: &str) -> RawJson {
     rebased(schema, base, SchemaPosition::Schema, MAX_REBASE_DEPTH).unwrap_or_else(|| schema.clone())
 }
 
 /// Returns the rewritten value, or nothing if there was nothing to rewrite.
-fn rebased(value: &RawJson, base: &str, place: SchemaPosition, depth: usize) -> Option<RawJson> {
+fn rebased(value: &RawJson, base: &str, position: SchemaPosition, depth: usize) -> Option<RawJson> {
     let depth = depth.checked_sub(1)?;
     match value.kind() {
         JsonKind::Object => {
             let mut members = value.members().ok()?;
-            if matches!(place, SchemaPosition::Schema) && has_own_id(&members) {
+            if matches!(position, SchemaPosition::Schema) && has_own_id(&members) {
                 // References in here start at this schema, wherever it is.
                 return None;
             }
             let changes: Vec<_> = members
                 .iter()
                 .filter_map(|(key, value)| {
-                    Some((key.clone(), rebased_member(key, value, base, place, depth)?))
+                    Some((key.clone(), rebased_member(key, value, base, position, depth)?))
                 })
                 .collect();
             if changes.is_empty() {
@@ -195,16 +195,16 @@ fn rebased_member(
     key: &str,
     value: &RawJson,
     base: &str,
-    place: SchemaPosition,
+    position: SchemaPosition,
     depth: usize,
 ) -> Option<RawJson> {
     // Among names, every key is a name.
-    let keyword = if matches!(place, SchemaPosition::Schema) { key } else { "" };
+    let keyword = if matches!(position, SchemaPosition::Schema) { key } else { "" };
     match keyword {
         "$ref" | "$dynamicRef" => {
             let reference = value.as_text()?;
             let pointer = reference.strip_prefix('#')?;
-            // `#name` is an anchor, and anchors do not depend on the place.
+            // `#name` is an anchor, and anchors do not depend on the position.
             (pointer.is_empty() || pointer.starts_with('/'))
                 .then(|| RawJson::from_text(&format!("{base}{pointer}")))
         }

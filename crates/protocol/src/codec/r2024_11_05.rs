@@ -17,7 +17,7 @@ pub(super) const DIALECT: Dialect = Dialect {
     structured_any: false,
     progress_message: false,
     completion_context: false,
-    // Completion exists, but nobody declares it.
+    // Completion exists, but no capability declares it.
     completions_flag: false,
     extensions: false,
     elicitation: false,

@@ -1,4 +1,4 @@
-//! 2025-11-25: icons, questions that are answered at a URL, richer forms, and tools in sampling.
+//! 2025-11-25: icons, URL elicitation, richer forms, and tools in sampling.
 
 use super::{Dialect, r2025_06_18};
 use crate::revision::Revision;

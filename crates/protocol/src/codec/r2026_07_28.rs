@@ -1,4 +1,4 @@
-//! 2026-07-28: any JSON as structured output; results say their type, their maker and how long they may be kept.
+//! 2026-07-28: any JSON as structured output; results have a type, the server's identity and cache hints.
 
 use super::{Dialect, r2025_11_25};
 use crate::revision::Revision;

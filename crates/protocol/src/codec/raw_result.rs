@@ -5,9 +5,9 @@ use crate::json::{JsonScanner, MalformedJson, RawJson};
 
 use super::result_layout::ResultLayout;
 
-/// The result of a request as its maker wrote it.
+/// The result of a request as the server wrote it.
 ///
-/// Where its parts stand was noted while it was read, so that whoever carries it on need not read it again.
+/// The positions of its parts are recorded while it is read, so that relaying it needs no second parse.
 #[derive(Clone)]
 pub struct RawResult {
     raw: RawJson,
@@ -29,7 +29,7 @@ impl RawResult {
         self.raw
     }
 
-    /// Returns the result with its members in such an order that those for everybody stand together.
+    /// Returns the result, with its end-to-end members made contiguous.
     ///
     /// # Errors
     /// The result is not an object, or two of its keys are equal.
@@ -55,7 +55,7 @@ impl fmt::Debug for RawResult {
     }
 }
 
-/// Where the parts stand follows from the text, and need not be known to both.
+/// The layout follows from the text, and need not be known for both values.
 impl PartialEq for RawResult {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw
@@ -91,7 +91,7 @@ mod tests {
             (r#"{"resultType":"complete","content":[{"a":"}"}],"_meta":{"a":1}}"#, true),
             (r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"a":{}}},"content":[]}"#, true),
             (r#"{"isErr\u006fr":true,"structuredContent":[1]}"#, true),
-            // What stands between others, is not known, or there twice.
+            // A hop-by-hop member between others, an unknown member, a repeated member.
             (r#"{"content":[],"_meta":{"a":1},"isError":true}"#, false),
             (r#"{"x":1,"isError":true}"#, false),
             (r#"{"content":[],"content":[]}"#, false),

@@ -10,10 +10,10 @@ use crate::revision::Revision;
 use super::result_layout::ResultLayout;
 use super::{Dialect, RawResult, ServerResult};
 
-/// A result that another server made, on its way through.
+/// A result of an upstream server that is relayed to a client.
 ///
-/// A reader who knows everything that its maker could say gets it as it is, but for what belongs to each hop. For any other
-/// reader it is read and said in words that the reader knows.
+/// A client with a dialect that covers the result receives it verbatim, except for its hop-by-hop members. For any
+/// other client it is parsed and converted to the client's dialect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelayedResult {
     method: Method,
@@ -46,23 +46,24 @@ impl RelayedResult {
         &self.repairs
     }
 
-    /// Says that nobody may keep the result for later, whatever its maker says: it depends on what was asked on the way.
+    /// Forbids caching of the result, whatever the upstream allows: it depends on the user's answers to input
+    /// requests.
     #[must_use]
     pub fn without_caching(self) -> Self {
         Self { is_uncacheable: true, ..self }
     }
 
-    /// Returns the result as its maker meant it.
+    /// Returns the result as the upstream meant it, with repairs applied.
     pub fn raw(&self) -> &RawJson {
         &self.result
     }
 
-    /// Reports whether a tool says that it failed.
+    /// Reports whether the tool failed (`isError`).
     pub fn is_error(&self) -> bool {
         self.layout.is_error
     }
 
-    /// Returns what the result carries for others, without what was for this hop alone.
+    /// Returns the result's `_meta` without its hop-by-hop members.
     pub(super) fn meta(&self) -> Option<JsonObject> {
         let text = self.result.as_str().get(self.layout.meta.clone()?)?;
         let meta = JsonObject::parse(&self.result.text().slice_ref(text)).ok()?;
@@ -81,12 +82,13 @@ impl RelayedResult {
         }
     }
 
-    /// Reads the result for a reader who would not understand all of it as it is. What cannot be read is left to the reader.
+    /// Parses the result for a client that would not understand all of it. A result that cannot be parsed is relayed
+    /// verbatim.
     fn converted(&self, dialect: &Dialect) -> Option<ServerResult> {
         if self.is_supported_by(dialect) {
             return None;
         }
-        // What belongs to one hop is written by itself, and may be malformed.
+        // Hop-by-hop members are written separately, and may be malformed.
         let members = self.result.as_str().get(self.layout.members.clone()).unwrap_or_default();
         let result = RawJson::from_trusted(format!("{{{members}}}").into());
         match self.method {
@@ -98,18 +100,18 @@ impl RelayedResult {
         }
     }
 
-    /// Reports whether a reader knows everything that the result says, by what the two revisions have words for and by what
-    /// is there: servers say what their revision has no words for.
+    /// Reports whether a client understands all of the result. The features of both revisions decide, and so does the
+    /// content itself: servers also send content that their revision does not have.
     fn is_supported_by(&self, dialect: &Dialect) -> bool {
         let is_newer = dialect.revision() >= self.from;
-        let has_words = |structured: JsonKind| match dialect.structured {
+        let supports_structured = |structured: JsonKind| match dialect.structured {
             true => dialect.structured_any || structured == JsonKind::Object,
             // The member has no meaning in either revision.
             false => is_newer,
         };
         let kinds = self.layout.kinds;
         (is_newer || dialect.supports_content_of(Dialect::of(self.from)))
-            && self.layout.structured.is_none_or(has_words)
+            && self.layout.structured.is_none_or(supports_structured)
             && (dialect.audio || !kinds.audio)
             && (dialect.resource_link || !kinds.link)
     }
@@ -147,7 +149,7 @@ mod tests {
         use Revision as R;
         let link = r#"{"type":"resource_link","uri":"x:1","name":"n"}"#;
         for (result, from, to, expected) in [
-            // In another order than ours, so that it can be seen that nobody has read it.
+            // In another order than ours, which proves that the result was copied and not rewritten.
             (
                 r#"{"resultType":"complete","isError":false,"content":[{"text":"a","type":"text"}],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#.to_owned(),
                 R::V2026_07_28,

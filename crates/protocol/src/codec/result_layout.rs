@@ -8,26 +8,26 @@ use super::Dialect;
 use super::conform::{self, ContentKinds};
 use super::server_result::{CACHE_SCOPE, RESULT_TYPE, TTL};
 
-/// Where the parts of a result stand in its text.
+/// The positions of the parts of a result in its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ResultLayout {
-    /// The members that are for everybody, one after another.
+    /// The contiguous end-to-end members.
     pub(super) members: Range<usize>,
-    /// The value of `_meta`, if any of it is for others than the next hop.
+    /// The value of `_meta`, if it has a member that is not hop-by-hop.
     pub(super) meta: Option<Range<usize>>,
-    /// What kind of structured content there is.
+    /// The JSON type of the structured content, if there is any.
     pub(super) structured: Option<JsonKind>,
-    /// Whether a tool says that it failed.
+    /// Whether the tool failed (`isError`).
     pub(super) is_error: bool,
     /// The kinds of content that not every revision has.
     pub(super) kinds: ContentKinds,
-    /// Which of the members that results have are there, by their places.
+    /// The known members that are present, as a bit set of their indices in [`KNOWN`].
     seen: u16,
-    /// Whether those that are there certainly are what clients accept.
+    /// Whether clients certainly accept every member that is present.
     is_certain: bool,
 }
 
-/// The members that results have, those first that are written anew for each hop.
+/// The known members of results; the hop-by-hop members, which each hop rewrites, come first.
 const KNOWN: [&str; 11] = [
     "_meta",
     RESULT_TYPE,
@@ -42,7 +42,7 @@ const KNOWN: [&str; 11] = [
     "completion",
 ];
 
-/// The places of some of them.
+/// The indices of some of them.
 const META: usize = 0;
 const IS_ERROR: usize = HOP_BY_HOP_COUNT;
 const STRUCTURED: usize = HOP_BY_HOP_COUNT + 1;
@@ -52,21 +52,21 @@ const MESSAGES: usize = HOP_BY_HOP_COUNT + 4;
 const DESCRIPTION: usize = HOP_BY_HOP_COUNT + 5;
 const COMPLETION: usize = HOP_BY_HOP_COUNT + 6;
 
-/// How many of them are written anew for each hop.
+/// The number of hop-by-hop members.
 const HOP_BY_HOP_COUNT: usize = 4;
 
-/// Returns which of the members that results have a key is.
+/// Returns the index of a key among the known members.
 fn member_index(key: &str) -> Option<usize> {
     KNOWN.iter().position(|known| *known == key)
 }
 
-/// Reports whether a member is written anew for each hop.
+/// Reports whether a member is hop-by-hop, so that each hop rewrites it.
 fn is_hop_by_hop(key: &str) -> bool {
-    member_index(key).is_some_and(|place| place < HOP_BY_HOP_COUNT)
+    member_index(key).is_some_and(|index| index < HOP_BY_HOP_COUNT)
 }
 
 impl ResultLayout {
-    /// Reads a result, and returns it with its members in such an order that those for everybody stand together.
+    /// Reads a result, and returns it with its end-to-end members made contiguous.
     ///
     /// # Errors
     /// The result is not an object, or two of its keys are equal.
@@ -79,10 +79,10 @@ impl ResultLayout {
         }
     }
 
-    /// Passes over a result, and finds its parts if it has only members that results have, and those for everybody together.
-    /// They are counted from where the text of the result begins.
+    /// Skips a result, and returns its layout if it has only known members and its end-to-end members are contiguous.
+    /// Positions are relative to the beginning of the result's text.
     ///
-    /// Every result is walked so once, while it is read, so that nothing is counted or kept for a member by itself.
+    /// This runs once for every result, while it is read, so it allocates nothing per member.
     pub(super) fn walk(scanner: &mut JsonScanner<'_>, begin: usize) -> Option<Self> {
         if scanner.peek() != Some(b'{') {
             scanner.skip();
@@ -122,7 +122,7 @@ impl ResultLayout {
         is_usual.then_some(shape)
     }
 
-    /// Writes any other result so that the members for everybody stand together.
+    /// Rewrites any other result so that its end-to-end members are contiguous.
     fn arrange(members: &JsonObject) -> (RawJson, Self) {
         let mut shape = Self::default();
         let mut writer = JsonWriter::with_capacity(256);
@@ -131,9 +131,9 @@ impl ResultLayout {
         for (key, value) in members.iter().filter(|(key, _)| !is_hop_by_hop(key)) {
             let mut scanner = JsonScanner::new(value.text(), JsonScanner::MAX_DEPTH);
             match member_index(key) {
-                Some(place) => {
-                    shape.seen |= 1 << place;
-                    shape.note(place, &mut scanner);
+                Some(index) => {
+                    shape.seen |= 1 << index;
+                    shape.note(index, &mut scanner);
                 }
                 None => {
                     scanner.skip();
@@ -155,9 +155,9 @@ impl ResultLayout {
         (writer.into_raw(), shape)
     }
 
-    /// Passes over the value of a member, and notes what it says.
-    fn note(&mut self, place: usize, scanner: &mut JsonScanner<'_>) {
-        self.is_certain &= match place {
+    /// Skips the value of a member, and records what matters of it.
+    fn note(&mut self, index: usize, scanner: &mut JsonScanner<'_>) {
+        self.is_certain &= match index {
             IS_ERROR => {
                 let value = scanner.value_text();
                 self.is_error = value == Some("true");
@@ -188,9 +188,9 @@ impl ResultLayout {
             Method::Complete => COMPLETION,
             _ => return true,
         };
-        // Where structured content is an object, `null` stands for none.
-        let says_none = self.structured == Some(JsonKind::Null) && !from.structured_any;
-        self.is_certain && self.seen & 1 << required != 0 && !says_none
+        // Where structured content is an object, `null` means none.
+        let is_null_object = self.structured == Some(JsonKind::Null) && !from.structured_any;
+        self.is_certain && self.seen & 1 << required != 0 && !is_null_object
     }
 }
 
@@ -208,7 +208,7 @@ impl Default for ResultLayout {
     }
 }
 
-/// Passes over the value of `_meta`, and reports whether any of it is for others than the next hop; an empty one is.
+/// Skips the value of `_meta`, and reports whether it has an end-to-end member; an empty one counts as end-to-end.
 fn has_end_to_end_meta(scanner: &mut JsonScanner<'_>) -> bool {
     if scanner.peek() != Some(b'{') {
         scanner.skip();
@@ -259,7 +259,7 @@ mod tests {
             ),
             (r#"{"_meta":{}}"#, "", Some("{}"), false),
             (r#"{"_meta":7,"content":[]}"#, r#""content":[]"#, None, false),
-            // Those of one hop stand in between, or there are others than results have.
+            // Hop-by-hop members between others, or unknown members.
             (
                 r#"{"content":[],"_meta":{"a":1},"isError":true,"ttlMs":1}"#,
                 r#""content":[],"isError":true"#,

@@ -25,12 +25,12 @@ pub enum ServerResult {
     Complete(CompleteResult),
     /// One page of a list.
     List(ListPageResult),
-    /// Questions that must be answered first.
+    /// Input requests that the client must answer first.
     InputRequired(InputRequiredResult),
 }
 
 impl ServerResult {
-    /// Guesses how many bytes the reply takes: what is long in it is text, and growing to it would copy it several times.
+    /// Estimates the size of the response in bytes, mostly its text, since a growing buffer copies it several times.
     pub fn length_hint(&self) -> usize {
         const SHORT: usize = 256;
         let text = |content: &[Content]| -> usize {
@@ -44,7 +44,7 @@ impl ServerResult {
         }
     }
 
-    /// Reports whether a tool says that it failed.
+    /// Reports whether a tool failed (`isError`).
     pub fn is_tool_error(&self) -> bool {
         match self {
             Self::Tool(result) => result.is_error,
@@ -61,20 +61,20 @@ pub struct ListPageResult {
     pub key: &'static str,
     /// The items, already written in the dialect.
     pub items: Vec<RawJson>,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next_cursor: Option<String>,
-    /// How long the page may be kept.
+    /// How long the page may be cached.
     pub cache: CacheHint,
 }
 
-/// Questions that must be answered before the request can be, each under a key of its own.
+/// Input requests that the client must answer before the server can answer its request, each under its own key.
 ///
-/// Only the modern era answers so; a legacy server asks by requests of its own.
+/// Only the modern era has this result; a legacy server sends its own requests instead.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InputRequiredResult {
-    /// The questions; none means "come again".
+    /// The input requests; with none the client just sends its request again, with `request_state`.
     pub input_requests: Vec<(String, InputRequest)>,
-    /// What the client must repeat together with its answers.
+    /// The opaque state that the client must return together with its responses.
     pub request_state: Option<String>,
 }
 

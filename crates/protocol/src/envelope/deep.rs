@@ -1,4 +1,4 @@
-//! Responses that nest deeper than messages may.
+//! Responses that exceed the depth limit of messages.
 
 use bytestring::ByteString;
 
@@ -8,7 +8,7 @@ use crate::request_id::RequestId;
 
 use super::{MessageLimits, Response};
 
-/// Reads a response that cannot be read for its depth alone, and whose request it names.
+/// Reads a response that fails on its depth alone, if it names its request.
 pub(super) fn read_response(text: &ByteString, bounds: MessageLimits) -> Option<Response> {
     let mut scanner = JsonScanner::new(text, bounds.depth);
     scanner.skip();

@@ -1,7 +1,7 @@
-//! The walk that refuses equal keys in every object of a value.
+//! Rejection of duplicate keys in every object of a value.
 //!
-//! A value that is handed on as it came is read by somebody else, who may take the first of two equal keys where we took
-//! the last. So what a peer asks for is looked through to its depths, on the one walk that finds its end.
+//! A value that is forwarded verbatim is parsed again by its receiver, which may take the first of two equal keys
+//! where we took the last. So request parameters are checked at every depth, in the same pass that finds their end.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use super::scan::JsonScanner;
 use super::{MalformedJson, RawJson};
 
 impl<'a> JsonScanner<'a> {
-    /// Takes the next value whole; the first key that an object within it repeats is put into `fault`.
+    /// Takes the next value whole; stores the first duplicate key of an object within it in `fault`.
     #[inline]
     pub(crate) fn distinct_value(&mut self, fault: &mut Option<MalformedJson>) -> Option<RawJson> {
         match self.peek() {
@@ -52,15 +52,15 @@ impl<'a> JsonScanner<'a> {
 pub(crate) struct DistinctKeys<'a> {
     inline: [&'a str; LINEAR_SEARCH_MAX],
     count: usize,
-    /// Beyond a handful of keys a linear look would be quadratic, so that a set takes over.
+    /// Holds further keys in a set, since a linear search for each of many keys would be quadratic.
     overflow: Option<HashSet<Cow<'a, str>>>,
 }
 
-/// Up to here a linear look for equal keys is cheapest.
+/// The most keys for which a linear search is the cheapest.
 const LINEAR_SEARCH_MAX: usize = 8;
 
 impl<'a> DistinctKeys<'a> {
-    /// Adds a key; if it was there before, `fault` says so.
+    /// Adds a key; stores a duplicate in `fault`.
     #[inline]
     pub(crate) fn add(&mut self, key: Cow<'a, str>, fault: &mut Option<MalformedJson>) {
         match (key, self.inline.split_at_mut_checked(self.count)) {

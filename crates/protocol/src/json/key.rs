@@ -5,14 +5,14 @@ use bytestring::ByteString;
 
 /// A key of an object.
 pub(crate) enum ObjectKey<'a> {
-    /// One of those that were expected, and which.
+    /// An expected key, with its index.
     Known(&'static str, usize),
-    /// Any other, or one that is written in another way than programs do.
+    /// Any other key, or an expected one in an unusual spelling, such as with escapes.
     Other(Cow<'a, str>),
 }
 
 impl<'a> ObjectKey<'a> {
-    /// Returns the key as a shared string; one that is known need not count a reference.
+    /// Returns the key as a shared string; a known key needs no reference count.
     #[inline]
     pub(crate) fn share(self, message: &ByteString) -> ByteString {
         match self {
@@ -22,8 +22,8 @@ impl<'a> ObjectKey<'a> {
         }
     }
 
-    /// Returns which of those that were expected it is, however it is written: where it is known already, nothing is compared.
-    /// They have to be the very ones that it was read with.
+    /// Returns the index of the expected key that it equals, however it is escaped; a recognized key is not compared
+    /// again. `expected` must be the list that the key was read with.
     #[inline]
     pub(crate) fn among(&self, expected: &[&str]) -> Option<usize> {
         match self {
@@ -32,7 +32,7 @@ impl<'a> ObjectKey<'a> {
         }
     }
 
-    /// Returns the key as what was read.
+    /// Returns the decoded key.
     #[inline]
     pub(crate) fn read(self) -> Cow<'a, str> {
         match self {

@@ -1,6 +1,6 @@
-//! JSON that is carried, not rewritten: raw values, ordered members, a writer and a scanner.
+//! JSON that is forwarded, not rewritten: raw values, ordered members, a writer and a scanner.
 //!
-//! A value that nobody changes is copied verbatim, so numbers keep their digits and objects their order. Equal keys in
+//! An unchanged value is copied verbatim, so numbers keep their digits and objects their order. Equal keys in
 //! one object are refused, because two readers of one message must never see two different things.
 
 mod distinct;

@@ -53,7 +53,7 @@ impl JsonObject {
     /// The most members one object may have.
     pub const MAX: usize = 10_000;
 
-    /// Makes an empty object.
+    /// Creates an empty object.
     pub fn new() -> Self {
         Self::default()
     }
@@ -74,21 +74,20 @@ impl JsonObject {
         fault.map_or(Ok(members), Err)
     }
 
-    /// Reads an object whose values may nest as deep as they like, and are not looked into.
+    /// Reads an object without parsing its values, which may nest to any depth.
     ///
     /// # Errors
     /// As [`JsonObject::parse`].
     pub(crate) fn parse_shallow(text: &ByteString) -> Result<Self, MalformedJson> {
         match Self::parse(text) {
-            // Slower, and without recursion.
+            // Slower, but without recursion.
             Err(MalformedJson::TooDeep) => shallow::parse(text),
             parsed => parsed,
         }
     }
 
-    /// Reads the object that comes next, whose values may not have equal keys either; the first thing wrong with it other
-    /// than its grammar is put into `fault`. `uncommon` is called with each name that is
-    /// not one of [`COMMON_KEYS`].
+    /// Reads the next object and rejects duplicate keys in its values too; stores the first problem other than its
+    /// grammar in `fault`. Calls `uncommon` with each name that is not one of [`COMMON_KEYS`].
     pub(crate) fn scan(
         scanner: &mut JsonScanner<'_>,
         text: &ByteString,
@@ -135,7 +134,7 @@ impl JsonObject {
         Some(self.entries.remove(index).1)
     }
 
-    /// Sets a member, in place if it is there, at the end if not.
+    /// Sets a member: in place if it exists, else at the end.
     pub fn set(&mut self, key: impl Into<ByteString>, value: RawJson) {
         let key = key.into();
         match self.entries.iter_mut().find(|(name, _)| *name == key) {

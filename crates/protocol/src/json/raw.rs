@@ -32,7 +32,7 @@ pub enum JsonKind {
 }
 
 impl JsonKind {
-    /// Tells the type of a value by how its text begins.
+    /// Returns the type of a value, by the first byte of its text.
     pub(crate) fn of(text: &str) -> Self {
         match text.as_bytes().first() {
             Some(b'"') => Self::String,
@@ -71,7 +71,7 @@ impl RawJson {
         Ok(Self(serde_json::to_string(value)?.into()))
     }
 
-    /// Makes a JSON string.
+    /// Creates a JSON string.
     pub fn from_text(text: &str) -> Self {
         let mut writer = JsonWriter::with_capacity(text.len() + 2);
         writer.string(text);
@@ -156,7 +156,7 @@ impl RawJson {
         JsonObject::parse(&self.0)
     }
 
-    /// Reads the members of an object whose values may nest deeper than can be read at once.
+    /// Reads the members of an object with values that may exceed the depth limit.
     ///
     /// # Errors
     /// As [`RawJson::members`], but for the depth.
@@ -220,7 +220,7 @@ impl From<&serde_json::Value> for RawJson {
 }
 
 impl RawJson {
-    /// Deserializes the value into an owned type, saying where in the value it failed.
+    /// Deserializes the value into an owned type; an error names the position of the failure.
     ///
     /// # Errors
     /// The value does not have the type's shape.

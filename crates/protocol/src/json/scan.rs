@@ -8,14 +8,14 @@ use super::RawJson;
 use super::key::ObjectKey;
 use super::writer::{first_in_word, first_special};
 
-/// Walks a JSON text once, checking its grammar and handing out its values as they are.
+/// Scans a JSON text once, checks its grammar and returns its values verbatim.
 ///
 /// General parsers build what they read or call a visitor for it. An envelope needs neither: it needs to know where its
 /// members begin and end, and that what lies between is JSON. That is several times cheaper, and bounds the nesting
 /// on the way.
 ///
-/// What is not JSON ends the walk: there are no more keys, elements and values, and [`JsonScanner::outcome`] says why. So
-/// everything is handed out in registers; a `Result` around it would go through memory for every token.
+/// Text that is not JSON ends the scan: there are no more keys, elements and values, and [`JsonScanner::outcome`] has
+/// the reason. So every token is returned in registers; a `Result` around it would go through memory.
 pub(crate) struct JsonScanner<'a> {
     text: &'a ByteString,
     bytes: &'a [u8],
@@ -35,7 +35,7 @@ pub(crate) struct JsonScanner<'a> {
 pub(crate) struct ScannedKey {
     /// Where it begins.
     pub(crate) start: usize,
-    /// Which of those that are known it is.
+    /// The index of the known key.
     pub(crate) index: Option<usize>,
 }
 
@@ -152,8 +152,8 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Passes over the next key of the open object, and says which of those that are known it is, if it is one; whether a key
-    /// means anything is left to others.
+    /// Skips the next key of the open object, and returns its index among the known keys, if it is one; the caller
+    /// decides what an unknown key means.
     ///
     /// `None` after the last, with the object closed.
     #[inline(always)]
@@ -186,7 +186,7 @@ impl<'a> JsonScanner<'a> {
     #[inline(never)]
     fn any_key(&mut self) -> Option<Cow<'a, str>> {
         let inner = self.string()?;
-        // What stands behind the key does not change what it is.
+        // The text after the key does not affect its index.
         let key = self.read(inner);
         match key {
             Some(_) => self.take(b':'),
@@ -232,7 +232,7 @@ impl<'a> JsonScanner<'a> {
             length += 1;
         }
         let is_only_way = length == 1 || (length > 1 && rest.first() != Some(&b'0'));
-        // Anything else behind it would be a part of the number, or no JSON.
+        // Any other byte after it would be a part of the number, or no JSON.
         let ends = matches!(rest.get(length), Some(b',' | b'}'));
         (is_only_way && ends).then(|| {
             self.at += length;
@@ -240,8 +240,7 @@ impl<'a> JsonScanner<'a> {
         })
     }
 
-    /// Reads the string that was handed out last, unless it means nothing: half of a surrogate pair has the grammar of a
-    /// string all the same.
+    /// Decodes the last string, unless it has no meaning: half of a surrogate pair is grammatical, but no text.
     #[inline]
     pub(crate) fn read(&self, inner: &'a str) -> Option<Cow<'a, str>> {
         if self.escaped { unescape(inner).map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
@@ -260,7 +259,7 @@ impl<'a> JsonScanner<'a> {
         })
     }
 
-    /// Takes the text of the next value, for those who only look at it: a [`RawJson`] counts a reference.
+    /// Takes the text of the next value, without the reference count of a [`RawJson`].
     #[inline]
     pub(crate) fn value_text(&mut self) -> Option<&'a str> {
         self.peek();
@@ -268,7 +267,7 @@ impl<'a> JsonScanner<'a> {
         if self.skip() { self.text.get(start..self.at) } else { None }
     }
 
-    /// Takes the next value whole, whose end the walk that is given finds.
+    /// Takes the next value whole; `walk` finds its end.
     #[inline]
     pub(crate) fn value_with(&mut self, walk: impl FnOnce(&mut Self)) -> Option<RawJson> {
         self.peek();
@@ -278,7 +277,7 @@ impl<'a> JsonScanner<'a> {
         text.map(|text| RawJson::from_trusted(self.text.slice_ref(text)))
     }
 
-    /// Takes the string that comes next, as it stands between its quotes.
+    /// Takes the next string, as written between its quotes.
     #[inline]
     pub(crate) fn string(&mut self) -> Option<&'a str> {
         self.peek();

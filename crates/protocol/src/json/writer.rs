@@ -11,7 +11,7 @@ pub struct JsonWriter {
 }
 
 impl JsonWriter {
-    /// Makes a writer whose buffer has room for `bytes`.
+    /// Creates a writer with a buffer capacity of `bytes`.
     pub fn with_capacity(bytes: usize) -> Self {
         Self { out: String::with_capacity(bytes) }
     }
@@ -123,7 +123,7 @@ impl JsonWriter {
         self.out
     }
 
-    /// Ends the writing and returns the one value that was written.
+    /// Returns the one value that was written.
     pub fn into_raw(self) -> RawJson {
         RawJson::from_trusted(ByteString::from(self.out))
     }
@@ -167,7 +167,7 @@ impl JsonWriter {
     }
 }
 
-/// Finds the first byte that cannot stand for itself in a JSON string.
+/// Finds the first byte that a JSON string must escape (RFC 8259 §7).
 ///
 /// Most strings are short, so the first bytes are looked at a word at a time; long ones in blocks, which the compiler
 /// vectorizes.

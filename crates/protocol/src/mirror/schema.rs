@@ -11,7 +11,7 @@ const ANNOTATION: &str = "x-mcp-header";
 /// How many schemas may nest inside each other before the search for marks gives up.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// Keywords whose value is a schema, or a list of schemas, that no fixed property path leads to.
+/// Keywords with a schema, or a list of schemas, as value that no fixed property path leads to.
 const SCHEMA_KEYWORDS: [&str; 17] = [
     "items",
     "prefixItems",
@@ -32,24 +32,24 @@ const SCHEMA_KEYWORDS: [&str; 17] = [
     "extends",
 ];
 
-/// Keywords whose value maps names to schemas that no fixed property path leads to.
+/// Keywords with a map from names to schemas as value that no fixed property path leads to.
 const SCHEMA_MAP_KEYWORDS: [&str; 5] =
     ["patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"];
 
-/// Says which rule a schema's marks break.
+/// The rule that a schema's marks break.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MirrorError {
     /// The mark is not a non-empty HTTP token.
     #[error("`x-mcp-header` at `{place}` is not a header name")]
     BadName {
-        /// Where the mark stands.
+        /// The path of the mark.
         place: String,
     },
     /// Two marks give the same name, ignoring case.
     #[error("`x-mcp-header` at `{place}` repeats the name `{name}`")]
     Duplicate {
-        /// Where the second mark stands.
+        /// The path of the second mark.
         place: String,
         /// The name as the second mark spells it.
         name: String,
@@ -57,13 +57,13 @@ pub enum MirrorError {
     /// The marked property is not a string, an integer or a boolean.
     #[error("`x-mcp-header` at `{place}` is on a property whose type is not string, integer or boolean")]
     BadType {
-        /// Where the mark stands.
+        /// The path of the mark.
         place: String,
     },
-    /// The mark stands in a schema that `properties` alone do not lead to.
+    /// The mark is in a schema that `properties` alone do not lead to.
     #[error("`x-mcp-header` at `{place}` is not reached through `properties` alone")]
     Unreachable {
-        /// Where the mark stands.
+        /// The path of the mark.
         place: String,
     },
     /// Schemas nest more than [`MAX_SCHEMA_DEPTH`] deep.
@@ -71,7 +71,7 @@ pub enum MirrorError {
     TooDeep,
 }
 
-/// Lists the marked properties of a schema in the order in which they stand.
+/// Lists the marked properties of a schema in document order.
 pub(super) fn collect(schema: &Value) -> Result<Vec<MirroredParam>, MirrorError> {
     let mut collector = MirrorCollector::default();
     collector.visit(schema, SchemaReachability::Properties, 0)?;
@@ -176,7 +176,7 @@ fn kind_of(schema: &Map<String, Value>) -> Option<MirrorKind> {
     }
 }
 
-/// Tells whether a text is a token in the sense of RFC 9110, the only form a header's name may have.
+/// Reports whether a text is a token (RFC 9110 §5.6.2), the only form that a header's name may have.
 fn is_token(text: &str) -> bool {
     let token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !text.is_empty() && text.bytes().all(token_byte)

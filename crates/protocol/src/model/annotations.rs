@@ -4,7 +4,7 @@ use crate::json::{JsonWriter, RawJson};
 use super::MalformedModel;
 use super::field::ModelValue;
 
-/// Who speaks, or who is meant to read.
+/// The sender or the intended reader of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The human.
@@ -44,7 +44,7 @@ object! {
     /// Hints about a piece of content or a resource.
     #[derive(Default)]
     struct Annotations {
-        /// Whom it is meant for; nobody named means everybody.
+        /// The intended readers; empty means every reader.
         audience: Vec<Role> => "audience",
         /// How important it is, from 0 to 1.
         priority: Option<f64> => "priority",
@@ -54,7 +54,7 @@ object! {
 }
 
 object! {
-    /// Hints about a tool, which nobody should trust without trusting the server.
+    /// Hints about a tool, which a client must not rely on unless it trusts the server.
     #[derive(Default)]
     struct ToolAnnotations {
         /// What humans call the tool.

@@ -4,9 +4,9 @@ use crate::revision::{Era, Revision};
 
 use super::server_capabilities::is_set;
 
-/// What a client has said that it can do.
+/// The declared capabilities of a client.
 ///
-/// The revision decides which members mean something; nothing is ever taken for granted because of the revision alone.
+/// The revision decides which members have a meaning; no capability is ever assumed because of the revision alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientCapabilities {
     /// The object, as the client wrote it.
@@ -65,7 +65,7 @@ impl ClientCapabilities {
         Ok(read)
     }
 
-    /// Gives up the message that the object came in, for those who keep it longer than the message.
+    /// Copies the object out of its message, so that keeping it does not retain the whole message.
     #[must_use]
     pub fn into_owned_buffer(self) -> Self {
         let raw = RawJson::from_trusted(self.raw.as_str().into());
@@ -104,7 +104,7 @@ impl ClientCapabilities {
         self.has(ROOTS)
     }
 
-    /// Reports whether the client tells when its roots change.
+    /// Reports whether the client sends `notifications/roots/list_changed`.
     pub fn roots_list_changed(&self) -> bool {
         self.has(ROOTS_LIST_CHANGED)
     }
@@ -124,10 +124,10 @@ impl ClientCapabilities {
         Self { raw: members.to_raw(), extensions: Some(Box::new(extensions)), ..self.clone() }
     }
 
-    /// Says the same in the words of the modern era.
+    /// Converts the capabilities to their modern form.
     ///
-    /// What the client has declared under its revision is kept, what the revision does not know or the modern era no longer
-    /// has is left out, and members outside of the protocol are carried.
+    /// Members that the client's revision does not define or that the modern era has dropped are omitted; members
+    /// outside of the protocol are kept.
     pub fn to_modern(&self) -> RawJson {
         if self.era == Era::Modern {
             return self.raw.clone();
@@ -169,19 +169,19 @@ impl ClientCapabilities {
         self.with("elicitation", Some(("url", RawJson::EMPTY_OBJECT)))
     }
 
-    /// Declares that a model can be asked.
+    /// Declares support for sampling.
     #[must_use]
     pub fn with_sampling(&self) -> Self {
         self.with("sampling", None)
     }
 
-    /// Declares that a model can be asked and given tools.
+    /// Declares support for sampling with tools.
     #[must_use]
     pub fn with_sampling_tools(&self) -> Self {
         self.with("sampling", Some(("tools", RawJson::EMPTY_OBJECT)))
     }
 
-    /// Declares that there are roots, and that changes of them will be told where that can be.
+    /// Declares support for roots, and for notifications of their changes where the revision has them.
     #[must_use]
     pub fn with_roots(&self) -> Self {
         self.with("roots", Some(("listChanged", RawJson::TRUE)))
@@ -199,7 +199,7 @@ impl ClientCapabilities {
         Self::read(&members.to_raw(), Revision::NEWEST).unwrap_or_default()
     }
 
-    /// Says the same to a server of a revision: what the revision has no words for is left out.
+    /// Converts the capabilities for a server of a revision: what the revision does not have is omitted.
     pub fn for_revision(&self, revision: Revision) -> RawJson {
         if self.raw == RawJson::EMPTY_OBJECT {
             return RawJson::EMPTY_OBJECT;
@@ -227,7 +227,7 @@ impl ClientCapabilities {
                     let parts = [("form", self.form()), ("url", self.url())];
                     write_parts("elicitation", &parts, &mut writer);
                 }
-                // Before there were modes, everything that was asked was a form.
+                // Before there were modes, every elicitation was a form.
                 "elicitation" if dialect.elicitation && self.form() => {
                     writer.member("elicitation", &RawJson::EMPTY_OBJECT);
                 }

@@ -70,17 +70,17 @@ object! {
 }
 
 impl Content {
-    /// Makes a block of text.
+    /// Creates a block of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 
-    /// Makes a picture.
+    /// Creates a picture.
     pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self::Image(MediaContent::new(bytes, mime_type))
     }
 
-    /// Makes a sound.
+    /// Creates a sound.
     pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self::Audio(MediaContent::new(bytes, mime_type))
     }
@@ -120,7 +120,7 @@ impl Content {
             "resource_link" => Resource::from_reader(reader).map(Self::ResourceLink),
             "tool_use" => ToolUseContent::from_reader(reader).map(Self::ToolUse),
             "tool_result" => ToolResultContent::from_reader(reader).map(Self::ToolResult),
-            // Nobody here knows what its members mean, so that it stays as it is.
+            // The block's type is unknown, so its members are kept as they are.
             _ => Ok(Self::Other(raw.members()?)),
         }
     }
@@ -173,12 +173,12 @@ impl From<&str> for Content {
 }
 
 impl MediaContent {
-    /// Makes content of bytes.
+    /// Creates content of bytes.
     pub fn new(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self { data: BASE64.encode(bytes), mime_type: mime_type.into(), ..Self::default() }
     }
 
-    /// Says the same as an embedded resource, for readers that know no sounds.
+    /// Converts to an embedded resource, for dialects without audio.
     fn as_embedded(&self) -> EmbeddedResource {
         EmbeddedResource {
             resource: ResourceContents {
@@ -196,7 +196,7 @@ impl MediaContent {
 }
 
 impl Resource {
-    /// Says the same as text, for readers that know no links.
+    /// Converts to text, for dialects without resource links.
     fn as_text(&self) -> TextContent {
         let mut text = format!("{} — {}", self.name, self.uri);
         if let Some(description) = &self.description {
@@ -207,7 +207,7 @@ impl Resource {
     }
 }
 
-/// Tells two byte strings apart (FNV-1a); it protects nothing.
+/// Returns a hash that distinguishes byte strings (FNV-1a); it is not cryptographic.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -153,7 +153,7 @@ impl ObjectReader {
         Ok(Self(raw.members()?))
     }
 
-    /// Opens a result, whose `resultType` says how to read it and is no part of it.
+    /// Opens a result without its `resultType`, which selects how to read it and is no part of it.
     pub(super) fn open_result(raw: &RawJson) -> Result<Self, MalformedModel> {
         let mut reader = Self::open(raw)?;
         reader.0.take("resultType");
@@ -171,7 +171,7 @@ impl ObjectReader {
     }
 }
 
-/// Writes carried members into the open object, except those whose names the type writes itself.
+/// Writes carried members into the open object, except the members that the type writes itself.
 pub(super) fn write_rest(rest: &JsonObject, typed: &[&str], writer: &mut JsonWriter) {
     for (key, value) in rest.iter() {
         if !typed.iter().any(|name| key == name) {
@@ -182,7 +182,7 @@ pub(super) fn write_rest(rest: &JsonObject, typed: &[&str], writer: &mut JsonWri
 
 /// Writes the `_meta` of an entity or a content block.
 ///
-/// A revision that has no `_meta` there still gets the member `ui`, which is inert for those who do not know it.
+/// A revision that has no `_meta` there still receives the member `ui`, which clients that do not know it ignore.
 pub(super) fn write_entity_meta(meta: Option<&JsonObject>, dialect: &Dialect, writer: &mut JsonWriter) {
     let Some(meta) = meta else { return };
     if dialect.entity_meta {

@@ -25,12 +25,12 @@ impl Implementation {
 }
 
 object! {
-    /// A picture that stands for something.
+    /// An icon of an entity or an implementation.
     #[derive(Default)]
     struct Icon {
         /// The picture's URL, or the picture itself as a `data:` URL.
         src: String => "src",
-        /// The media type, if the URL does not tell.
+        /// The media type, if the URL does not determine it.
         mime_type: Option<String> => "mimeType",
         /// The sizes that it is good for, such as `48x48` or `any`.
         sizes: Vec<String> => "sizes",

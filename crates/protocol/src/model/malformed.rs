@@ -11,12 +11,12 @@ pub struct MalformedModel {
 }
 
 impl MalformedModel {
-    /// Says what is wrong with the value itself.
+    /// Creates an error about the value itself.
     pub fn new(problem: impl Into<Cow<'static, str>>) -> Self {
         Self { path: String::new(), problem: problem.into() }
     }
 
-    /// Says that the value was found in a member of a larger one.
+    /// Prefixes the path with the member that holds the value.
     pub fn within(mut self, member: &str) -> Self {
         if !self.path.is_empty() && !self.path.starts_with('[') {
             self.path.insert(0, '.');
@@ -25,7 +25,7 @@ impl MalformedModel {
         self
     }
 
-    /// Says that the value was found in an element of an array.
+    /// Prefixes the path with the array index that holds the value.
     pub fn at(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
     }

@@ -1,8 +1,8 @@
 //! One superset type per concept of the protocol.
 //!
-//! A type has a field for everything that any revision can say and that we decide on. What we only carry stays raw: `_meta`
-//! in `meta`, and members that no revision knows in `rest`, verbatim and in order. Each type is read with `read` and written
-//! with `write`, which asks the [`Dialect`](crate::codec::Dialect) what its reader can understand.
+//! A type has a field for every member of any revision that our code acts on. The others stay raw: `_meta` in `meta`,
+//! and members that no revision defines in `rest`, verbatim and in order. Each type is read with `read` and written
+//! with `write`, which consults the [`Dialect`](crate::codec::Dialect) of its reader.
 
 #[macro_use]
 mod object;

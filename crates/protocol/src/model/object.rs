@@ -18,7 +18,7 @@ macro_rules! object {
         pub struct $name {
             $($(#[$doc])* pub $field: $type,)*
             $(
-                /// What it carries for others, the wire's `_meta`.
+                /// The `_meta` of the wire format.
                 pub $meta: Option<$crate::json::JsonObject>,
             )?
             /// Members that no revision knows, in order.

@@ -59,20 +59,20 @@ impl PromptArgument {
 object! {
     /// One message of a prompt.
     struct PromptMessage {
-        /// Who says it.
+        /// The role of the message.
         role: Role => "role",
-        /// What is said.
+        /// The content of the message.
         content: Content => "content",
     }
 }
 
 impl PromptMessage {
-    /// Makes a message of the user.
+    /// Creates a message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self { role: Role::User, content: content.into(), rest: JsonObject::new() }
     }
 
-    /// Makes a message of the assistant.
+    /// Creates a message of the assistant.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self { role: Role::Assistant, content: content.into(), rest: JsonObject::new() }
     }
@@ -85,14 +85,14 @@ pub struct GetPromptResult {
     pub description: Option<String>,
     /// The conversation so far.
     pub messages: Vec<PromptMessage>,
-    /// What the result carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
 }
 
 impl GetPromptResult {
-    /// Makes a result of messages.
+    /// Creates a result of messages.
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self { messages, ..Self::default() }
     }

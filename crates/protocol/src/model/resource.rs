@@ -38,7 +38,7 @@ impl Resource {
 }
 
 object! {
-    /// A family of resources whose URIs follow a pattern.
+    /// A family of resources with URIs that follow a pattern.
     #[derive(Default)]
     struct ResourceTemplate + meta {
         /// The pattern of the URIs, in the form of RFC 6570.
@@ -74,7 +74,7 @@ pub struct ResourceContents {
     pub mime_type: Option<String>,
     /// The content itself.
     pub body: ResourceBody,
-    /// What it carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
@@ -96,12 +96,12 @@ impl Default for ResourceBody {
 }
 
 impl ResourceContents {
-    /// Makes contents of text.
+    /// Creates contents of text.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), body: ResourceBody::Text(text.into()), ..Self::default() }
     }
 
-    /// Makes contents of bytes.
+    /// Creates contents of bytes.
     pub fn blob(uri: impl Into<String>, bytes: &[u8]) -> Self {
         Self { uri: uri.into(), body: ResourceBody::Blob(BASE64.encode(bytes)), ..Self::default() }
     }

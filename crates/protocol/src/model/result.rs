@@ -11,26 +11,27 @@ pub struct CallToolResult {
     pub content: Vec<Content>,
     /// The result, for programs to read; [`RawJson::NULL`] is a value like any other.
     pub structured: Option<RawJson>,
-    /// The tool failed, and `content` says why. A success that is to say `isError: false` has that member in `rest`.
+    /// The tool failed, and `content` has the reason. A success that is to have `isError: false` has that member in
+    /// `rest`.
     pub is_error: bool,
-    /// What the result carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
 }
 
 impl CallToolResult {
-    /// Makes a result of text.
+    /// Creates a result of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
-    /// Makes a failure that the model may learn from.
+    /// Creates an error result, which the model can read.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// Makes a result of structured content, and repeats it as text for readers that know no other.
+    /// Creates a result of structured content, and repeats it as text for clients without structured content.
     pub fn structured(value: RawJson) -> Self {
         let mirror = value.as_str().to_owned();
         Self { structured: Some(value), ..Self::text(mirror) }
@@ -90,7 +91,7 @@ impl CallToolResult {
         write_result_rest(&self.rest, typed, writer);
     }
 
-    /// Reports whether a block of text already says what a structured value says, or what is wrapped in it.
+    /// Reports whether a text block already has the JSON of a structured value, or of the value wrapped in it.
     fn mirrors(&self, value: &RawJson) -> bool {
         let wrapped = value.members().ok().filter(|members| members.len() == 1);
         let wrapped = wrapped.and_then(|mut members| members.take("result"));
@@ -106,9 +107,9 @@ impl CallToolResult {
 /// Who may keep a result for later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CacheScope {
-    /// Anybody, to serve anybody.
+    /// Any cache may store the result and serve it to any client.
     Public,
-    /// Only the one who asked.
+    /// Only the requesting client may store the result.
     #[default]
     Private,
 }
@@ -123,17 +124,17 @@ impl CacheScope {
     }
 }
 
-/// How long a result may be kept, and by whom; by default not at all.
+/// How long a result may be cached, and by which caches; by default not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CacheHint {
-    /// For how many milliseconds.
+    /// The time to live in milliseconds.
     pub ttl_ms: u64,
-    /// By whom.
+    /// The caches that may store it.
     pub scope: CacheScope,
 }
 
 impl CacheHint {
-    /// Takes the hint out of a result. What is absent or makes no sense reads as "do not keep".
+    /// Takes the hint out of a result. An absent or invalid hint means "do not cache".
     pub(super) fn take_from(members: &mut JsonObject) -> Self {
         let hint = Self::read(members);
         members.take("ttlMs");
@@ -141,7 +142,7 @@ impl CacheHint {
         hint
     }
 
-    /// Reads the hint of a result. What is absent or makes no sense reads as "do not keep".
+    /// Reads the hint of a result. An absent or invalid hint means "do not cache".
     pub fn read(result: &JsonObject) -> Self {
         let ttl = result.get("ttlMs").and_then(|raw| u64::read_value(raw).ok());
         let public = result.get("cacheScope").is_some_and(|raw| raw.as_text().as_deref() == Some("public"));
@@ -169,14 +170,14 @@ pub struct ReadResourceResult {
     pub contents: Vec<ResourceContents>,
     /// How long they may be kept.
     pub cache: CacheHint,
-    /// What the result carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
 }
 
 impl ReadResourceResult {
-    /// Makes a result of contents that may not be kept.
+    /// Creates a result of contents that may not be cached.
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self { contents, ..Self::default() }
     }
@@ -217,7 +218,7 @@ pub struct CompleteResult {
     pub total: Option<u64>,
     /// There are more than these.
     pub has_more: Option<bool>,
-    /// What the result carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
 }
 
@@ -225,7 +226,7 @@ impl CompleteResult {
     /// The most values that one result may have.
     pub const MAX: usize = 100;
 
-    /// Makes a result of values.
+    /// Creates a result of values.
     pub fn new(values: Vec<String>) -> Self {
         Self { values, ..Self::default() }
     }

@@ -4,7 +4,7 @@ use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 use super::MalformedModel;
 use super::field::{ModelField as _, ObjectReader, write_rest};
 
-/// What a server can do.
+/// The capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerCapabilities {
     /// It has tools.
@@ -25,19 +25,19 @@ pub struct ServerCapabilities {
     pub rest: JsonObject,
 }
 
-/// What a server can do about a list.
+/// The capabilities of a server for a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCapability {
-    /// It tells when the list changes.
+    /// The server sends `list_changed` notifications.
     pub list_changed: bool,
 }
 
-/// What a server can do about resources.
+/// The capabilities of a server for resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourcesCapability {
-    /// It tells when a resource changes.
+    /// The server accepts resource subscriptions.
     pub subscribe: bool,
-    /// It tells when the list changes.
+    /// The server sends `list_changed` notifications.
     pub list_changed: bool,
 }
 

@@ -37,7 +37,7 @@ impl Tool {
         self.title.as_deref().or_else(hinted).unwrap_or(&self.name)
     }
 
-    /// Says in older words what a dialect has no newer words for.
+    /// Converts what a dialect does not have to its older form.
     fn narrowed(&self, dialect: &Dialect) -> Cow<'_, Self> {
         let mut tool = Cow::Borrowed(self);
         if let Some(schema) =

@@ -1,4 +1,4 @@
-//! What a model says of tools in sampling: that it wants to call one, and what it is told in return.
+//! Tool content in sampling: the model's tool calls, and their results.
 
 use crate::codec::Dialect;
 use crate::json::{JsonObject, JsonWriter, RawJson};
@@ -11,7 +11,7 @@ object! {
     struct ToolUseContent + meta {
         /// What the result is to name.
         id: String => "id",
-        /// The tool, one of those that the question listed.
+        /// The tool, one of those that the sampling request listed.
         name: String => "name",
         /// The arguments.
         input: RawJson => "input",
@@ -29,14 +29,14 @@ pub struct ToolResultContent {
     pub structured: Option<RawJson>,
     /// Whether the call failed.
     pub is_error: bool,
-    /// What it carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
 }
 
 impl Content {
-    /// Makes a model's wish to call a tool.
+    /// Creates a model's tool call.
     pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: impl Into<RawJson>) -> Self {
         let (id, name, input) = (id.into(), name.into(), input.into());
         Self::ToolUse(ToolUseContent { id, name, input, meta: None, rest: JsonObject::new() })

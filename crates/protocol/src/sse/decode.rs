@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Holds what one block of the stream said.
+/// One event of the stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
     /// The event's name; `None` means the default, `message`.
@@ -21,7 +21,7 @@ pub struct SseEvent {
 }
 
 impl SseEvent {
-    /// Tells whether the block had a data line, even an empty one.
+    /// Reports whether the block had a data line, even an empty one.
     #[must_use]
     pub fn has_data(&self) -> bool {
         self.data.is_some()
@@ -133,7 +133,7 @@ impl SseDecoder {
         }
     }
 
-    /// Keeps a piece of a line whose end has not arrived.
+    /// Buffers a piece of an incomplete line.
     fn buffer_partial(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         let first = self.line.first().or_else(|| piece.first());
         if self.discarding || first == Some(&b':') {
@@ -244,7 +244,7 @@ fn split_field(line: &[u8]) -> (&[u8], &[u8]) {
     (name, value.strip_prefix(b" ").unwrap_or(value))
 }
 
-/// Reads a number written in digits only; the standard says to ignore anything else.
+/// Reads a number written in digits only; the standard requires anything else to be ignored.
 fn parse_digits(value: &[u8]) -> Option<u64> {
     if !value.iter().all(u8::is_ascii_digit) {
         return None;

@@ -22,7 +22,7 @@ pub fn write_event(out: &mut Vec<u8>, event: Option<&str>, id: Option<&str>, dat
     out.push(b'\n');
 }
 
-/// Appends an event that carries an id and empty data, so that a client can resume before anything was said.
+/// Appends an event with an id and empty data, so that a client can resume before the first message.
 pub fn write_priming(out: &mut Vec<u8>, id: &str, retry_ms: Option<u64>) {
     write_field(out, b"id: ", id);
     if let Some(retry_ms) = retry_ms {
@@ -61,7 +61,7 @@ fn write_data_line(out: &mut Vec<u8>, line: &[u8]) {
 
 fn write_field(out: &mut Vec<u8>, prefix: &[u8], value: &str) {
     out.extend_from_slice(prefix);
-    // A NUL would make readers drop an id; in the other fields nobody misses it.
+    // A NUL would make readers drop an id; the other fields lose nothing of value.
     out.extend(value.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)));
     out.push(b'\n');
 }

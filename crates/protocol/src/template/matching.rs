@@ -1,8 +1,8 @@
 //! Reading the variables back out of a URI.
 //!
-//! A template is compiled into steps. For every step, from the last to the first, one row of flags tells at
-//! which places of the URI the steps from there on can succeed; a row follows from the later ones in a single
-//! pass. A walk from the front then only takes turns that are known to end well, so nothing is tried twice,
+//! A template is compiled into steps. For every step, from the last to the first, one row of flags holds the
+//! offsets of the URI at which the steps from there on can succeed; a row follows from the later ones in a single
+//! pass. A walk from the front then only takes branches that are known to match, so there is no backtracking,
 //! however ambiguous the template is.
 
 use super::MAX_LENGTH;
@@ -13,13 +13,13 @@ use super::value::{MatchMode, NamedValues, ValueClass, ValueRuns, character_leng
 /// One instruction of a compiled template.
 #[derive(Debug, Clone)]
 pub(super) enum MatchStep {
-    /// The URI goes on with these bytes.
+    /// The URI continues with these bytes.
     Literal(Vec<u8>),
     /// The steps up to the given one are passed over if they cannot succeed.
     Optional { end: usize },
-    /// The URI goes on with a variable's value.
+    /// The URI continues with a variable's value.
     Capture { name: String, class: ValueClass, may_be_empty: bool },
-    /// The URI goes on with any of some named values, or none.
+    /// The URI continues with any of some named values, or none.
     Named(NamedValues),
 }
 
@@ -48,7 +48,7 @@ fn compile_list(steps: &mut Vec<MatchStep>, expression: &TemplateExpression) {
             steps.push(MatchStep::Optional { end: 0 });
             steps.push(literal(lead));
         }
-        // Without a lead, an empty value could not be told from a missing one.
+        // Without a prefix, an empty value could not be distinguished from a missing one.
         let may_be_empty = !lead.is_empty();
         let is_last = position + 1 == expression.names.len();
         let class = if is_last { ValueClass::last(expression) } else { ValueClass::inner(expression) };
@@ -91,7 +91,7 @@ struct TemplateMatcher<'t, 'u> {
     steps: &'t [MatchStep],
     uri: &'u [u8],
     mode: MatchMode,
-    /// For each step, and once more for the end, the places from where the rest succeeds; row after row.
+    /// For each step, and once more for the end, the offsets from which the rest succeeds; row after row.
     succeeds: Vec<bool>,
 }
 
@@ -110,23 +110,23 @@ impl<'t, 'u> TemplateMatcher<'t, 'u> {
         if let MatchStep::Named(values) = step {
             return self.fill_named(index, values);
         }
-        for place in (0..=self.uri.len()).rev() {
+        for offset in (0..=self.uri.len()).rev() {
             let succeeds = match step {
                 MatchStep::Literal(text) => {
-                    self.get(index + 1, place + text.len()) && self.rest(place).starts_with(text)
+                    self.get(index + 1, offset + text.len()) && self.rest(offset).starts_with(text)
                 }
-                MatchStep::Optional { end } => self.get(index + 1, place) || self.get(*end, place),
+                MatchStep::Optional { end } => self.get(index + 1, offset) || self.get(*end, offset),
                 MatchStep::Capture { class, may_be_empty, .. } => {
-                    let rest = self.rest(place);
-                    let after = place + character_length(rest);
+                    let rest = self.rest(offset);
+                    let after = offset + character_length(rest);
                     let longer = class.accepts_first_char(rest, self.mode)
                         && (self.get(index + 1, after) || self.get(index, after));
-                    longer || (*may_be_empty && self.get(index + 1, place))
+                    longer || (*may_be_empty && self.get(index + 1, offset))
                 }
                 MatchStep::Named(_) => false,
             };
             if succeeds {
-                self.set(index, place);
+                self.set(index, offset);
             }
         }
     }
@@ -134,56 +134,56 @@ impl<'t, 'u> TemplateMatcher<'t, 'u> {
     fn fill_named(&mut self, index: usize, values: &NamedValues) {
         let runs = ValueRuns::new(values.class, self.uri, self.mode);
         let ends_well = self.value_can_end(index + 1, values.class);
-        for place in 0..=self.uri.len() {
-            let succeeds = match values.read(self.uri, place, &runs).last() {
-                None => self.get(index + 1, place),
+        for offset in 0..=self.uri.len() {
+            let succeeds = match values.read(self.uri, offset, &runs).last() {
+                None => self.get(index + 1, offset),
                 Some((_, last)) => ends_well.get(last.start).copied().unwrap_or(false),
             };
             if succeeds {
-                self.set(index, place);
+                self.set(index, offset);
             }
         }
     }
 
-    /// Tells for each place whether a value that begins there, and may be empty, can end where the rest succeeds.
+    /// Returns for each offset whether a value that begins there, and may be empty, can end where the rest succeeds.
     fn value_can_end(&self, next: usize, class: ValueClass) -> Vec<bool> {
         let mut ends_well = vec![false; self.uri.len() + 1];
-        for place in (0..=self.uri.len()).rev() {
-            let rest = self.rest(place);
+        for offset in (0..=self.uri.len()).rev() {
+            let rest = self.rest(offset);
             let longer = class.accepts_first_char(rest, self.mode)
-                && ends_well.get(place + character_length(rest)).copied().unwrap_or(false);
-            if let Some(flag) = ends_well.get_mut(place) {
-                *flag = longer || self.get(next, place);
+                && ends_well.get(offset + character_length(rest)).copied().unwrap_or(false);
+            if let Some(flag) = ends_well.get_mut(offset) {
+                *flag = longer || self.get(next, offset);
             }
         }
         ends_well
     }
 
-    /// Collects the values along the one way that is known to succeed, if there is one.
+    /// Collects the values along the first path that is known to succeed, if there is one.
     fn walk(&self) -> Option<Vec<(&'t str, String)>> {
         if !self.get(0, 0) {
             return None;
         }
         let mut values = Vec::new();
         let mut index = 0;
-        let mut place = 0;
+        let mut offset = 0;
         while let Some(step) = self.steps.get(index) {
             let mut next = index + 1;
             match step {
-                MatchStep::Literal(text) => place += text.len(),
-                MatchStep::Optional { end } if !self.get(next, place) => next = *end,
+                MatchStep::Literal(text) => offset += text.len(),
+                MatchStep::Optional { end } if !self.get(next, offset) => next = *end,
                 MatchStep::Optional { .. } => {}
                 MatchStep::Capture { name, class, may_be_empty } => {
-                    let end = self.longest_value(next, place, *class, *may_be_empty)?;
-                    record(&mut values, name, self.uri.get(place..end)?)?;
-                    place = end;
+                    let end = self.longest_value(next, offset, *class, *may_be_empty)?;
+                    record(&mut values, name, self.uri.get(offset..end)?)?;
+                    offset = end;
                 }
                 MatchStep::Named(named) => {
                     let runs = ValueRuns::new(named.class, self.uri, self.mode);
-                    let mut found = named.read(self.uri, place, &runs);
+                    let mut found = named.read(self.uri, offset, &runs);
                     if let Some((_, last)) = found.last_mut() {
-                        place = self.longest_value(next, last.start, named.class, true)?;
-                        last.end = place;
+                        offset = self.longest_value(next, last.start, named.class, true)?;
+                        last.end = offset;
                     }
                     for (name, value) in found {
                         record(&mut values, name, self.uri.get(value)?)?;
@@ -195,7 +195,7 @@ impl<'t, 'u> TemplateMatcher<'t, 'u> {
         Some(values)
     }
 
-    /// Finds the last place where a value that begins at `start` may end.
+    /// Finds the last offset where a value that begins at `start` may end.
     fn longest_value(
         &self,
         next: usize,
@@ -204,27 +204,27 @@ impl<'t, 'u> TemplateMatcher<'t, 'u> {
         may_be_empty: bool,
     ) -> Option<usize> {
         let mut longest = (may_be_empty && self.get(next, start)).then_some(start);
-        let mut place = start;
-        while class.accepts_first_char(self.rest(place), self.mode) {
-            place += character_length(self.rest(place));
-            if self.get(next, place) {
-                longest = Some(place);
+        let mut offset = start;
+        while class.accepts_first_char(self.rest(offset), self.mode) {
+            offset += character_length(self.rest(offset));
+            if self.get(next, offset) {
+                longest = Some(offset);
             }
         }
         longest
     }
 
-    fn rest(&self, place: usize) -> &'u [u8] {
-        self.uri.get(place..).unwrap_or_default()
+    fn rest(&self, offset: usize) -> &'u [u8] {
+        self.uri.get(offset..).unwrap_or_default()
     }
 
-    fn get(&self, step: usize, place: usize) -> bool {
-        let inside = place <= self.uri.len();
-        inside && self.succeeds.get(step * (self.uri.len() + 1) + place).copied().unwrap_or(false)
+    fn get(&self, step: usize, offset: usize) -> bool {
+        let inside = offset <= self.uri.len();
+        inside && self.succeeds.get(step * (self.uri.len() + 1) + offset).copied().unwrap_or(false)
     }
 
-    fn set(&mut self, step: usize, place: usize) {
-        if let Some(flag) = self.succeeds.get_mut(step * (self.uri.len() + 1) + place) {
+    fn set(&mut self, step: usize, offset: usize) {
+        if let Some(flag) = self.succeeds.get_mut(step * (self.uri.len() + 1) + offset) {
             *flag = true;
         }
     }
@@ -245,7 +245,7 @@ fn record<'t>(values: &mut Vec<(&'t str, String)>, name: &'t str, encoded: &[u8]
 #[cfg(test)]
 mod tests {
     use super::super::UriTemplate;
-    use super::super::value::looks;
+    use super::super::value::examined;
 
     #[test]
     fn a_longer_uri_is_looked_at_more_often_in_proportion_whatever_it_repeats() {
@@ -258,10 +258,10 @@ mod tests {
             {
                 let looks_at = |bytes: usize| {
                     let uri = format!("x:{}!", piece.repeat(bytes / piece.len()));
-                    looks::take();
+                    examined::take();
                     // Whether it matches is another matter.
                     let _ = template.match_uri(&uri);
-                    looks::take()
+                    examined::take()
                 };
                 let (short, long) = (looks_at(500), looks_at(4000));
                 assert!(long <= 9 * short + 100, "{template:?} {piece}: {short}, then {long}");

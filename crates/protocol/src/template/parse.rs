@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::percent::{canonical, encode_into, is_escape};
 use super::{MAX_LENGTH, MAX_VARIABLES};
 
-/// Says why a text is not a template that we support.
+/// The reason why a text is not a supported template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -38,7 +38,7 @@ pub enum TemplateError {
 /// One piece of a template.
 #[derive(Debug, Clone)]
 pub(super) enum TemplatePart {
-    /// Text that stands for itself, ready to be put into a URI.
+    /// Literal text, already encoded for a URI.
     Literal(String),
     Expression(TemplateExpression),
 }
@@ -76,7 +76,7 @@ impl TemplateOperator {
         }
     }
 
-    /// Returns what stands before the first value.
+    /// Returns the text before the first value (RFC 6570, appendix A: `first`).
     pub(super) fn first(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -89,7 +89,7 @@ impl TemplateOperator {
         }
     }
 
-    /// Returns what stands between two values.
+    /// Returns the text between two values (RFC 6570, appendix A: `sep`).
     pub(super) fn separator(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -100,12 +100,12 @@ impl TemplateOperator {
         }
     }
 
-    /// Tells whether values are written with their names.
+    /// Reports whether values are written with their names.
     pub(super) fn is_named(self) -> bool {
         matches!(self, Self::Parameters | Self::Query | Self::Continuation)
     }
 
-    /// Tells whether characters with a meaning in URIs stay unencoded in values.
+    /// Reports whether characters with a meaning in URIs stay unencoded in values.
     pub(super) fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }

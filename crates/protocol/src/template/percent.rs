@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Tells whether a byte never needs encoding.
+/// Reports whether a byte never needs encoding.
 pub(super) fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Tells whether a byte has a meaning of its own in URIs.
+/// Reports whether a byte has a meaning of its own in URIs.
 pub(super) fn is_reserved(byte: u8) -> bool {
     b":/?#[]@!$&'()*+,;=".contains(&byte)
 }
 
-/// Tells whether a text begins with `%` and two hexadecimal digits.
+/// Reports whether a text begins with `%` and two hexadecimal digits.
 pub(super) fn is_escape(text: &str) -> bool {
     matches!(text.as_bytes(), [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
 }

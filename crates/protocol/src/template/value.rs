@@ -51,14 +51,14 @@ impl ValueClass {
         if inner.separator.is_some_and(|byte| own.accepts(byte, MatchMode::Strict)) { own } else { inner }
     }
 
-    /// Tells whether a value may go on with the first character of a text.
+    /// Reports whether a value may continue with the first character of a text.
     pub(super) fn accepts_first_char(self, text: &[u8], reading: MatchMode) -> bool {
         text.first().is_some_and(|byte| self.accepts(*byte, reading))
     }
 
     fn accepts(self, byte: u8, reading: MatchMode) -> bool {
         #[cfg(test)]
-        looks::count();
+        examined::count();
         if Some(byte) == self.separator {
             return false;
         }
@@ -89,16 +89,16 @@ impl NamedValues {
         Self { operator: expression.operator, class, names: expression.names.clone() }
     }
 
-    /// Reads as many of the named values as stand at a place of the URI, in any order, each once.
+    /// Reads as many named values as follow at an offset of the URI, in any order, each once.
     ///
-    /// Returns each name with its value's place. The last value is taken to be as long as can be.
-    pub(super) fn read(&self, uri: &[u8], place: usize, runs: &ValueRuns) -> Vec<(&str, Range<usize>)> {
+    /// Returns each name with its value's range. The last value is as long as possible.
+    pub(super) fn read(&self, uri: &[u8], offset: usize, runs: &ValueRuns) -> Vec<(&str, Range<usize>)> {
         // One bit for each name; a template has at most 64.
         let mut taken = 0_u64;
         let mut found: Vec<(&str, Range<usize>)> = Vec::new();
         let mut lead = self.operator.first();
         loop {
-            let end = found.last().map_or(place, |(_, value)| value.end);
+            let end = found.last().map_or(offset, |(_, value)| value.end);
             let Some(after_lead) = uri.get(end..).and_then(|rest| rest.strip_prefix(lead.as_bytes())) else {
                 return found;
             };
@@ -123,7 +123,7 @@ impl NamedValues {
         runs: &ValueRuns,
     ) -> Option<Range<usize>> {
         #[cfg(test)]
-        looks::count();
+        examined::count();
         let rest = text.strip_prefix(name.as_bytes())?;
         let Some(value) = rest.strip_prefix(b"=") else {
             // `;name` alone is an empty value, but `;names` is another name.
@@ -136,25 +136,25 @@ impl NamedValues {
     }
 }
 
-/// How far a value of one class goes from every place of a URI, found in one pass from its end.
+/// The end of the longest value of one class from every offset of a URI, computed in one pass from its end.
 ///
-/// Each place would else be read on from, and a URI of which most places begin a value would be read as often as it is long.
+/// Scanning from every offset would be quadratic for a URI in which most offsets begin a value.
 #[derive(Debug)]
 pub(super) struct ValueRuns {
-    /// For each place, where the longest value that begins there ends.
+    /// For each offset, the end of the longest value that begins there.
     ends: Vec<usize>,
 }
 
 impl ValueRuns {
     pub(super) fn new(class: ValueClass, uri: &[u8], reading: MatchMode) -> Self {
         let mut ends: Vec<usize> = (0..=uri.len()).collect();
-        for place in (0..uri.len()).rev() {
-            let rest = uri.get(place..).unwrap_or_default();
+        for offset in (0..uri.len()).rev() {
+            let rest = uri.get(offset..).unwrap_or_default();
             if class.accepts_first_char(rest, reading) {
-                // An escape that is cut short ends with the URI.
-                let after = (place + character_length(rest)).min(uri.len());
+                // A truncated escape ends with the URI.
+                let after = (offset + character_length(rest)).min(uri.len());
                 let end = ends.get(after).copied().unwrap_or(after);
-                if let Some(slot) = ends.get_mut(place) {
+                if let Some(slot) = ends.get_mut(offset) {
                     *slot = end;
                 }
             }
@@ -162,24 +162,24 @@ impl ValueRuns {
         Self { ends }
     }
 
-    fn end(&self, place: usize) -> usize {
-        self.ends.get(place).copied().unwrap_or(place)
+    fn end(&self, offset: usize) -> usize {
+        self.ends.get(offset).copied().unwrap_or(offset)
     }
 }
 
-/// Counts how often anything of a URI is looked at.
+/// Counts how often a byte of a URI is examined.
 #[cfg(test)]
-pub(super) mod looks {
+pub(super) mod examined {
     use std::cell::Cell;
 
-    thread_local!(static LOOKS: Cell<usize> = const { Cell::new(0) });
+    thread_local!(static EXAMINED: Cell<usize> = const { Cell::new(0) });
 
     pub(super) fn count() {
-        LOOKS.set(LOOKS.get() + 1);
+        EXAMINED.set(EXAMINED.get() + 1);
     }
 
     /// Returns the count since the last time.
     pub(in super::super) fn take() -> usize {
-        LOOKS.take()
+        EXAMINED.take()
     }
 }

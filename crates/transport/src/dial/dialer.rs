@@ -14,15 +14,15 @@ use super::tls::ClientTls;
 use super::tunnel;
 use crate::url::Url;
 
-/// How servers are reached.
+/// The options of a [`Dialer`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DialOptions {
-    /// The time for everything before a request can be written: name, connection, proxy and TLS. 10 s.
+    /// The timeout for everything before the first request: name resolution, connection, proxy and TLS. 10 s.
     pub connect_timeout: Duration,
-    /// Which proxies are used; those that the environment names.
+    /// The proxies; by default those of the environment.
     pub proxies: ProxySettings,
-    /// A PEM file of certificate authorities that are trusted beside those of the machine; none.
+    /// A PEM file of certificate authorities to trust in addition to those of the system; none by default.
     pub extra_roots: Option<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ impl Default for DialOptions {
     }
 }
 
-/// Opens connections to servers; clones share what was found out about whom to trust.
+/// Opens connections to servers; clones share the loaded root certificates.
 #[derive(Clone, Debug)]
 pub struct Dialer {
     shared: Arc<SharedDialer>,
@@ -49,19 +49,19 @@ struct SharedDialer {
     tls: ClientTls,
 }
 
-/// How a connection came about.
+/// Details of an opened connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionInfo {
-    /// The address that took the connection, which is the proxy's if there is one.
+    /// The connected address, which is the proxy's if there is one.
     pub address: SocketAddr,
-    /// The proxy that the connection goes through.
+    /// The proxy of the connection.
     pub proxy: Option<String>,
-    /// The time that looking up the name took.
+    /// The time of the name resolution.
     pub resolve_time: Duration,
-    /// The time that connecting took.
+    /// The time of the TCP connection.
     pub connect_time: Duration,
-    /// The time that TLS took, and its version.
+    /// The time of the TLS handshake, and the TLS version.
     pub tls: Option<(Duration, &'static str)>,
 }
 
@@ -76,23 +76,24 @@ pub(crate) enum RequestForm {
 /// Tells whether a proxy may read the requests or has to give a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TunnelPolicy {
-    /// Only for what is encrypted.
+    /// Only for encrypted connections.
     Encrypted,
-    /// For everything, since what follows are no requests.
+    /// Always, since the connection is not used for plain requests.
     Always,
 }
 
 impl Dialer {
-    /// Makes a dialler.
+    /// Creates a dialer.
     pub fn new(options: DialOptions) -> Self {
         let DialOptions { connect_timeout, proxies, extra_roots } = options;
         Self { shared: Arc::new(SharedDialer { connect_timeout, proxies, tls: ClientTls::new(extra_roots) }) }
     }
 
-    /// Opens a connection to the host of an address, through a tunnel where there is a proxy, and tells how.
+    /// Opens a connection to the host of a URL, through a tunnel if there is a proxy, and returns it with its
+    /// details.
     ///
     /// # Errors
-    /// The server cannot be reached, be it in time or at all.
+    /// The server cannot be reached, or not within the timeout.
     pub async fn dial(&self, url: &Url) -> Result<(DialedStream, ConnectionInfo), DialError> {
         self.open(url, TunnelPolicy::Always).await.map(|(stream, route, _)| (stream, route))
     }
@@ -144,7 +145,7 @@ impl Default for Dialer {
     }
 }
 
-/// The time that all stages have together.
+/// The common deadline of all stages.
 struct DialDeadline {
     deadline: Instant,
     timeout: Duration,

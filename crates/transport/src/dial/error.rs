@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::proxy::ProxyError;
 
-/// Why a server could not be reached; nothing of a request was sent.
+/// The reason why a server could not be reached; nothing of a request was sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
@@ -14,52 +14,52 @@ pub enum DialError {
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         source: io::Error,
     },
-    /// No address of the host took the connection.
+    /// No address of the host accepted the connection.
     #[error("cannot connect to `{host}`: {}", ConnectFailures(failures))]
     Connect {
         /// The host.
         host: String,
-        /// Every address that was tried, and why it failed.
+        /// Every attempted address, with its error.
         failures: Vec<(SocketAddr, io::Error)>,
     },
-    /// The time was up.
+    /// The timeout expired.
     #[error("{stage} took longer than {waited:?}")]
     TimedOut {
-        /// What went on when it was.
+        /// The stage at the timeout.
         stage: DialStage,
-        /// The time for everything up to there.
+        /// The timeout.
         waited: Duration,
     },
-    /// The proxy cannot be used, or refused.
+    /// The proxy cannot be used, or rejected the tunnel.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// The handshake of TLS failed.
+    /// The TLS handshake failed.
     #[error("TLS with `{host}` failed: {source}")]
     Tls {
         /// The host.
         host: String,
-        /// What is wrong.
+        /// The error of the handshake.
         source: io::Error,
     },
-    /// No certificate authorities could be loaded, so that no server could be trusted.
+    /// No root certificates could be loaded, so no server can be trusted.
     #[error("no certificate authorities to trust: {0}")]
     Roots(String),
 }
 
-/// A step on the way to a server.
+/// A stage of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DialStage {
-    /// Looking up the addresses of a name.
+    /// The name resolution.
     Resolve,
-    /// Connecting to an address.
+    /// The TCP connection.
     Connect,
-    /// Asking a proxy for a tunnel.
+    /// The `CONNECT` request to a proxy.
     Proxy,
-    /// The handshake of TLS.
+    /// The TLS handshake.
     Tls,
 }
 

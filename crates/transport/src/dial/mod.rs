@@ -1,4 +1,4 @@
-//! Reaching a server: names and addresses, proxies, TLS, and the handshake of WebSocket.
+//! Outgoing connections: name resolution, proxies, TLS, and the WebSocket handshake.
 
 mod dialer;
 mod error;

@@ -1,9 +1,9 @@
 use std::net::IpAddr;
 
-/// Hosts that are reached without a proxy, as `NO_PROXY` lists them.
+/// Hosts that are reached directly, as listed in `NO_PROXY`.
 ///
-/// An entry is `*`, an address, a network such as `10.0.0.0/8`, or a name that stands for itself and all names below it;
-/// a port may follow. What cannot be read matches nothing.
+/// An entry is `*`, an IP address, a network such as `10.0.0.0/8`, or a domain, which also matches its subdomains; a
+/// port may follow. A malformed entry matches nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoProxyList {
     entries: Vec<NoProxyEntry>,
@@ -76,7 +76,7 @@ impl NoProxyEntry {
     }
 }
 
-/// Reads an address, or a network by its address and the number of bits that count.
+/// Parses an IP address, or a network in CIDR notation.
 fn network(text: &str) -> Option<HostPattern> {
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
     let address = address.parse::<IpAddr>().ok()?.to_canonical();
@@ -86,7 +86,7 @@ fn network(text: &str) -> Option<HostPattern> {
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u32) -> bool {
-    // Both families as numbers of 128 bits, with what counts at the top.
+    // Both families as numbers of 128 bits, with the prefix in the high bits.
     let number = |address: IpAddr| match address {
         IpAddr::V4(address) => u128::from(u32::from(address)) << 96,
         IpAddr::V6(address) => u128::from(address),

@@ -8,10 +8,10 @@ use super::no_proxy::NoProxyList;
 use crate::secret::Secret;
 use crate::url::{Url, UrlScheme};
 
-/// Which proxy leads to which server.
+/// The proxy settings.
 ///
-/// The default asks the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case. A server on
-/// this machine is then never reached through a proxy.
+/// The default reads the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in upper or lower
+/// case. A loopback address then never uses a proxy.
 #[derive(Clone, Debug)]
 pub struct ProxySettings {
     plain: ProxyChoice,
@@ -26,38 +26,38 @@ enum LoopbackPolicy {
     Proxied,
 }
 
-/// What a setting comes to.
+/// The meaning of a setting.
 #[derive(Clone, Debug)]
 enum ProxyChoice {
     Direct,
     Use(HttpProxy),
-    /// The setting cannot be used, which is told to whoever would need it.
+    /// The setting is invalid; a connection that would need it fails with this error.
     Unusable(ProxyError),
 }
 
-/// A proxy that speaks HTTP.
+/// An HTTP proxy.
 #[derive(Clone)]
 pub(crate) struct HttpProxy {
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// What `HttpProxy-Authorization` has to say.
+    /// The value of `Proxy-Authorization`.
     pub(crate) credentials: Option<Secret>,
 }
 
-/// Why a proxy cannot be used.
+/// The reason why a proxy cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// The address in the setting is none.
+    /// The setting is no valid URL.
     #[error("the setting of the proxy is no address such as http://proxy.example:3128")]
     Address,
-    /// The proxy would be spoken to in another way than HTTP.
+    /// The scheme of the proxy is not `http`.
     #[error("a proxy that is reached by `{0}` is not supported, only one by `http`")]
     Scheme(String),
-    /// The proxy wants credentials, or others.
+    /// The proxy requires credentials, or rejected them.
     #[error("the proxy `{0}` wants credentials; they stand in its address, as http://user:password@proxy")]
     Unauthorized(String),
-    /// The proxy refused the tunnel.
+    /// The proxy rejected the tunnel.
     #[error("the proxy `{proxy}` refused a tunnel with status {status}")]
     Refused {
         /// The proxy.
@@ -65,13 +65,13 @@ pub enum ProxyError {
         /// The status of its response.
         status: u16,
     },
-    /// The proxy answered with something else than HTTP, or not at all.
+    /// The response of the proxy is no HTTP, or is missing.
     #[error("the proxy `{0}` did not answer as a proxy does")]
     Malformed(String),
 }
 
 impl ProxySettings {
-    /// Reaches every server directly.
+    /// Connects to every server directly.
     pub fn none() -> Self {
         Self {
             plain: ProxyChoice::Direct,
@@ -81,10 +81,10 @@ impl ProxySettings {
         }
     }
 
-    /// Reaches every server through one proxy, those on this machine included.
+    /// Connects to every server through one proxy, including loopback addresses.
     ///
     /// # Errors
-    /// The address is none of a proxy that can be used.
+    /// The address is not that of a supported proxy.
     pub fn all(address: &str) -> Result<Self, ProxyError> {
         let proxy = HttpProxy::read(address)?;
         Ok(Self {
@@ -95,7 +95,7 @@ impl ProxySettings {
         })
     }
 
-    /// Does what the variables of the environment say.
+    /// Reads the settings from the environment.
     pub fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -104,8 +104,8 @@ impl ProxySettings {
         let either = |name: &str| {
             let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
             set(&name.to_ascii_lowercase()).or_else(|| {
-                // A web server gives the header `HttpProxy` of a request to its programs as `HTTP_PROXY`, so that within
-                // one the variable may be anybody's.
+                // A CGI server passes the request header `Proxy` to its programs as `HTTP_PROXY`, so that there a
+                // remote client controls the variable ("httpoxy").
                 let foreign = name == "HTTP_PROXY" && variable("REQUEST_METHOD").is_some();
                 if foreign { None } else { set(name) }
             })
@@ -122,7 +122,7 @@ impl ProxySettings {
         }
     }
 
-    /// Finds the proxy that leads to a server; `None` is the direct way.
+    /// Returns the proxy for a server; `None` for a direct connection.
     pub(crate) fn choose(&self, url: &Url) -> Result<Option<&HttpProxy>, ProxyError> {
         let choice = if url.scheme().is_encrypted() { &self.encrypted } else { &self.plain };
         if (self.loopback == LoopbackPolicy::Direct && url.is_loopback())
@@ -160,7 +160,7 @@ impl HttpProxy {
         Ok(Self { host: url.host().to_owned(), port: url.port(), credentials })
     }
 
-    /// Returns what people know it by.
+    /// Returns the host and port, for messages.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -172,7 +172,7 @@ impl HttpProxy {
     }
 }
 
-/// Makes the `Basic` credentials of what stands before the host of an address.
+/// Creates `Basic` credentials (RFC 7617) from the user information of a URL.
 fn basic(user: &str) -> Result<Secret, ProxyError> {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let mut plain = decode_percent(name)?;
@@ -238,7 +238,7 @@ mod tests {
             (&[http], "http://[::1]/", None),
             (&[("HTTP_PROXY", "p:8")], "http://h/", Some("p:8")),
             (&[("HTTP_PROXY", "http://[fd00::1]:3128")], "http://h/", Some("fd00::1:3128")),
-            // Within a program of a web server, a stranger may have set the variable.
+            // In a CGI program, a remote client may have set the variable.
             (&[http, ("REQUEST_METHOD", "GET")], "http://h/", None),
             (&[("http_proxy", "p:1"), ("REQUEST_METHOD", "GET")], "http://h/", Some("p:1")),
         ];

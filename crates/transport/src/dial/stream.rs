@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// A connection to a server, within TLS or not.
+/// A connection to a server, with or without TLS.
 pub struct DialedStream {
     kind: DialedStreamKind,
 }

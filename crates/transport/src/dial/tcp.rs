@@ -7,17 +7,17 @@ use tokio::net::TcpStream;
 
 use super::error::DialError;
 
-/// How long an address has before the next one is tried beside it (RFC 8305).
+/// The delay before the next address is attempted in parallel (RFC 8305 §5).
 const CONNECTION_ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// Of more addresses than this the rest is not tried.
+/// The most addresses that are attempted.
 const MAX_ADDRESSES: usize = 16;
 
-/// How long a connection may be silent before the other end is asked whether it still lives.
+/// The idle time before the first TCP keep-alive probe.
 #[cfg(target_os = "linux")]
 const TCP_KEEPALIVE_TIME: Duration = Duration::from_secs(60);
 
-/// Looks up the addresses of a host, in the order in which they are tried.
+/// Resolves the addresses of a host, in the order of the attempts.
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
     let failed = |source| DialError::Resolve { host: host.to_owned(), source };
     let found: Vec<_> = tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect();
@@ -27,7 +27,7 @@ pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Di
     Ok(interleave_families(&found))
 }
 
-/// Orders addresses so that the two families take turns, beginning with that of the first.
+/// Interleaves the two address families, beginning with that of the first (RFC 8305 §4).
 fn interleave_families(found: &[SocketAddr]) -> Vec<SocketAddr> {
     let first_is_v6 = found.first().is_some_and(SocketAddr::is_ipv6);
     let (preferred, other): (Vec<_>, Vec<_>) =
@@ -46,9 +46,9 @@ fn interleave_families(found: &[SocketAddr]) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Connects to the first address that takes the connection.
+/// Connects to the first address that accepts.
 ///
-/// The next address is tried when one failed, or when it had its head start and is still silent.
+/// The next address is attempted when one failed, or when its head start has expired.
 pub(super) async fn connect(host: &str, addresses: &[SocketAddr]) -> Result<TcpStream, DialError> {
     let mut trying = FuturesUnordered::new();
     let mut failures = Vec::new();
@@ -75,7 +75,7 @@ pub(super) async fn connect(host: &str, addresses: &[SocketAddr]) -> Result<TcpS
 async fn attempt(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Error)> {
     let connecting = async {
         let stream = TcpStream::connect(address).await?;
-        // A request is one write, so that waiting for more could only delay it.
+        // A request is one write, so Nagle's algorithm could only delay it.
         stream.set_nodelay(true)?;
         keep_alive(&stream)?;
         Ok(stream)
@@ -83,7 +83,7 @@ async fn attempt(address: SocketAddr) -> Result<TcpStream, (SocketAddr, io::Erro
     connecting.await.map_err(|error| (address, error))
 }
 
-/// Has the system ask a silent peer whether it still lives: a standing stream would else wait for a dead one for ever.
+/// Enables TCP keep-alive: a standalone SSE stream would otherwise wait for a dead peer forever.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     #[cfg(target_os = "linux")]

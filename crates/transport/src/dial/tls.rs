@@ -12,10 +12,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::error::DialError;
 
-/// TLS as a client: whom to trust is found out when the first server needs it.
+/// The client side of TLS; root certificates are loaded on first use.
 ///
-/// What is trusted is what the machine trusts, so that the authority of a company works as it does in its browsers, and
-/// one that was struck out works no more.
+/// The roots are those of the system's trust store, so that a company's own authority works as in its browsers, and a
+/// removed one is not trusted any more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ClientTls {
     extra_roots: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl ClientTls {
     async fn config(&self) -> Result<Arc<ClientConfig>, DialError> {
         let load = || async {
             let extra = self.extra_roots.clone();
-            // Some hundred files may have to be read.
+            // This may read some hundred files.
             let loaded = tokio::task::spawn_blocking(move || load_roots(extra.as_deref()));
             let roots = loaded.await.map_err(|_| DialError::Roots("loading them failed".to_owned()))??;
             let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();

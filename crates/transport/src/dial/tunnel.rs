@@ -5,10 +5,10 @@ use tokio::net::TcpStream;
 
 use super::proxy::{HttpProxy, ProxyError};
 
-/// More than any proxy has to say before a tunnel begins.
+/// The most bytes of a proxy's response headers before a tunnel.
 const MAX_RESPONSE_BYTES: usize = 16 * 1024;
 
-/// Asks a proxy for a tunnel to a host and a port.
+/// Opens a tunnel to a host and a port with `CONNECT` (RFC 9110 §9.3.6).
 pub(super) async fn open(
     stream: &mut TcpStream,
     proxy: &HttpProxy,
@@ -33,7 +33,7 @@ async fn exchange(stream: &mut TcpStream, proxy: &HttpProxy, authority: &str) ->
     request.push_str("\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::with_capacity(256);
-    // Byte by byte, so that nothing behind the head is taken from whoever reads next; it is short and there once.
+    // Byte by byte, so that no byte of the tunnel after the header section is consumed; it is short and read once.
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= MAX_RESPONSE_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
@@ -43,7 +43,7 @@ async fn exchange(stream: &mut TcpStream, proxy: &HttpProxy, authority: &str) ->
     Ok(head)
 }
 
-/// Reads the status of a response's first line.
+/// Parses the status line.
 fn status(head: &[u8]) -> Option<u16> {
     let line = head.split(|byte| *byte == b'\r').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split(' ');

@@ -8,20 +8,20 @@ use crate::http::{HttpClient, HttpClientOptions, HttpError, HttpRequest, Respons
 use crate::url::Url;
 use crate::websocket::{WebSocketChannel, WebSocketRole, accept_key};
 
-/// The subprotocol that peers of the protocol agree on.
+/// The WebSocket subprotocol of MCP peers.
 const SUBPROTOCOL: &str = "mcp";
 
-/// How much of a refusal's body is kept for people.
+/// The most bytes of an error body that are kept for messages.
 const MAX_EXCERPT_BYTES: usize = 512;
 
-/// Why a WebSocket could not be opened.
+/// The reason why a WebSocket could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebSocketError {
     /// There was no response.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// The server answered, and not with a WebSocket.
+    /// The server did not switch protocols.
     #[error("the server answered the request for a WebSocket with status {status}")]
     Refused {
         /// The status of the response.
@@ -31,16 +31,16 @@ pub enum WebSocketError {
         /// The beginning of its body.
         excerpt: String,
     },
-    /// The server switched protocols, and not as the rules say.
+    /// The server switched protocols with an invalid handshake.
     #[error("the server's handshake is wrong: {0}")]
     Handshake(&'static str),
 }
 
 impl Dialer {
-    /// Opens a WebSocket whose messages have at most `limit` bytes; the headers go with the request for it.
+    /// Opens a WebSocket with messages of at most `limit` bytes; the headers are sent with its request.
     ///
     /// # Errors
-    /// The server cannot be reached, or did not agree.
+    /// The server cannot be reached, or rejected the handshake.
     pub async fn websocket(
         &self,
         url: &Url,
@@ -76,12 +76,12 @@ impl Dialer {
 
 fn random_key() -> HeaderValue {
     let mut bytes = [0; 16];
-    // The key only shows that the answer is to this request, so that one without chance would do too.
+    // The key only proves that the response belongs to this request, so a failure of the random source does no harm.
     let _ = getrandom::fill(&mut bytes);
     HeaderValue::from_str(&STANDARD.encode(bytes)).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Checks what a server that switches protocols has to say (RFC 6455, section 4.1).
+/// Checks the server's handshake (RFC 6455 §4.1).
 fn check(headers: &ResponseHeaders, key: &[u8]) -> Result<(), &'static str> {
     let one = |name| headers.get_text(&name).filter(|_| headers.get_all(&name).count() == 1);
     if !one(header::UPGRADE).is_some_and(|value| value.eq_ignore_ascii_case("websocket")) {
@@ -98,7 +98,7 @@ fn check(headers: &ResponseHeaders, key: &[u8]) -> Result<(), &'static str> {
     if headers.has(&header::SEC_WEBSOCKET_EXTENSIONS) {
         return Err("`Sec-WebSocket-Extensions` names what nobody asked for");
     }
-    // A server that chooses none means the same; it has only not heard of the name.
+    // A server that selects no subprotocol is accepted: it only does not know the name.
     match headers.get(&header::SEC_WEBSOCKET_PROTOCOL) {
         Some(chosen) if chosen != SUBPROTOCOL.as_bytes() => {
             Err("`Sec-WebSocket-Protocol` names what nobody asked for")

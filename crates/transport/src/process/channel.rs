@@ -13,15 +13,16 @@ use crate::line_channel::LineChannel;
 
 /// The channel over the pipes of a child.
 ///
-/// Lines on its standard output that are no messages are skipped and counted. When the child is gone, the channel gives
-/// one last error, [`ReceiveError::Broken`], in which there is an [`ExitReport`](trunkline_process::ExitReport); it just ends if the child was
-/// asked to. Dropping the channel closes the child's standard input, by which a well-behaved server ends.
+/// Lines on its standard output that are no messages are skipped and counted. After the child's exit, the channel
+/// yields one last error, [`ReceiveError::Broken`], with an [`ExitReport`](trunkline_process::ExitReport); it just
+/// ends if the exit was requested. Dropping the channel closes the child's standard input, on which a well-behaved
+/// server exits.
 pub struct ProcessChannel {
     lines: LineChannel<PipeReader, ChildInput>,
     child: ChildWatch,
     /// Whether standard output was read to its end.
     stdout_closed: bool,
-    /// Whether all was said, the error at the end included.
+    /// Whether everything was yielded, including the final error.
     is_closed: bool,
 }
 
@@ -37,7 +38,7 @@ impl ProcessChannel {
         loop {
             match self.lines.poll_receive(cx) {
                 Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.child.record_noise(&line),
-                // A pipe that cannot be read is at its end; why the child is gone says more than that.
+                // A read error counts as the end of the pipe; the exit report is more precise.
                 Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
                 other => return other,
             }
@@ -66,7 +67,7 @@ impl Channel for ProcessChannel {
             if self.is_closed {
                 return Poll::Ready(None);
             }
-            // Asked for before reading: what a child wrote before it ended is in the pipe by then.
+            // The phase is read before the pipe: all output of an exited child is in the pipe by then.
             let phase = self.child.phase(cx);
             if phase != ProcessPhase::Running {
                 self.lines.writer_mut().close();
@@ -79,7 +80,7 @@ impl Channel for ProcessChannel {
                         self.child.request_exit(ExitCause::ClosedOutput);
                         continue;
                     }
-                    // Without budget nothing was read, and the task was woken to try again.
+                    // Without tokio's coop budget nothing was read, and the task was woken to try again.
                     Poll::Pending if !tokio::task::coop::has_budget_remaining() => return Poll::Pending,
                     Poll::Pending => {}
                 }
@@ -92,7 +93,7 @@ impl Channel for ProcessChannel {
     }
 
     fn send(&mut self, message: &str) {
-        // A child that cannot be written to any more is about to end, and this must not pile up until then.
+        // A child with a closed standard input is about to exit, and the queue must not grow until then.
         if self.lines.writer_mut().is_open() {
             self.lines.send(message);
         }
@@ -104,7 +105,7 @@ impl Channel for ProcessChannel {
         }
         match self.lines.poll_flush(cx) {
             Poll::Ready(Err(_)) => {
-                // The end of the channel, which comes at once, says what became of the child; this error does not.
+                // The exit report at the end of the channel, which follows at once, is more precise than this error.
                 self.lines.writer_mut().close();
                 self.child.request_exit(ExitCause::ClosedInput);
                 Poll::Ready(Ok(()))
@@ -118,7 +119,7 @@ impl Channel for ProcessChannel {
     }
 }
 
-/// Tells whether a line can be a message: an object, or a batch of them. The reader behind the channel looks closer.
+/// Reports whether a line can be a message: an object, or a batch of them. The receiver parses it fully.
 fn may_be_message(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let (Some(first), Some(last)) = (line.first(), line.last()) else { return false };

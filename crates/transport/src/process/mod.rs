@@ -1,4 +1,4 @@
-//! Servers that are programs: started by [`trunkline_process`], and spoken to over their pipes.
+//! Servers that are programs: started by [`trunkline_process`], with a channel over their pipes.
 
 mod channel;
 
@@ -8,15 +8,15 @@ pub use trunkline_process::*;
 
 pub use self::channel::ProcessChannel;
 
-/// How a server is spoken to, and how it is ended.
+/// The options of a server process.
 #[derive(Clone)]
 pub struct ProcessOptions {
-    /// How long a message of the server may be, in bytes; 4 MiB by default.
+    /// The most bytes of a message of the server; 4 MiB by default.
     pub message_bytes: usize,
-    /// How long the server has to end by itself.
+    /// The grace periods of its shutdown.
     pub grace: GracePeriods,
-    /// Who is shown the lines that are no messages, at most 8 KiB of each; nobody by default. The last 64 KiB of standard
-    /// error are kept anyway.
+    /// Receives the lines that are no messages, at most 8 KiB of each; none by default. The last 64 KiB of standard
+    /// error are stored anyway.
     pub on_line: Option<LineCallback>,
 }
 
@@ -36,12 +36,12 @@ impl fmt::Debug for ProcessOptions {
     }
 }
 
-/// Starts a server, and gives the channel to it.
+/// Starts a server, and returns its channel.
 ///
-/// One task watches over it and reads its standard error, whatever becomes of the channel.
+/// One task supervises it and reads its standard error, independent of the channel.
 ///
 /// # Errors
-/// It cannot be started.
+/// The program cannot be started.
 pub fn spawn(
     command: &Command,
     options: ProcessOptions,

@@ -6,7 +6,7 @@ use super::render::JsonStyle;
 use crate::edit::text_edit::{TextEdit, indent, line_above, line_start, next_line};
 use crate::node::{ConfigNode, TableEntry};
 
-/// Adds a member at the end of an object. It is written for a number of levels, which is told.
+/// Adds a member at the end of an object; `member` renders it for an indentation level.
 pub(super) fn append(
     text: &str,
     object: &ConfigNode,
@@ -50,7 +50,7 @@ fn append_first(
     style: &JsonStyle,
     member: &dyn Fn(usize) -> String,
 ) -> TextEdit {
-    // An empty file is read as an empty object that stands nowhere.
+    // An empty file is parsed as an empty object with an empty span.
     if object.span.is_empty() {
         let whole = style.object(&[member(1)], 0);
         return TextEdit::insert(text.len(), format!("{whole}{}", style.newline));
@@ -118,7 +118,7 @@ fn member_range(
     }
 }
 
-/// Returns where the comments begin that stand directly above a line of an object.
+/// Returns the start of the comments directly above a line of an object.
 fn comment_start(text: &str, line: usize, object: usize) -> usize {
     let mut start = line;
     while let Some((above, content)) = line_above(text, start) {
@@ -135,7 +135,7 @@ fn closing(object: &ConfigNode) -> usize {
     object.span.end.saturating_sub(1)
 }
 
-/// Tells whether only blanks stand in front of a place in its line.
+/// Reports whether only blanks precede an offset in its line.
 fn begins_line(text: &str, at: usize) -> bool {
     text.get(line_start(text, at)..at).is_some_and(|before| before.trim().is_empty())
         && line_start(text, at) > 0
@@ -153,10 +153,10 @@ fn end_of_line(text: &str, at: usize, limit: usize) -> usize {
 }
 
 /// Finds the comma between two members, which no comment is mistaken for.
-fn comma_between(text: &str, place: Range<usize>) -> Option<usize> {
-    let mut at = place.start;
-    while at < place.end {
-        let rest = text.get(at..place.end)?;
+fn comma_between(text: &str, range: Range<usize>) -> Option<usize> {
+    let mut at = range.start;
+    while at < range.end {
+        let rest = text.get(at..range.end)?;
         at += match rest {
             _ if rest.starts_with(',') => return Some(at),
             _ if rest.starts_with("//") => rest.find('\n').map_or(rest.len(), |end| end + 1),
@@ -167,7 +167,7 @@ fn comma_between(text: &str, place: Range<usize>) -> Option<usize> {
     None
 }
 
-/// Counts the levels that blanks stand for.
+/// Returns the indentation level of leading blanks.
 fn levels(blanks: &str, style: &JsonStyle) -> usize {
     blanks.len() / style.indent_unit.len().max(1)
 }

@@ -38,13 +38,13 @@ pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit>
     within.map_or_else(Vec::new, |container| remove_member(text, &container.value, name))
 }
 
-/// Says whether a server is enabled, where it says something else now.
+/// Enables or disables a server, if its definition differs.
 pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
     let Some(server) = containers(root).find_map(|container| container.value.get(name)) else {
         return Vec::new();
     };
-    let said = |entry: &&TableEntry| entry.key == "enabled" || entry.key == "disabled";
-    match server.entries().unwrap_or_default().iter().find(said) {
+    let is_flag = |entry: &&TableEntry| entry.key == "enabled" || entry.key == "disabled";
+    match server.entries().unwrap_or_default().iter().find(is_flag) {
         Some(entry) => {
             let value = enabled == (entry.key == "enabled");
             vec![TextEdit::replace(entry.value.span.clone(), value.to_string())]

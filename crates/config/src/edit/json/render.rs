@@ -7,15 +7,15 @@ use crate::edit::text_edit::{indent, newline};
 use crate::node::ConfigNode;
 use crate::server::{RemoteTransport, ServerConfig, ServerLocation};
 
-/// How a file is laid out, so that what is added looks like the rest.
+/// The layout of a file, so that additions match it.
 pub(super) struct JsonStyle {
-    /// The blanks of one level.
+    /// The indentation of one level.
     pub(super) indent_unit: String,
     pub(super) newline: &'static str,
 }
 
 impl JsonStyle {
-    /// Looks at the first member of the outermost object, which is one level deep.
+    /// Detects the style from the first member of the outermost object, which is one level deep.
     pub(super) fn of(text: &str, root: &ConfigNode) -> Self {
         let first = root.entries().and_then(|entries| entries.first());
         let unit = first.map_or("", |entry| indent(text, entry.key_span.start));
@@ -23,12 +23,12 @@ impl JsonStyle {
         Self { indent_unit: unit.to_owned(), newline: newline(text) }
     }
 
-    /// Returns the blanks of a line so many levels deep.
+    /// Returns the indentation of a level.
     pub(super) fn indent(&self, depth: usize) -> String {
         self.indent_unit.repeat(depth)
     }
 
-    /// Writes an object whose first brace is so many levels deep, a line for each member.
+    /// Writes an object at an indentation level, with one line for each member.
     pub(super) fn object(&self, members: &[String], depth: usize) -> String {
         let line = |member: &String| format!("{}{}{member}", self.newline, self.indent(depth + 1));
         let lines: Vec<String> = members.iter().map(line).collect();
@@ -41,20 +41,20 @@ pub(super) fn member(name: &str, value: &str) -> String {
     format!("{}: {value}", string(name))
 }
 
-/// Writes a server whose first brace is so many levels deep.
+/// Writes a server at an indentation level.
 pub(super) fn server(server: &ServerConfig, folder: &Path, style: &JsonStyle, depth: usize) -> String {
     let mut members: Vec<String> = Vec::new();
-    // Most clients want to be told that an address is one, and how to speak to it. That we find out how is said in a word
-    // of our own.
+    // Most clients require a `type` that names the transport of a URL. Automatic detection is our own extension, so
+    // it has a key of its own.
     if let ServerLocation::Endpoint(endpoint) = &server.location {
         let is_websocket = endpoint.url.as_written().starts_with("ws");
-        let (kind, is_found_out) = match endpoint.transport {
+        let (kind, is_detected) = match endpoint.transport {
             _ if is_websocket => (RemoteTransport::WebSocket, false),
             RemoteTransport::Auto => (RemoteTransport::Http, true),
-            said => (said, false),
+            transport => (transport, false),
         };
         members.push(member("type", &string(kind.as_str())));
-        if is_found_out {
+        if is_detected {
             members.push(member("transport", &string(RemoteTransport::Auto.as_str())));
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn add(text: &str, root: &ConfigNode, server: &ServerConfig, folder: 
     vec![TextEdit::insert(at, format!("{before}{block}"))]
 }
 
-/// Removes a server with everything that is said about it.
+/// Removes a server with all of its tables and pairs.
 pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit> {
     if let Some(inline) = inline_servers(text, root) {
         return remove_member(inline.entries().unwrap_or_default(), name).into_iter().collect();
@@ -59,7 +59,7 @@ pub(super) fn remove(text: &str, root: &ConfigNode, name: &str) -> Vec<TextEdit>
     splices
 }
 
-/// Says whether a server is enabled, where it says something else now.
+/// Enables or disables a server, if its definition differs.
 pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bool) -> Vec<TextEdit> {
     let Some(server) = root.at(&[SERVERS, name]) else { return Vec::new() };
     if let Some(value) = server.get("enabled") {
@@ -80,7 +80,7 @@ pub(super) fn set_enabled(text: &str, root: &ConfigNode, name: &str, enabled: bo
         let blanks = indent(text, header.span.start);
         return vec![add_line(text, header.span.end, &format!("{blanks}{pair}"), line_end)];
     }
-    // The server is said in pairs such as `github.command`; this is one more of them.
+    // The server is defined by dotted pairs such as `github.command`; this adds one more.
     let above = |statement: &&TomlStatement| matches!(statement.kind, StatementKind::Pair { above } if above < path.len());
     let dotted = statements.iter().rfind(|statement| above(statement) && statement.is_within(&path));
     if let Some(statement) = dotted {
@@ -116,12 +116,12 @@ fn remove_member(entries: &[TableEntry], name: &str) -> Option<TextEdit> {
     let index = entries.iter().position(|entry| entry.key == name)?;
     let entry = entries.get(index)?;
     let before = index.checked_sub(1).and_then(|index| entries.get(index));
-    let place = match (before, entries.get(index + 1)) {
+    let range = match (before, entries.get(index + 1)) {
         (_, Some(next)) => entry.key_span.start..next.key_span.start,
         (Some(before), None) => before.value.span.end..entry.value.span.end,
         (None, None) => entry.key_span.start..entry.value.span.end,
     };
-    Some(TextEdit::delete(place))
+    Some(TextEdit::delete(range))
 }
 
 /// Adds a line behind the one of a place, which may be the last and not ended.
@@ -170,7 +170,7 @@ fn section_end(text: &str, statements: &[TomlStatement], within: usize) -> usize
     }
 }
 
-/// Returns where the comments begin that stand directly above a line.
+/// Returns the start of the comments directly above a line.
 fn comment_start(text: &str, line: usize) -> usize {
     let mut start = line;
     while let Some((above, content)) = line_above(text, start) {

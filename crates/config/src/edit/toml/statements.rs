@@ -28,7 +28,7 @@ impl TomlStatement {
         self.kind == StatementKind::Header
     }
 
-    /// Tells whether it is about a table or something in it.
+    /// Reports whether the statement belongs to a table.
     pub(super) fn is_within(&self, table: &[&str]) -> bool {
         self.path.len() >= table.len() && self.path.iter().zip(table).all(|(own, other)| own == other)
     }

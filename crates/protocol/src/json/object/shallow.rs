@@ -1,4 +1,4 @@
-//! Objects of any depth, for those who hand their values on one by one.
+//! Objects of any depth, for callers that forward their values one by one.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use bytestring::ByteString;
 
 use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
-/// Says a form in plain choices and boolean defaults, or names what cannot be said so.
+/// Converts a form to plain choices and boolean defaults, or names the feature that has no such form.
 pub(super) fn simplified(schema: &RawJson) -> Result<RawJson, &'static str> {
     let Ok(mut form) = schema.members() else { return Ok(schema.clone()) };
     let Some(properties) = form.get("properties").and_then(|raw| raw.members().ok()) else {
@@ -42,7 +42,7 @@ fn simplified_property(property: &RawJson) -> Result<Option<RawJson>, &'static s
                 writer.member("enum", values);
                 writer.member("enumNames", titles);
             }
-            // What the choices say replaces what was said beside them.
+            // The values of the titled choices replace these members.
             ("enum" | "enumNames", Some(_)) => {}
             ("default", _) if is_dropped(value) => {}
             _ => writer.member(key, value),

@@ -1,4 +1,4 @@
-//! What a server asks its client while it answers: a form, a visit to a URL, the client's model, the client's roots.
+//! Input requests of a server to its client during a call: form and URL elicitation, sampling, roots.
 
 mod form;
 mod response;
@@ -19,12 +19,12 @@ pub use self::response::{
 };
 pub use self::sampling::{CreateMessageRequest, ToolChoice};
 
-/// A question to the client.
+/// An input request to the client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputRequest {
     /// A form for the user.
     Form(FormElicitRequest),
-    /// A page that the user should visit.
+    /// A URL that the user should open.
     Url(UrlElicitRequest),
     /// A conversation for the client's model to go on with.
     Sampling(CreateMessageRequest),
@@ -43,18 +43,18 @@ pub struct FormElicitRequest {
     pub rest: JsonObject,
 }
 
-/// A page that the user should visit.
+/// A URL that the user should open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlElicitRequest {
     /// What the user reads before agreeing.
     pub message: String,
-    /// The page.
+    /// The URL.
     pub url: String,
     /// Further parameters, `_meta` included, in order.
     pub rest: JsonObject,
 }
 
-/// A question that a revision has no words for.
+/// An input request that a revision cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("revision {revision} has no {feature}")]
 pub struct UnsupportedFeature {
@@ -65,21 +65,21 @@ pub struct UnsupportedFeature {
 }
 
 impl InputRequest {
-    /// Asks for a form to be filled in.
+    /// Creates an elicitation of mode `form`.
     pub fn form(message: impl Into<String>, schema: RawJson) -> Self {
         Self::Form(FormElicitRequest { message: message.into(), schema, rest: JsonObject::new() })
     }
 
-    /// Asks for a page to be visited.
+    /// Creates an elicitation of mode `url`.
     pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
         Self::Url(UrlElicitRequest { message: message.into(), url: url.into(), rest: JsonObject::new() })
     }
 
-    /// Reads a question from the method and the parameters by which it is asked, in either era.
+    /// Reads an input request from its method and its parameters, in either era.
     ///
     /// # Errors
-    /// [`Refusal::METHOD_NOT_FOUND`] if the method asks nothing that we know, [`Refusal::INVALID_PARAMS`] if the
-    /// parameters are not those of a question.
+    /// [`Refusal::METHOD_NOT_FOUND`] if the method is not one of an input request, [`Refusal::INVALID_PARAMS`] if the
+    /// parameters are malformed.
     pub fn read(method: &str, mut params: JsonObject) -> Result<Self, Refusal> {
         let text = |params: &mut JsonObject, key: &str| {
             let raw = params.take(key);
@@ -115,7 +115,7 @@ impl InputRequest {
         }
     }
 
-    /// Returns the method that asks the question.
+    /// Returns the method of the input request.
     pub const fn method(&self) -> &'static str {
         match self {
             Self::Form(_) | Self::Url(_) => "elicitation/create",
@@ -124,7 +124,7 @@ impl InputRequest {
         }
     }
 
-    /// Writes the question as the modern era asks it, within a result.
+    /// Writes the input request in its modern form, within a result.
     pub fn write_input_request(&self, writer: &mut JsonWriter) {
         writer.open_object();
         writer.plain_key("method");
@@ -143,7 +143,7 @@ impl InputRequest {
         writer.close_object();
     }
 
-    /// Returns the capabilities that a client needs in order to be asked, as a capabilities object.
+    /// Returns the capabilities that the input request requires of a client, as a capabilities object.
     pub fn required_capability(&self) -> RawJson {
         let json = match self {
             Self::Form(_) => r#"{"elicitation":{"form":{}}}"#,
@@ -155,7 +155,7 @@ impl InputRequest {
         RawJson::from_trusted(json.into())
     }
 
-    /// Reports whether a client has declared what it needs in order to be asked.
+    /// Reports whether a client has declared the required capabilities.
     pub fn is_supported_by(&self, client: &ClientCapabilities) -> bool {
         match self {
             Self::Form(_) => client.form(),
@@ -165,11 +165,11 @@ impl InputRequest {
         }
     }
 
-    /// Leaves out what a client did not say that it takes, where the question makes sense without.
+    /// Omits parameters that a client has not declared support for, where the input request makes sense without them.
     #[must_use]
     pub fn adapted_to(self, client: &ClientCapabilities, dialect: &Dialect) -> Self {
         match self {
-            // Before there was a capability for it, the context of servers was for every client.
+            // Before there was a capability for it, every client accepted `includeContext`.
             Self::Sampling(sample) if dialect.sampling_tools && !client.sampling_context() => {
                 Self::Sampling(sample.without_context())
             }
@@ -177,20 +177,20 @@ impl InputRequest {
         }
     }
 
-    /// Checks that a dialect has words for the question.
+    /// Checks that a dialect can express the input request.
     ///
     /// # Errors
-    /// It has none.
+    /// The dialect cannot express it.
     pub fn check_supported(&self, dialect: &Dialect) -> Result<(), UnsupportedFeature> {
         self.to_legacy(dialect, String::new).map(drop)
     }
 
-    /// Returns the parameters of the request by which a legacy server asks the question.
+    /// Returns the parameters of the request that a legacy server sends.
     ///
-    /// `mint_elicitation_id` makes an identifier that nobody can guess; it is called only where one is needed.
+    /// `mint_elicitation_id` creates an unguessable identifier; it is called only where one is needed.
     ///
     /// # Errors
-    /// The dialect has no words for the question.
+    /// The dialect cannot express the input request.
     pub fn to_legacy(
         &self,
         dialect: &Dialect,

@@ -9,26 +9,26 @@ use super::{InputRequest, UnsupportedFeature, form};
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "answers are few and short-lived")]
 pub enum InputResponse {
-    /// To a form or a page.
+    /// The response to an elicitation.
     Elicit(ElicitResult),
     /// To a conversation.
     Sampling(CreateMessageResult),
-    /// To the question for roots.
+    /// The response to `roots/list`.
     Roots(Vec<Root>),
 }
 
-/// What the user did with a form or a page.
+/// What the user did with an elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElicitAction {
-    /// The user filled in the form, or agreed to visit the page.
+    /// The user submitted the form, or agreed to open the URL.
     Accept,
-    /// The user said no.
+    /// The user declined.
     Decline,
     /// The user did not decide.
     Cancel,
 }
 
-/// The user's answer to a form or a page.
+/// The user's response to an elicitation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElicitResult {
     /// What the user did.
@@ -42,15 +42,15 @@ pub struct ElicitResult {
 /// The model's continuation of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateMessageResult {
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// What is said.
+    /// The content blocks.
     pub content: Vec<Content>,
-    /// The model that was asked.
+    /// The name of the model that generated the message.
     pub model: String,
     /// Why it stopped, if that is known.
     pub stop_reason: Option<String>,
-    /// What the result carries for others, the wire's `_meta`.
+    /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
     /// Members that no revision knows, in order.
     pub rest: JsonObject,
@@ -67,31 +67,31 @@ object! {
     }
 }
 
-/// An answer that does not fit its question.
+/// A response that does not match its input request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an answer to `{method}`: {problem}")]
 pub struct InvalidInputResponse {
-    /// The method that asked the question.
+    /// The method of the input request.
     pub method: &'static str,
-    /// What is wrong with the answer.
+    /// What is wrong with the response.
     pub problem: MalformedModel,
 }
 
 impl InputRequest {
-    /// Reads a client's answer to the question.
+    /// Reads a client's response to the input request.
     ///
     /// # Errors
-    /// The answer does not have the shape that the question calls for.
+    /// The response does not match the input request.
     pub fn read_response(&self, raw: &RawJson) -> Result<InputResponse, InvalidInputResponse> {
         self.try_read_response(raw).map_err(|problem| InvalidInputResponse { method: self.method(), problem })
     }
 
-    /// Reads a client's answer to the question as it was asked in a dialect.
+    /// Reads a client's response to the input request as it was written in a dialect.
     ///
     /// A default that the dialect could not express was never shown to the user, so it is filled in here.
     ///
     /// # Errors
-    /// The answer does not have the shape that the question calls for.
+    /// The response does not match the input request.
     pub fn read_legacy_response(
         &self,
         dialect: &Dialect,
@@ -110,7 +110,7 @@ impl InputRequest {
     /// Reads a client's answer as [`InputRequest::read_legacy_response`] does, and writes it as others would have given it.
     ///
     /// # Errors
-    /// The answer does not have the shape that the question calls for.
+    /// The response does not match the input request.
     pub fn read_relayed_response(
         &self,
         dialect: &Dialect,
@@ -138,17 +138,17 @@ impl InputRequest {
 }
 
 impl InputResponse {
-    /// Says that the user accepted a form and filled it in so, or agreed to visit a page.
+    /// Creates the response `accept`: the user submitted a form with this content, or agreed to open the URL.
     pub fn accept(content: Option<RawJson>) -> Self {
         Self::Elicit(ElicitResult { action: ElicitAction::Accept, content, rest: JsonObject::new() })
     }
 
-    /// Says that the user said no.
+    /// Creates the response `decline`: the user explicitly declined.
     pub fn decline() -> Self {
         Self::Elicit(ElicitResult { action: ElicitAction::Decline, content: None, rest: JsonObject::new() })
     }
 
-    /// Says that the user did not decide.
+    /// Creates the response `cancel`: the user dismissed the input request without a decision.
     pub fn cancel() -> Self {
         Self::Elicit(ElicitResult { action: ElicitAction::Cancel, content: None, rest: JsonObject::new() })
     }
@@ -156,7 +156,7 @@ impl InputResponse {
     /// Writes the answer in a dialect.
     ///
     /// # Errors
-    /// The dialect has no words for it.
+    /// The dialect cannot express it.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) -> Result<(), UnsupportedFeature> {
         match self {
             Self::Elicit(result) => result.write(writer),
@@ -218,7 +218,7 @@ impl ElicitResult {
 }
 
 impl CreateMessageResult {
-    /// Returns the tools that the model wishes to call, in order.
+    /// Returns the tool calls that the model requests, in order.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseContent> {
         self.content.iter().filter_map(Content::as_tool_use)
     }
@@ -233,7 +233,7 @@ impl CreateMessageResult {
         let content = match self.content.as_slice() {
             [_] => self.content.as_slice(),
             several if dialect.sampling_tools => several,
-            // Where there is room for one block only, several texts are one.
+            // A dialect with a single block gets several texts joined into one.
             several => {
                 let texts: Option<Vec<&str>> = several.iter().map(Content::as_text).collect();
                 let lacks = UnsupportedFeature {

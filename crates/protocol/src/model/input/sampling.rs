@@ -36,7 +36,7 @@ pub struct CreateMessageRequest {
 }
 
 impl CreateMessageRequest {
-    /// Asks the model to go on with a conversation, by at most `max_tokens`.
+    /// Creates a sampling request that continues a conversation by at most `max_tokens`.
     pub fn new(messages: impl AsRef<[PromptMessage]>, max_tokens: u32) -> Self {
         let mut writer = JsonWriter::with_capacity(128);
         write_list(messages.as_ref(), Dialect::NEWEST, &mut writer);
@@ -54,13 +54,13 @@ impl CreateMessageRequest {
         self.with("systemPrompt", RawJson::from_text(prompt))
     }
 
-    /// Adds what the user says, in one or several blocks. The results of tools have a message of their own.
+    /// Adds a user message of one or several blocks. Tool results need a message of their own.
     #[must_use]
     pub fn user(self, blocks: impl AsRef<[Content]>) -> Self {
         self.message(Role::User, blocks.as_ref())
     }
 
-    /// Adds what the model has said, in one or several blocks.
+    /// Adds an assistant message of one or several blocks.
     #[must_use]
     pub fn assistant(self, blocks: impl AsRef<[Content]>) -> Self {
         self.message(Role::Assistant, blocks.as_ref())
@@ -86,7 +86,7 @@ impl CreateMessageRequest {
         self
     }
 
-    /// Sets the tools that the model may call, for this question alone.
+    /// Sets the tools that the model may call, for this request alone.
     #[must_use]
     pub fn tools(self, tools: impl AsRef<[Tool]>) -> Self {
         let mut writer = JsonWriter::with_capacity(256);
@@ -94,7 +94,7 @@ impl CreateMessageRequest {
         self.with("tools", writer.into_raw())
     }
 
-    /// Says whether the model must call a tool.
+    /// Sets whether the model must call a tool.
     #[must_use]
     pub fn tool_choice(self, choice: ToolChoice) -> Self {
         let mut object = JsonObject::new();
@@ -109,10 +109,10 @@ impl CreateMessageRequest {
         self
     }
 
-    /// Leaves out that the client should add what servers told it.
+    /// Removes `includeContext`, unless it is `none`.
     pub(super) fn without_context(mut self) -> Self {
-        let asks = |scope: &RawJson| scope.as_text().as_deref() != Some("none");
-        if self.params.get("includeContext").is_some_and(asks) {
+        let includes = |scope: &RawJson| scope.as_text().as_deref() != Some("none");
+        if self.params.get("includeContext").is_some_and(includes) {
             self.params.take("includeContext");
         }
         self
@@ -122,7 +122,7 @@ impl CreateMessageRequest {
         self.params.get("tools").is_some() || self.params.get("toolChoice").is_some()
     }
 
-    /// Returns the parameters in a dialect, or names what cannot be said in it.
+    /// Returns the parameters in a dialect, or names the feature that the dialect lacks.
     pub(super) fn for_dialect(&self, dialect: &Dialect) -> Result<RawJson, &'static str> {
         if dialect.sampling_tools {
             return Ok(self.params.to_raw());

@@ -6,7 +6,7 @@ use super::super::field::ModelValue as _;
 use super::uri::is_uri;
 use super::{CheckOutcome, RepairLog, malformed};
 
-/// Makes a check of a question that is answered by yes or no.
+/// Returns the outcome of a check that changes nothing.
 fn is(fits: bool, problem: &'static str) -> CheckOutcome {
     if fits { Ok(None) } else { malformed(problem) }
 }

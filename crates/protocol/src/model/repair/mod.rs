@@ -3,7 +3,7 @@
 //! Official clients validate a result as a whole: one tool with a malformed schema, or one resource with a malformed date,
 //! and they reject the list with everything that other servers have on it. So what is passed on is read by these tables
 //! first. A member with one obvious meaning is replaced by what it means, an optional member without one is dropped, and an
-//! item whose essential members are malformed is an error, for that item alone.
+//! item with a malformed essential member is an error, for that item alone.
 //!
 //! What is accepted here is what the schemas of all revisions accept, and beyond them what the official clients check:
 //! dates, addresses, and output schemas that are compiled as soon as they are listed.
@@ -68,16 +68,16 @@ impl RepairLog {
         }
     }
 
-    /// Says of the repairs that are noted meanwhile that they are within a member.
+    /// Prefixes the paths of the repairs that are recorded meanwhile.
     fn within<T>(
         &mut self,
-        place: impl Fn(MalformedModel) -> MalformedModel,
+        with_path: impl Fn(MalformedModel) -> MalformedModel,
         repair: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let before = self.first.len();
         let done = repair(self);
         for problem in self.first.iter_mut().skip(before) {
-            *problem = place(problem.clone());
+            *problem = with_path(problem.clone());
         }
         done
     }
@@ -96,7 +96,7 @@ impl fmt::Display for RepairLog {
     }
 }
 
-/// What a check says of a value: nothing to change, what it is replaced by, or why it cannot be used.
+/// The outcome of a check: no change, a replacement, or the reason why the value cannot be used.
 type CheckOutcome = Result<Option<RawJson>, MalformedModel>;
 
 /// A check of one value.

@@ -18,7 +18,7 @@ use super::{CheckOutcome, RepairLog, malformed};
 /// The most schemas within one that are looked at.
 const MAX_SCHEMAS: usize = 1000;
 
-/// The most references to different places; compilers follow them by recursion.
+/// The most references to different schemas; compilers follow them by recursion.
 const MAX_REFERENCES: usize = 100;
 
 /// The longest schema.

@@ -22,7 +22,7 @@ struct PatternReader<'p> {
     rest: &'p str,
 }
 
-/// What can stand on one side of a range within a class.
+/// One end of a range within a character class.
 #[derive(Clone, Copy)]
 enum ClassAtom {
     One(u32),
@@ -66,7 +66,7 @@ impl PatternReader<'_> {
         true
     }
 
-    /// Reads one thing, and how often it is there.
+    /// Reads one atom with its quantifier.
     fn term(&mut self, depth: usize) -> bool {
         if ["^", "$", "\\b", "\\B"].iter().any(|assertion| self.take(assertion)) {
             return true;

@@ -46,7 +46,7 @@ pub(crate) fn repaired_result(
     Ok(repaired.or(legible))
 }
 
-/// Checks the result of a tool; one that says nothing to the model has no content.
+/// Checks the result of a tool; without anything for the model its content is empty.
 fn tool(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
     let checked = object(raw, TOOL, repairs)?;
     let mut members = checked.as_ref().unwrap_or(raw).members()?;

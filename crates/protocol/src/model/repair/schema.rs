@@ -17,16 +17,16 @@ const FALSE_SCHEMA: ByteString = ByteString::from_static(r#"{"not":{}}"#);
 
 /// Checks the schema of a tool's arguments.
 ///
-/// Arguments are always an object. So a schema that says nothing about the type means one, and so does an empty array,
-/// which is how PHP writes an empty object.
+/// Arguments are always an object. So a schema without a type means an object, and so does an empty array, which is
+/// how PHP writes an empty object.
 pub(super) fn input_schema(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutcome {
-    let says_nothing = match raw.kind() {
+    let is_empty_schema = match raw.kind() {
         JsonKind::Object => false,
         JsonKind::Bool => raw.as_str() == "true",
         JsonKind::Array => is_empty_array(raw),
         _ => return malformed("must be the schema of an object"),
     };
-    if says_nothing {
+    if is_empty_schema {
         repairs.note(MalformedModel::new("must be an object"));
         return Ok(Some(RawJson::from_trusted(ANY_OBJECT)));
     }
@@ -36,7 +36,7 @@ pub(super) fn input_schema(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutco
     Ok((is_typed || has_members).then(|| members.to_raw()))
 }
 
-/// Makes `type` say `object`; reports whether it did not.
+/// Sets `type` to `object`; reports whether it was different.
 fn object_type(members: &mut JsonObject, repairs: &mut RepairLog) -> Result<bool, MalformedModel> {
     let is_object = |text: &str| text.eq_ignore_ascii_case("object");
     let fits = match members.get("type") {
@@ -130,7 +130,7 @@ fn record_untyped_property(repairs: &mut RepairLog, name: &str) -> Option<RawJso
     Some(RawJson::EMPTY_OBJECT)
 }
 
-/// Checks the names of properties that must be there. What they should be otherwise the server says when it is called.
+/// Checks the names of required properties. If they are malformed, the server itself still validates each call.
 fn required(raw: &RawJson, repairs: &mut RepairLog) -> Result<MemberOutcome, MalformedModel> {
     let problem = || MalformedModel::new("must be an array of strings");
     let is_name = |raw: &RawJson| raw.as_text().is_some();

@@ -1,6 +1,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Schemes whose addresses are checked more strictly by clients that read them as browsers do.
+/// Schemes with addresses that clients with a browser's URL parser check more strictly.
 const WITH_HOST: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
 /// Reports whether a text is an address that every official client reads as one.
@@ -38,12 +38,12 @@ fn is_scheme(scheme: &str) -> bool {
 
 /// Checks `user@host:port`.
 fn is_authority(authority: &str, is_host: fn(&str) -> bool) -> bool {
-    let (user, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
     let is_user = user.bytes().all(|byte| is_unreserved(byte) || b"!$&'()*+,;=:%".contains(&byte));
     // The address of the newer kind has colons of its own, in brackets.
-    let (host, port) = match place.rfind(']') {
-        Some(end) => place.split_at_checked(end + 1).unwrap_or((place, "")),
-        None => place.find(':').and_then(|at| place.split_at_checked(at)).unwrap_or((place, "")),
+    let (host, port) = match host_port.rfind(']') {
+        Some(end) => host_port.split_at_checked(end + 1).unwrap_or((host_port, "")),
+        None => host_port.find(':').and_then(|at| host_port.split_at_checked(at)).unwrap_or((host_port, "")),
     };
     let is_port = match port.strip_prefix(':') {
         None => port.is_empty(),
@@ -63,8 +63,8 @@ fn is_name(host: &str) -> bool {
     !host.is_empty() && host.bytes().all(|byte| is_unreserved(byte) || b"!$&'()*+,;=%".contains(&byte))
 }
 
-/// Checks a host that is looked up. One that ends in a number is an address, and one in Punycode may be none: what it stands
-/// for would have to be known.
+/// Checks a domain name. A host that ends in a number is an IP address, and one in Punycode may be invalid: that
+/// would require decoding it.
 fn is_domain(host: &str) -> bool {
     let is_legible = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     let mut labels = host.strip_suffix('.').unwrap_or(host).split('.');

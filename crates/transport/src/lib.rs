@@ -9,10 +9,12 @@ pub mod dial;
 mod frame_split;
 #[cfg(feature = "dial")]
 pub mod http;
-pub mod http1;
 mod line_channel;
 mod memory;
 mod mock;
+#[cfg(all(test, feature = "dial"))]
+#[path = "../../http1/src/mutations.rs"]
+mod mutations;
 pub mod process;
 mod secret;
 mod stdio;

@@ -11,7 +11,7 @@ use super::draining::{DrainStatus, DrainingResponse};
 use super::error::{HttpError, RequestDelivery};
 use super::pool::ConnectionPool;
 use crate::dial::DialedStream;
-use crate::http1::{BodyFraming, BodyRead};
+use trunkline_http1::{BodyFraming, BodyRead};
 
 /// The body of a response, read as it arrives.
 ///

@@ -14,8 +14,8 @@ use super::error::{HttpError, RequestDelivery};
 use super::head::{self, ResponseHead};
 use super::header_lines::HeaderLines;
 use crate::dial::{DialedStream, Dialer, RequestForm, TunnelPolicy};
-use crate::http1::{BodyFraming, MAX_COPIED_BODY, ReadBuffer};
 use crate::url::Url;
+use trunkline_http1::{BodyFraming, MAX_COPIED_BODY, ReadBuffer};
 
 /// Responses before the real one, such as `100 Continue`.
 const MAX_INTERIM_RESPONSES: usize = 16;

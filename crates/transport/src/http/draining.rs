@@ -1,7 +1,7 @@
 use std::task::{Context, Poll, Waker};
 
 use super::client_connection::ClientConnection;
-use crate::http1::{BodyFraming, BodyRead};
+use trunkline_http1::{BodyFraming, BodyRead};
 
 /// What a response may say beyond all that matters. Many servers say `Accepted` once more to what they have accepted.
 const MAX_DISCARDED_BYTES: usize = 1024;

@@ -12,14 +12,10 @@ pub mod http;
 mod line_channel;
 mod memory;
 mod mock;
-#[cfg(all(test, feature = "dial"))]
-#[path = "../../http1/src/mutations.rs"]
-mod mutations;
 pub mod process;
 mod secret;
 mod stdio;
 mod target;
-mod url;
 mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
@@ -30,5 +26,5 @@ pub use self::process::{Command, CommandLineError};
 pub use self::secret::Secret;
 pub use self::stdio::{StdioChannel, stdio};
 pub use self::target::{ChannelOpener, Target, TargetError};
-pub use self::url::{Url, UrlError, UrlScheme};
 pub use self::websocket::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
+pub use trunkline_http1::{Url, UrlError, UrlScheme};

@@ -8,6 +8,7 @@ use crate::{root, run};
 const LAYERS: &[(&str, u8)] = &[
     ("protocol", 0),
     ("process", 0),
+    ("http1", 0),
     ("transport", 1),
     ("session", 1),
     // It uses no other room, and both the client and everything above it read configurations.
@@ -227,6 +228,9 @@ fn the_checker_sees_every_way_to_break_the_rules() {
         ),
         ("trunkline-client", "trunkline-server", None, "trunkline-client may not use trunkline-server"),
         ("trunkline-client", "trunkline-config", None, ""),
+        ("trunkline-transport", "trunkline-http1", None, ""),
+        ("trunkline-http1", "trunkline-transport", None, "trunkline-http1 may not use trunkline-transport"),
+        ("trunkline-http1", "trunkline-protocol", None, "trunkline-http1 may not use trunkline-protocol"),
         ("trunkline-config", "trunkline-client", None, "trunkline-config may not use trunkline-client"),
         ("trunkline-config", "trunkline-transport", None, "trunkline-config may not use trunkline-transport"),
         ("trunkline-macros", "trunkline-protocol", None, "trunkline-macros may not use trunkline-protocol"),

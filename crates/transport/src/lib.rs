@@ -10,7 +10,6 @@ pub mod dial;
 mod frame_split;
 #[cfg(feature = "dial")]
 pub mod http;
-pub mod http1;
 mod line_channel;
 mod memory;
 mod mock;
@@ -18,7 +17,6 @@ pub mod process;
 mod secret;
 mod stdio;
 mod target;
-mod url;
 mod websocket;
 
 pub use self::channel::{Channel, ReceiveError};
@@ -29,5 +27,5 @@ pub use self::process::{Command, CommandLineError};
 pub use self::secret::Secret;
 pub use self::stdio::{StdioChannel, stdio};
 pub use self::target::{ChannelOpener, Target, TargetError};
-pub use self::url::{Url, UrlError, UrlScheme};
 pub use self::websocket::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
+pub use trunkline_http1::{Url, UrlError, UrlScheme};

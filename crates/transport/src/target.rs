@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use crate::channel::Channel;
 use crate::process::{Command, CommandLineError};
-use crate::url::{Url, UrlError};
+use trunkline_http1::{Url, UrlError};
 
 /// The server that a client connects to.
 ///

@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{Extensions, Method, Request, Response, Uri, Version};
 use http_body::Body;
-use trunkline_transport::http1::RawHeaders;
+use trunkline_http1::RawHeaders;
 
 use super::connection::RequestBody;
 use super::mcp_headers::McpHeaders;

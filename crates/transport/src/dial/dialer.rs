@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use trunkline_http1::Url;
+use trunkline_http1::client::{ClientConnector, HeaderLines, RequestForm};
 
 use super::error::{DialError, DialStage};
 use super::proxy::{HttpProxy, ProxySettings};
@@ -12,7 +14,6 @@ use super::stream::DialedStream;
 use super::tcp;
 use super::tls::ClientTls;
 use super::tunnel;
-use crate::url::Url;
 
 /// The options of a [`Dialer`].
 #[derive(Clone, Debug)]
@@ -65,17 +66,9 @@ pub struct ConnectionInfo {
     pub tls: Option<(Duration, &'static str)>,
 }
 
-/// What requests on a connection have to look like.
-pub(crate) enum RequestForm {
-    /// The request line has the path alone.
-    Origin,
-    /// The request line has the whole address, since a proxy reads it, and the proxy's credentials go with each.
-    Proxied(HttpProxy),
-}
-
 /// Tells whether a proxy may read the requests or has to give a tunnel.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TunnelPolicy {
+enum TunnelPolicy {
     /// Only for encrypted connections.
     Encrypted,
     /// Always, since the connection is not used for plain requests.
@@ -98,7 +91,7 @@ impl Dialer {
         self.open(url, TunnelPolicy::Always).await.map(|(stream, route, _)| (stream, route))
     }
 
-    pub(crate) async fn open(
+    async fn open(
         &self,
         url: &Url,
         tunnel: TunnelPolicy,
@@ -119,7 +112,7 @@ impl Dialer {
                 clock.run_stage(DialStage::Proxy, opening).await?;
                 RequestForm::Origin
             }
-            Some(proxy) => RequestForm::Proxied(proxy.clone()),
+            Some(proxy) => RequestForm::Absolute(proxy_headers(proxy)),
         };
         let mut route = ConnectionInfo {
             address: peer(&stream, host)?,
@@ -137,6 +130,37 @@ impl Dialer {
         route.tls = Some((begun.elapsed(), version.unwrap_or("TLS")));
         Ok((DialedStream::tls(stream), route, form))
     }
+}
+
+impl ClientConnector for Dialer {
+    type Stream = DialedStream;
+    type Error = DialError;
+
+    async fn connect(&self, origin: &Url) -> Result<(DialedStream, RequestForm), DialError> {
+        self.open(origin, TunnelPolicy::Encrypted).await.map(|(stream, _, form)| (stream, form))
+    }
+}
+
+/// Opens connections that never have a proxy which reads what goes over them.
+#[derive(Debug)]
+pub(super) struct TunnelDialer(pub(super) Dialer);
+
+impl ClientConnector for TunnelDialer {
+    type Stream = DialedStream;
+    type Error = DialError;
+
+    async fn connect(&self, origin: &Url) -> Result<(DialedStream, RequestForm), DialError> {
+        self.0.open(origin, TunnelPolicy::Always).await.map(|(stream, _, form)| (stream, form))
+    }
+}
+
+/// Returns the headers that go with each request which the proxy reads: its credentials, if it wants any.
+fn proxy_headers(proxy: &HttpProxy) -> HeaderLines {
+    let mut lines = HeaderLines::default();
+    if let Some(credentials) = proxy.authorization() {
+        lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
+    }
+    lines
 }
 
 impl Default for Dialer {

@@ -11,7 +11,6 @@ mod tunnel;
 mod websocket;
 
 pub use self::dialer::{ConnectionInfo, DialOptions, Dialer};
-pub(crate) use self::dialer::{RequestForm, TunnelPolicy};
 pub use self::error::{DialError, DialStage};
 pub use self::proxy::{ProxyError, ProxySettings};
 pub use self::stream::DialedStream;

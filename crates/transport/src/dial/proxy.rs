@@ -6,7 +6,7 @@ use http::HeaderValue;
 
 use super::no_proxy::NoProxyList;
 use crate::secret::Secret;
-use crate::url::{Url, UrlScheme};
+use trunkline_http1::{Url, UrlScheme};
 
 /// The proxy settings.
 ///

@@ -1,11 +1,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use trunkline_http1::Url;
+use trunkline_http1::client::HttpClient;
 
-use super::dialer::{Dialer, TunnelPolicy};
+use super::dialer::{Dialer, TunnelDialer};
 use super::stream::DialedStream;
-use crate::http::{HttpClient, HttpClientOptions, HttpError, HttpRequest, ResponseHeaders};
-use crate::url::Url;
+use crate::http::{HttpClientOptions, HttpError, HttpRequest, ResponseHeaders};
 use crate::websocket::{WebSocketChannel, WebSocketRole, accept_key};
 
 /// The WebSocket subprotocol of MCP peers.
@@ -53,12 +54,12 @@ impl Dialer {
         headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
         headers.insert(header::SEC_WEBSOCKET_KEY, key.clone());
-        let client = HttpClient::new(self.clone(), url.clone(), &HttpClientOptions::default());
+        let client = HttpClient::new(TunnelDialer(self.clone()), url.clone(), &HttpClientOptions::default());
         let place =
             client.target(url).map_err(|_| WebSocketError::Handshake("the address cannot be used"))?;
         let request =
             HttpRequest { method: Method::GET, target: place, headers: headers.into(), body: Vec::new() };
-        let mut response = client.send_over(&request, TunnelPolicy::Always).await?;
+        let mut response = client.send(&request).await?;
         if response.status != StatusCode::SWITCHING_PROTOCOLS {
             let excerpt = response.body.read_prefix(MAX_EXCERPT_BYTES).await;
             return Err(WebSocketError::Refused {

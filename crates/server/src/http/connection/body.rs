@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
-use trunkline_transport::http1::BodyFraming;
+use trunkline_http1::BodyFraming;
 
 use super::connection_io::ConnectionIo;
 

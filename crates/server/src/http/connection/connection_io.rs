@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes};
 use http::response;
 use tokio::io::AsyncWrite as _;
-use trunkline_transport::http1::{BodyFraming, BodyRead, MAX_COPIED_BODY, ReadBuffer};
+use trunkline_http1::{BodyFraming, BodyRead, MAX_COPIED_BODY, ReadBuffer};
 
 use super::request_head::{self, ParsedRequestHead, RequestHeadError};
 use super::response_head::{self, ConnectionPersistence, ResponseLength};

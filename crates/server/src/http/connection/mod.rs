@@ -24,7 +24,7 @@ use http::{Method, Response, StatusCode, Version, response};
 use http_body::Body;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
-use trunkline_transport::http1::read_length;
+use trunkline_http1::read_length;
 
 use self::body::BodyReaderOwner;
 pub use self::body::RequestBody;

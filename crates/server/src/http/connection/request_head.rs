@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Method, StatusCode, Uri, Version};
-use trunkline_transport::http1::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
+use trunkline_http1::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 
 use crate::http::incoming_request::RequestHead;
 

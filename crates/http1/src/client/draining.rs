@@ -1,7 +1,8 @@
 use std::task::{Context, Poll, Waker};
 
 use super::client_connection::ClientConnection;
-use crate::http1::{BodyFraming, BodyRead};
+use super::connect::ClientStream;
+use crate::{BodyFraming, BodyRead};
 
 /// What a response may say beyond all that matters. Many servers say `Accepted` once more to what they have accepted.
 const MAX_DISCARDED_BYTES: usize = 1024;
@@ -11,9 +12,9 @@ const MAX_DISCARDED_BYTES: usize = 1024;
 /// A stream of events ends after its last one, in a packet of its own as often as not. Closing the connection would be
 /// simpler, and every call that is answered by a stream would cost a new one.
 #[derive(Debug)]
-pub(super) struct DrainingResponse {
+pub(super) struct DrainingResponse<S> {
     framing: BodyFraming,
-    connection: Box<ClientConnection>,
+    connection: Box<ClientConnection<S>>,
     /// How much it has said that nobody reads.
     discarded: usize,
 }
@@ -29,8 +30,8 @@ pub(super) enum DrainStatus {
     Failed,
 }
 
-impl DrainingResponse {
-    pub(super) fn new(framing: BodyFraming, link: Box<ClientConnection>) -> Self {
+impl<S: ClientStream> DrainingResponse<S> {
+    pub(super) fn new(framing: BodyFraming, link: Box<ClientConnection<S>>) -> Self {
         Self { framing, connection: link, discarded: 0 }
     }
 
@@ -59,7 +60,7 @@ impl DrainingResponse {
     }
 
     /// Returns the connection, once it is free.
-    pub(super) fn into_connection(self) -> Box<ClientConnection> {
+    pub(super) fn into_connection(self) -> Box<ClientConnection<S>> {
         self.connection
     }
 

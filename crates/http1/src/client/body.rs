@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -7,29 +8,29 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::client_connection::ClientConnection;
+use super::connect::ClientConnector;
 use super::draining::{DrainStatus, DrainingResponse};
 use super::error::{HttpError, RequestDelivery};
 use super::pool::ConnectionPool;
-use crate::dial::DialedStream;
-use crate::http1::{BodyFraming, BodyRead};
+use crate::{BodyFraming, BodyRead};
 
 /// The body of a response, read as it arrives.
 ///
 /// Once it was read to its end, its connection is kept for the next request. Dropping it earlier closes the connection.
-pub struct HttpResponseBody {
+pub struct HttpResponseBody<C: ClientConnector> {
     framing: BodyFraming,
     /// Gone once the body is over, or broke.
-    connection: Option<Box<ClientConnection>>,
-    pool: Arc<ConnectionPool>,
+    connection: Option<Box<ClientConnection<C::Stream>>>,
+    pool: Arc<ConnectionPool<C::Stream>>,
     /// How long the connection is kept afterwards; zero for not at all.
     idle_timeout: Duration,
 }
 
-impl HttpResponseBody {
+impl<C: ClientConnector> HttpResponseBody<C> {
     pub(super) fn new(
         framing: BodyFraming,
-        link: Box<ClientConnection>,
-        pool: Arc<ConnectionPool>,
+        link: Box<ClientConnection<C::Stream>>,
+        pool: Arc<ConnectionPool<C::Stream>>,
         keep: Duration,
     ) -> Self {
         Self { framing, connection: Some(link), pool, idle_timeout: keep }
@@ -39,7 +40,7 @@ impl HttpResponseBody {
     ///
     /// # Errors
     /// The connection broke before the end.
-    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError<C::Error>>>> {
         let Some(link) = &mut self.connection else { return Poll::Ready(None) };
         let error = loop {
             match self.framing.read(link.buffered()) {
@@ -75,7 +76,7 @@ impl HttpResponseBody {
     ///
     /// # Errors
     /// The connection broke before the end.
-    pub async fn chunk(&mut self) -> Option<Result<Bytes, HttpError>> {
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, HttpError<C::Error>>> {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
@@ -83,7 +84,7 @@ impl HttpResponseBody {
     ///
     /// # Errors
     /// The connection broke before the end, or the body is longer than the limit.
-    pub async fn read_all(&mut self, limit: usize) -> Result<Bytes, HttpError> {
+    pub async fn read_all(&mut self, limit: usize) -> Result<Bytes, HttpError<C::Error>> {
         let too_long = || HttpError::TooLong { limit };
         if self.framing.min_remaining() > limit as u64 {
             return Err(too_long());
@@ -133,16 +134,16 @@ impl HttpResponseBody {
     }
 
     /// Takes the connection, with what was read ahead of it.
-    pub(crate) fn into_stream(self) -> Option<(DialedStream, Bytes)> {
+    pub fn into_stream(self) -> Option<(C::Stream, Bytes)> {
         self.connection.map(|link| link.into_stream())
     }
 }
 
-fn broken(error: &io::Error) -> HttpError {
+fn broken<E: Error>(error: &io::Error) -> HttpError<E> {
     HttpError::broken(error, RequestDelivery::MaybeSent)
 }
 
-impl fmt::Debug for HttpResponseBody {
+impl<C: ClientConnector> fmt::Debug for HttpResponseBody<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpResponseBody")
             .field("is_over", &self.connection.is_none())

@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http1::mutations::mutated;
+    use crate::mutations::mutated;
 
     /// Reads a body that arrives in pieces of a length; `None` is what is wrong with it, or that it has no end.
     fn read(body: &[u8], piece: usize) -> Option<(Vec<u8>, Vec<u8>)> {

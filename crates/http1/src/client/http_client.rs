@@ -8,12 +8,12 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 
 use super::body::HttpResponseBody;
 use super::client_connection::{ClientConnection, ConnectionUse, SendFailure};
+use super::connect::ClientConnector;
 use super::error::HttpError;
 use super::head::ResponseHead;
 use super::header_lines::HeaderLines;
 use super::pool::ConnectionPool;
 use super::response_headers::ResponseHeaders;
-use crate::dial::{Dialer, TunnelPolicy};
 use crate::url::Url;
 
 /// How long a connection is kept that nobody uses, if its server does not say. Below the five seconds after which several
@@ -48,12 +48,22 @@ impl Default for HttpClientOptions {
 ///
 /// Clones share the connections. Redirects are responses like any other: nothing is followed, so that no body and no
 /// credentials end up elsewhere.
-#[derive(Clone, Debug)]
-pub struct HttpClient {
-    dialer: Dialer,
+#[derive(Debug)]
+pub struct HttpClient<C: ClientConnector> {
+    connector: C,
     origin: Arc<Url>,
-    pool: Arc<ConnectionPool>,
+    pool: Arc<ConnectionPool<C::Stream>>,
 }
+
+impl<C: ClientConnector + Clone> Clone for HttpClient<C> {
+    fn clone(&self) -> Self {
+        Self { connector: self.connector.clone(), origin: self.origin.clone(), pool: self.pool.clone() }
+    }
+}
+
+/// A new connection, or why there is none.
+type OpenResult<C> =
+    Result<Box<ClientConnection<<C as ClientConnector>::Stream>>, HttpError<<C as ClientConnector>::Error>>;
 
 /// A place at the origin of an [`HttpClient`], which alone can make it. Printed, it shows no query, which may hold a secret.
 #[derive(Clone)]
@@ -114,20 +124,20 @@ impl fmt::Debug for HttpRequest {
 /// A response whose body has not been read.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct HttpResponse {
+pub struct HttpResponse<C: ClientConnector> {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: ResponseHeaders,
     /// The body.
-    pub body: HttpResponseBody,
+    pub body: HttpResponseBody<C>,
 }
 
-impl HttpClient {
+impl<C: ClientConnector> HttpClient<C> {
     /// Makes a client for the origin of an address. Nothing is opened before the first request.
-    pub fn new(dialer: Dialer, origin: Url, options: &HttpClientOptions) -> Self {
+    pub fn new(connector: C, origin: Url, options: &HttpClientOptions) -> Self {
         Self {
-            dialer,
+            connector,
             origin: Arc::new(origin),
             pool: Arc::new(ConnectionPool::new(options.idle_connections)),
         }
@@ -154,18 +164,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// There is no response; the error says whether the request may have reached the server.
-    pub fn send(
-        &self,
-        request: &HttpRequest,
-    ) -> impl Future<Output = Result<HttpResponse, HttpError>> + Send {
-        self.send_over(request, TunnelPolicy::Encrypted)
-    }
-
-    pub(crate) async fn send_over(
-        &self,
-        request: &HttpRequest,
-        tunnel: TunnelPolicy,
-    ) -> Result<HttpResponse, HttpError> {
+    pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse<C>, HttpError<C::Error>> {
         while let Some(mut link) = self.pool.take() {
             match link.send(request, ConnectionUse::Reused).await {
                 Ok(head) => return Ok(self.receive(head, link)),
@@ -174,7 +173,7 @@ impl HttpClient {
                 Err(SendFailure { error, .. }) => return Err(error),
             }
         }
-        let mut link = self.open(tunnel).await?;
+        let mut link = self.open().await?;
         match link.send(request, ConnectionUse::Fresh).await {
             Ok(head) => Ok(self.receive(head, link)),
             Err(SendFailure { error, .. }) => Err(error),
@@ -182,11 +181,8 @@ impl HttpClient {
     }
 
     /// Opens a connection, in a box: it is much larger than what is done for a request over one that is there.
-    fn open(
-        &self,
-        tunnel: TunnelPolicy,
-    ) -> Pin<Box<impl Future<Output = Result<Box<ClientConnection>, HttpError>> + Send>> {
-        Box::pin(ClientConnection::open(&self.dialer, &self.origin, tunnel))
+    fn open(&self) -> Pin<Box<impl Future<Output = OpenResult<C>> + Send>> {
+        Box::pin(ClientConnection::open(&self.connector, &self.origin))
     }
 
     /// Returns the number of connections that are kept for the next request.
@@ -194,7 +190,7 @@ impl HttpClient {
         self.pool.len()
     }
 
-    fn receive(&self, head: ResponseHead, link: Box<ClientConnection>) -> HttpResponse {
+    fn receive(&self, head: ResponseHead, link: Box<ClientConnection<C::Stream>>) -> HttpResponse<C> {
         let ResponseHead { status, headers, framing, keeps_alive } = head;
         let keep = if keeps_alive { idle_timeout(&headers) } else { Duration::ZERO };
         let body = HttpResponseBody::new(framing, link, self.pool.clone(), keep);
@@ -222,6 +218,7 @@ fn idle_timeout(headers: &ResponseHeaders) -> Duration {
 mod tests {
     use http::HeaderMap;
 
+    use super::super::connect::RequestForm;
     use super::*;
 
     #[test]
@@ -244,10 +241,22 @@ mod tests {
         }
     }
 
+    /// A connector for tests that send nothing.
+    struct NeverConnects;
+
+    impl ClientConnector for NeverConnects {
+        type Stream = tokio::io::DuplexStream;
+        type Error = std::io::Error;
+
+        async fn connect(&self, _: &Url) -> std::io::Result<(Self::Stream, RequestForm)> {
+            Err(std::io::ErrorKind::ConnectionRefused.into())
+        }
+    }
+
     #[test]
     fn a_place_is_at_the_origin_of_its_client_only() {
         let url: Url = "https://example.com/mcp?a=b".parse().unwrap();
-        let client = HttpClient::new(Dialer::default(), url.clone(), &HttpClientOptions::default());
+        let client = HttpClient::new(NeverConnects, url.clone(), &HttpClientOptions::default());
         let place = client.target(&url).unwrap();
         assert_eq!((place.path_and_query(), place.host()), (&b"/mcp?a=b"[..], &b"example.com"[..]));
         let error = client.target(&"https://evil.example/mcp".parse().unwrap()).unwrap_err().to_string();

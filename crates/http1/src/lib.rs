@@ -1,14 +1,17 @@
 //! What both ends of HTTP/1.1 have in common: how bytes are read, and where heads and bodies end in them.
 
+pub mod client;
 mod framing;
 #[cfg(test)]
 pub(crate) mod mutations;
 mod raw_headers;
 mod read_buffer;
+mod url;
 
 pub use self::framing::{BodyFraming, BodyRead, ChunkedDecoder, read_length};
 pub use self::raw_headers::RawHeaders;
 pub use self::read_buffer::ReadBuffer;
+pub use self::url::{Url, UrlError, UrlScheme};
 
 /// The bytes that a head may have, all together.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;

@@ -1,6 +1,5 @@
+use std::error::Error;
 use std::io;
-
-use crate::dial::DialError;
 
 const CUT_SHORT: &str = "was closed before the response was complete";
 
@@ -16,10 +15,10 @@ pub enum RequestDelivery {
 /// Why there is no response, or no more of one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HttpError {
+pub enum HttpError<E: Error> {
     /// The server could not be reached.
     #[error(transparent)]
-    Dial(#[from] DialError),
+    Dial(#[from] E),
     /// The connection is gone.
     #[error("the connection {how}")]
     Lost {
@@ -39,7 +38,7 @@ pub enum HttpError {
     },
 }
 
-impl HttpError {
+impl<E: Error> HttpError<E> {
     /// Tells how far the request got.
     pub fn delivery(&self) -> RequestDelivery {
         match self {

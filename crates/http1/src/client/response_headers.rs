@@ -3,7 +3,7 @@ use std::fmt;
 use http::header::{HeaderMap, HeaderName};
 
 use super::header_lines::is_text;
-use crate::http1::RawHeaders;
+use crate::RawHeaders;
 
 /// The headers of a response, as the server wrote them.
 ///

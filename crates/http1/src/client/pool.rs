@@ -9,6 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::client_connection::ClientConnection;
+use super::connect::ClientStream;
 use super::draining::{DrainStatus, DrainingResponse};
 
 /// How long the end of a response is waited for that has said all that matters.
@@ -21,18 +22,18 @@ const MAX_DRAINING: usize = 128;
 ///
 /// The one that was used last is used first, so that the others grow old and go.
 #[derive(Debug)]
-pub(super) struct ConnectionPool {
+pub(super) struct ConnectionPool<S> {
     max_idle: usize,
-    state: Mutex<PoolState>,
+    state: Mutex<PoolState<S>>,
     /// Tells the sweeper that something grows old before it looks again.
     wake_sweeper: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
-struct PoolState {
-    idle: ExpiringQueue<Box<ClientConnection>>,
+#[derive(Debug)]
+struct PoolState<S> {
+    idle: ExpiringQueue<Box<ClientConnection<S>>>,
     /// Connections whose response is not quite over.
-    draining: ExpiringQueue<DrainingResponse>,
+    draining: ExpiringQueue<DrainingResponse<S>>,
     /// The task that closes what grows old, while there is anything.
     sweeper: Option<AbortHandle>,
     /// When it looks again.
@@ -43,15 +44,26 @@ struct PoolState {
 type ExpiringQueue<T> = VecDeque<(T, Instant)>;
 
 /// What nobody wants any more. To close a connection takes its time, for which no lock is held.
-type EvictedConnections = (Vec<Box<ClientConnection>>, Vec<DrainingResponse>);
+type EvictedConnections<S> = (Vec<Box<ClientConnection<S>>>, Vec<DrainingResponse<S>>);
 
-impl ConnectionPool {
+impl<S> ConnectionPool<S> {
     pub(super) fn new(most: usize) -> Self {
         Self { max_idle: most, state: Mutex::default(), wake_sweeper: Arc::default() }
     }
 
+    pub(super) fn len(&self) -> usize {
+        let state = self.lock();
+        state.idle.len() + state.draining.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PoolState<S>> {
+        self.state.lock()
+    }
+}
+
+impl<S: ClientStream> ConnectionPool<S> {
     /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
-    pub(super) fn take(&self) -> Option<Box<ClientConnection>> {
+    pub(super) fn take(&self) -> Option<Box<ClientConnection<S>>> {
         let (now, mut gone) = (Instant::now(), EvictedConnections::default());
         let mut state = self.lock();
         let taken = state.take_idle(now, &mut gone).or_else(|| state.take_drained(now, &mut gone));
@@ -60,7 +72,7 @@ impl ConnectionPool {
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn put(self: &Arc<Self>, mut link: Box<ClientConnection>, keep: Duration) {
+    pub(super) fn put(self: &Arc<Self>, mut link: Box<ClientConnection<S>>, keep: Duration) {
         if !keep.is_zero() {
             link.shrink();
             self.store(keep, |state, until| state.idle.push_back((link, until)));
@@ -68,7 +80,7 @@ impl ConnectionPool {
     }
 
     /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
-    pub(super) fn put_draining(self: &Arc<Self>, mut ending: DrainingResponse, keep: Duration) {
+    pub(super) fn put_draining(self: &Arc<Self>, mut ending: DrainingResponse<S>, keep: Duration) {
         if !keep.is_zero() {
             ending.shrink();
             self.store(keep.min(DRAIN_TIMEOUT), |state, until| state.draining.push_back((ending, until)));
@@ -76,7 +88,7 @@ impl ConnectionPool {
     }
 
     /// Has something kept, and somebody look after it.
-    fn store(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut PoolState, Instant)) {
+    fn store(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut PoolState<S>, Instant)) {
         let Some(until) = Instant::now().checked_add(keep).filter(|_| self.max_idle > 0) else { return };
         let mut state = self.lock();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
@@ -99,7 +111,7 @@ impl ConnectionPool {
     fn evict_expired(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut state = self.lock();
-        let gone: EvictedConnections =
+        let gone: EvictedConnections<S> =
             (drain_expired(&mut state.idle, now), drain_expired(&mut state.draining, now));
         let free = state.idle.iter().map(|(_, until)| *until);
         let next = free.chain(state.draining.iter().map(|(_, until)| *until)).min();
@@ -111,20 +123,21 @@ impl ConnectionPool {
         drop(gone);
         next
     }
+}
 
-    pub(super) fn len(&self) -> usize {
-        let state = self.lock();
-        state.idle.len() + state.draining.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
-        self.state.lock()
+impl<S> Default for PoolState<S> {
+    fn default() -> Self {
+        Self { idle: VecDeque::new(), draining: VecDeque::new(), sweeper: None, next_sweep: None }
     }
 }
 
-impl PoolState {
+impl<S: ClientStream> PoolState<S> {
     /// Takes the connection that was used last.
-    fn take_idle(&mut self, now: Instant, gone: &mut EvictedConnections) -> Option<Box<ClientConnection>> {
+    fn take_idle(
+        &mut self,
+        now: Instant,
+        gone: &mut EvictedConnections<S>,
+    ) -> Option<Box<ClientConnection<S>>> {
         while let Some((link, until)) = self.idle.pop_back() {
             if now < until {
                 return Some(link);
@@ -135,7 +148,11 @@ impl PoolState {
     }
 
     /// Takes a connection whose response has ended meanwhile.
-    fn take_drained(&mut self, now: Instant, gone: &mut EvictedConnections) -> Option<Box<ClientConnection>> {
+    fn take_drained(
+        &mut self,
+        now: Instant,
+        gone: &mut EvictedConnections<S>,
+    ) -> Option<Box<ClientConnection<S>>> {
         for index in (0..self.draining.len()).rev() {
             let Some((ending, until)) = self.draining.get_mut(index) else { break };
             let ended = if now < *until { ending.check() } else { DrainStatus::Failed };
@@ -152,7 +169,7 @@ impl PoolState {
     }
 
     /// Takes out what is one too many, the oldest; what still ends before what is free.
-    fn evict_excess(&mut self, most: usize, gone: &mut EvictedConnections) {
+    fn evict_excess(&mut self, most: usize, gone: &mut EvictedConnections<S>) {
         if self.draining.len() <= MAX_DRAINING && self.idle.len() + self.draining.len() <= most {
             return;
         }
@@ -171,7 +188,7 @@ fn drain_expired<T>(kept: &mut ExpiringQueue<T>, now: Instant) -> Vec<T> {
     old.into_iter().map(|(one, _)| one).collect()
 }
 
-impl Drop for ConnectionPool {
+impl<S> Drop for ConnectionPool<S> {
     fn drop(&mut self) {
         if let Some(sweeper) = self.lock().sweeper.take() {
             sweeper.abort();
@@ -180,7 +197,7 @@ impl Drop for ConnectionPool {
 }
 
 /// Closes connections that grow old, until there are none or the pool is gone.
-async fn sweep(pool: Weak<ConnectionPool>, sooner: Arc<Notify>) {
+async fn sweep<S: ClientStream>(pool: Weak<ConnectionPool<S>>, sooner: Arc<Notify>) {
     loop {
         let Some(next) = pool.upgrade().and_then(|pool| pool.evict_expired()) else { return };
         // Whichever comes first, it is looked again.

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -6,16 +7,14 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
-use tokio::io::AsyncWrite as _;
 use tokio::task::unconstrained;
 
-use super::client::HttpRequest;
+use super::connect::{ClientConnector, ClientStream, RequestForm};
 use super::error::{HttpError, RequestDelivery};
 use super::head::{self, ResponseHead};
-use super::header_lines::HeaderLines;
-use crate::dial::{DialedStream, Dialer, RequestForm, TunnelPolicy};
-use crate::http1::{BodyFraming, MAX_COPIED_BODY, ReadBuffer};
+use super::http_client::HttpRequest;
 use crate::url::Url;
+use crate::{BodyFraming, MAX_COPIED_BODY, ReadBuffer};
 
 /// Responses before the real one, such as `100 Continue`.
 const MAX_INTERIM_RESPONSES: usize = 16;
@@ -23,8 +22,8 @@ const MAX_INTERIM_RESPONSES: usize = 16;
 /// One connection that requests go over, one after another.
 ///
 /// It has no task of its own: whoever waits for the response reads it, so that nobody has to be woken in between.
-pub(crate) struct ClientConnection {
-    stream: DialedStream,
+pub(super) struct ClientConnection<S> {
+    stream: S,
     read_buffer: ReadBuffer,
     /// The head of the request, and its body if that is small.
     write_buffer: Vec<u8>,
@@ -41,26 +40,21 @@ struct ProxiedRequestForm {
 }
 
 /// A request that failed.
-pub(super) struct SendFailure {
-    pub(super) error: HttpError,
+pub(super) struct SendFailure<E: Error> {
+    pub(super) error: HttpError<E>,
     /// Whether it may be sent over another connection.
     pub(super) is_unsent: bool,
 }
 
-impl ClientConnection {
-    pub(crate) async fn open(
-        dialer: &Dialer,
+impl<S: ClientStream> ClientConnection<S> {
+    pub(super) async fn open<C: ClientConnector<Stream = S>>(
+        connector: &C,
         origin: &Url,
-        tunnel: TunnelPolicy,
-    ) -> Result<Box<Self>, HttpError> {
-        let (stream, _, form) = dialer.open(origin, tunnel).await?;
+    ) -> Result<Box<Self>, HttpError<C::Error>> {
+        let (stream, form) = connector.connect(origin).await.map_err(HttpError::Dial)?;
         let proxied = match form {
             RequestForm::Origin => None,
-            RequestForm::Proxied(proxy) => {
-                let mut lines = HeaderLines::default();
-                if let Some(credentials) = proxy.authorization() {
-                    lines.add(&http::header::PROXY_AUTHORIZATION, &credentials);
-                }
+            RequestForm::Absolute(lines) => {
                 Some(ProxiedRequestForm { origin: origin.origin(), credentials: lines.as_bytes().to_vec() })
             }
         };
@@ -68,11 +62,11 @@ impl ClientConnection {
     }
 
     /// Sends a request and waits for the head of its response.
-    pub(super) async fn send(
+    pub(super) async fn send<E: Error>(
         &mut self,
         request: &HttpRequest,
         used: ConnectionUse,
-    ) -> Result<ResponseHead, SendFailure> {
+    ) -> Result<ResponseHead, SendFailure<E>> {
         self.read_buffer.begin_message();
         self.write_head(request);
         let is_copied = request.body.len() <= MAX_COPIED_BODY;
@@ -244,7 +238,7 @@ impl ClientConnection {
     }
 
     /// Takes the connection out, with what was read ahead, after a response that has switched protocols.
-    pub(crate) fn into_stream(self) -> (DialedStream, Bytes) {
+    pub(super) fn into_stream(self) -> (S, Bytes) {
         (self.stream, self.read_buffer.into_bytes())
     }
 }
@@ -280,7 +274,7 @@ enum ExchangeError {
 }
 
 impl ExchangeError {
-    fn into_error(self, reach: RequestDelivery) -> HttpError {
+    fn into_error<E: Error>(self, reach: RequestDelivery) -> HttpError<E> {
         match self {
             Self::Broken(error) => HttpError::broken(&error, reach),
             Self::Malformed(problem) => HttpError::Malformed(problem),
@@ -293,7 +287,7 @@ fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
 
-impl fmt::Debug for ClientConnection {
+impl<S> fmt::Debug for ClientConnection<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientConnection").field("incoming", &self.read_buffer).finish_non_exhaustive()
     }

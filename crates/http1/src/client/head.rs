@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode, Version};
 
 use super::response_headers::ResponseHeaders;
-use crate::http1::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
+use crate::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::http1::mutations::mutated;
+    use crate::mutations::mutated;
 
     #[test]
     fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {

@@ -13,9 +13,9 @@ object! {
     struct Resource + meta {
         /// The URI by which it is read.
         uri: String => "uri",
-        /// The name that programs use.
+        /// The programmatic name.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it is, for the model to read.
         description: Option<String> => "description",
@@ -25,7 +25,7 @@ object! {
         size: Option<u64> => "size",
         /// Hints about its use.
         annotations: Option<Annotations> => "annotations",
-        /// Pictures of it.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
@@ -43,9 +43,9 @@ object! {
     struct ResourceTemplate + meta {
         /// The pattern of the URIs, in the form of RFC 6570.
         uri_template: String => "uriTemplate",
-        /// The name that programs use.
+        /// The programmatic name.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What these resources are, for the model to read.
         description: Option<String> => "description",
@@ -76,7 +76,7 @@ pub struct ResourceContents {
     pub body: ResourceBody,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

@@ -16,7 +16,7 @@ pub struct CallToolResult {
     pub is_error: bool,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
@@ -172,7 +172,7 @@ pub struct ReadResourceResult {
     pub cache: CacheHint,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

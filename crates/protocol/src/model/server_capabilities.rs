@@ -21,7 +21,7 @@ pub struct ServerCapabilities {
     pub experimental: Option<RawJson>,
     /// The extensions that it knows, by name.
     pub extensions: Option<RawJson>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

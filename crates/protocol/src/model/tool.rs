@@ -10,7 +10,7 @@ object! {
     struct Tool + meta via narrowed {
         /// The name by which it is called.
         name: String => "name",
-        /// What humans call it.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it does, for the model to read.
         description: Option<String> => "description",
@@ -20,7 +20,7 @@ object! {
         output_schema: Option<RawJson> => "outputSchema" if structured,
         /// Hints about what it does.
         annotations: Option<ToolAnnotations> => "annotations" if tool_annotations,
-        /// Pictures of it.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }

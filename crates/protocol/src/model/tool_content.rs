@@ -31,7 +31,7 @@ pub struct ToolResultContent {
     pub is_error: bool,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

@@ -31,7 +31,7 @@ object! {
 }
 
 impl Resource {
-    /// Names a resource and its URI.
+    /// Creates a resource from its URI and name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
@@ -53,19 +53,19 @@ object! {
         mime_type: Option<String> => "mimeType",
         /// Hints about their use.
         annotations: Option<Annotations> => "annotations",
-        /// Pictures of them.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
 
 impl ResourceTemplate {
-    /// Names a family of resources and the pattern of their URIs.
+    /// Creates a resource template from the pattern of its URIs and its name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
 }
 
-/// What was read from a resource.
+/// The contents of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceContents {
     /// The resource's URI.

@@ -26,12 +26,12 @@ object! {
 }
 
 impl Tool {
-    /// Names a tool and the schema of its arguments.
+    /// Creates a tool from its name and the schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: RawJson) -> Self {
         Self { name: name.into(), input_schema, ..Self::default() }
     }
 
-    /// Returns what humans should see: the title, the title among the annotations, or the name.
+    /// Returns the display name: the title, the title among the annotations, or the name.
     pub fn display_name(&self) -> &str {
         let hinted = || self.annotations.as_ref().and_then(|hints| hints.title.as_deref());
         self.title.as_deref().or_else(hinted).unwrap_or(&self.name)

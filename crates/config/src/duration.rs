@@ -11,7 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConfigDuration(pub Duration);
 
-/// The longest that may be written: a year. What is longer is a mistake in the unit.
+/// The longest duration: a year. A longer one is a mistake in the unit.
 const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-/// A value of a configuration with its place, whatever language the file is written in.
+/// A value of a configuration with its position, in either format.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigNode {
     /// The byte range in the text. An implicit table has the range of its name.

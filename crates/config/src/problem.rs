@@ -41,14 +41,14 @@ impl ConfigProblem {
         self
     }
 
-    /// Names the server that it is about.
+    /// Sets the server of the problem.
     #[must_use]
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.0.server = Some(name.into());
         self
     }
 
-    /// Names the key that it is about, as a path of keys with dots between.
+    /// Sets the key of the problem, as a dotted path.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.0.key = Some(key.into()).filter(|key| !key.is_empty());
@@ -67,22 +67,22 @@ impl ConfigProblem {
         &self.0.file
     }
 
-    /// Returns the place within the file, if it has one.
+    /// Returns the position in the file, if it has one.
     pub fn position(&self) -> Option<SourcePosition> {
         self.0.position
     }
 
-    /// Returns the name of the server that it is about.
+    /// Returns the name of the server of the problem.
     pub fn server_name(&self) -> Option<&str> {
         self.0.server.as_deref()
     }
 
-    /// Returns the key that it is about.
+    /// Returns the key of the problem.
     pub fn key_path(&self) -> Option<&str> {
         self.0.key.as_deref()
     }
 
-    /// Returns what is wrong, without the place.
+    /// Returns the message, without the position.
     pub fn message(&self) -> &str {
         &self.0.message
     }

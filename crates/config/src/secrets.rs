@@ -52,7 +52,7 @@ const SECRET_PREFIXES: &[&str] = &[
     "Basic ",
 ];
 
-/// How deep is looked into words within words, such as the variable of an option of a line for a shell.
+/// The deepest nesting of words within words, such as the variable of an option within a shell command.
 const MAX_NESTING: u8 = 4;
 
 impl ServerConfig {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// A place in a text, as editors count: from one, and columns in characters.
+/// A position in a text, as editors count: from one, and columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
     /// The line.

@@ -26,7 +26,7 @@ impl ConfigText {
         Self { written: Zeroizing::new(written), value }
     }
 
-    /// Returns what is written in the file, with variables by name.
+    /// Returns the text as written, with variables by name.
     pub fn as_written(&self) -> &str {
         &self.written
     }
@@ -107,7 +107,7 @@ impl JsonSchema for ConfigText {
 /// The name by which the reader knows that a text has places such as `{name}` in it, which no variable's value may make.
 pub(crate) const TEMPLATE: &str = "trunkline_config::Template";
 
-/// A text that is taken as it is written: `${NAME}` within it is no variable. Scripts are such texts.
+/// A text without variable expansion: `${NAME}` within it is literal, as scripts need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerbatimText(pub String);
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::limits::MAX_EXPANDED_BYTES;
 
-/// Where the values of `${NAME}` come from.
+/// The source of the values of `${NAME}`.
 #[derive(Clone)]
 pub struct ConfigVariables(VariableSource);
 
@@ -18,12 +18,12 @@ enum VariableSource {
 }
 
 impl ConfigVariables {
-    /// Takes them from the environment of this process.
+    /// Uses the environment of this process.
     pub fn from_environment() -> Self {
         Self(VariableSource::Process)
     }
 
-    /// Takes these and no others.
+    /// Uses only these values.
     pub fn fixed<N: Into<String>, V: Into<String>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let values = values.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         Self(VariableSource::Fixed(Arc::new(values)))
@@ -43,7 +43,7 @@ impl ConfigVariables {
     }
 }
 
-/// Prints where values come from, never the values.
+/// Prints the source, never the values.
 impl fmt::Debug for ConfigVariables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::request_id::RequestId;
 use crate::shorten::shorten;
 
-/// The bounds that a message must keep.
+/// The limits of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageLimits {
     /// The deepest nesting of arrays and objects. Default 64.
@@ -48,14 +48,14 @@ pub enum Message {
     Request(Request),
     /// A notification, which expects none.
     Notification(Notification),
-    /// The answer to a request.
+    /// The response to a request.
     Response(Response),
 }
 
 /// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The token to answer with.
+    /// The id to echo in the response.
     pub id: RequestId,
     /// The method's name.
     pub method: ByteString,
@@ -72,7 +72,7 @@ pub struct Notification {
     pub params: Params,
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The request's token; absent when the peer could not read it.
@@ -81,7 +81,7 @@ pub struct Response {
     pub outcome: Result<RawResult, RawJson>,
 }
 
-/// The parameters of a request or notification, with `_meta` taken apart from the others.
+/// The parameters of a request or notification, with `_meta` separate from the others.
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     /// Every member but `_meta`.
@@ -123,12 +123,12 @@ impl Params {
     }
 }
 
-/// A message that cannot be taken, with the id to answer under where one could be read.
+/// A rejected message, with the id for the error response if it was readable.
 #[derive(Clone, Debug)]
 pub struct MalformedMessage {
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
-    /// The id that the message had, if it was legible.
+    /// The id of the message, if it was readable.
     pub id: Option<RequestId>,
 }
 
@@ -144,8 +144,8 @@ pub fn read(bytes: bytes::Bytes, bounds: MessageLimits) -> Result<MessageOrBatch
 
 /// Reads the bytes of one message or batch of a server.
 ///
-/// A response that nests deeper than the bounds is one all the same, and its result is not looked into: the call that it
-/// answers can read it in parts, or fail at once.
+/// A response that exceeds the depth limit is accepted, but its result is not parsed: the call that it answers can
+/// read it in parts, or fail at once.
 ///
 /// # Errors
 /// As [`read`].
@@ -220,7 +220,7 @@ fn read_batch(text: &ByteString, bounds: MessageLimits) -> Result<MessageOrBatch
     Ok(MessageOrBatch::Batch(elements.into_iter().map(read_one).collect()))
 }
 
-/// Reads the elements of an array, as many as a batch may have and one more, which is enough to refuse it.
+/// Reads the elements of an array, up to the batch limit and one more, which is enough to reject it.
 fn scan_elements(text: &ByteString, bounds: MessageLimits) -> Result<Vec<RawJson>, ScanError> {
     let mut scanner = JsonScanner::new(text, bounds.depth);
     let mut elements = Vec::new();
@@ -332,7 +332,7 @@ impl MessageEnvelope {
         if unusable.is_some_and(|why| why != InvalidId::Null || self.error.is_none()) {
             return fail("`id` must be a string or an integer of reasonable length", id);
         }
-        // A response is not passed on as it came, so that no other decoder reads its members.
+        // A response is not forwarded verbatim, so no other decoder reads its members.
         if let Some(refusal) = self.case.refusal().filter(|_| self.method.is_some()) {
             return Err(MalformedMessage { refusal, id });
         }
@@ -354,7 +354,7 @@ impl MessageEnvelope {
     }
 }
 
-/// Why an `id` is none.
+/// The reason why an `id` is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InvalidId {
     Null,
@@ -371,7 +371,7 @@ fn read_id(scanner: &mut JsonScanner<'_>) -> Option<Result<RequestId, InvalidId>
     Some(RequestId::from_raw(raw).ok_or(why))
 }
 
-/// Takes the string that comes next as a shared one: a constant for the commonest, since a slice must count references.
+/// Takes the next string as a shared one: a constant for the most common methods, which saves the reference count.
 fn read_method(scanner: &mut JsonScanner<'_>, text: &ByteString) -> Option<ByteString> {
     const COMMONEST: &str = Method::ToolsCall.as_str();
     if scanner.take_exactly("\"tools/call\"") {
@@ -398,7 +398,7 @@ fn fill<T>(slot: &mut Option<T>, value: Option<T>) -> bool {
 }
 
 impl Params {
-    /// Reads the object that comes next; the first thing wrong with it other than its grammar is put into `fault`.
+    /// Reads the next object; stores the first problem other than its grammar in `fault`.
     fn scan(
         scanner: &mut JsonScanner<'_>,
         text: &ByteString,

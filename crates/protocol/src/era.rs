@@ -14,7 +14,7 @@ use crate::revision::{Era, Revision};
 use crate::revision_set::RevisionSet;
 use crate::shorten::shorten;
 
-/// Where a message goes.
+/// The route of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MessageRoute {
     /// To the modern edge, as a self-contained request.
@@ -57,7 +57,7 @@ pub fn route_http(message: &Message, version_header: Option<&[u8]>, has_session:
     }
 }
 
-/// Routes a message that came over a channel such as stdio.
+/// Routes a message of a channel such as stdio.
 ///
 /// `initialized` is whether `initialize` was received on this channel. Both eras may share one channel.
 pub fn route_channel(message: &Message, initialized: bool) -> MessageRoute {

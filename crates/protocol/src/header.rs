@@ -15,7 +15,7 @@ const CLOSING: &str = "?=";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadHeaderValue {
-    /// The value holds a byte that must travel encoded.
+    /// The value has a byte that must be encoded.
     #[error("header value has a byte that is not printable ASCII and is not Base64-encoded")]
     NotPlain,
     /// The payload between the markers is not padded standard Base64.
@@ -26,7 +26,7 @@ pub enum BadHeaderValue {
     NotUtf8,
 }
 
-/// Writes a value in the form in which a header may carry it.
+/// Encodes a value for a header.
 #[must_use]
 pub fn encode_value(value: &str) -> Cow<'_, str> {
     if needs_no_encoding(value) {
@@ -39,7 +39,7 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// Reads a header's value, borrowing it when it travelled plain.
+/// Decodes a header's value, borrowed if it was sent plain.
 ///
 /// White space around the value is not part of it. A value with only one of the two markers, or with a marker
 /// in another case, means itself.

@@ -1,8 +1,8 @@
 //! The Model Context Protocol as pure functions and types.
 //!
-//! Every revision from 2024-11-05 to 2026-07-28 in both eras: JSON-RPC envelopes, identifiers and framing as byte
-//! machines, one superset type per concept, one dialect per revision, and the tables that decide era, version and
-//! refusal. Nothing here does IO, reads a clock, or panics on a peer's bytes.
+//! Every revision from 2024-11-05 to 2026-07-28 in both eras: JSON-RPC envelopes, identifiers and sans-IO framing,
+//! one superset type per concept, one dialect per revision, and the tables that decide era, version and refusal.
+//! Nothing here does IO, reads a clock, or panics on a peer's bytes.
 #![forbid(unsafe_code)]
 
 pub mod header;

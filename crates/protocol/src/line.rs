@@ -1,4 +1,4 @@
-//! Newline-delimited JSON as a byte machine.
+//! Sans-IO framing of newline-delimited JSON.
 //!
 //! A [`LineFramer`] turns whatever pieces a pipe or socket delivers into whole lines. It never scans a byte
 //! twice, never copies a line it hands out, and never holds much more than one line of the permitted length.
@@ -8,12 +8,12 @@ use memchr::{memchr, memchr2};
 
 /// The longest line after which the framer keeps its memory for the next one, in bytes.
 ///
-/// One large message must not pin a buffer of its size for as long as the connection lives.
+/// One large message must not retain a buffer of its size for the lifetime of the connection.
 const MAX_RETAINED_LINE: usize = 256 * 1024;
 
 /// Reports a line that was longer than the framer permits.
 ///
-/// The line itself is gone; the lines after it are delivered as usual.
+/// The line itself is dropped; the lines after it are delivered as usual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line is longer than {limit} bytes")]
 pub struct LineTooLong {
@@ -21,7 +21,7 @@ pub struct LineTooLong {
     pub limit: usize,
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 ///
 /// The caller appends what it reads to [`buffer`](Self::buffer) and then takes lines with
 /// [`next_line`](Self::next_line) until there is none. A line ends with `\n` or `\r\n`; blank lines are skipped.
@@ -52,7 +52,7 @@ impl LineFramer {
         &mut self.buffer
     }
 
-    /// Returns how many bytes are held; once there is no line to take, they are a part of one.
+    /// Returns the number of buffered bytes; when no line is complete, they are a part of one.
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.buffer.len()
@@ -125,7 +125,7 @@ impl LineFramer {
         Some(Err(self.too_long()))
     }
 
-    /// Gives back memory that a long line needed, once little of it is in use.
+    /// Releases the memory of a long line, once little of it is in use.
     fn release_outgrown(&mut self) {
         if self.outgrown && self.buffer.len() <= MAX_RETAINED_LINE {
             self.buffer = BytesMut::from(self.buffer.as_ref());

@@ -1,4 +1,4 @@
-/// The severity of a log message, mildest first.
+/// The severity of a log message, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LoggingLevel {
     /// Detail for debugging.
@@ -20,7 +20,7 @@ pub enum LoggingLevel {
 }
 
 impl LoggingLevel {
-    /// Every level, mildest first.
+    /// Every level, lowest first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,

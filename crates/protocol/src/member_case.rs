@@ -37,11 +37,11 @@ const PARAMS: [&str; 23] = [
 ];
 
 /// The parameters that are objects of the protocol themselves, with their members. All others are data of a tool, or
-/// are not passed on as they came.
+/// are not forwarded verbatim.
 const NESTED: [(&str, &[&str]); 3] =
     [("ref", &["type", "name", "uri"]), ("argument", &["name", "value"]), ("context", &["arguments"])];
 
-/// The first member of a message that was found to differ from a known one only in case.
+/// The first member of a message that differs from a known one only in case.
 #[derive(Default)]
 pub(crate) struct MemberCaseCheck {
     found: Option<Box<(String, &'static str)>>,

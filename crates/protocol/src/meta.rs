@@ -10,11 +10,11 @@ use crate::refusal::Refusal;
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// The client's capabilities.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// What the caller calls itself.
+/// The client's `Implementation`.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The lowest log level that the client requests.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// What the server calls itself.
+/// The server's `Implementation`.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen request that a notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -24,7 +24,7 @@ pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The task that a message belongs to, in 2025-11-25.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// The members of `_meta` that are about one hop alone.
+/// The hop-by-hop members of `_meta`.
 pub(crate) const HOP_BY_HOP: [&str; 8] = [
     SERVER_INFO,
     PROGRESS_TOKEN,

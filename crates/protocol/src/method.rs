@@ -78,7 +78,7 @@ impl Method {
 
     /// Reads a method's name, if the revision has that method.
     pub fn parse(name: &str, revision: Revision) -> Option<Self> {
-        // The commonest first: this runs once a request.
+        // The most common first: this runs once per request.
         let method = match name {
             "tools/call" => Self::ToolsCall,
             _ => Self::ALL.into_iter().find(|method| method.as_str() == name)?,

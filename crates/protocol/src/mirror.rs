@@ -12,7 +12,7 @@ pub use self::schema::{MAX_SCHEMA_DEPTH, MirrorError};
 use self::value::{HeaderComparison, compare, header_text};
 use crate::header::encode_value;
 
-/// What the name of every mirroring header begins with.
+/// The prefix of every mirroring header.
 pub const HEADER_PREFIX: &str = "Mcp-Param-";
 
 /// The type of a mirrored argument.

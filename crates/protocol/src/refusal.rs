@@ -1,7 +1,7 @@
-//! Every error that a peer can get from us: code, HTTP status and public sentence, in one table.
+//! Every error that a peer can receive from us: code, HTTP status and public message, in one table.
 //!
-//! No HTTP status is written anywhere else. Sentences never contain paths of the machine, names that the caller may not
-//! see, or secrets.
+//! No HTTP status is written anywhere else. Messages never contain paths of the machine, names that the caller may
+//! not see, or secrets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,7 +22,7 @@ const INCOMPATIBILITY_META: &str = "trunkline/unbridgeable";
 /// A feature that a call needs and the revisions of the client and of the server do not share.
 #[derive(Clone, Copy, Debug)]
 pub struct Incompatibility<'a> {
-    /// What the call needs.
+    /// The feature that the call needs.
     pub feature: &'a str,
     /// The revision of the client.
     pub downstream: Revision,
@@ -38,7 +38,7 @@ const REQUIRED: &str = "requiredCapabilities";
 /// The member of a result's `_meta` that holds the error which the result replaces.
 const REFUSAL_META: &str = "trunkline/refusal";
 
-/// A refusal: one row of the table, perhaps with a more precise sentence and data.
+/// A refusal: one row of the table, perhaps with a more precise message and data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     row: &'static RefusalRow,
@@ -112,7 +112,7 @@ table! {
     CANCELLED          = REQUEST_CANCELLED / INTERNAL_ERROR, 200 / 200, "the call was cancelled";
     /// The `requestState` was not made by us for this request, or has expired.
     STALE_STATE        = INVALID_PARAMS / INVALID_PARAMS, 200 / 200, "`requestState` is not valid for this request; start the call again";
-    /// A legacy request came without a session.
+    /// A legacy request has no session.
     SESSION_REQUIRED   = INVALID_REQUEST / INVALID_REQUEST, 400 / 400, "no session: send `initialize` first and repeat its `Mcp-Session-Id` header on every request";
     /// The session is unknown, ended, or belongs to another client.
     SESSION_NOT_FOUND  = INVALID_REQUEST / INVALID_REQUEST, 404 / 404, "session not found: send `initialize` to open a new one";
@@ -130,13 +130,13 @@ table! {
     TOO_LARGE          = INVALID_REQUEST / INVALID_REQUEST, 413 / 413, "the message is larger than this server accepts";
     /// The HTTP method is not offered here.
     NOT_ALLOWED        = INVALID_REQUEST / INVALID_REQUEST, 405 / 405, "this HTTP method is not offered here";
-    /// The path is for WebSockets, and the request does not ask for one.
+    /// The path is for WebSockets, and the request is no WebSocket handshake.
     UPGRADE_REQUIRED   = INVALID_REQUEST / INVALID_REQUEST, 426 / 426, "this path is for WebSockets";
     /// There is nothing at this path.
     NO_SUCH_PATH       = INVALID_REQUEST / INVALID_REQUEST, 404 / 404, "there is nothing at this path";
     /// The body did not arrive in time.
     TOO_SLOW           = INVALID_REQUEST / INVALID_REQUEST, 408 / 408, "the request body did not arrive in time";
-    /// The caller already has as much running or open as it may have.
+    /// The caller has reached its quota of running calls or open streams.
     TOO_MANY           = INTERNAL_ERROR / INTERNAL_ERROR, 429 / 429, "too many requests, sessions or streams at once; try again later";
     /// The server is shutting down.
     SHUTTING_DOWN      = INTERNAL_ERROR / INTERNAL_ERROR, 503 / 503, "the server is shutting down";
@@ -262,7 +262,7 @@ impl Refusal {
         Self::RESOURCE_NOT_FOUND.with_data(writer.into_raw())
     }
 
-    /// Replaces the public sentence by a more precise one.
+    /// Replaces the public message by a more precise one.
     #[must_use]
     #[cold]
     pub fn with_message(self, message: impl Into<Cow<'static, str>>) -> Self {
@@ -307,7 +307,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the public sentence.
+    /// Returns the public message.
     pub fn message(&self) -> &str {
         self.message.as_deref().unwrap_or(self.row.sentence)
     }

@@ -1,7 +1,7 @@
 /// The most characters of a peer's text that we repeat to it.
 const MAX_CHARACTERS: usize = 128;
 
-/// Cuts a text that comes from a peer, or that repeats one, to a length fit for an error message.
+/// Truncates a text of a peer, or one that contains it, for an error message.
 pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARACTERS).and_then(|(at, _)| text.get(..at)) {
         Some(start) => format!("{start}…"),

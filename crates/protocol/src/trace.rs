@@ -1,4 +1,4 @@
-//! The trace that a request belongs to, as W3C Trace Context writes it in `_meta`.
+//! The W3C Trace Context of a request, in its `_meta`.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::json::{JsonObject, RawJson};
 
 /// The member of `_meta` that names the trace and the caller's span.
 pub const TRACEPARENT: &str = "traceparent";
-/// The member of `_meta` with what vendors add to the trace.
+/// The member of `_meta` with vendor-specific trace state.
 pub const TRACESTATE: &str = "tracestate";
 
-/// The longest `tracestate` that is carried on.
+/// The longest `tracestate` that is propagated.
 const MAX_STATE_LEN: usize = 512;
 
 /// The trace that a request belongs to, and the span that sent it.
@@ -21,7 +21,7 @@ pub struct TraceContext {
     pub parent: SpanId,
     /// Whether the caller may have recorded its span.
     pub sampled: bool,
-    /// What vendors added, as it came; `None` if it is malformed or too long.
+    /// The `tracestate`, verbatim; `None` if it is malformed or too long.
     pub state: Option<String>,
 }
 

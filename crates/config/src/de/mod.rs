@@ -16,7 +16,7 @@ use crate::suggestion::nearest;
 use crate::text::{TEMPLATE, TEXT, VERBATIM};
 use crate::variables::VariableExpander;
 
-/// Reads a value; a fault names its place within the text and its keys from here on.
+/// Decodes a value; an error has its position in the text and its path of keys.
 pub(crate) fn read<T: DeserializeOwned>(
     node: &ConfigNode,
     expander: &VariableExpander<'_>,
@@ -49,13 +49,13 @@ impl<'a> NodeDeserializer<'a> {
         }
     }
 
-    /// Gives both forms of a text to one who wants them.
+    /// Passes both forms of a text to a visitor that accepts them.
     fn expand_both<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let NodeKind::Text(written) = &self.node.kind else {
             return Err(Error::invalid_type(Unexpected::Other(self.node.kind_name()), &"a string"));
         };
         let value = self.expanded(written)?;
-        // A text that is kept is written the way that we spell variables.
+        // An unexpanded text uses our spelling of variables.
         let written = if self.expander.is_disabled() { value.clone() } else { written.clone() };
         visitor.visit_newtype_struct(TextForms(written, value))
     }

@@ -59,7 +59,7 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     fields
 }
 
-/// A folder that counts from another configuration's is written so that it stays the same one.
+/// Rebases a relative folder of another configuration file, so that it stays the same folder.
 fn cwd(program: &LocalProgram, folder: &Path) -> Option<FieldValue> {
     let written = program.cwd.as_ref()?.as_written();
     let moves = Path::new(written).is_relative() && !written.starts_with("${") && program.base != folder;

@@ -23,7 +23,7 @@ use crate::variables::ConfigVariables;
 #[derive(Debug)]
 pub struct ConfigEditor {
     path: PathBuf,
-    /// What was read, and is expected to be there still when it is written; `None` if there was no file.
+    /// The content that was read, and that the file must still have on saving; `None` if there was no file.
     original: Option<String>,
     file: ConfigFile,
     container: String,
@@ -49,7 +49,7 @@ pub enum SaveOutcome {
     Written(Option<PathBuf>),
 }
 
-/// Why an edit was not made. The file is as it was.
+/// The reason why an edit failed. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
@@ -196,7 +196,7 @@ impl ConfigEditor {
     /// Removes a server.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no server of this name.
     pub fn remove(&mut self, name: &str) -> Result<(), EditError> {
         self.require_server(name)?;
         let (text, root) = (self.file.text(), self.file.root());
@@ -207,18 +207,18 @@ impl ConfigEditor {
         self.change(name, &splices, |new| !new.server_names().contains(&name))
     }
 
-    /// Enables a server; nothing changes if it is.
+    /// Enables a server; does nothing if it is enabled.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no server of this name.
     pub fn enable(&mut self, name: &str) -> Result<(), EditError> {
         self.set_enabled(name, true)
     }
 
-    /// Disables a server; nothing changes if it is.
+    /// Disables a server; does nothing if it is disabled.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// There is no server of this name.
     pub fn disable(&mut self, name: &str) -> Result<(), EditError> {
         self.set_enabled(name, false)
     }
@@ -273,7 +273,7 @@ impl ConfigEditor {
     /// Writes the file in one step, with the mode that it had.
     ///
     /// # Errors
-    /// It cannot be written, or it is no longer what was read.
+    /// The file cannot be written, or its content has changed since it was read.
     pub fn save(self, backup: BackupMode) -> Result<SaveOutcome, EditError> {
         let mark = self.original.as_ref().is_some_and(|text| text.starts_with('\u{feff}'));
         let text = format!("{}{}", if mark { "\u{feff}" } else { "" }, self.file.text());

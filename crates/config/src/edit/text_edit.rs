@@ -21,7 +21,7 @@ impl TextEdit {
     }
 }
 
-/// Makes all changes at once; places are those of the text before. Everything outside of them is copied as it is.
+/// Applies all edits at once; their ranges are those of the original text. Everything outside of them is copied.
 pub(super) fn apply(text: &str, mut splices: Vec<TextEdit>) -> String {
     splices.sort_by_key(|splice| splice.range.start);
     let mut out = String::with_capacity(text.len());

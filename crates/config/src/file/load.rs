@@ -9,7 +9,7 @@ use crate::problem::ConfigProblem;
 /// How a file came to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileOrigin {
-    /// A person named it, or it is a client's own.
+    /// The user named it, or it belongs to a client.
     Named,
     /// It was there.
     Discovered,

@@ -1,4 +1,4 @@
-//! A configuration file: its servers, its other sections, and what in it has no effect.
+//! A configuration file: its servers, its other sections, and its keys without effect.
 
 mod dialect;
 mod load;
@@ -22,7 +22,7 @@ use crate::suggestion::nearest;
 use crate::syntax::{self, ConfigFormat};
 use crate::variables::{ConfigVariables, VariableExpander};
 
-/// The tables of `trunkline.toml`. Those beside `servers` belong to other rooms, which read them as a [`ConfigSection`].
+/// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
 pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit"];
 
 /// A parsed configuration file, TOML or JSON.
@@ -133,7 +133,7 @@ impl ConfigFile {
     /// Reads one server.
     ///
     /// # Errors
-    /// There is none of this name, or something is wrong with it; other servers do not matter.
+    /// There is no server of this name, or its definition is invalid; other servers do not matter.
     pub fn server(&self, name: &str) -> Result<ServerConfig, ConfigError> {
         let Some(entry) = self.server_entries().find(|entry| entry.key == name) else {
             return Err(self.unknown_server(name).into());
@@ -295,7 +295,7 @@ impl ConfigFile {
     }
 }
 
-/// Leaves out what is written, in which there may be secrets.
+/// Omits the text, which may contain secrets.
 impl fmt::Debug for FileContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileContents")
@@ -325,7 +325,7 @@ impl FileContents {
         VariableExpander::new(variables, workspace)
     }
 
-    /// Makes a problem of a fault below some keys.
+    /// Creates a problem from a decode error below some keys.
     pub(crate) fn problem(&self, fault: &DecodeError, above: &[String]) -> ConfigProblem {
         let keys: Vec<String> =
             above.iter().cloned().chain(Some(fault.key()).filter(|key| !key.is_empty())).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::user_directories::{HostPlatform, UserDirectories};
 use crate::file::FileOrigin;
 
-/// A program that keeps a list of MCP servers of its own.
+/// An application with its own list of MCP servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ClientApp {
@@ -41,7 +41,7 @@ impl ClientApp {
         Self::ALL.into_iter().find(|client| client.as_str() == name)
     }
 
-    /// Returns the key under which it keeps its servers.
+    /// Returns the key under which it stores its servers.
     pub fn container(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
@@ -49,12 +49,12 @@ impl ClientApp {
         }
     }
 
-    /// Returns the file with the servers of a person.
+    /// Returns the file with the servers of the user.
     pub fn user_file(self, places: &UserDirectories) -> PathBuf {
         match self {
             Self::ClaudeCode => places.claude.as_ref().unwrap_or(&places.home).join(".claude.json"),
             Self::ClaudeDesktop => {
-                // Windows keeps the settings of a program from its store apart, and then those are what counts.
+                // Windows stores the settings of a program from its store separately, and then those count.
                 let store = windows_store_file(places).filter(|path| path.parent().is_some_and(Path::exists));
                 store.unwrap_or_else(|| places.settings().join("Claude").join(CLAUDE_DESKTOP_FILE))
             }
@@ -86,7 +86,7 @@ impl ClientApp {
         of_person.chain(in_project.map(|path| (path, FileOrigin::Discovered))).collect()
     }
 
-    /// Returns every file that may have servers of a person, older places among them.
+    /// Returns every file that may have servers of the user, including older paths.
     pub(super) fn user_files(self, places: &UserDirectories) -> Vec<PathBuf> {
         let mut files = vec![self.user_file(places)];
         if self == Self::ClaudeDesktop {

@@ -29,9 +29,9 @@ pub enum LookupError {
     /// No file has it.
     #[error("no server is configured by the name `{name}`{}", suggestion(name, known))]
     Unknown {
-        /// The name that was looked for.
+        /// The name.
         name: String,
-        /// Those that there are, in all files that were looked at.
+        /// The names in all files that were read.
         known: Vec<String>,
     },
 }
@@ -76,7 +76,7 @@ fn default_files(
         .into_iter()
         .flat_map(|places| ClientApp::ALL.into_iter().flat_map(move |client| client.files(places, folder)));
     for (path, chosen) in of_clients {
-        // What a client keeps is its own business; a file that cannot be used is as good as none.
+        // The file belongs to the client; one that cannot be used is ignored.
         let read = ConfigFile::load(&path, ConfigVariables::from_environment(), MAX_CLIENT_BYTES, chosen);
         let Ok(file) = read else { continue };
         files.extend(folder.and_then(|folder| file.for_project(folder)));

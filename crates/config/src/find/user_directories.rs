@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// A kind of operating system, as far as it decides where programs keep their settings.
+/// An operating system, as far as it determines the folders for settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPlatform {
     /// Linux, and everything that is like it.
@@ -22,7 +22,7 @@ impl HostPlatform {
     }
 }
 
-/// Where a person's files are.
+/// The folders of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserDirectories {
@@ -39,7 +39,7 @@ pub struct UserDirectories {
 }
 
 impl UserDirectories {
-    /// Makes the places of a home folder, with everything at its usual place.
+    /// Creates the default folders of a home folder.
     pub fn for_home(platform: HostPlatform, home: impl Into<PathBuf>) -> Self {
         Self { platform, home: home.into(), settings: None, claude: None, local: None }
     }

@@ -15,7 +15,7 @@ pub enum ServerLocation {
     Endpoint(RemoteEndpoint),
 }
 
-/// The command line or the address, for people: without what is or looks like a secret.
+/// Displays the command line or the URL, with secrets redacted.
 impl fmt::Display for ServerLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -58,14 +58,14 @@ pub struct LocalProgram {
     pub args: Vec<ConfigText>,
     /// Variables that it gets beside the few that every program gets.
     pub env: BTreeMap<String, ConfigText>,
-    /// The folder in which it runs; if there is none, that of the configuration decides nothing and ours is used.
+    /// The working folder; without one it is that of this process, not that of the configuration.
     pub cwd: Option<ConfigText>,
-    /// The folder of the configuration, from which a relative `cwd` counts.
+    /// The folder of the configuration file, the base of a relative `cwd`.
     pub(crate) base: PathBuf,
 }
 
 impl LocalProgram {
-    /// Makes a program without arguments.
+    /// Creates a program without arguments.
     pub fn new(command: impl Into<ConfigText>) -> Self {
         let (args, env) = (Vec::new(), BTreeMap::new());
         Self { command: command.into(), args, env, cwd: None, base: PathBuf::new() }
@@ -102,7 +102,7 @@ impl fmt::Debug for LocalProgram {
     }
 }
 
-/// An address with what is sent to it. Debug output has neither its query nor the values of headers.
+/// A URL with its headers. Debug output has neither the query nor the values of headers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteEndpoint {
     /// The address: `http`, `https`, `ws` or `wss`, with a host and without credentials.
@@ -114,12 +114,12 @@ pub struct RemoteEndpoint {
 }
 
 impl RemoteEndpoint {
-    /// Makes an endpoint without headers.
+    /// Creates an endpoint without headers.
     pub fn new(url: impl Into<ConfigText>) -> Self {
         Self { url: url.into(), headers: BTreeMap::new(), transport: RemoteTransport::Auto }
     }
 
-    /// Returns the address for people to read, with variables by name and without its query.
+    /// Returns the URL for display, with variables by name and without its query.
     pub fn address(&self) -> String {
         let written = self.url.as_written();
         written.split_once('?').map_or_else(|| written.to_owned(), |(before, _)| format!("{before}?…"))

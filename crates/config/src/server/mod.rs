@@ -14,7 +14,7 @@ pub use self::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, Remote
 pub(crate) use self::table::{KEYS, ServerTable, obsolete_key_reason, read};
 pub use self::tools::{NamePattern, ToolRules};
 
-/// One server: how it is reached, and how it is treated.
+/// The definition of one server.
 ///
 /// Two are equal if all of their expanded values are. Debug output has no secrets in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub use self::tools::{NamePattern, ToolRules};
 pub struct ServerConfig {
     /// The name of the server.
     pub name: ServerName,
-    /// How it is reached.
+    /// The program or the URL.
     pub location: ServerLocation,
     /// Whether its tools are exposed. Default yes.
     pub enabled: bool,

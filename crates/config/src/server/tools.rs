@@ -81,12 +81,12 @@ impl ToolRules {
 pub struct NamePattern(String);
 
 impl NamePattern {
-    /// Makes a pattern; every text is one.
+    /// Creates a pattern; every text is valid.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Returns it as it is written.
+    /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::node::ConfigNode;
 
-/// The language that a configuration is written in.
+/// The format of a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigFormat {
     /// `trunkline.toml`, in which every key is ours.
@@ -28,7 +28,7 @@ impl ConfigFormat {
     }
 }
 
-/// What is wrong with the text of a configuration before any of it has a meaning.
+/// A syntax error of a configuration file.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
     pub(crate) span: Range<usize>,

@@ -1,20 +1,20 @@
 //! The check whether clients certainly accept a result, done in the single pass over every result.
 //!
-//! A walk that answers no has not found a fault: it has found something that has to be looked at by the tables of
-//! [`crate::model::repair`], which cost more.
+//! A negative result is not an error: the tables of [`crate::model::repair`], which cost more, then have to check the
+//! result.
 
 use crate::json::{JsonScanner, ScannedKey};
 use crate::model::CompleteResult;
 use crate::model::repair::{is_date_time, is_fraction};
 
-/// ContentKinds of content that not every revision has.
+/// The kinds of content that not every revision has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ContentKinds {
     pub(super) audio: bool,
     pub(super) link: bool,
 }
 
-/// The members of blocks, of whatever kind.
+/// The members of blocks, of any kind.
 const BLOCK: [&str; 13] = [
     "type",
     "text",
@@ -43,22 +43,22 @@ const META: usize = 10;
 const SIZE: usize = 11;
 const ICONS: usize = 12;
 
-/// Passes over the content of a tool's result.
+/// Skips the content of a tool's result.
 pub(super) fn content(scanner: &mut JsonScanner<'_>, kinds: &mut ContentKinds) -> bool {
     each(scanner, |scanner| block(scanner, kinds))
 }
 
-/// Passes over what was read from a resource.
+/// Skips the contents of a resource.
 pub(super) fn contents(scanner: &mut JsonScanner<'_>) -> bool {
     each(scanner, resource_contents)
 }
 
-/// Passes over the messages of a prompt.
+/// Skips the messages of a prompt.
 pub(super) fn messages(scanner: &mut JsonScanner<'_>, kinds: &mut ContentKinds) -> bool {
     each(scanner, |scanner| message(scanner, kinds))
 }
 
-/// Passes over what an argument could be completed to.
+/// Skips the completions of an argument.
 pub(super) fn completion(scanner: &mut JsonScanner<'_>) -> bool {
     const MEMBERS: [&str; 3] = ["values", "total", "hasMore"];
     let mut has_values = false;
@@ -78,19 +78,19 @@ pub(super) fn completion(scanner: &mut JsonScanner<'_>) -> bool {
     is_fine && has_values
 }
 
-/// Passes over a string.
+/// Skips a string.
 pub(super) fn text(scanner: &mut JsonScanner<'_>) -> bool {
     let is_text = scanner.peek() == Some(b'"');
     scanner.skip();
     is_text
 }
 
-/// Passes over a boolean.
+/// Skips a boolean.
 fn flag(scanner: &mut JsonScanner<'_>) -> bool {
     matches!(scanner.value_text(), Some("true" | "false"))
 }
 
-/// Passes over a number that counts something.
+/// Skips a non-negative integer.
 fn natural(scanner: &mut JsonScanner<'_>) -> bool {
     let text = scanner.value_text().unwrap_or_default();
     text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -170,7 +170,7 @@ fn role(scanner: &mut JsonScanner<'_>) -> bool {
     matches!(scanner.value_text(), Some(r#""user""# | r#""assistant""#))
 }
 
-/// Passes over an object, whatever is in it.
+/// Skips an object with any members.
 fn object(scanner: &mut JsonScanner<'_>) -> bool {
     let is_object = scanner.peek() == Some(b'{');
     scanner.skip();
@@ -206,7 +206,7 @@ fn members<'a, const N: usize>(
     are_fine
 }
 
-/// Passes over an array of which every element is fine.
+/// Skips an array, and checks that every element is valid.
 #[inline]
 fn each(scanner: &mut JsonScanner<'_>, mut is_fine: impl FnMut(&mut JsonScanner<'_>) -> bool) -> bool {
     if scanner.peek() != Some(b'[') {

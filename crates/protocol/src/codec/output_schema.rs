@@ -5,7 +5,7 @@
 
 use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
-/// The deepest nesting that is looked into; what lies deeper is copied as it is.
+/// The deepest nesting that is rewritten; deeper values are copied verbatim.
 const MAX_REBASE_DEPTH: usize = 64;
 /// The most schemas visited to distinguish objects from other values; references may be circular.
 const MAX_SCHEMA_VISITS: usize = 256;
@@ -103,7 +103,7 @@ fn wrapped(schema: &RawJson, mut members: JsonObject) -> RawJson {
     })
 }
 
-/// An object as it was, or another value wrapped.
+/// Writes the schema of an object as it was, or of another value wrapped.
 fn either(schema: &RawJson, mut members: JsonObject) -> RawJson {
     let dialect = members.take("$schema");
     let inner = if dialect.is_some() { members.to_raw() } else { schema.clone() };
@@ -132,7 +132,7 @@ fn write_object(fill: impl FnOnce(&mut JsonWriter)) -> RawJson {
     writer.into_raw()
 }
 
-/// What a value within a schema is.
+/// The role of a value within a schema.
 #[derive(Clone, Copy)]
 enum SchemaPosition {
     /// A schema, or an array of them.
@@ -146,7 +146,7 @@ fn rebase(schema: &RawJson, base: &str) -> RawJson {
     rebased(schema, base, SchemaPosition::Schema, MAX_REBASE_DEPTH).unwrap_or_else(|| schema.clone())
 }
 
-/// Returns the rewritten value, or nothing if there was nothing to rewrite.
+/// Returns the rewritten value, or `None` if nothing changed.
 fn rebased(value: &RawJson, base: &str, position: SchemaPosition, depth: usize) -> Option<RawJson> {
     let depth = depth.checked_sub(1)?;
     match value.kind() {

@@ -1,4 +1,4 @@
-//! 2025-03-26: hints about tools, audio, and progress with words.
+//! 2025-03-26: tool annotations, audio, and progress messages.
 
 use super::{Dialect, r2024_11_05};
 use crate::revision::Revision;

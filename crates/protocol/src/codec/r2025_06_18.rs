@@ -1,4 +1,4 @@
-//! 2025-06-18: structured output, titles, links to resources, `_meta` everywhere, and forms for the user.
+//! 2025-06-18: structured output, titles, resource links, `_meta` everywhere, and form elicitation.
 
 use super::{Dialect, r2025_03_26};
 use crate::revision::Revision;

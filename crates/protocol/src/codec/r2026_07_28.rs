@@ -6,7 +6,7 @@ use crate::revision::Revision;
 pub(super) const DIALECT: Dialect = Dialect {
     revision: Revision::V2026_07_28,
     structured_any: true,
-    // Gone: a retry of the call shows whether the user is done.
+    // Removed: a retry of the call shows whether the user is done.
     elicitation_id: false,
     result_type: true,
     cache_hints: true,

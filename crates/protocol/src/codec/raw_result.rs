@@ -11,12 +11,12 @@ use super::result_layout::ResultLayout;
 #[derive(Clone)]
 pub struct RawResult {
     raw: RawJson,
-    /// Nothing if it is not written as results are, or not known.
+    /// `None` if it has an unusual form, or was not determined.
     layout: Option<ResultLayout>,
 }
 
 impl RawResult {
-    /// Takes the result that comes next.
+    /// Reads the next result.
     pub(crate) fn scan(scanner: &mut JsonScanner<'_>) -> Option<Self> {
         scanner.peek();
         let (start, mut shape) = (scanner.at(), None);

@@ -25,8 +25,8 @@ pub struct RelayedResult {
 }
 
 impl RelayedResult {
-    /// Takes the result of a method from a server of a revision, and repairs what clients would reject and has one obvious
-    /// meaning.
+    /// Wraps the result of a method from a server of a revision, and repairs members that clients would reject and
+    /// that have one obvious meaning.
     ///
     /// # Errors
     /// The result is not an object, two of its keys are equal, or clients would reject it.
@@ -41,7 +41,7 @@ impl RelayedResult {
         Ok(Self { method, from, result, layout: shape, repairs, is_uncacheable: false })
     }
 
-    /// Returns what was malformed in the result, and was replaced or dropped.
+    /// Returns the repairs: the malformed members that were replaced or dropped.
     pub fn repairs(&self) -> &RepairLog {
         &self.repairs
     }

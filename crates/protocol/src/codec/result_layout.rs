@@ -179,7 +179,7 @@ impl ResultLayout {
         };
     }
 
-    /// Reports whether this certainly is what clients accept as the result of a method, from a server of a dialect.
+    /// Reports whether clients certainly accept this as the result of a method, from a server of a dialect.
     pub(super) fn conforms(&self, method: Method, from: &Dialect) -> bool {
         let required = match method {
             Method::ToolsCall => CONTENT,

@@ -6,22 +6,22 @@ use crate::model::{
 
 use super::{Dialect, RelayedResult};
 
-/// What a server answers, before a dialect is chosen.
+/// A result of a server, before a dialect is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerResult {
-    /// That it was done, and nothing more.
+    /// An empty result.
     Empty,
-    /// An object that is carried as it is.
+    /// An object that is relayed verbatim.
     Object(JsonObject),
-    /// What another server answered, on its way through.
+    /// The relayed result of an upstream server.
     Relayed(RelayedResult),
-    /// What came of calling a tool.
+    /// The result of a tool call.
     Tool(CallToolResult),
-    /// A prompt, filled in.
+    /// A prompt with its arguments filled in.
     Prompt(GetPromptResult),
-    /// What was read from a resource.
+    /// The contents of a resource.
     Read(ReadResourceResult),
-    /// What an argument could be completed to.
+    /// The completions of an argument.
     Complete(CompleteResult),
     /// One page of a list.
     List(ListPageResult),
@@ -91,7 +91,7 @@ pub fn write_result(reply: &ServerResult, dialect: &Dialect, server_info: &RawJs
     if dialect.result_type {
         match reply {
             ServerResult::InputRequired(_) => writer.verbatim(r#""resultType":"input_required""#),
-            // A carried object may be of a type that an extension brings.
+            // A relayed object may have a type that an extension defines.
             ServerResult::Object(members) if members.get(RESULT_TYPE).is_some() => {
                 writer.member(RESULT_TYPE, members.get(RESULT_TYPE).unwrap_or(&RawJson::NULL));
             }
@@ -140,7 +140,7 @@ pub fn write_result(reply: &ServerResult, dialect: &Dialect, server_info: &RawJs
     writer.close_object();
 }
 
-/// Writes a carried object, except for what the dialect adds to every result or does not know.
+/// Writes a relayed object, except for members that the dialect adds to every result or does not have.
 fn write_object_result(members: &JsonObject, dialect: &Dialect, writer: &mut JsonWriter) {
     for (key, value) in members.iter() {
         let skipped = match &**key {
@@ -154,14 +154,14 @@ fn write_object_result(members: &JsonObject, dialect: &Dialect, writer: &mut Jso
     }
 }
 
-/// Writes the `_meta` of a result: its own members, and who made it.
+/// Writes the `_meta` of a result: its own members, and the server's identity.
 fn write_result_meta(
     meta: Option<&JsonObject>,
     dialect: &Dialect,
     server_info: &RawJson,
     writer: &mut JsonWriter,
 ) {
-    // Another server's name is not ours to repeat, so a carried one is dropped in every dialect.
+    // The identity of another server is not repeated, so a relayed one is dropped in every dialect.
     let carried = |meta: &JsonObject| meta.is_empty() || meta.iter().any(|(key, _)| key != SERVER_INFO);
     if !dialect.server_info && !meta.is_some_and(carried) {
         return;

@@ -19,7 +19,7 @@ impl<'a> JsonScanner<'a> {
         }
     }
 
-    /// Passes over the next value. The nesting that a scanner allows bounds the recursion.
+    /// Skips the next value. The nesting that a scanner allows bounds the recursion.
     fn skip_distinct(&mut self, fault: &mut Option<MalformedJson>) {
         match self.peek() {
             Some(b'{') => {

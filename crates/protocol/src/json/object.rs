@@ -19,7 +19,7 @@ pub struct JsonObject {
     entries: Vec<(ByteString, RawJson)>,
 }
 
-/// What is wrong with a JSON text that should have been an object.
+/// The reason why a JSON text is no object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedJson {
@@ -32,7 +32,7 @@ pub enum MalformedJson {
     /// Two members have one name.
     #[error("duplicate member `{0}`")]
     Duplicate(String),
-    /// It nests deeper than can be read.
+    /// The text exceeds the depth limit.
     #[error("it nests deeper than {} levels", JsonScanner::MAX_DEPTH)]
     TooDeep,
     /// There are more members than [`JsonObject::MAX`].
@@ -191,14 +191,14 @@ impl FromIterator<(ByteString, RawJson)> for JsonObject {
     }
 }
 
-/// Members on their way in: equal keys are noticed as they come.
+/// A builder of members that detects duplicate keys.
 pub(crate) struct ObjectBuilder {
     pub(crate) members: JsonObject,
-    /// Beyond a handful of members a linear look would be quadratic, so that a set takes over.
+    /// Holds further keys in a set, since a linear search for each of many members would be quadratic.
     seen: Option<HashSet<ByteString>>,
 }
 
-/// Up to here a linear look for equal keys is cheapest.
+/// The most keys for which a linear search is the cheapest.
 const LINEAR_SEARCH_MAX: usize = 16;
 
 /// The keys that every request has.
@@ -219,7 +219,7 @@ impl ObjectBuilder {
         Self { members: JsonObject { entries: Vec::with_capacity(4) }, seen: None }
     }
 
-    /// Adds a member, or puts into `fault` why not.
+    /// Adds a member, or stores the reason against it in `fault`.
     pub(crate) fn add(&mut self, key: ByteString, value: RawJson, fault: &mut Option<MalformedJson>) {
         if self.repeats(&key) {
             fault.get_or_insert_with(|| MalformedJson::Duplicate(key.chars().take(64).collect()));

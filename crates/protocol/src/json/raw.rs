@@ -134,8 +134,8 @@ impl RawJson {
         }
     }
 
-    /// Returns the value as the parsers of every language read it: halves of surrogate pairs are replaced. `None` for a value
-    /// that some reject, since a number in it does not fit a double or it nests too deep.
+    /// Returns the value in a form that the parsers of every language accept: lone surrogates are replaced. `None`
+    /// for a value that some reject, since a number in it does not fit a double or it nests too deep.
     pub fn without_lone_surrogates(&self) -> Option<Self> {
         let mut scanner = JsonScanner::new(&self.0, JsonScanner::MAX_DEPTH);
         scanner.skip();
@@ -174,8 +174,8 @@ impl RawJson {
     }
 }
 
-/// Looks for a backslash. Most texts that are looked at are names of a few letters, for which a vector is not worth its setting
-/// up.
+/// Reports whether a text has a backslash. Most texts are names of a few letters, for which a vectorized search is
+/// not worth its setup.
 fn has_escape(inner: &[u8]) -> bool {
     const SHORT: usize = 64;
     if inner.len() <= SHORT { inner.contains(&b'\\') } else { memchr::memchr(b'\\', inner).is_some() }

@@ -10,9 +10,8 @@ use super::writer::{first_in_word, first_special};
 
 /// Scans a JSON text once, checks its grammar and returns its values verbatim.
 ///
-/// General parsers build what they read or call a visitor for it. An envelope needs neither: it needs to know where its
-/// members begin and end, and that what lies between is JSON. That is several times cheaper, and bounds the nesting
-/// on the way.
+/// General parsers build a value or call a visitor. An envelope needs neither: it needs the positions of its members,
+/// and the certainty that the text between is JSON. That is several times cheaper, and limits the nesting too.
 ///
 /// Text that is not JSON ends the scan: there are no more keys, elements and values, and [`JsonScanner::outcome`] has
 /// the reason. So every token is returned in registers; a `Result` around it would go through memory.
@@ -26,20 +25,20 @@ pub(crate) struct JsonScanner<'a> {
     kinds: u128,
     /// Whether the latest string holds an escape.
     escaped: bool,
-    /// Whether anything so far has the grammar of JSON and may still be unreadable for a typed parser.
+    /// Whether a token so far has the grammar of JSON and may still be rejected by a typed parser.
     suspicious: bool,
     failure: Option<ScanError>,
 }
 
-/// A key that was passed over.
+/// A key that was skipped.
 pub(crate) struct ScannedKey {
-    /// Where it begins.
+    /// Its offset.
     pub(crate) start: usize,
     /// The index of the known key.
     pub(crate) index: Option<usize>,
 }
 
-/// Why a text cannot be walked.
+/// The reason why a scan failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScanError {
     /// It is not JSON.
@@ -49,7 +48,7 @@ pub(crate) enum ScanError {
 }
 
 impl<'a> JsonScanner<'a> {
-    /// The deepest nesting that can be walked at all.
+    /// The deepest nesting that a scanner supports.
     pub(crate) const MAX_DEPTH: usize = 127;
 
     pub(crate) fn new(text: &'a ByteString, depth: usize) -> Self {
@@ -93,7 +92,7 @@ impl<'a> JsonScanner<'a> {
         self.outcome()
     }
 
-    /// Returns how far the walk has come.
+    /// Returns the current offset.
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -102,7 +101,7 @@ impl<'a> JsonScanner<'a> {
     /// Returns the first byte of the next token, if there is one.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<u8> {
-        // Programs write no space between tokens.
+        // Most programs write no space between tokens.
         match self.bytes.get(self.at) {
             Some(byte) if *byte > b' ' => Some(*byte),
             _ => self.peek_past_space(),
@@ -120,21 +119,21 @@ impl<'a> JsonScanner<'a> {
         None
     }
 
-    /// Steps into the object that comes next.
+    /// Opens the next object.
     #[inline]
     pub(crate) fn open_object(&mut self) {
         self.take(b'{');
         self.push(true);
     }
 
-    /// Steps into the array that comes next.
+    /// Opens the next array.
     #[inline]
     pub(crate) fn open_array(&mut self) {
         self.take(b'[');
         self.push(false);
     }
 
-    /// Returns the next key of the open object, and stops before its value. The keys that are known are found the quickest.
+    /// Returns the next key of the open object, and stops before its value. Known keys have a fast path.
     ///
     /// `None` after the last, with the object closed.
     #[inline(always)]
@@ -182,11 +181,11 @@ impl<'a> JsonScanner<'a> {
         key.and_then(|key| known.iter().position(|known| *known == key))
     }
 
-    /// Takes a key; one that means nothing ends the walk.
+    /// Takes a key; one that does not decode ends the scan.
     #[inline(never)]
     fn any_key(&mut self) -> Option<Cow<'a, str>> {
         let inner = self.string()?;
-        // The text after the key does not affect its index.
+        // The key is decoded before the colon is checked, which does not affect it.
         let key = self.read(inner);
         match key {
             Some(_) => self.take(b':'),
@@ -195,8 +194,7 @@ impl<'a> JsonScanner<'a> {
         key
     }
 
-    /// Takes the key that comes next if it is one of these, written as programs write it: it need not be walked then. Returns
-    /// which it is.
+    /// Takes the next key if it is one of these in its usual spelling, without scanning it. Returns its index.
     ///
     /// Always inlined: for keys that are constants a comparison is a few instructions, and no call.
     #[inline(always)]
@@ -211,7 +209,7 @@ impl<'a> JsonScanner<'a> {
         None
     }
 
-    /// Takes the text that comes next, if it is this one.
+    /// Takes the next bytes, if they are this text.
     #[inline]
     pub(crate) fn take_exactly(&mut self, expected: &str) -> bool {
         let is_next = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(expected.as_bytes()));
@@ -221,9 +219,9 @@ impl<'a> JsonScanner<'a> {
         is_next
     }
 
-    /// Takes the number that comes next, if it is a natural one of reasonable length, written in the only way that there is.
+    /// Takes the next number, if it is a natural one of limited length in its only spelling.
     pub(crate) fn natural(&mut self) -> Option<u64> {
-        /// As many digits as always fit.
+        /// The number of digits that always fit.
         const DIGITS: usize = 19;
         let rest = self.bytes.get(self.at..)?;
         let (mut number, mut length) = (0_u64, 0);
@@ -285,7 +283,7 @@ impl<'a> JsonScanner<'a> {
         if self.skip_string() { self.text.get(start..self.at - 1) } else { None }
     }
 
-    /// Passes over the next value; reports whether it is one.
+    /// Skips the next value; reports whether it is one.
     #[inline]
     pub(crate) fn skip(&mut self) -> bool {
         // Most values are strings.
@@ -344,7 +342,7 @@ impl<'a> JsonScanner<'a> {
         self.take(b':');
     }
 
-    /// Passes over a string; reports whether it is one.
+    /// Skips a string; reports whether it is one.
     #[inline]
     fn skip_string(&mut self) -> bool {
         if self.bytes.get(self.at) != Some(&b'"') {
@@ -352,7 +350,7 @@ impl<'a> JsonScanner<'a> {
             return false;
         }
         let mut at = self.at + 1;
-        // Keys and most strings are short and plain: two words decide them where they are.
+        // Keys and most strings are short and plain: two machine words decide them inline.
         for _ in 0..2 {
             let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
             match first_in_word(*word) {
@@ -368,7 +366,7 @@ impl<'a> JsonScanner<'a> {
         self.skip_long_string(at)
     }
 
-    /// Passes over the rest of a string, from where nothing special was seen.
+    /// Skips the rest of a string, from the end of its plain prefix.
     #[inline(never)]
     fn skip_long_string(&mut self, from: usize) -> bool {
         self.at = from;
@@ -464,7 +462,7 @@ impl<'a> JsonScanner<'a> {
         self.kinds >>= 1;
     }
 
-    /// Ends the walk; nothing that comes later changes why.
+    /// Ends the scan; the first reason counts.
     #[cold]
     fn fail(&mut self, why: ScanError) {
         self.failure.get_or_insert(why);

@@ -1,10 +1,9 @@
-//! Halves of surrogate pairs, which JSON can spell and no Unicode text can hold.
+//! Lone surrogates, which JSON can escape and no Unicode text can hold.
 
-/// Replaces every escape that is half of a surrogate pair without its other half by that of U+FFFD, which is as long; `None`
-/// if there is none.
+/// Replaces every escape of a lone surrogate by that of U+FFFD, which has the same length; `None` if there is none.
 ///
-/// JavaScript writes such escapes when a text was cut within a character. Its own parser reads them, those of other languages
-/// reject the whole message.
+/// JavaScript writes such escapes when a text was truncated within a character. Its own parser accepts them, those of
+/// other languages reject the whole message.
 pub(crate) fn replace_lone_surrogates(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut replaced: Option<Vec<u8>> = None;

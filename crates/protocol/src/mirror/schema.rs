@@ -1,4 +1,4 @@
-//! Finding and judging the marks in a schema.
+//! Collection and validation of the marks in a schema.
 
 use std::collections::HashSet;
 

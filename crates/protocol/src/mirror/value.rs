@@ -10,7 +10,7 @@ use crate::header::decode_value;
 /// The largest integer that every JSON reader represents exactly, 2^53 - 1.
 const MAX_INTEGER: i128 = (1 << 53) - 1;
 
-/// What comparing an argument with its header came to.
+/// The outcome of comparing an argument with its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderComparison {
     Agree,
@@ -65,7 +65,7 @@ fn compare_integers(argument: &Value, text: &str, sent: &str) -> HeaderCompariso
 /// Reads a JSON number as an integer; `5.0` and `5e0` are the integer 5 too.
 fn integer_in_body(number: &Number) -> Option<i128> {
     let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    // The cast stops at the ends of the range, far beyond the integers that may be mirrored.
+    // The cast saturates, far beyond the integers that may be mirrored.
     whole.or_else(|| number.as_f64().filter(|float| float.fract() == 0.0).map(|float| float as i128))
 }
 

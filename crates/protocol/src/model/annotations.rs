@@ -57,7 +57,7 @@ object! {
     /// Hints about a tool, which a client must not rely on unless it trusts the server.
     #[derive(Default)]
     struct ToolAnnotations {
-        /// What humans call the tool.
+        /// The display name.
         title: Option<String> => "title",
         /// The tool changes nothing. Taken as false if absent.
         read_only: Option<bool> => "readOnlyHint",
@@ -65,13 +65,13 @@ object! {
         destructive: Option<bool> => "destructiveHint",
         /// Calling the tool twice does no more than calling it once. Taken as false if absent.
         idempotent: Option<bool> => "idempotentHint",
-        /// The tool deals with things outside of the server. Taken as true if absent.
+        /// The tool interacts with entities outside of the server. Taken as true if absent.
         open_world: Option<bool> => "openWorldHint",
     }
 }
 
 impl ToolAnnotations {
-    /// Returns the hints as they are meant: where one is absent, its name without `Hint` counts, which some servers write.
+    /// Returns the hints with fallbacks: if one is absent, its name without `Hint` counts, which some servers write.
     #[must_use]
     pub fn with_fallback_hints(&self) -> Self {
         let short = |name: &str| self.rest.get(name).and_then(|raw| raw.get::<bool>().ok());

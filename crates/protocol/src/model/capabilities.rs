@@ -24,7 +24,7 @@ const SAMPLING_CONTEXT: u8 = 1 << 4;
 const ROOTS: u8 = 1 << 5;
 const ROOTS_LIST_CHANGED: u8 = 1 << 6;
 
-/// A client that can do nothing.
+/// A client without capabilities.
 impl Default for ClientCapabilities {
     fn default() -> Self {
         Self { raw: RawJson::EMPTY_OBJECT, flags: 0, era: Era::Modern, extensions: None }
@@ -32,7 +32,8 @@ impl Default for ClientCapabilities {
 }
 
 impl ClientCapabilities {
-    /// Reads what a client declares under a revision. A capability is declared by an object; any other value declares nothing.
+    /// Reads the capabilities of a client of a revision. An object declares a capability; any other value declares
+    /// nothing.
     ///
     /// # Errors
     /// The value is not an object, or two members of one object have one name.
@@ -74,32 +75,32 @@ impl ClientCapabilities {
         Self { raw, extensions: extensions.map(Box::new), ..self }
     }
 
-    /// Reports whether the client can show a form.
+    /// Reports whether the client supports form elicitation.
     pub fn form(&self) -> bool {
         self.has(FORM)
     }
 
-    /// Reports whether the client can open a URL for its user.
+    /// Reports whether the client supports URL elicitation.
     pub fn url(&self) -> bool {
         self.has(URL)
     }
 
-    /// Reports whether the client can ask its model.
+    /// Reports whether the client supports sampling.
     pub fn sampling(&self) -> bool {
         self.has(SAMPLING)
     }
 
-    /// Reports whether the client's model can be given tools.
+    /// Reports whether the client supports sampling with tools.
     pub fn sampling_tools(&self) -> bool {
         self.has(SAMPLING_TOOLS)
     }
 
-    /// Reports whether the client can give its model the context of servers.
+    /// Reports whether the client supports `includeContext` in sampling.
     pub fn sampling_context(&self) -> bool {
         self.has(SAMPLING_CONTEXT)
     }
 
-    /// Reports whether the client has roots.
+    /// Reports whether the client supports roots.
     pub fn roots(&self) -> bool {
         self.has(ROOTS)
     }
@@ -109,12 +110,12 @@ impl ClientCapabilities {
         self.has(ROOTS_LIST_CHANGED)
     }
 
-    /// Returns the settings of an extension, if the client knows it.
+    /// Returns the settings of an extension, if the client declares it.
     pub fn extension(&self, id: &str) -> Option<&RawJson> {
         self.extensions.as_ref()?.get(id)
     }
 
-    /// Declares the same but for one extension.
+    /// Returns the capabilities without one extension.
     #[must_use]
     pub fn without_extension(&self, id: &str) -> Self {
         let Some(mut extensions) = self.extensions.as_deref().cloned() else { return self.clone() };
@@ -157,13 +158,13 @@ impl ClientCapabilities {
         writer.into_raw()
     }
 
-    /// Declares that forms can be shown.
+    /// Declares support for form elicitation.
     #[must_use]
     pub fn with_form(&self) -> Self {
         self.with("elicitation", Some(("form", RawJson::EMPTY_OBJECT)))
     }
 
-    /// Declares that pages can be opened for the user.
+    /// Declares support for URL elicitation.
     #[must_use]
     pub fn with_url(&self) -> Self {
         self.with("elicitation", Some(("url", RawJson::EMPTY_OBJECT)))
@@ -195,7 +196,7 @@ impl ClientCapabilities {
             declared.set(part, value);
         }
         members.set(capability, declared.to_raw());
-        // What was just put together is an object of objects, so that it reads.
+        // The text is an object of objects by construction, so it parses.
         Self::read(&members.to_raw(), Revision::NEWEST).unwrap_or_default()
     }
 

@@ -18,19 +18,19 @@ use super::{
 pub enum Content {
     /// Text.
     Text(TextContent),
-    /// A picture.
+    /// An image.
     Image(MediaContent),
-    /// A sound.
+    /// Audio.
     Audio(MediaContent),
-    /// A resource, contents and all.
+    /// An embedded resource with its contents.
     Resource(EmbeddedResource),
-    /// A resource that the reader can fetch.
+    /// A link to a resource.
     ResourceLink(Resource),
-    /// A model's wish to call a tool, in sampling only.
+    /// A model's tool call, in sampling only.
     ToolUse(ToolUseContent),
-    /// What came of such a call, in sampling only.
+    /// The result of such a call, in sampling only.
     ToolResult(ToolResultContent),
-    /// A kind that no revision knows; the whole object.
+    /// A kind that no revision defines; the whole object.
     Other(JsonObject),
 }
 
@@ -46,7 +46,7 @@ object! {
 }
 
 object! {
-    /// A picture or a sound.
+    /// An image or audio.
     #[derive(Default)]
     struct MediaContent + meta {
         /// The bytes, in base64.
@@ -75,12 +75,12 @@ impl Content {
         Self::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 
-    /// Creates a picture.
+    /// Creates an image.
     pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self::Image(MediaContent::new(bytes, mime_type))
     }
 
-    /// Creates a sound.
+    /// Creates audio.
     pub fn audio(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self::Audio(MediaContent::new(bytes, mime_type))
     }
@@ -128,7 +128,7 @@ impl Content {
     /// Writes the block in a dialect, as a kind that the dialect has.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         match self {
-            // What nearly every result is: nothing but a text.
+            // The common case: nothing but a text.
             Self::Text(TextContent { text, annotations: None, meta: None, rest }) if rest.is_empty() => {
                 writer.verbatim(r#"{"type":"text","text":"#);
                 writer.string(text);
@@ -182,7 +182,7 @@ impl MediaContent {
     fn as_embedded(&self) -> EmbeddedResource {
         EmbeddedResource {
             resource: ResourceContents {
-                // A resource needs a URI, and two sounds in one result need two.
+                // A resource needs a URI, and two audio blocks in one result need different ones.
                 uri: format!("embedded:audio/{:016x}", fingerprint(self.data.as_bytes())),
                 mime_type: Some(self.mime_type.clone()),
                 body: ResourceBody::Blob(self.data.clone()),

@@ -142,7 +142,7 @@ impl ModelValue for JsonObject {
     }
 }
 
-/// Takes the typed members out of an object one by one; what is left at the end is carried.
+/// Takes the typed members out of an object one by one; the rest is carried.
 pub(super) struct ObjectReader(pub(super) JsonObject);
 
 impl ObjectReader {
@@ -164,7 +164,7 @@ impl ObjectReader {
         T::read_field(self.0.take(key)).map_err(|error| error.within(key))
     }
 
-    /// Takes an array that must be there.
+    /// Takes a required array.
     pub(super) fn take_list<T: ModelValue>(&mut self, key: &str) -> Result<Vec<T>, MalformedModel> {
         let list = self.0.take(key).ok_or_else(|| MalformedModel::new("is missing"));
         list.and_then(|raw| read_list(&raw)).map_err(|error| error.within(key))

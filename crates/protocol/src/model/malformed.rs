@@ -3,7 +3,7 @@ use std::fmt;
 
 use crate::json::MalformedJson;
 
-/// A value that does not have the shape of its type, with the way to the member that is wrong.
+/// A value that does not match its type, with the path of the malformed member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MalformedModel {
     path: String,
@@ -30,7 +30,7 @@ impl MalformedModel {
         self.within(&format!("[{index}]"))
     }
 
-    /// Returns the way to the member that is wrong, such as `tools[3].name`, or nothing for the value itself.
+    /// Returns the path of the malformed member, such as `tools[3].name`, or an empty text for the value itself.
     pub fn path(&self) -> &str {
         &self.path
     }

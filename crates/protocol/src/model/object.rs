@@ -21,7 +21,7 @@ macro_rules! object {
                 /// The `_meta` of the wire format.
                 pub $meta: Option<$crate::json::JsonObject>,
             )?
-            /// Members that no revision knows, in order.
+            /// Members that no revision defines, in order.
             pub rest: $crate::json::JsonObject,
         }
 

@@ -11,13 +11,13 @@ object! {
     struct Prompt + meta {
         /// The name by which it is fetched.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it is for.
         description: Option<String> => "description",
-        /// What it can be filled in with.
+        /// The arguments.
         arguments: Vec<PromptArgument> => "arguments",
-        /// Pictures of it.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
@@ -30,27 +30,27 @@ impl Prompt {
 }
 
 object! {
-    /// Something that a prompt can be filled in with; its value is always text.
+    /// An argument of a prompt; its value is always text.
     #[derive(Default)]
     struct PromptArgument {
-        /// The name that programs use.
+        /// The programmatic name.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it means.
         description: Option<String> => "description",
-        /// The prompt cannot do without it.
+        /// The argument is required.
         required: Option<bool> => "required",
     }
 }
 
 impl PromptArgument {
-    /// Names an argument that may be left out.
+    /// Creates an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Names an argument that must be given.
+    /// Creates a required argument.
     pub fn required(name: impl Into<String>) -> Self {
         Self { required: Some(true), ..Self::new(name) }
     }
@@ -78,7 +78,7 @@ impl PromptMessage {
     }
 }
 
-/// A prompt, filled in.
+/// The result of `prompts/get`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GetPromptResult {
     /// What the prompt is for.
@@ -87,7 +87,7 @@ pub struct GetPromptResult {
     pub messages: Vec<PromptMessage>,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
@@ -111,7 +111,7 @@ impl GetPromptResult {
         })
     }
 
-    /// Writes the result in a dialect, without what every result of a dialect has.
+    /// Writes the result in a dialect, without the members of every result.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }

@@ -13,9 +13,9 @@ object! {
     struct Resource + meta {
         /// The URI by which it is read.
         uri: String => "uri",
-        /// The name that programs use.
+        /// The programmatic name.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it is, for the model to read.
         description: Option<String> => "description",
@@ -25,13 +25,13 @@ object! {
         size: Option<u64> => "size",
         /// Hints about its use.
         annotations: Option<Annotations> => "annotations",
-        /// Pictures of it.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
 
 impl Resource {
-    /// Names a resource and its URI.
+    /// Creates a resource from its URI and name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri: uri.into(), name: name.into(), ..Self::default() }
     }
@@ -43,9 +43,9 @@ object! {
     struct ResourceTemplate + meta {
         /// The pattern of the URIs, in the form of RFC 6570.
         uri_template: String => "uriTemplate",
-        /// The name that programs use.
+        /// The programmatic name.
         name: String => "name",
-        /// The name that humans see.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What these resources are, for the model to read.
         description: Option<String> => "description",
@@ -53,19 +53,19 @@ object! {
         mime_type: Option<String> => "mimeType",
         /// Hints about their use.
         annotations: Option<Annotations> => "annotations",
-        /// Pictures of them.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
 
 impl ResourceTemplate {
-    /// Names a family of resources and the pattern of their URIs.
+    /// Creates a resource template from the pattern of its URIs and its name.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self { uri_template: uri_template.into(), name: name.into(), ..Self::default() }
     }
 }
 
-/// What was read from a resource.
+/// The contents of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceContents {
     /// The resource's URI.
@@ -76,7 +76,7 @@ pub struct ResourceContents {
     pub body: ResourceBody,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

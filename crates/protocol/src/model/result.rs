@@ -4,7 +4,7 @@ use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 use super::field::{ModelField as _, ModelValue as _, ObjectReader, write_list};
 use super::{Content, MalformedModel, ResourceContents};
 
-/// What came of calling a tool.
+/// The result of a tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallToolResult {
     /// The result, for the model to read.
@@ -16,7 +16,7 @@ pub struct CallToolResult {
     pub is_error: bool,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
@@ -52,7 +52,7 @@ impl CallToolResult {
         })
     }
 
-    /// Writes the result in a dialect, without what every result of a dialect has.
+    /// Writes the result in a dialect, without the members of every result.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
@@ -104,7 +104,7 @@ impl CallToolResult {
     }
 }
 
-/// Who may keep a result for later.
+/// The caches that may store a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CacheScope {
     /// Any cache may store the result and serve it to any client.
@@ -163,16 +163,16 @@ impl CacheHint {
     }
 }
 
-/// What was read from a resource.
+/// The result of `resources/read`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadResourceResult {
     /// The contents; one resource may have several.
     pub contents: Vec<ResourceContents>,
-    /// How long they may be kept.
+    /// How long they may be cached.
     pub cache: CacheHint,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
@@ -196,7 +196,7 @@ impl ReadResourceResult {
         })
     }
 
-    /// Writes the result in a dialect, without what every result of a dialect has.
+    /// Writes the result in a dialect, without the members of every result.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }
@@ -209,12 +209,12 @@ impl ReadResourceResult {
     }
 }
 
-/// What an argument could be completed to.
+/// The completions of an argument.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompleteResult {
     /// The values, best first; only the first [`CompleteResult::MAX`] are written.
     pub values: Vec<String>,
-    /// How many there are in all, if that is known.
+    /// The total number of values, if it is known.
     pub total: Option<u64>,
     /// There are more than these.
     pub has_more: Option<bool>,
@@ -247,7 +247,7 @@ impl CompleteResult {
         Ok(Self { values, total, has_more, meta: outer.take("_meta")? })
     }
 
-    /// Writes the result in a dialect, without what every result of a dialect has.
+    /// Writes the result in a dialect, without the members of every result.
     pub fn write(&self, dialect: &Dialect, writer: &mut JsonWriter) {
         write_standalone(self.meta.as_ref(), writer, |writer| self.write_members(dialect, writer));
     }

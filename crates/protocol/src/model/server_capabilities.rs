@@ -7,21 +7,21 @@ use super::field::{ModelField as _, ObjectReader, write_rest};
 /// The capabilities of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerCapabilities {
-    /// It has tools.
+    /// The server has tools.
     pub tools: Option<ListCapability>,
-    /// It has prompts.
+    /// The server has prompts.
     pub prompts: Option<ListCapability>,
-    /// It has resources.
+    /// The server has resources.
     pub resources: Option<ResourcesCapability>,
-    /// It completes arguments.
+    /// The server completes arguments.
     pub completions: bool,
-    /// It sends log messages.
+    /// The server sends log messages.
     pub logging: bool,
-    /// What it can do outside of the protocol, by name.
+    /// The experimental capabilities, by name.
     pub experimental: Option<RawJson>,
-    /// The extensions that it knows, by name.
+    /// The supported extensions, by name.
     pub extensions: Option<RawJson>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 

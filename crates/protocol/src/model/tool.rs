@@ -10,7 +10,7 @@ object! {
     struct Tool + meta via narrowed {
         /// The name by which it is called.
         name: String => "name",
-        /// What humans call it.
+        /// The display name.
         title: Option<String> => "title" if title,
         /// What it does, for the model to read.
         description: Option<String> => "description",
@@ -20,18 +20,18 @@ object! {
         output_schema: Option<RawJson> => "outputSchema" if structured,
         /// Hints about what it does.
         annotations: Option<ToolAnnotations> => "annotations" if tool_annotations,
-        /// Pictures of it.
+        /// The icons.
         icons: Vec<Icon> => "icons" if icons,
     }
 }
 
 impl Tool {
-    /// Names a tool and the schema of its arguments.
+    /// Creates a tool from its name and the schema of its arguments.
     pub fn new(name: impl Into<String>, input_schema: RawJson) -> Self {
         Self { name: name.into(), input_schema, ..Self::default() }
     }
 
-    /// Returns what humans should see: the title, the title among the annotations, or the name.
+    /// Returns the display name: the title, the title among the annotations, or the name.
     pub fn display_name(&self) -> &str {
         let hinted = || self.annotations.as_ref().and_then(|hints| hints.title.as_deref());
         self.title.as_deref().or_else(hinted).unwrap_or(&self.name)

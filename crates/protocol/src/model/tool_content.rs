@@ -7,9 +7,9 @@ use super::field::{ModelField as _, ObjectReader, write_entity_meta, write_list,
 use super::{CallToolResult, Content, MalformedModel};
 
 object! {
-    /// A model's wish to call a tool.
+    /// A model's tool call.
     struct ToolUseContent + meta {
-        /// What the result is to name.
+        /// The id of the call, which its result repeats.
         id: String => "id",
         /// The tool, one of those that the sampling request listed.
         name: String => "name",
@@ -18,20 +18,20 @@ object! {
     }
 }
 
-/// What came of a call that a model wished for.
+/// The result of a model's tool call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolResultContent {
-    /// The wish that it answers.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// What came, for the model to read.
+    /// The result, for the model to read.
     pub content: Vec<Content>,
-    /// The same as a value.
+    /// The result as a structured value.
     pub structured: Option<RawJson>,
     /// Whether the call failed.
     pub is_error: bool,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
@@ -42,7 +42,7 @@ impl Content {
         Self::ToolUse(ToolUseContent { id, name, input, meta: None, rest: JsonObject::new() })
     }
 
-    /// Answers a model's wish to call a tool.
+    /// Creates the result of a model's tool call.
     pub fn tool_result(tool_use_id: impl Into<String>, result: CallToolResult) -> Self {
         let CallToolResult { content, structured, is_error, .. } = result;
         let tool_use_id = tool_use_id.into();
@@ -55,7 +55,7 @@ impl Content {
         })
     }
 
-    /// Returns the wish to call a tool, if the block is one.
+    /// Returns the tool call, if the block is one.
     pub fn as_tool_use(&self) -> Option<&ToolUseContent> {
         match self {
             Self::ToolUse(wish) => Some(wish),
@@ -82,7 +82,7 @@ impl ToolResultContent {
         writer.plain_key("type");
         writer.string("tool_result");
         self.tool_use_id.write_field("toolUseId", dialect, writer);
-        // It has to be there even if it is empty.
+        // The member is required even if it is empty.
         writer.plain_key("content");
         write_list(&self.content, dialect, writer);
         self.structured.write_field("structuredContent", dialect, writer);

@@ -114,7 +114,7 @@ impl SseDecoder {
         None
     }
 
-    /// Passes over a byte order mark at the very start of the stream, even one that arrives in pieces.
+    /// Skips a byte order mark at the very start of the stream, even one that arrives in pieces.
     fn skip_mark(&mut self, input: &mut impl Buf) {
         while let Some(seen) = self.mark_seen
             && let Some(next) = input.chunk().first()

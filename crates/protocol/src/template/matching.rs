@@ -15,7 +15,7 @@ use super::value::{MatchMode, NamedValues, ValueClass, ValueRuns, character_leng
 pub(super) enum MatchStep {
     /// The URI continues with these bytes.
     Literal(Vec<u8>),
-    /// The steps up to the given one are passed over if they cannot succeed.
+    /// The steps up to the given one are skipped if they cannot succeed.
     Optional { end: usize },
     /// The URI continues with a variable's value.
     Capture { name: String, class: ValueClass, may_be_empty: bool },

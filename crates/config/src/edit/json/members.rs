@@ -91,7 +91,7 @@ pub(super) fn remove_member(text: &str, object: &ConfigNode, name: &str) -> Vec<
     splices
 }
 
-/// Returns what of the text goes with a member that ends, comma included, at a place.
+/// Returns the range of the text to delete with a member that ends, including its comma, at an offset.
 fn member_range(
     text: &str,
     object: &ConfigNode,
@@ -141,7 +141,7 @@ fn begins_line(text: &str, at: usize) -> bool {
         && line_start(text, at) > 0
 }
 
-/// Returns the end of a line if only blanks and comments that end with it are left of it, and the place itself otherwise.
+/// Returns the end of the line if only blanks and comments follow in it, and the offset itself otherwise.
 fn end_of_line(text: &str, at: usize, limit: usize) -> usize {
     let rest = text.get(at..limit).unwrap_or_default();
     let Some((line, _)) = rest.split_once('\n') else { return at };
@@ -172,7 +172,7 @@ fn levels(blanks: &str, style: &JsonStyle) -> usize {
     blanks.len() / style.indent_unit.len().max(1)
 }
 
-/// Takes the line ends and blanks out that a member was written with. Within texts there are neither.
+/// Removes the newlines and indentation of a rendered member. Strings contain neither.
 fn on_one_line(member: &str, style: &JsonStyle) -> String {
     let lines: Vec<&str> =
         member.split(style.newline).map(|line| line.trim_start_matches([' ', '\t'])).collect();

@@ -1,4 +1,4 @@
-//! Changes of an `mcp.json`, made on its text so that everything else stays as it is.
+//! Edits of an `mcp.json`, applied to its text so that everything else is preserved.
 
 mod members;
 mod render;
@@ -11,7 +11,7 @@ use crate::file::containers;
 use crate::node::{ConfigNode, TableEntry};
 use crate::server::ServerConfig;
 
-/// Adds a server behind the others; the container is made if there is none.
+/// Adds a server after the others; creates the container if there is none.
 pub(super) fn add(
     text: &str,
     root: &ConfigNode,

@@ -1,4 +1,4 @@
-//! Changes of `trunkline.toml`, made on its text so that everything else stays as it is.
+//! Edits of `trunkline.toml`, applied to its text so that everything else is preserved.
 
 mod render;
 mod statements;
@@ -14,7 +14,7 @@ use crate::server::ServerConfig;
 /// Where the servers are.
 const SERVERS: &str = "servers";
 
-/// Adds a server behind the others, or at the end.
+/// Adds a server after the others, or at the end.
 pub(super) fn add(text: &str, root: &ConfigNode, server: &ServerConfig, folder: &Path) -> Vec<TextEdit> {
     let line_end = newline(text);
     if let Some(inline) = inline_servers(text, root) {
@@ -124,7 +124,7 @@ fn remove_member(entries: &[TableEntry], name: &str) -> Option<TextEdit> {
     Some(TextEdit::delete(range))
 }
 
-/// Adds a line behind the one of a place, which may be the last and not ended.
+/// Adds a line after that of an offset, which may be the last one without a newline.
 fn add_line(text: &str, at: usize, line: &str, line_end: &str) -> TextEdit {
     let after = next_line(text, at);
     let ended = text.get(..after).is_some_and(|text| text.ends_with('\n'));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{JsonObject, MalformedJson, ObjectBuilder};
 use crate::json::RawJson;
 
-/// Reads an object by the general parser, which passes over raw values without recursion.
+/// Reads an object with `serde_json`, which skips raw values without recursion.
 pub(super) fn parse(text: &ByteString) -> Result<JsonObject, MalformedJson> {
     if !text.trim_start().starts_with('{') {
         return Err(MalformedJson::NotAnObject);

@@ -1,4 +1,4 @@
-//! Forms for the revision that knew only the plainest ones.
+//! Simplified forms for the revision 2025-06-18.
 
 use bytestring::ByteString;
 
@@ -24,7 +24,7 @@ pub(super) fn simplified(schema: &RawJson) -> Result<RawJson, &'static str> {
     Ok(form.to_raw())
 }
 
-/// Returns the simpler property, or nothing if it is simple already.
+/// Returns the simplified property, or `None` if it is simple already.
 fn simplified_property(property: &RawJson) -> Result<Option<RawJson>, &'static str> {
     let Ok(members) = property.members() else { return Ok(None) };
     if members.text("type").as_deref() == Some("array") {
@@ -74,7 +74,7 @@ fn is_dropped(default: &RawJson) -> bool {
     default.kind() != JsonKind::Bool
 }
 
-/// Fills in the defaults that the client never saw, for fields that it left out.
+/// Fills in the defaults that were not sent to the client, for fields that it omitted.
 pub(super) fn with_dropped_defaults(schema: &RawJson, content: &RawJson) -> RawJson {
     let defaults = dropped_defaults(schema).unwrap_or_default();
     let Ok(mut filled) = content.members() else { return content.clone() };

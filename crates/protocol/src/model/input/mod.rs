@@ -26,9 +26,9 @@ pub enum InputRequest {
     Form(FormElicitRequest),
     /// A URL that the user should open.
     Url(UrlElicitRequest),
-    /// A conversation for the client's model to go on with.
+    /// A sampling request to the client's model.
     Sampling(CreateMessageRequest),
-    /// Which directories the client works in.
+    /// A request for the client's roots.
     Roots,
 }
 
@@ -242,7 +242,7 @@ impl UrlElicitRequest {
             writer.plain_key("elicitationId");
             writer.string(&id);
         }
-        // An identifier belongs to one leg, so a carried one is never repeated.
+        // An identifier belongs to one hop, so a carried one is never repeated.
         write_rest(&self.rest, &["mode", "message", "url", "elicitationId"], writer);
         writer.close_object();
     }

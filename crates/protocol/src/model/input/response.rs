@@ -5,13 +5,13 @@ use crate::model::{Content, MalformedModel, Role, ToolUseContent};
 
 use super::{InputRequest, UnsupportedFeature, form};
 
-/// What a client answered.
+/// A client's response to an input request.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "answers are few and short-lived")]
 pub enum InputResponse {
     /// The response to an elicitation.
     Elicit(ElicitResult),
-    /// To a conversation.
+    /// The response to a sampling request.
     Sampling(CreateMessageResult),
     /// The response to `roots/list`.
     Roots(Vec<Root>),
@@ -24,16 +24,16 @@ pub enum ElicitAction {
     Accept,
     /// The user declined.
     Decline,
-    /// The user did not decide.
+    /// The user dismissed the input request without a decision.
     Cancel,
 }
 
 /// The user's response to an elicitation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElicitResult {
-    /// What the user did.
+    /// The action of the user.
     pub action: ElicitAction,
-    /// The form, filled in; an object.
+    /// The submitted form; an object.
     pub content: Option<RawJson>,
     /// Further members, `_meta` included, in order.
     pub rest: JsonObject,
@@ -48,21 +48,21 @@ pub struct CreateMessageResult {
     pub content: Vec<Content>,
     /// The name of the model that generated the message.
     pub model: String,
-    /// Why it stopped, if that is known.
+    /// The stop reason, if it is known.
     pub stop_reason: Option<String>,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
-    /// Members that no revision knows, in order.
+    /// Members that no revision defines, in order.
     pub rest: JsonObject,
 }
 
 object! {
-    /// A directory that the client works in.
+    /// A root of the client.
     #[derive(Default)]
     struct Root + meta {
         /// Its URI, which begins with `file://`.
         uri: String => "uri",
-        /// What humans call it.
+        /// The display name.
         name: Option<String> => "name",
     }
 }
@@ -107,7 +107,8 @@ impl InputRequest {
         Ok(answer)
     }
 
-    /// Reads a client's answer as [`InputRequest::read_legacy_response`] does, and writes it as others would have given it.
+    /// Reads a client's response as [`InputRequest::read_legacy_response`] does, and also returns it as JSON with the
+    /// dropped form defaults filled in.
     ///
     /// # Errors
     /// The response does not match the input request.
@@ -153,7 +154,7 @@ impl InputResponse {
         Self::Elicit(ElicitResult { action: ElicitAction::Cancel, content: None, rest: JsonObject::new() })
     }
 
-    /// Writes the answer in a dialect.
+    /// Writes the response in a dialect.
     ///
     /// # Errors
     /// The dialect cannot express it.

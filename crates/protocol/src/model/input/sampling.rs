@@ -6,12 +6,12 @@ use crate::model::{Content, PromptMessage, Role, Tool};
 /// Whether a model must call a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// At least one.
+    /// The model must call at least one.
     Required,
-    /// None.
+    /// The model must not call one.
     None,
 }
 
@@ -26,7 +26,7 @@ impl ToolChoice {
     }
 }
 
-/// A conversation for the client's model to go on with.
+/// A sampling request to the client's model.
 ///
 /// Its parameters stay raw, because most of them are for the client alone.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,12 +1,12 @@
-//! Items and results of other servers, read so that a malformed member costs as little as possible.
+//! Repair of items and results of upstream servers, so that a malformed member does as little harm as possible.
 //!
 //! Official clients validate a result as a whole: one tool with a malformed schema, or one resource with a malformed date,
-//! and they reject the list with everything that other servers have on it. So what is passed on is read by these tables
-//! first. A member with one obvious meaning is replaced by what it means, an optional member without one is dropped, and an
-//! item with a malformed essential member is an error, for that item alone.
+//! and they reject the whole list, including the items of other servers. So everything that is relayed is checked by
+//! these tables first. A member with one obvious meaning is replaced, an optional member without one is dropped, and
+//! an item with a malformed essential member is an error, for that item alone.
 //!
-//! What is accepted here is what the schemas of all revisions accept, and beyond them what the official clients check:
-//! dates, addresses, and output schemas that are compiled as soon as they are listed.
+//! The tables accept what the schemas of all revisions accept, and also check what the official clients check beyond
+//! them: dates, URIs, and output schemas that are compiled as soon as they are listed.
 
 mod content;
 mod format;
@@ -30,16 +30,16 @@ pub(crate) use self::result::repaired_result;
 /// The deepest nesting of a listed item: with the list around it, a message stays within the 64 levels that we read.
 pub const ITEM_DEPTH: usize = 60;
 
-/// An item, and what was changed in it.
+/// An item with its repairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepairedModel<T> {
-    /// The item, as it can be passed on to clients of every revision.
+    /// The item, valid for clients of every revision.
     pub item: T,
-    /// What was malformed in it, and was replaced or dropped.
+    /// The malformed members that were replaced or dropped.
     pub repairs: RepairLog,
 }
 
-/// What was malformed in something that could be repaired.
+/// A log of repairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairLog {
     first: Vec<MalformedModel>,
@@ -55,12 +55,12 @@ impl RepairLog {
         self.count == 0
     }
 
-    /// Returns how many members were malformed.
+    /// Returns the number of malformed members.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Notes a member that was malformed.
+    /// Records a malformed member.
     fn note(&mut self, problem: MalformedModel) {
         self.count += 1;
         if self.first.len() < MAX_DESCRIBED {

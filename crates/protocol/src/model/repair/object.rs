@@ -3,7 +3,7 @@ use crate::json::{JsonKind, JsonWriter, RawJson};
 use super::super::MalformedModel;
 use super::{CheckOutcome, RepairLog, ValueCheck, malformed};
 
-/// A member of an object, and what is done about it.
+/// A member of an object, and its check.
 pub(super) struct MemberRule {
     key: &'static str,
     check: ValueCheck,
@@ -13,7 +13,7 @@ pub(super) struct MemberRule {
 /// What a malformed member means for its object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberNeed {
-    /// It must be there, or the object is malformed too.
+    /// It is required; without it the object is malformed too.
     Required,
     /// It may be absent; if it is malformed, so is the object.
     Essential,
@@ -38,7 +38,7 @@ impl MemberRule {
     }
 }
 
-/// Checks the members of an object by a table; those that are not in it are kept as they are.
+/// Checks the members of an object by a table; other members are kept unchanged.
 pub(super) fn object(raw: &RawJson, table: &[MemberRule], repairs: &mut RepairLog) -> CheckOutcome {
     if raw.kind() != JsonKind::Object {
         return malformed("must be an object");
@@ -50,7 +50,7 @@ pub(super) fn object(raw: &RawJson, table: &[MemberRule], repairs: &mut RepairLo
             if *need == MemberNeed::Required {
                 return Err(MalformedModel::new("is missing").within(key));
             }
-            // Many peers write `null` for what they do not have.
+            // Many peers write `null` for absent members.
             is_changed |= members.take(key).is_some();
             continue;
         };
@@ -72,7 +72,7 @@ pub(super) fn object(raw: &RawJson, table: &[MemberRule], repairs: &mut RepairLo
     Ok(is_changed.then(|| members.to_raw()))
 }
 
-/// What is done about a malformed element of a list.
+/// The treatment of a malformed element of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementRule {
     /// The list is malformed too.

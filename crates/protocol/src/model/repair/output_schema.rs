@@ -1,8 +1,8 @@
 //! Schemas of structured results, which some clients compile as soon as they have listed them.
 //!
-//! A schema that their compiler rejects makes such a client reject the whole list. So only a schema of which it is certain
-//! that it compiles is passed on: every keyword has a value of its kind, patterns are ones that every engine reads, and
-//! references stay within the schema. A tool can do without: what it returns is not held against anything then.
+//! If its compiler rejects one schema, such a client rejects the whole list. So only a schema that certainly compiles
+//! is relayed: every keyword has a value of its type, every engine parses its patterns, and references stay within
+//! the schema. A tool works without one: its results are not validated then.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use super::regex::is_pattern;
 use super::schema::schema_members;
 use super::{CheckOutcome, RepairLog, malformed};
 
-/// The most schemas within one that are looked at.
+/// The most subschemas of one schema that are visited.
 const MAX_SCHEMAS: usize = 1000;
 
 /// The most references to different schemas; compilers follow them by recursion.
@@ -33,7 +33,7 @@ pub(super) fn output_schema(raw: &RawJson, repairs: &mut RepairLog) -> CheckOutc
     }
     let mut members = raw.members()?;
     let mut is_changed = schema_members(&mut members, repairs)?;
-    // By its own name a schema would take the place of another server's schema of that name.
+    // With its own `$id` a schema would replace the schema of another server with the same `$id`.
     is_changed |= members.take("$id").is_some();
     let schema = members.to_raw();
     let Ok(root) = schema.decode::<Value>() else { return malformed("is not JSON") };
@@ -65,11 +65,11 @@ fn has_name(value: &Value) -> bool {
 /// The check of one schema and everything within it.
 struct OutputSchemaCheck<'s> {
     root: &'s Value,
-    /// How many more schemas may be looked at.
+    /// The number of schemas that may still be visited.
     schemas: usize,
     /// The references that were seen.
     references: HashSet<&'s str>,
-    /// What they lead to and was not looked at yet.
+    /// Their targets that were not visited yet.
     targets: Vec<&'s Value>,
 }
 
@@ -158,7 +158,7 @@ impl<'s> OutputSchemaCheck<'s> {
         schemas.is_some_and(|schemas| schemas.iter().all(|schema| self.is_schema(schema)))
     }
 
-    /// Reports whether a reference leads to something within this schema, which is then looked at too.
+    /// Reports whether a reference leads to a subschema, which is then visited too.
     fn is_reference(&mut self, reference: &'s str) -> bool {
         let Some(pointer) = reference.strip_prefix('#').filter(|pointer| !pointer.contains('%')) else {
             return false;

@@ -1,4 +1,4 @@
-//! Results that are passed on.
+//! Repair of relayed results.
 
 use crate::codec::Dialect;
 use crate::json::{JsonKind, JsonScanner, RawJson};
@@ -26,7 +26,7 @@ const COMPLETION: &[MemberRule] = &[
 /// repair.
 ///
 /// # Errors
-/// What cannot be repaired.
+/// The result cannot be repaired.
 pub(crate) fn repaired_result(
     method: Method,
     from: &Dialect,

@@ -1,4 +1,4 @@
-//! Schemas of arguments: what a client checks of them when it reads a list.
+//! Input schemas: the checks that clients apply when they list tools.
 
 use bytestring::ByteString;
 
@@ -87,7 +87,7 @@ pub(super) fn schema_members(
     Ok(is_changed)
 }
 
-/// What becomes of a member.
+/// The outcome for a member.
 enum MemberOutcome {
     Unchanged,
     Replaced(RawJson),
@@ -124,7 +124,7 @@ fn properties(raw: &RawJson, repairs: &mut RepairLog) -> Result<MemberOutcome, M
     Ok(if is_changed { MemberOutcome::Replaced(writer.into_raw()) } else { MemberOutcome::Unchanged })
 }
 
-/// Notes that a property is described by nothing, which means that it can be anything.
+/// Records a property without a schema, which may have any value.
 fn record_untyped_property(repairs: &mut RepairLog, name: &str) -> Option<RawJson> {
     repairs.note(MalformedModel::new("must be an object").within(&shorten(name)));
     Some(RawJson::EMPTY_OBJECT)

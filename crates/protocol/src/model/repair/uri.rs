@@ -3,11 +3,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Schemes with addresses that clients with a browser's URL parser check more strictly.
 const WITH_HOST: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
-/// Reports whether a text is an address that every official client reads as one.
+/// Reports whether a text is a URI that every official client accepts.
 ///
-/// The schemas ask for a URI. Clients differ in what they take for one: some take any text, some parse it as browsers do.
-/// What is accepted here both accept, spaces and letters of every language within a path among it: servers of files list
-/// such addresses.
+/// The schemas require a URI. Clients differ: some accept any text, some use a browser's URL parser. This accepts
+/// what both accept, including spaces and letters of every language within a path, which servers of files list.
 pub(super) fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_outside = |character: char| character.is_whitespace();
@@ -25,7 +24,7 @@ pub(super) fn is_uri(text: &str) -> bool {
         Some("") => true,
         Some(host) if scheme == "file" => is_domain(host),
         Some(authority) => is_authority(authority, is_name),
-        // Browsers take a backslash for a slash, and what is behind two of them for a host.
+        // Browsers treat a backslash as a slash, and the text after two of them as a host.
         None if scheme == "file" => !rest.chars().take(2).any(|character| character == '\\'),
         None => !WITH_HOST.contains(&&*scheme),
     }
@@ -40,7 +39,7 @@ fn is_scheme(scheme: &str) -> bool {
 fn is_authority(authority: &str, is_host: fn(&str) -> bool) -> bool {
     let (user, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
     let is_user = user.bytes().all(|byte| is_unreserved(byte) || b"!$&'()*+,;=:%".contains(&byte));
-    // The address of the newer kind has colons of its own, in brackets.
+    // An IPv6 address has colons of its own, in brackets.
     let (host, port) = match host_port.rfind(']') {
         Some(end) => host_port.split_at_checked(end + 1).unwrap_or((host_port, "")),
         None => host_port.find(':').and_then(|at| host_port.split_at_checked(at)).unwrap_or((host_port, "")),

@@ -1,4 +1,8 @@
 //! Lists: all pages of them, whatever the server does with its cursors.
+//!
+//! # Invariants
+//!
+//! - Endless pagination is an error: `pages_without_end_are_an_error`.
 
 use std::collections::HashSet;
 use std::ops::Deref;

@@ -3,6 +3,10 @@
 //! The author of a clap program adds one line, [`parse`], and the program serves its own commands. The owner of any other
 //! program describes it in a few lines: [`CommandConfig`]. In both, a call becomes an argument vector, without a shell, and no
 //! value can become a flag.
+//!
+//! # Invariants
+//!
+//! - Only `parse` and `matches` print and exit, as their counterparts of clap do; everything else returns errors.
 
 mod audit;
 mod described;

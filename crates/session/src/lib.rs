@@ -11,6 +11,13 @@
 //! Three things are never true here: a session or a bag is given to a principal that did not make it, an event is replayed to a
 //! stream or session that it was not sent on, and a store holds more than its limits say. Nothing reads a clock or starts
 //! a task: time is an argument, and whoever owns a store calls `expire` now and then.
+//!
+//! # Invariants
+//!
+//! - An event is replayed only on its own stream: `memory_events_keep_the_contract`.
+//! - State is returned only to the principal that created it, and ends once: `memory_states_keep_the_contract`,
+//!   `a_live_value_is_given_only_to_who_made_it_and_ends_once`.
+//! - A store is empty once everything in it has ended: `churn_of_every_kind_leaves_nothing_in_the_session_store`.
 #![forbid(unsafe_code)]
 
 pub mod contract;

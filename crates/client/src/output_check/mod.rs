@@ -1,4 +1,8 @@
 //! Holding what a tool says against the schema that it promises.
+//!
+//! # Invariants
+//!
+//! - A `$ref` to another document is never fetched: `a_schema_that_refers_elsewhere_is_not_fetched_and_checks_nothing`.
 
 mod schema_cost;
 

@@ -1,4 +1,9 @@
 //! Names on this side for what servers call otherwise, so that every name means one thing.
+//!
+//! # Invariants
+//!
+//! - On a name collision neither item gets the name, and both are reported:
+//!   `a_name_that_two_items_would_have_is_nobodys_and_both_are_told`.
 
 mod template;
 

@@ -3,6 +3,14 @@
 //! What a step of the client gives is what the handler returns. A question that comes with bytes goes to the caller with
 //! them, and nothing is kept; a question of a call that stays open is asked in place, and the server room sees to it that
 //! this works for callers of both eras. No line here asks about the era.
+//!
+//! # Invariants
+//!
+//! - An input request of an abandoned call never reaches another client, and one that waited never reaches another
+//!   principal: `a_question_of_a_call_that_was_given_up_never_reaches_another_client`,
+//!   `a_question_never_reaches_another_principal_however_long_it_has_been_waiting`.
+//! - State of an upstream travels through the caller encrypted with the hub's own key:
+//!   `the_state_of_a_server_travels_under_the_hubs_own_seal`.
 
 mod incompatibility;
 mod input_round;

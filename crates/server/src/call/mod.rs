@@ -3,6 +3,11 @@
 //! A call's future is polled by the exchange that carries it, without a task of its own. When the handler asks
 //! something, the exchange either passes the question on and goes on polling (legacy) or parks the future until the
 //! answer comes with another request (modern).
+//!
+//! # Invariants
+//!
+//! - A destructor that panics ends only its own call: `a_destructor_that_panics_ends_no_more_than_its_call`.
+//! - If one input request of a round cannot be sent, none is: `nothing_is_asked_when_one_of_several_questions_cannot_be`.
 
 mod ask;
 mod call_state;

@@ -1,4 +1,8 @@
 //! Rounds: how a call that asked something waits for the request that brings the answer.
+//!
+//! # Invariants
+//!
+//! - Sealed state with a changed or an added bit does not open: `no_changed_bit_and_no_addition_opens`.
 
 mod digest;
 mod seal;

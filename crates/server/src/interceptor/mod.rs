@@ -3,6 +3,10 @@
 //! An interceptor is given a call and the way on. It may look at the call, refuse it, wait, pass it on, and look at or
 //! replace what comes back. What belongs to the protocol itself (the handshake, pings, subscriptions, and whatever is
 //! refused before it is a call) does not come this way.
+//!
+//! # Invariants
+//!
+//! - The interceptor added first is the outermost: `the_first_interceptor_that_is_added_is_the_outermost`.
 
 mod concurrency_limit;
 mod layers;

@@ -1,6 +1,11 @@
 //! The directories that a client works in, and what lies within them.
 //!
 //! Roots are a client's advice, not a right: [`Sandbox`] is for tools that must not leave what the operator allows.
+//!
+//! # Invariants
+//!
+//! - A sandbox never reads outside of its roots, whatever symlinks or `..` a path has:
+//!   `a_sandbox_reads_only_below_what_is_allowed`.
 
 mod file_uri;
 mod sandbox;

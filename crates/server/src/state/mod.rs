@@ -3,6 +3,10 @@
 //! A bag has a handle. Within a legacy session a handler that is given none has the session's own bag, one for each type;
 //! any other caller gets a new bag, and the handle to come back with. One handler body serves both: it takes the handle as
 //! an optional argument and returns the one that it has.
+//!
+//! # Invariants
+//!
+//! - State of a session ends with the session: `what_a_session_keeps_ends_with_it`.
 
 mod error;
 mod local;

@@ -4,6 +4,12 @@
 //! in one turn, writes once, reads everything that is there and fills the slots; and where several call, it lets them have
 //! their turn before it writes. So thirty calls at one time cost one write and one read together, and no caller ever waits
 //! for a lock that is held for long.
+//!
+//! # Invariants
+//!
+//! - Notifications that are queued for one call are bounded, and the loss is reported:
+//!   `a_flood_of_notices_costs_no_more_than_the_bound_and_is_told`.
+//! - Server requests beyond a limit are refused: `a_flood_of_questions_is_refused_beyond_a_bound`.
 
 mod driver;
 mod request_table;

@@ -1,6 +1,15 @@
 //! The `trunkline` command: the one room that prints and exits.
 //!
 //! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
+//!
+//! # Invariants
+//!
+//! - The documentation shows only output that the command prints: `transcripts_are_what_the_command_prints`.
+//! - A usage or configuration error includes what to do: `files_that_cannot_be_used_are_a_matter_of_configuration`,
+//!   `a_wrong_command_line_says_what_would_be_right`.
+//! - No secret and no variable of the environment leaves over stdio or its logs: `no_secret_of_a_pipe_is_logged`,
+//!   `no_variable_of_the_process_comes_out_of_a_pipe`.
+//! - Nothing that a bridge started outlives it: `nothing_outlives_a_bridge_however_it_ends`.
 
 mod admin;
 mod args;

@@ -1,4 +1,8 @@
 //! Configured servers.
+//!
+//! # Invariants
+//!
+//! - An error never contains values of the server's configuration: `what_a_file_says_of_a_server_is_not_in_the_error`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,12 @@
 //! Handlers for input requests of servers.
+//!
+//! # Invariants
+//!
+//! - An input request is answered, declined or left open in the same way in both eras:
+//!   `a_question_is_answered_declined_or_left_open_in_the_same_way_in_both_eras`.
+//! - An input request is answered even if the call that it was attributed to has ended:
+//!   `a_question_is_answered_although_the_call_that_it_was_given_to_is_over`,
+//!   `calls_of_many_threads_that_ask_at_one_time_all_end`.
 
 use futures_util::future::BoxFuture;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};

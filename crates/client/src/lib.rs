@@ -3,6 +3,14 @@
 //! A [`Client`] connects to a target and detects the era of the server. From then on its interface is the same for
 //! both eras: lists, calls, resource reads, change subscriptions, and input requests that an [`InputHandler`]
 //! answers.
+//!
+//! # Invariants
+//!
+//! - A program sees the same results over every transport: `streamable_http_carries_everything_in_every_revision`,
+//!   `websockets_carry_everything_in_every_revision`,
+//!   `http_with_sse_carries_everything_in_every_revision_that_has_sessions`.
+//! - A dropped client leaves no task, connection or session: `nothing_is_left_of_a_client_that_is_gone`,
+//!   `a_client_that_is_dropped_ends_its_session_too`.
 
 mod builder;
 mod cache;

@@ -1,4 +1,8 @@
 //! Complete lists over all pages, with bounds for faulty cursors.
+//!
+//! # Invariants
+//!
+//! - Endless pagination is an error: `pages_without_end_are_an_error`.
 
 use std::collections::HashSet;
 use std::ops::Deref;

@@ -1,4 +1,10 @@
 //! Handles messages outside of any call: changes, log messages, and input requests that no call caused.
+//!
+//! # Invariants
+//!
+//! - An idle session that the server dropped is opened again while there are subscribers:
+//!   `a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoever_watches`.
+//! - A server without a standalone stream keeps its session: `a_server_that_only_has_no_stream_keeps_its_session`.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

@@ -3,6 +3,10 @@
 //! The author of a clap program adds one line, [`parse`], and the program serves its own commands. Any other
 //! program is described in a few lines of configuration: [`CommandConfig`]. In both cases a call becomes an
 //! argument vector, without a shell, and no value can become an option.
+//!
+//! # Invariants
+//!
+//! - Only `parse` and `matches` print and exit, as their counterparts of clap do; everything else returns errors.
 
 mod audit;
 mod described;

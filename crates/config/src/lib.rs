@@ -19,6 +19,12 @@
 //! assert!(!format!("{github:?}").contains("secret"));
 //! # Ok::<(), trunkline_config::ConfigError>(())
 //! ```
+//!
+//! # Invariants
+//!
+//! - No text causes a panic: `every_target_survives_its_corpus`.
+//! - An error message never contains a value of the file: `a_mistake_never_repeats_a_value`.
+//! - Nesting beyond a limit is rejected: `nesting_without_end_is_refused_and_not_followed`.
 #![forbid(unsafe_code)]
 
 mod de;

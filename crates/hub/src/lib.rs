@@ -2,6 +2,13 @@
 //!
 //! A [`Hub`] is a [`Handler`](trunkline_server::Handler): a [`Host`](trunkline_server::Host) serves it over any
 //! number of transports, to clients of every revision, whatever revisions its upstreams support.
+//!
+//! # Invariants
+//!
+//! - Every pair of transports carries every feature between the eras:
+//!   `every_pair_of_transports_carries_every_feature_between_the_eras`.
+//! - Each call ends once, at its own caller, with its result or an error, while upstreams are killed, restarted, toggled
+//!   and replaced under load: the campaigns in `tests/faults`; `cargo xtask faults` runs them at full length.
 
 mod catalogue_file;
 mod connector;

@@ -1,4 +1,10 @@
 //! The scope within which clients share upstream connections and the hub's state.
+//!
+//! # Invariants
+//!
+//! - Unrelated anonymous clients share no upstream state: `anonymous_strangers_share_nothing_that_a_server_keeps`.
+//! - A resource update is delivered only to the anonymous clients that subscribed to it:
+//!   `a_change_that_one_stranger_watches_is_not_told_to_another`.
 
 use trunkline_server::{Caller, ChangeSubscriber};
 use trunkline_session::{Principal, SessionId};

@@ -17,6 +17,17 @@
 //!
 //! On other Unix systems, if this process is killed, its children only notice that their standard input is closed. On
 //! Windows only the child itself is terminated, not its descendants.
+//!
+//! # Invariants
+//!
+//! - No child survives if this process is killed while it starts and stops children:
+//!   `killing_the_parent_while_it_starts_and_ends_children_leaves_none`.
+//! - A child ends with its handle or future, and leaves no open descriptor:
+//!   `a_thousand_cancelled_runs_leave_no_process_and_no_descriptor`,
+//!   `dropping_the_handle_ends_the_server_in_the_background`.
+//! - A child inherits no descriptor but its three standard streams: `a_child_has_only_its_three_standard_descriptors`.
+//! - Captured output and partial lines are bounded: `a_flood_of_a_gibibyte_costs_at_most_its_limit`,
+//!   `a_line_that_never_ends_costs_its_limit_and_the_server_goes_on`.
 
 mod child_counter;
 mod command;

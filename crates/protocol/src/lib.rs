@@ -3,6 +3,10 @@
 //! Every revision from 2024-11-05 to 2026-07-28 in both eras: JSON-RPC envelopes, identifiers and sans-IO framing,
 //! one superset type per concept, one dialect per revision, and the tables that decide era, version and refusal.
 //! Nothing here does IO, reads a clock, or panics on a peer's bytes.
+//!
+//! # Invariants
+//!
+//! - No input causes a panic, also if it is truncated at any byte: `every_target_survives_being_cut_short`.
 #![forbid(unsafe_code)]
 
 pub mod header;

@@ -3,6 +3,12 @@
 //! JSON names are case-sensitive, but several decoders match them without regard to case (Go's `encoding/json`, Jackson and
 //! .NET where they are configured so). In `{"name":"a","Name":"b"}` such a server runs `b`, while rules and audit log here
 //! have seen `a`. A request is therefore refused if a decoder could take one of its members for one that we act upon.
+//!
+//! # Invariants
+//!
+//! - A request is rejected if a case-insensitive decoder could read an unknown member as a known one:
+//!   `members_that_differ_from_known_ones_only_in_case_are_refused`. A hub does not forward it:
+//!   `a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the_server`.
 
 use crate::json::{JsonKind, JsonScanner, RawJson};
 use crate::meta;

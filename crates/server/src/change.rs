@@ -2,6 +2,11 @@
 //!
 //! A subscriber holds one bit per list and a bounded set of resource URIs, not a queue: a change that is still
 //! pending is not added again, so a subscriber that never reads costs no more than one that does.
+//!
+//! # Invariants
+//!
+//! - The queue of a subscriber that never reads is bounded, and no change is lost:
+//!   `a_subscriber_that_never_reads_is_bounded_and_misses_nothing`.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};

@@ -2,6 +2,11 @@
 //!
 //! Every turn takes the events of the calls, then every message that has already arrived, then writes once. A call
 //! is polled in place when it arrives, so that one which is ready at once costs neither a task nor a wake-up.
+//!
+//! # Invariants
+//!
+//! - A message that exceeds the memory or the time for large requests closes its channel:
+//!   `a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long`.
 
 mod backpressure;
 mod channel_call;

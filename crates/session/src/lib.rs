@@ -11,6 +11,13 @@
 //! Invariants: a session or a state is only returned to the principal that created it, an event is only replayed to
 //! the stream and session that it was sent on, and a store never exceeds its limits. Nothing reads a clock or starts
 //! a task: time is an argument, and the owner of a store calls `expire` periodically.
+//!
+//! # Invariants
+//!
+//! - An event is replayed only on its own stream: `memory_events_keep_the_contract`.
+//! - State is returned only to the principal that created it, and ends once: `memory_states_keep_the_contract`,
+//!   `a_live_value_is_given_only_to_who_made_it_and_ends_once`.
+//! - A store is empty once everything in it has ended: `churn_of_every_kind_leaves_nothing_in_the_session_store`.
 #![forbid(unsafe_code)]
 
 pub mod contract;

@@ -2,6 +2,13 @@
 //!
 //! [`Channel`] is the trait that third-party transports implement. The crate knows bytes and processes, and no
 //! protocol method.
+//!
+//! # Invariants
+//!
+//! - A WebSocket connection stays open while its peer is alive, even if this side does not read:
+//!   `a_peer_is_not_given_up_for_what_we_do_not_read`.
+//! - Pongs queued for a peer that does not read are bounded, and the peer is not read from meanwhile:
+//!   `a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded`.
 
 mod channel;
 mod counting_stream;

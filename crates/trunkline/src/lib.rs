@@ -22,6 +22,10 @@
 //! A client connects to whatever is there: an address, a command line, a name in an `mcp.json`, or a server in the same
 //! process.
 //!
+//!
+//! # Invariants
+//!
+//! - The README shows the smallest server as it is in `examples`: `the_readme_shows_the_smallest_server_as_it_is`.
 #![cfg_attr(feature = "client", doc = "```")]
 #![cfg_attr(not(feature = "client"), doc = "```ignore")]
 //! # use trunkline::prelude::*;

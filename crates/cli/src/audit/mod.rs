@@ -1,4 +1,10 @@
 //! The audit log: one line of JSON for each call, and nothing of what was said unless somebody asks for it.
+//!
+//! # Invariants
+//!
+//! - Every call is one line, and no line contains a secret: `every_call_is_a_line_and_secrets_are_in_none`.
+//! - A line that cannot be written in time is dropped; calls do not wait for it:
+//!   `a_line_that_nobody_takes_away_is_lost_and_not_waited_for`.
 
 mod record;
 mod writer;

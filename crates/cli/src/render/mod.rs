@@ -1,4 +1,8 @@
 //! What servers answer, for people to read and for programs to take apart.
+//!
+//! # Invariants
+//!
+//! - Control sequences in tool results are escaped: `nothing_that_a_tool_returns_steers_the_terminal`.
 
 mod content;
 mod json;

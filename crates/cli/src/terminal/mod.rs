@@ -1,4 +1,8 @@
 //! The terminal: what a person sees, and what a peer can never make of it.
+//!
+//! # Invariants
+//!
+//! - Control sequences of a peer are escaped: `no_text_of_a_peer_steers_the_terminal`.
 
 mod escape;
 mod output_layout;

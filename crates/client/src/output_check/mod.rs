@@ -1,4 +1,8 @@
 //! Validates the structured content of a tool result against the tool's output schema.
+//!
+//! # Invariants
+//!
+//! - A `$ref` to another document is never fetched: `a_schema_that_refers_elsewhere_is_not_fetched_and_checks_nothing`.
 
 mod schema_cost;
 

@@ -1,4 +1,8 @@
 //! Manifest files as resources: listing, reading and change notifications.
+//!
+//! # Invariants
+//!
+//! - Only manifests below the configured folders can be read: `nothing_but_a_manifest_below_the_folders_can_be_read`.
 
 mod folders;
 mod manifest_file;

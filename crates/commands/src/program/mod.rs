@@ -1,4 +1,9 @@
 //! A clap program as a server: its commands as tools, and its serve flags.
+//!
+//! # Invariants
+//!
+//! - Arguments of parent commands are not in any schema, unless the author exposes them:
+//!   `no_schema_has_an_argument_that_lies_above_the_leaves`.
 
 mod flags;
 mod parse;

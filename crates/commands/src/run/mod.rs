@@ -1,4 +1,8 @@
 //! Runs a command for a call, as a child process or as a function of this one.
+//!
+//! # Invariants
+//!
+//! - Captured output is bounded: `a_gibibyte_of_output_costs_at_most_its_limit`.
 
 mod command_process;
 mod function;

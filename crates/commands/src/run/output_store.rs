@@ -1,4 +1,9 @@
 //! Stores outputs that are too long for a result, for a while and for the principal that caused them.
+//!
+//! # Invariants
+//!
+//! - A stored output is readable only by the caller that produced it:
+//!   `an_output_is_read_whole_and_only_by_who_caused_it`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;

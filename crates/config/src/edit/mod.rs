@@ -1,4 +1,10 @@
 //! Edits of configurations that keep everything else byte for byte: comments, order, line ends and unknown keys.
+//!
+//! # Invariants
+//!
+//! - An edit of a client's file changes only the bytes of its entry: `an_edit_of_a_clients_file_keeps_everything_else`.
+//! - A file that another program changed since it was read is not overwritten:
+//!   `a_file_that_changed_meanwhile_is_not_overwritten`.
 
 mod fields;
 mod json;

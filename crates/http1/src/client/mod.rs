@@ -1,4 +1,10 @@
 //! Requests over HTTP/1.1, on connections that are kept for the next.
+//!
+//! # Invariants
+//!
+//! - A refused connection is reported as "not sent": `nobody_at_the_address_means_that_nothing_was_sent`.
+//! - Bytes that arrive before a request was sent are never used as its response:
+//!   `what_a_server_says_unasked_answers_nobody`.
 
 mod body;
 mod client_connection;

@@ -1,4 +1,9 @@
 //! Exposed names of the servers' items, so that every name is unique.
+//!
+//! # Invariants
+//!
+//! - On a name collision neither item gets the name, and both are reported:
+//!   `a_name_that_two_items_would_have_is_nobodys_and_both_are_told`.
 
 mod template;
 

@@ -4,6 +4,12 @@
 //! configuration decides, which the operator controls: a URI belongs to the first server that claims it, by listing
 //! it or by a template (RFC 6570) that matches it. A template without a literal scheme, such as `{+x}`, would claim
 //! everything. It counts only for URIs that no server claims otherwise.
+//!
+//! # Invariants
+//!
+//! - An upstream never serves a resource that an upstream configured before it claims:
+//!   `a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_template`,
+//!   `a_template_without_a_scheme_takes_nothing_that_another_server_claims`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,6 +3,14 @@
 //! The result of a client step is what the handler returns. An input request with portable state is returned to the
 //! caller with that state, and the hub stores nothing; an input request of a call that stays open is answered in
 //! place, and the server crate makes this work for callers of both eras. No code here depends on the era.
+//!
+//! # Invariants
+//!
+//! - An input request of an abandoned call never reaches another client, and one that waited never reaches another
+//!   principal: `a_question_of_a_call_that_was_given_up_never_reaches_another_client`,
+//!   `a_question_never_reaches_another_principal_however_long_it_has_been_waiting`.
+//! - State of an upstream travels through the caller encrypted with the hub's own key:
+//!   `the_state_of_a_server_travels_under_the_hubs_own_seal`.
 
 mod incompatibility;
 mod input_round;

@@ -1,4 +1,10 @@
 //! Chooses the protocol era in which a server is connected for a caller.
+//!
+//! # Invariants
+//!
+//! - An upstream that supports both eras is used in the era of the caller, unless the configuration pins one:
+//!   `a_server_of_both_eras_is_spoken_to_in_that_of_the_caller`,
+//!   `a_pin_of_the_configuration_counts_for_clients_of_both_eras`.
 
 use std::sync::Arc;
 use std::time::Duration;

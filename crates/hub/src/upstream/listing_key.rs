@@ -1,4 +1,10 @@
 //! The key of an upstream's listing, and the choice of the listing that a caller sees.
+//!
+//! # Invariants
+//!
+//! - A client sees only the listing of its own era, and a change in one era invalidates only that:
+//!   `clients_of_each_era_list_and_call_what_the_server_lists_in_it_in_any_order`,
+//!   `a_change_in_one_era_outdates_only_what_clients_of_that_era_see`.
 
 use trunkline_client::SupportedEras;
 use trunkline_config::ConnectionSharing;

@@ -2,6 +2,11 @@
 //!
 //! An unchanged value is copied verbatim, so numbers keep their digits and objects their order. Equal keys in
 //! one object are refused, because two readers of one message must never see two different things.
+//!
+//! # Invariants
+//!
+//! - An object with duplicate keys is rejected, also if one is escaped:
+//!   `members_refuse_equal_keys_however_they_are_spelled`.
 
 mod distinct;
 mod key;

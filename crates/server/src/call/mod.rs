@@ -3,6 +3,11 @@
 //! A call's future is polled by its current exchange, without a task of its own. When the handler requests input,
 //! the exchange either forwards the input request and continues to poll (legacy), or suspends the future until the
 //! response comes with another request (modern).
+//!
+//! # Invariants
+//!
+//! - A destructor that panics ends only its own call: `a_destructor_that_panics_ends_no_more_than_its_call`.
+//! - If one input request of a round cannot be sent, none is: `nothing_is_asked_when_one_of_several_questions_cannot_be`.
 
 mod ask;
 mod call_state;

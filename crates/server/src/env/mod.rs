@@ -1,6 +1,15 @@
 //! Environment variables of a caller: those of the process on its own pipes, those of headers over HTTP.
 //!
 //! Nothing is visible that the operator has not named, and a value has a type that does not print.
+//!
+//! # Invariants
+//!
+//! - Only variables that the operator listed are read, and malformed ones are refused:
+//!   `without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_refused`.
+//! - Header values are ignored without TLS or loopback: `variables_count_only_where_nobody_on_the_way_can_read_them`.
+//! - A secret in a handler's result is redacted: `a_secret_that_a_handler_repeats_does_not_reach_the_caller`.
+//! - Variables of one session are never visible in another:
+//!   `sessions_of_different_tenants_never_cross_in_ten_thousand_calls`.
 
 mod policy;
 mod redact;

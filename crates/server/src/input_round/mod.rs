@@ -1,4 +1,8 @@
 //! Multi-round-trip requests: how a call that requested input is suspended until the request with the responses.
+//!
+//! # Invariants
+//!
+//! - Sealed state with a changed or an added bit does not open: `no_changed_bit_and_no_addition_opens`.
 
 mod digest;
 mod seal;

@@ -3,6 +3,10 @@
 //! An interceptor gets a call and the next handler. It may inspect the call, refuse it, wait, pass it on, and inspect
 //! or replace the result. Protocol messages (the handshake, pings, subscriptions, and requests that are refused
 //! before they become a call) are not intercepted.
+//!
+//! # Invariants
+//!
+//! - The interceptor added first is the outermost: `the_first_interceptor_that_is_added_is_the_outermost`.
 
 mod concurrency_limit;
 mod layers;

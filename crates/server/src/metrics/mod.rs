@@ -2,6 +2,10 @@
 //!
 //! Every label comes from a closed set: methods, revisions, outcomes, rows of the table of refusals, and the names of
 //! tools that the handler really has. No peer can create a series.
+//!
+//! # Invariants
+//!
+//! - Callers cannot create time series: `callers_cannot_make_series_however_many_names_they_try`.
 
 pub(crate) mod process;
 mod series;

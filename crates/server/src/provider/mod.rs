@@ -3,6 +3,13 @@
 //! A provider lists its current parts and answers their calls. The server copies the list into its registry, so that
 //! a provider's parts are listed, paged, checked and counted like the server's own; when the provider reports that
 //! its list has changed, the server copies it again.
+//!
+//! # Invariants
+//!
+//! - An item of a provider never replaces one of the server or of another provider; the duplicate is reported:
+//!   `names_that_two_sources_have_are_reported_with_both`.
+//! - A change of a provider is listed again, and its subscribers are notified:
+//!   `a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told`.
 
 mod notifier;
 mod prompts;

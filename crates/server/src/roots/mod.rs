@@ -2,6 +2,11 @@
 //!
 //! Roots are a client's advice, not a permission: [`Sandbox`] is for tools that must not leave the directories that
 //! the operator allows.
+//!
+//! # Invariants
+//!
+//! - A sandbox never reads outside of its roots, whatever symlinks or `..` a path has:
+//!   `a_sandbox_reads_only_below_what_is_allowed`.
 
 mod file_uri;
 mod sandbox;

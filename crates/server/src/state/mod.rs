@@ -3,6 +3,10 @@
 //! A state has a handle. Within a legacy session a handler without a handle has the session's own state, one for each
 //! type; any other caller gets a new state, and its handle for later calls. One handler body serves both: it takes
 //! the handle as an optional argument and returns the one that it has.
+//!
+//! # Invariants
+//!
+//! - State of a session ends with the session: `what_a_session_keeps_ends_with_it`.
 
 mod error;
 mod local;

@@ -1,4 +1,11 @@
 //! The clients that a person has: their servers are taken over, and the hub is put into them.
+//!
+//! # Invariants
+//!
+//! - Only the hub's own entry of a client's file is changed, and uninstalling restores the file:
+//!   `the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace`, `what_is_not_ours_is_not_touched`.
+//! - An imported secret is written only to a file that is private to the user:
+//!   `a_secret_of_a_client_goes_only_where_nobody_else_reads_it`.
 
 pub(crate) mod import;
 mod import_outcome;

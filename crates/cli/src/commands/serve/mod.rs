@@ -1,4 +1,9 @@
 //! `trunkline serve`: the servers and commands of a file, or built-in servers, over HTTP or standard input and output.
+//!
+//! # Invariants
+//!
+//! - The first signal closes standalone streams with their result; a second one ends the process at once:
+//!   `a_standing_stream_is_closed_with_its_result_at_the_first_signal`, `a_second_signal_ends_at_once_what_still_drains`.
 
 mod backend;
 mod banner;

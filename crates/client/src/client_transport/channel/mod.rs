@@ -4,6 +4,12 @@
 //! takes the whole queue in one poll, writes once, reads all messages that have arrived and fills the slots. With
 //! several concurrent callers it yields once before it writes. So thirty concurrent calls cost one write and one
 //! read together, and no caller waits for a lock that is held for long.
+//!
+//! # Invariants
+//!
+//! - Notifications that are queued for one call are bounded, and the loss is reported:
+//!   `a_flood_of_notices_costs_no_more_than_the_bound_and_is_told`.
+//! - Server requests beyond a limit are refused: `a_flood_of_questions_is_refused_beyond_a_bound`.
 
 mod driver;
 mod request_table;

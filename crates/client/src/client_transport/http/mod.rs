@@ -3,6 +3,13 @@
 //!
 //! The request itself determines the era: one that mirrors its whole body in headers is stateless, and closing its
 //! stream cancels it. Any other belongs to a session: its stream may be resumed, and a notification cancels it.
+//!
+//! # Invariants
+//!
+//! - A broken stream is resumed after its last event, or the call fails; the request is never sent twice:
+//!   `a_stream_that_ends_is_taken_up_behind_its_last_event`,
+//!   `a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not_repeated`.
+//! - A rejected HTTP+SSE `POST` fails only its own call: `a_message_that_http_with_sse_does_not_take_is_lost_alone`.
 
 mod close_signal;
 mod custom_headers;

@@ -7,6 +7,13 @@
 //!
 //! The tables accept what the schemas of all revisions accept, and also check what the official clients check beyond
 //! them: dates, URIs, and output schemas that are compiled as soon as they are listed.
+//!
+//! # Invariants
+//!
+//! - An item is valid after repair, or it is left out: `whatever_is_changed_in_an_item_it_is_valid_or_left_out`.
+//! - A result is valid after repair, or it is rejected: `whatever_is_changed_in_a_result_it_is_valid_or_refused`.
+//! - A malformed item does not affect the other items of its list:
+//!   `a_malformed_item_costs_no_more_than_itself_in_any_revision`.
 
 mod content;
 mod format;

@@ -2,6 +2,14 @@
 //!
 //! A request that is here with its body, and whose answer is ready, is one read and one write. There is no task, no channel, no
 //! lock and no timer in between; where many are ready at one time, all are read before the first answer is written.
+//!
+//! # Invariants
+//!
+//! - A request head that two parsers could read differently is rejected: `what_could_be_read_in_two_ways_is_refused`.
+//! - Bytes after a malformed chunk are never parsed as a request:
+//!   `nothing_behind_a_malformed_chunk_is_taken_for_a_request`.
+//! - Each request gets its own response, however the bytes are split:
+//!   `every_request_gets_its_own_answer_however_requests_and_answers_are_cut`.
 
 mod body;
 mod body_writer;

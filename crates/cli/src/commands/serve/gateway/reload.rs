@@ -1,4 +1,9 @@
 //! Reading the file again: it is checked whole, and what is wrong leaves everything as it was.
+//!
+//! # Invariants
+//!
+//! - A reload does not touch servers that did not change:
+//!   `an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone`.
 
 use std::task::Poll;
 

@@ -1,4 +1,9 @@
 //! Noticing that a hub would start itself without end: its file may name `trunkline serve`, as a client's file does.
+//!
+//! # Invariants
+//!
+//! - A hub whose file names the hub itself does not start itself recursively:
+//!   `a_hub_whose_file_names_itself_does_not_start_itself_without_end`.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -10,12 +10,12 @@ use crate::terminal::escape_text;
 /// The exit codes as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done, or shut down without losing anything
-  1    a tool or the protocol failed, or calls were ended unanswered
-  2    the command line is wrong
-  3    a file, a name or an address that was configured cannot be used
-  4    the server cannot be reached
-  5    the server wants other credentials
+  0    success, or a clean shutdown
+  1    a tool or the protocol failed, or calls were cut off at shutdown
+  2    invalid command line
+  3    a configured file, name or address cannot be used
+  4    cannot reach the server
+  5    authentication failed
   130  interrupted";
 
 /// How the program ends.
@@ -38,7 +38,7 @@ impl From<ExitReason> for ExitCode {
 
 /// Why a command did not do what it was told, in words for a person.
 #[derive(Debug)]
-#[must_use = "a failure is told by whoever ends the program"]
+#[must_use = "a failure must be returned or printed"]
 pub(crate) struct CliFailure {
     exit: ExitReason,
     message: String,

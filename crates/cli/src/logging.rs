@@ -14,13 +14,13 @@ use crate::exit::CliFailure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LogArgs {
-    /// error, warn, info, debug or trace; else info, over stdio warn
+    /// error, warn, info, debug or trace [default: info; warn for stdio]
     #[arg(long, value_name = "LEVEL", value_enum, hide_possible_values = true)]
     log_level: Option<LogLevel>,
-    /// The form of a log line
+    /// Format of log lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// Append the log to a file instead of standard error
+    /// Append the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }
@@ -67,11 +67,8 @@ impl LogArgs {
             None => BoxMakeWriter::new(std::io::stderr),
             Some(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-                    CliFailure::configuration(format!(
-                        "log file {} cannot be opened: {error}",
-                        path.display()
-                    ))
-                    .hint("give a file in a folder that exists and that you may write to")
+                    CliFailure::configuration(format!("cannot open log file {}: {error}", path.display()))
+                        .hint("use a file in an existing folder that you can write to")
                 })?;
                 BoxMakeWriter::new(Mutex::new(file))
             }

@@ -51,7 +51,7 @@ impl ProcessShutdown {
     pub(crate) async fn handle_signals(&self, mut signals: Signals, delay: Duration) -> Infallible {
         let first = signals.next().await;
         self.shutting_down.store(true, Ordering::SeqCst);
-        tracing::info!("shutting down on {}; a second signal ends at once", first.name());
+        tracing::info!("shutting down on {}; a second signal exits immediately", first.name());
         let second = tokio::select! {
             second = signals.next() => second,
             () = tokio::time::sleep(delay) => {
@@ -59,7 +59,7 @@ impl ProcessShutdown {
                 signals.next().await
             }
         };
-        tracing::warn!("ending at once on {}", second.name());
+        tracing::warn!("exiting immediately on {}", second.name());
         // It cannot have been set before: this is the only place that does, and it runs once.
         let _ = self.forced_by.set(second);
         self.shutdown.stop();

@@ -105,7 +105,7 @@ impl AdminClient {
     }
 
     fn unexpected(&self, answer: &AdminResponse) -> AdminError {
-        self.unreachable(io::Error::other(format!("it answered something else: {answer:?}")))
+        self.unreachable(io::Error::other(format!("unexpected response: {answer:?}")))
     }
 
     #[cfg(unix)]
@@ -133,14 +133,14 @@ impl AdminClient {
         let read = BufReader::new(stream).take(most).read_until(b'\n', &mut answer);
         read.map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {wait:?}"))
+                io::Error::new(io::ErrorKind::TimedOut, format!("no response within {wait:?}"))
             }
             _ => error,
         })?;
         if answer.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "it closed the connection without an answer",
+                "it closed the connection without a response",
             ));
         }
         Ok(serde_json::from_slice(&answer)?)
@@ -151,7 +151,7 @@ impl AdminClient {
     fn exchange(&self, _: &AdminRequest) -> io::Result<AdminResponse> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "a running hub can be reached only on Unix; edit its file, which it reads again",
+            "a running hub can be managed only on Unix; edit its config file instead, which it reloads",
         ))
     }
 }
@@ -169,14 +169,17 @@ fn check_owner(socket: &Path) -> io::Result<()> {
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to another user (id {owner})")))
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("the socket belongs to another user (id {owner})"),
+    ))
 }
 
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(socket, error) => {
-                write!(f, "the hub at {} cannot be asked: {error}", socket.display())
+                write!(f, "cannot talk to the hub at {}: {error}", socket.display())
             }
             Self::Refused(problem) => f.write_str(&problem.what),
         }
@@ -222,7 +225,7 @@ mod tests {
             }
         });
         let silent = AdminClient::find_at(&socket).unwrap_err().to_string();
-        assert!(silent.contains("closed the connection without an answer"), "{silent}");
+        assert!(silent.contains("closed the connection without a response"), "{silent}");
         assert!(
             matches!(AdminClient::find_at(&socket), Err(AdminError::Unreachable(..))),
             "it says nonsense"

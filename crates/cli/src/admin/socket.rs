@@ -43,14 +43,14 @@ impl AdminSocket {
     /// Listens at a path in a folder that is made if it is not there, and that has to be the user's own.
     ///
     /// # Errors
-    /// The folder is somebody else's, another hub listens there, or the operating system refuses.
+    /// The folder is somebody else's, another hub already listens there, or the operating system refuses.
     pub(crate) fn bind_in_own_folder(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let found = std::fs::symlink_metadata(folder)?;
             let ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
             if !ours || found.mode() & 0o077 != 0 {
-                let what = format!("{} has to be a folder that only you can use", folder.display());
+                let what = format!("{} must be a folder that only you can access", folder.display());
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
             }
         }
@@ -101,9 +101,9 @@ impl AdminSocket {
                     Ok((stream, _)) if is_same_user(&stream) => {
                         connections.spawn(serve_connection(stream, answer.clone()));
                     }
-                    Ok(_) => tracing::warn!("another user tried to manage this hub, and was refused"),
+                    Ok(_) => tracing::warn!("rejected an admin connection from another user"),
                     Err(error) => {
-                        tracing::warn!(%error, "a connection to the admin socket failed");
+                        tracing::warn!(%error, "admin socket connection failed");
                         tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
@@ -140,7 +140,9 @@ fn claim_path(fresh: &Path, name: &Path) -> io::Result<()> {
         match BlockingStream::connect(name) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(name)?,
             Err(error) => return Err(error),
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub listens there")),
+            Ok(_) => {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub already listens there"));
+            }
         }
     }
     // Unlike a new name, a link never takes the place of something.
@@ -157,7 +159,7 @@ fn lock(folder: &File) -> io::Result<()> {
             Err(Errno::WOULDBLOCK) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WouldBlock,
-                    "another program has its folder locked",
+                    "another program has locked its folder",
                 ));
             }
             Err(error) => return Err(error.into()),
@@ -174,7 +176,7 @@ fn is_socket(path: &Path) -> io::Result<bool> {
         Ok(found) if found.file_type().is_socket() => Ok(true),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            format!("{} is there, and is not a socket", path.display()),
+            format!("{} exists and is not a socket", path.display()),
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -204,7 +206,7 @@ where
         let answered = match serde_json::from_slice(&line) {
             Ok(request) if is_whole => answer(request).await,
             Ok(_) | Err(_) => {
-                let what = "the request is not one that this hub knows".to_owned();
+                let what = "unknown admin request".to_owned();
                 AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
             }
         };

@@ -74,7 +74,7 @@ impl AuditWriter {
         drop(self.commands.lock().take());
         let ended = self.ended.lock();
         if ended.recv_timeout(CLOSE_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
-            tracing::error!("the audit log could not be written to its end");
+            tracing::error!("the end of the audit log could not be written");
         }
     }
 }
@@ -124,11 +124,11 @@ impl AuditWriterThread {
     fn log_health_change(&mut self, written: io::Result<()>) {
         match written {
             Err(error) if self.is_healthy => {
-                tracing::error!(%error, "the audit log {} cannot be written", self.path.display());
+                tracing::error!(%error, "cannot write to the audit log {}", self.path.display());
                 self.is_healthy = false;
             }
             Ok(()) if !self.is_healthy => {
-                tracing::warn!("the audit log {} is written again", self.path.display());
+                tracing::warn!("the audit log {} can be written again", self.path.display());
                 self.is_healthy = true;
             }
             _ => {}

@@ -11,7 +11,7 @@ struct EchoInput {
 pub(super) fn parts() -> Tool {
     Tool::new("echo")
         .title("Echo")
-        .description("Says what it is told.")
+        .description("Returns the message.")
         .read_only()
         .open_world(false)
         .run(|echo: EchoInput| async move { echo.message })

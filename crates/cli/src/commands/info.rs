@@ -11,7 +11,7 @@ use crate::exit::CliFailure;
 use crate::render::one_line;
 use crate::terminal::{OutputLayout, escape_line, escape_text, pad};
 
-/// Tell what a server is and can do
+/// Show a server's identity and capabilities
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
@@ -109,7 +109,7 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
 /// Says what a server can do.
 pub(crate) fn capability_summary(capabilities: &ServerCapabilities) -> String {
     let words_of = |name: &str, changes: bool, content: bool| {
-        let told = [(changes, "tells of changes"), (content, "can be watched")];
+        let told = [(changes, "listChanged"), (content, "subscribe")];
         let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
         if told.is_empty() { name.to_owned() } else { format!("{name} ({})", told.join(", ")) }
     };

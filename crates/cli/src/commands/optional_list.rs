@@ -46,7 +46,7 @@ impl<T> OptionalList<T> {
     pub(super) fn print_left_out(&self, kind: &str, session: &CommandSession) {
         for SkippedItem { name, reason, .. } in self.0.iter().flat_map(|list| &list.skipped) {
             let (name, reason) = (escape_line(name), escape_line(reason));
-            session.screen.print(&format!("{kind} `{name}` is left out: {reason}\n"));
+            session.screen.print(&format!("skipped {kind} `{name}`: {reason}\n"));
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::render::one_line;
 use crate::terminal::{StderrScreen, escape_line};
 
 /// How long a message of a server may be, unless somebody says otherwise: pictures and sounds are long, and there is one
-/// server to hold them for.
+/// server to buffer them for.
 const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
 /// Prepares a connection by the options of the command line, and by what the configuration says beside.

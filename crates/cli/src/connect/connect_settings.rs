@@ -76,5 +76,5 @@ fn headers(args: &TargetOptionArgs, resolved: &ResolvedTarget) -> Result<Vec<(St
 
 fn secret_failure(option: &str, problem: &str) -> CliFailure {
     CliFailure::configuration(format!("`{option}`: {problem}"))
-        .hint("env:NAME is a variable and @FILE the first line of a file")
+        .hint("use env:NAME for an environment variable, @FILE for the first line of a file")
 }

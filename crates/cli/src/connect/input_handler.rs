@@ -61,7 +61,7 @@ impl TerminalInputHandler {
     /// Says who there is.
     ///
     /// # Errors
-    /// A root is no folder, or there is nobody to answer for a model.
+    /// A root is no folder, or no user is available to answer for a model.
     pub(crate) fn new(
         args: &ConnectArgs,
         ask: &AnswerArgs,
@@ -73,8 +73,8 @@ impl TerminalInputHandler {
             Some(Some(text)) => Some(SamplingResponder::Text(text_or_file(text)?)),
             Some(None) if present => Some(SamplingResponder::User),
             Some(None) => {
-                return Err(CliFailure::new(ExitReason::Usage, "`--sample` needs somebody at a terminal")
-                    .hint("`--sample=TEXT` or `--sample=@FILE` answers in advance"));
+                return Err(CliFailure::new(ExitReason::Usage, "`--sample` needs a terminal")
+                    .hint("answer in advance with `--sample=TEXT` or `--sample=@FILE`"));
             }
         };
         let roots = args.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
@@ -182,7 +182,7 @@ impl InputHandlerState {
                     person.map(|person| prompt_for_sample(sample, asker, terminal_columns(), person));
                 return match answer {
                     Some(Ok(Some(text))) => Ok(InputResponse::Sampling(sample_result(text))),
-                    _ => Err(Refusal::application(USER_REJECTED, "the user gave no answer")),
+                    _ => Err(Refusal::application(USER_REJECTED, "the user did not answer")),
                 };
             }
             InputRequest::Roots => return Ok(InputResponse::Roots(self.roots.clone())),
@@ -192,7 +192,7 @@ impl InputHandlerState {
             Err(failure) => {
                 *self.failure.lock() = Some(failure);
                 self.failed.notify_one();
-                Err(Refusal::application(USER_REJECTED, "there is nobody to answer"))
+                Err(Refusal::application(USER_REJECTED, "no user is available to answer"))
             }
         }
     }
@@ -223,8 +223,8 @@ impl InteractiveTerminal for StdioTerminal<'_> {
 fn text_or_file(text: &str) -> Result<String, CliFailure> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     read_input(file).map_err(|error| {
-        CliFailure::configuration(format!("`--sample`: file {file} cannot be read: {error}"))
-            .hint("a text that begins with @ is the name of a file")
+        CliFailure::configuration(format!("`--sample`: cannot read {file}: {error}"))
+            .hint("a text that begins with @ is a file name")
     })
 }
 
@@ -253,7 +253,7 @@ fn root(folder: &Path) -> Result<Root, CliFailure> {
     let whole = folder.canonicalize().ok().filter(|path| path.is_dir());
     let whole = whole.ok_or_else(|| {
         CliFailure::configuration(format!("root {} is not a folder", folder.display()))
-            .hint("give a folder that is there")
+            .hint("use an existing folder")
     })?;
     let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Root { uri: file_uri(&whole.to_string_lossy()), name, ..Root::default() })

@@ -75,7 +75,7 @@ fn with_environment(args: &TargetOptionArgs, mut command: Command) -> Result<Com
     for variable in &args.env {
         let value = variable.value.fetch().map_err(|problem| {
             CliFailure::configuration(format!("`--env {}`: {problem}", variable.name))
-                .hint("write NAME=VALUE, NAME=env:OTHER, NAME=@FILE, or NAME alone to pass on yours")
+                .hint("use NAME=VALUE, NAME=env:OTHER, NAME=@FILE, or NAME alone to pass on yours")
         })?;
         command = command.env(&variable.name, value);
     }

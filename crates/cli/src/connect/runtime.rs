@@ -13,11 +13,11 @@ where
 {
     let begun = Builder::new_current_thread().enable_all().build();
     let runtime = begun
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot start the runtime: {error}")))?;
     let done = runtime.block_on(async {
         let signals = Signals::install();
         let mut signals = signals.map_err(|error| {
-            CliFailure::new(ExitReason::Failed, format!("signals cannot be heard: {error}"))
+            CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}"))
         })?;
         work(&mut signals).await
     });

@@ -110,8 +110,7 @@ fn explain_failure(failure: CliFailure, person: &TerminalInputHandler) -> CliFai
     if person.can_answer() || !failure.mentions("elicitation") {
         return failure;
     }
-    failure
-        .or_hint("the server wants to ask something: `trunkline help answers` says how to answer in advance")
+    failure.or_hint("the server requests input; see `trunkline help answers` to answer in advance")
 }
 
 /// Ends a connection in order, unless somebody is in a hurry; what we started ends with us.
@@ -125,14 +124,14 @@ pub(crate) async fn close_client(
 ) -> Result<(), CliFailure> {
     let telling = async {
         tokio::time::sleep(CLOSE_NOTICE_DELAY).await;
-        screen.print("waiting for the server to end; Ctrl-C leaves it\n");
+        screen.print("waiting for the server to exit; Ctrl-C skips the wait\n");
         std::future::pending::<()>().await;
     };
     tokio::select! {
         _ = tokio::time::timeout(CLOSE_TIMEOUT, client.close()) => Ok(()),
         () = telling => Ok(()),
         _ = signals.next() => {
-            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server had ended; it ends with us"))
+            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server exited; it was killed"))
         }
     }
 }
@@ -159,7 +158,10 @@ async fn connect(
         for attempt in &server.attempts {
             screen.print(&format!("{}\n", escape_line(&attempt.to_string())));
         }
-        screen.print(&format!("connected at {} over {}\n", server.revision, server.transport));
+        screen.print(&format!(
+            "connected over {1} with protocol version {0}\n",
+            server.revision, server.transport
+        ));
     }
     if client.server().revision.era() == Era::Legacy {
         // A session asks for roots when it begins, and some servers know no folder until they have heard of one.
@@ -179,7 +181,7 @@ pub(crate) fn print_stdout(text: &str) -> Result<(), CliFailure> {
     let mut stdout = io::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliFailure::new(ExitReason::Failed, format!("standard output cannot be written: {error}")))
+            Err(CliFailure::new(ExitReason::Failed, format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

@@ -71,7 +71,7 @@ impl Findings {
     pub(super) fn check_hidden(&mut self, what: &str, text: &str) {
         let hidden = text.chars().filter(|c| is_unsafe_char(*c) && !matches!(c, '\n' | '\t' | '\r')).count();
         if hidden > 0 {
-            self.problem(format!("{what} has {hidden} characters that people do not see and models do"));
+            self.problem(format!("{what} has {hidden} invisible characters, which models read"));
         }
     }
 

@@ -46,7 +46,7 @@ async fn fetch_list<T>(
             report.passed_in(what, &format!("{} listed", list.len()), begun.elapsed());
             for left_out in &list.skipped {
                 let subject = format!("{what} `{}`", escape_line(&left_out.name));
-                report.problem(&subject, &format!("it is left out: {}", left_out.reason));
+                report.problem(&subject, &format!("clients skip it: {}", left_out.reason));
             }
             for repaired in &list.repaired {
                 let subject = format!("{what} `{}`", escape_line(&repaired.name));
@@ -55,7 +55,7 @@ async fn fetch_list<T>(
             Some(list)
         }
         Err(error) => {
-            report.problem(what, &format!("they cannot be listed: {error}"));
+            report.problem(what, &format!("cannot list them: {error}"));
             None
         }
     }
@@ -72,7 +72,7 @@ pub(crate) async fn measure_latency(client: &Client, report: &mut DoctorReport) 
         match timed_ping(client).await {
             Ok(took) => times.push(took),
             Err(error) => {
-                report.problem("speed", &format!("the server does not answer: {error}"));
+                report.problem("speed", &format!("no response: {error}"));
                 return;
             }
         }
@@ -84,7 +84,7 @@ pub(crate) async fn measure_latency(client: &Client, report: &mut DoctorReport) 
         return;
     };
     let words = format!(
-        "{LATENCY_SAMPLES} answers, {} to {}, median",
+        "{LATENCY_SAMPLES} requests, {} to {}, median",
         format_duration(*fastest),
         format_duration(*slowest)
     );

@@ -103,7 +103,7 @@ impl DoctorReport {
             (count > 0).then(|| format!("{count} {}{ending}", severity.label()))
         });
         let counted: Vec<_> = counted.into_iter().flatten().collect();
-        if counted.is_empty() { "nothing is wrong".to_owned() } else { counted.join(", ") }
+        if counted.is_empty() { "no problems found".to_owned() } else { counted.join(", ") }
     }
 
     /// Writes the report for a person, a line each.
@@ -188,7 +188,7 @@ mod tests {
              problem  tool `a`  bad\\nname\n"
         );
         assert_eq!(report().summary(), "1 problem");
-        assert_eq!(DoctorReport::default().summary(), "nothing is wrong");
+        assert_eq!(DoctorReport::default().summary(), "no problems found");
     }
 
     #[test]

@@ -36,8 +36,10 @@ impl StrayOutput {
         let StrayLineCount { lines, first } = &*counted;
         match lines {
             0 => {}
-            1 => report.problem("stdout", &format!("a line is no message: {first}")),
-            _ => report.problem("stdout", &format!("{lines} lines are no messages, the first: {first}")),
+            1 => report.problem("stdout", &format!("1 line on stdout is not JSON-RPC: {first}")),
+            _ => {
+                report.problem("stdout", &format!("{lines} lines on stdout are not JSON-RPC; first: {first}"))
+            }
         }
     }
 }

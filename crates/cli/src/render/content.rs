@@ -63,7 +63,7 @@ impl ContentPiece {
             Self::Structured(value) => Ok(Some(format!("{}\n", one_line(value)).into_bytes())),
             Self::Media { what, data, .. } => {
                 let bytes = BASE64.decode(data.trim());
-                bytes.map(Some).map_err(|error| format!("the {what} is not base64: {error}"))
+                bytes.map(Some).map_err(|error| format!("the {what} is not valid base64: {error}"))
             }
             Self::Link(_) | Self::Heading(_) => Ok(None),
         }

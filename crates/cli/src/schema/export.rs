@@ -24,7 +24,7 @@ pub(crate) fn export(tools: &[&Tool], vendor: Vendor) -> (Value, Vec<String>) {
     for tool in tools {
         let name = legal_name(&tool.name, &names);
         if name != tool.name {
-            changed.push(format!("tool `{}` is called `{name}` here", tool.name));
+            changed.push(format!("tool `{}` is renamed to `{name}` for this API", tool.name));
         }
         let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
         let root: Value = tool.input_schema.get().unwrap_or_default();

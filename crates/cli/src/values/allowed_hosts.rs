@@ -8,7 +8,7 @@ pub(crate) fn parse_host(text: &str) -> Result<String, String> {
     if AllowList::is_host(text) {
         return Ok(text.to_owned());
     }
-    Err("write a host such as mcp.example.com or mcp.example.com:8443: no scheme, no path and no *"
+    Err("expected a host such as mcp.example.com or mcp.example.com:8443, without scheme, path or *"
         .to_owned())
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     if AllowList::is_origin(text) {
         return Ok(text.to_owned());
     }
-    Err("write an origin as browsers do, such as https://app.example.com: a scheme and a host, a port only where it is \
-         not the usual one, and no slash at the end"
+    Err("expected an origin such as https://app.example.com: a scheme and a host, a port only if it is \
+         not the default, and no trailing slash"
         .to_owned())
 }

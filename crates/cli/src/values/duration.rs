@@ -12,7 +12,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
-        _ => return Err("write a whole number and a unit: 500ms, 5s, 2m or 1h".to_owned()),
+        _ => return Err("expected a whole number and a unit: 500ms, 5s, 2m or 1h".to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| "the number is missing or too large".to_owned())?;
     let total = number.checked_mul(millis).filter(|total| *total <= MAX_MILLIS);
@@ -25,7 +25,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 /// A sentence for whoever typed it.
 pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("it would be over before it began: write 1s or more".to_owned()),
+        Duration::ZERO => Err("expected 1s or more".to_owned()),
         lifetime => Ok(lifetime),
     }
 }

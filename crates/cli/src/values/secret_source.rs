@@ -34,13 +34,13 @@ impl SecretSource {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Variable(name) => {
-                std::env::var(name).map_err(|_| format!("the environment has no variable {name}"))
+                std::env::var(name).map_err(|_| format!("environment variable {name} is not set"))
             }
             Self::File(path) => {
                 let mut text = String::new();
                 let read = std::fs::File::open(path)
                     .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text));
-                read.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+                read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
                 let line = text.lines().next().unwrap_or_default().trim();
                 if line.is_empty() {
                     return Err(format!("{} is empty", path.display()));
@@ -69,7 +69,8 @@ impl fmt::Debug for SecretSource {
 pub(crate) fn parse_bearer(text: &str) -> Result<SecretSource, String> {
     match SecretSource::parse(text) {
         SecretSource::Literal(_) => {
-            Err("write env:NAME or @FILE: others on this machine can read the command line".to_owned())
+            Err("expected env:NAME or @FILE: other users of this machine can read the command line"
+                .to_owned())
         }
         source => Ok(source),
     }

@@ -67,7 +67,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// Where its executable is cannot be found out.
-    #[error("where the executable is cannot be found out: {0}")]
+    #[error("cannot find the path of the executable: {0}")]
     Executable(std::io::Error),
 }
 

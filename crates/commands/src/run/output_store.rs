@@ -184,7 +184,7 @@ impl OutputSpill {
             let Some(shelf) = self.store.take() else { return };
             match SpillFile::create(&shelf, kept) {
                 Ok(overflow) => self.file = Some(overflow),
-                Err(error) => tracing::warn!(%error, "there is no file for a long output"),
+                Err(error) => tracing::warn!(%error, "cannot create a file for a long output"),
             }
         }
         if let Some(overflow) = &mut self.file {

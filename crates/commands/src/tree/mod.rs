@@ -61,7 +61,7 @@ pub enum TreeError {
     #[error("`{0}` is a multicall program, which cannot be served")]
     Multicall(String),
     /// The words before the commands do not stand there.
-    #[error("the words before the commands are not read as such: {0}")]
+    #[error("invalid words before the commands: {0}")]
     Prefix(String),
 }
 

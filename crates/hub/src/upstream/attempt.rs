@@ -32,7 +32,7 @@ impl Upstream {
         let (number, config) = (desk.next_attempt(), self.config.load_full());
         let known = party.and_then(|party| party.roots.clone()).map(|(_, roots)| roots);
         let roots = UpstreamRoots::new(known, self.options.limits.roots_timeout, self.asks_roots.clone());
-        tracing::info!(server = %self.name, for_whom = %place.describe(), "connecting");
+        tracing::debug!(server = %self.name, scope = %place.describe(), "connecting");
         let asides = ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
         let connecting = self.connect(&config, &place, asides.clone());
         let (weak, share, party) = (Arc::downgrade(self), config.sharing, party.cloned());
@@ -93,7 +93,9 @@ impl Upstream {
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
             if let Some(name) = &config.unset_variable {
-                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
+                return Err(Error::Invalid(format!(
+                    "environment variable `{name}` of its configuration is not set"
+                )));
             }
             // Two programs of one server would be at odds over its port or its files.
             let predecessor = predecessor.upgrade();
@@ -122,7 +124,7 @@ impl Upstream {
             Ok(client) => {
                 drop(desk);
                 tokio::spawn(client.close());
-                return Err(UpstreamFailure::lost("it was disconnected meanwhile".to_owned()));
+                return Err(UpstreamFailure::lost("it was disconnected in the meantime".to_owned()));
             }
             Err(error) => {
                 drop(desk);

@@ -107,7 +107,7 @@ impl ListRetry {
                 Some(changes)
             }
             Err(error) => {
-                tracing::debug!(%error, "a server tells of no changes");
+                tracing::debug!(%error, "cannot subscribe to list changes");
                 self.needs_subscription = !matches!(error, Error::ErrorResponse(_) | Error::Unsupported(_));
                 self.schedule_retry(upstream);
                 None
@@ -348,7 +348,7 @@ impl Upstream {
             if !desk.begin_close(connection) {
                 return false;
             }
-            tracing::warn!(server = %self.name, how, "lost");
+            tracing::warn!(server = %self.name, reason = how, "connection lost");
             desk.closing -= 1;
             desk.backoff.record_lost(connection.started_at, Instant::now(), &self.options.limits);
             desk.record_failure(UpstreamFailure::lost(how))

@@ -26,7 +26,7 @@ pub(super) fn raise() {
         match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
             Ok(()) => return,
             Err(error) => {
-                tracing::debug!(%error, ?current, wanted, "the limit on open files cannot be raised");
+                tracing::debug!(%error, ?current, wanted, "cannot raise the limit on open files");
             }
         }
     }

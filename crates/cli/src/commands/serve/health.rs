@@ -22,7 +22,7 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 
 /// The paths that tell how the server is.
 ///
-/// Beside the endpoint they need no token, since those who ask have none. `Host` and `InputOrigin` are checked as on the
+/// On the MCP port they need no token, since probes have none. `Host` and `Origin` are checked as on the
 /// endpoint, so that no page from elsewhere can find out that the server is there.
 #[derive(Clone, Debug)]
 pub(super) struct HealthProbes {

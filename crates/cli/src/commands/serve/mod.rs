@@ -165,7 +165,7 @@ where
     let runtime = builder
         .enable_all()
         .build()
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot start the runtime: {error}")))?;
     let done = runtime.block_on(async { work(install_signals()?).await });
     // A thread may sit in a read of the terminal that nothing can interrupt; leaving must not wait for it.
     runtime.shutdown_background();
@@ -173,30 +173,31 @@ where
 }
 
 fn install_signals() -> Result<Signals, CliFailure> {
-    Signals::install().map_err(|error| {
-        CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
-    })
+    Signals::install()
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
 }
 
 /// Says how a server ended, by the second signal if there was one and the calls that it left unanswered.
 fn exit_result(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result<(), CliFailure> {
     let lost = match aborted {
         0 => None,
-        1 => Some("1 call was ended before it was answered".to_owned()),
-        several => Some(format!("{several} calls were ended before they were answered")),
+        1 => Some("1 call was cut off before it finished".to_owned()),
+        several => Some(format!("{several} calls were cut off before they finished")),
     };
     match (cut_short, lost) {
         (Some(Signal::Interrupt), lost) => {
             let and = lost.map(|lost| format!("; {lost}")).unwrap_or_default();
             Err(CliFailure::new(
                 ExitReason::Interrupted,
-                format!("a second interrupt ended the program at once{and}"),
+                format!("exited immediately on a second signal{and}"),
             ))
         }
         (None | Some(Signal::Terminate), None) => Ok(()),
         (Some(Signal::Terminate), Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)),
-        (None, Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)
-            .hint(format!("`--grace` gives them longer than {grace:?}"))),
+        (None, Some(lost)) => {
+            Err(CliFailure::new(ExitReason::Failed, lost)
+                .hint(format!("`--grace` allows more than {grace:?}")))
+        }
     }
 }
 

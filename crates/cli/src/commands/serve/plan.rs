@@ -99,7 +99,7 @@ impl ServePlan {
                 server.start = StartMode::Eager;
             }
             if server.name == OWN_SERVER_NAME {
-                let what = format!("`{OWN_SERVER_NAME}` is how trunkline calls what it has itself");
+                let what = format!("the name `{OWN_SERVER_NAME}` is reserved for trunkline's own server");
                 problems.push(ConfigProblem::new(file.path(), what).server(OWN_SERVER_NAME));
             }
         }

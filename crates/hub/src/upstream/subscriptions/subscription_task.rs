@@ -59,7 +59,7 @@ impl SubscriptionTask {
                     }
                 }
                 Err(unavailable) => {
-                    tracing::debug!(%unavailable, "nobody can be asked for changes");
+                    tracing::debug!(%unavailable, "no connection for resource subscriptions");
                     if let Some(wishes) = self.desired.upgrade() {
                         wishes.set_subscribed(wanted.borrow().generation, BTreeSet::new());
                     }

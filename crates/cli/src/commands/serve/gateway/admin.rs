@@ -14,7 +14,7 @@ pub(super) struct GatewaySocket {
 
 /// There is no socket here that one user alone can reach.
 #[cfg(not(unix))]
-pub(super) enum Socket {}
+pub(super) enum GatewaySocket {}
 
 #[cfg(unix)]
 impl GatewaySocket {
@@ -25,8 +25,8 @@ impl GatewaySocket {
     pub(super) fn open(named: Option<&Path>, file: &Path) -> Result<Option<Self>, CliFailure> {
         if let Some(path) = named {
             let socket = AdminSocket::bind(path).map_err(|error| {
-                CliFailure::configuration(format!("admin socket {} cannot be used: {error}", path.display()))
-                    .hint("give a path of at most 90 characters in a folder that exists and is your own")
+                CliFailure::configuration(format!("cannot use admin socket {}: {error}", path.display()))
+                    .hint("use a path of at most 90 characters in an existing folder that you own")
             })?;
             return Ok(Some(Self { socket }));
         }
@@ -35,7 +35,7 @@ impl GatewaySocket {
             Ok(socket) => Ok(Some(Self { socket })),
             Err(error) => {
                 // It serves all the same, and its file is read again when it changes.
-                tracing::warn!(%error, "this hub cannot be managed at {}", path.display());
+                tracing::warn!(%error, "no admin socket at {}", path.display());
                 Ok(None)
             }
         }
@@ -48,7 +48,7 @@ impl GatewaySocket {
 
     /// Does what is asked for. It never returns.
     pub(super) async fn serve(&self, gateway: &Gateway) -> Infallible {
-        tracing::debug!("managed at {}", self.socket.path().display());
+        tracing::debug!("admin socket at {}", self.socket.path().display());
         let gateway = gateway.clone();
         let manage = move |request| {
             let gateway = gateway.clone();
@@ -67,12 +67,12 @@ impl GatewaySocket {
     pub(super) fn open(named: Option<&Path>, _: &Path) -> Result<Option<Self>, CliFailure> {
         match named {
             Some(_) => Err(CliFailure::configuration("a running hub can be managed only on Unix")
-                .hint("edit its file, which it reads again")),
+                .hint("edit its config file; the hub reloads it")),
             None => Ok(None),
         }
     }
 
-    pub(super) fn take_away(&self) {
+    pub(super) fn unlink(&self) {
         match *self {}
     }
 

@@ -65,7 +65,7 @@ const MAX_COLLISIONS: usize = 50;
 /// Describes collisions, and says how many more there are.
 fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
     let more = collisions.len().saturating_sub(MAX_COLLISIONS);
-    let more = (more > 0).then(|| format!("and {more} more names and addresses that several servers claim"));
+    let more = (more > 0).then(|| format!("and {more} more name and URI collisions"));
     collisions.iter().take(MAX_COLLISIONS).map(ToString::to_string).chain(more).collect()
 }
 

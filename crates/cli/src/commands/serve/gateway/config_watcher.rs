@@ -57,7 +57,7 @@ impl ConfigWatcher {
     fn start(file: &Path) -> Self {
         let watching = ConfigFolderWatcher::start(file)
             .inspect_err(|error| {
-                tracing::warn!(%error, "the system does not tell of changes of {}", file.display());
+                tracing::warn!(%error, "cannot watch {} for changes; polling it", file.display());
             })
             .ok();
         Self { file: file.to_owned(), check_first: true, folders: watching }

@@ -71,7 +71,7 @@ impl Connector for GatewayConnector {
                     let connecting = self.dial.connect(&server, builder);
                     return Box::pin(async move {
                         if self_reference::is_own_address(url.expose(), here).await {
-                            return Err(Error::Invalid("it is this hub itself".to_owned()));
+                            return Err(Error::Invalid("the URL is this hub itself".to_owned()));
                         }
                         connecting.await
                     });

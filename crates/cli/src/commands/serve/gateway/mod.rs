@@ -86,7 +86,7 @@ impl Gateway {
             options.names = names;
         }
         let hangups = HangupSignals::install().map_err(|error| {
-            CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
+            CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}"))
         })?;
         let inner = GatewayInner {
             hub: Hub::new(options),
@@ -160,7 +160,7 @@ impl Gateway {
             names.retain(|name| *name != OWN_SERVER_NAME);
         }
         for (server, reason) in &applied.failed {
-            tracing::warn!(%server, "cannot be used: {}; it is tried again", escape_line(reason));
+            tracing::warn!(%server, "unavailable: {}; retrying", escape_line(reason));
         }
         applied
     }
@@ -173,7 +173,7 @@ impl Gateway {
             let reason = match self.inner.hub.status_of(server.name.as_str()) {
                 Ok(status) if is_healthy(&status) => return None,
                 Ok(status) => status.reason.unwrap_or_else(|| format!("it is {}", status.state)),
-                Err(_) => "it is not started yet".to_owned(),
+                Err(_) => "not started yet".to_owned(),
             };
             Some((server.name.to_string(), reason))
         });

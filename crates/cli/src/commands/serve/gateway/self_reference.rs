@@ -24,12 +24,10 @@ fn extend_enclosing_hubs(outer: &OsStr, file: &Path) -> Result<String, CliFailur
     // Not every path is text, nor without the sign that is between paths elsewhere.
     let digest = digest(file.as_os_str().as_encoded_bytes());
     if outer.split(',').any(|known| known == digest) {
-        let what = format!(
-            "the hub of {} was started by itself, and would start itself again without end",
-            file.display()
-        );
+        let what =
+            format!("the hub of {} was started by itself and would keep starting itself", file.display());
         return Err(CliFailure::configuration(what)
-            .hint("`--no-config` serves the built-in servers; else take this hub out of its own file"));
+            .hint("remove the hub from its own config file, or use `--no-config` for the built-in servers"));
     }
     Ok(if outer.is_empty() { digest } else { format!("{outer},{digest}") })
 }

@@ -30,7 +30,7 @@ impl ConfiguredCommands {
         Self::read_with(file, ConfigVariables::from_environment())
     }
 
-    /// Reads the file in order to show it: variables stay as they are written, since what they stand for may be a secret.
+    /// Reads the file for display: variables stay unexpanded, since their values may be secret.
     ///
     /// # Errors
     /// It makes no sense without its variables.

@@ -74,7 +74,7 @@ impl LogArgs {
             }
         };
         let level = LevelFilter::from(self.log_level.unwrap_or(default));
-        // A log line that cannot be written is lost; telling so would need the same standard error.
+        // A log line that cannot be written is lost; reporting it would need the same standard error.
         let builder =
             tracing_subscriber::fmt().with_max_level(level).with_writer(writer).log_internal_errors(false);
         match self.log_format {
@@ -86,7 +86,7 @@ impl LogArgs {
     }
 }
 
-/// Logs where a panic is, in the form and the place of every other line. What it says is left out: that may be made of what a
+/// Logs the location of a panic, in the format of every other line. The message is omitted: it may contain what a
 /// caller sent. `RUST_BACKTRACE` adds the way there.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -126,7 +126,7 @@ mod tests {
         let heard = LogSink::default();
         let writer = heard.clone();
         let log = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-        // The hook is one for all threads: what fails beside this is told by the old one.
+        // The hook is global: panics of other threads go to the previous hook.
         let before = Arc::new(std::panic::take_hook());
         let (ours, others) = (std::thread::current().id(), before.clone());
         std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == ours {

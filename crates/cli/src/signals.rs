@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trunkline_server::Shutdown;
 
-/// A signal that asks the program to end.
+/// A signal that ends the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -37,7 +37,7 @@ impl ProcessShutdown {
         &self.shutdown
     }
 
-    /// Reports whether a signal has come, from which on nobody should send anything new.
+    /// Reports whether a signal has arrived; from then on no new work should be sent.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::SeqCst)
     }

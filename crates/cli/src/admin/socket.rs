@@ -20,7 +20,7 @@ use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminRespons
 /// The most connections at one time; others wait until one of these is closed.
 const MAX_CONNECTIONS: usize = 16;
 
-/// How long a connection may stay without saying anything.
+/// The idle timeout of a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long is waited after a connection that could not be accepted.
@@ -30,7 +30,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A socket that somebody listens on. It is taken away when this is dropped.
+/// A listening socket. Its path is removed on drop.
 #[derive(Debug)]
 pub(crate) struct AdminSocket {
     listener: UnixListener,
@@ -43,7 +43,7 @@ impl AdminSocket {
     /// Listens at a path in a folder that is made if it is not there, and that has to be the user's own.
     ///
     /// # Errors
-    /// The folder is somebody else's, another hub already listens there, or the operating system refuses.
+    /// The folder belongs to another user, another hub already listens there, or the operating system refuses.
     pub(crate) fn bind_in_own_folder(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -62,7 +62,7 @@ impl AdminSocket {
     /// # Errors
     /// Another hub listens there, something else is there, or the operating system refuses.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
-        // It gets its mode before it gets its name, so that nobody else can ever connect to it.
+        // The socket gets its mode before its final name, so that no other user can ever connect to it.
         let fresh = path.with_extension(std::process::id().to_string());
         if is_socket(&fresh)? {
             std::fs::remove_file(&fresh)?;
@@ -83,7 +83,7 @@ impl AdminSocket {
         &self.path
     }
 
-    /// Answers whoever asks. It never returns.
+    /// Serves connections. It never returns.
     pub(crate) async fn serve<F>(
         &self,
         answer: impl Fn(AdminRequest) -> F + Clone + Send + 'static,
@@ -120,7 +120,7 @@ impl Drop for AdminSocket {
 }
 
 impl AdminSocket {
-    /// Takes its name away, unless that is another's by now. Nobody finds it from then on.
+    /// Removes the path, unless it is another socket's by now. New clients no longer find it.
     pub(crate) fn unlink(&self) {
         let found = std::fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.file_id) {
@@ -129,7 +129,7 @@ impl AdminSocket {
     }
 }
 
-/// Gives a socket a name that nobody has. A socket that nobody listens at any more makes room, and nothing else does.
+/// Moves a socket to a free path. Only a stale socket, without a listener, is replaced.
 ///
 /// Hubs that start together agree by a lock on the folder: between looking at a name and taking it, no other does.
 fn claim_path(fresh: &Path, name: &Path) -> io::Result<()> {
@@ -170,7 +170,7 @@ fn lock(folder: &File) -> io::Result<()> {
 /// Reports whether a socket is at a path.
 ///
 /// # Errors
-/// Something else is there, or nobody can say.
+/// Another kind of file exists there, or the path cannot be examined.
 fn is_socket(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => Ok(true),
@@ -183,7 +183,7 @@ fn is_socket(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Reports whether whoever connected is the user whose hub this is, or the superuser.
+/// Reports whether the peer is the user of this hub, or the superuser.
 fn is_same_user(stream: &UnixStream) -> bool {
     let ours = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)

@@ -45,7 +45,7 @@ impl AuditWriter {
             AuditWriterThread { path, file: BufWriter::new(file), dropped: lost.clone(), is_healthy: true };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
             scribe.run(&orders);
-            // Nobody may be there any more to hear of it.
+            // The receiver may have been dropped.
             let _ = end.send(());
         })?;
         Ok(Self { commands: Mutex::new(Some(lines)), dropped: lost, ended: Mutex::new(ended) })
@@ -65,7 +65,7 @@ impl AuditWriter {
     pub(super) fn reopen(&self) {
         let lines = self.commands.lock().clone();
         if let Some(lines) = lines {
-            // One that is too busy to reopen now is asked again by the next signal.
+            // If the queue is full, the next signal reopens the file.
             let _ = lines.try_send(AuditWriterCommand::Reopen);
         }
     }
@@ -120,7 +120,7 @@ impl AuditWriterThread {
         }
     }
 
-    /// Tells once that the file cannot be written, and once that it can again.
+    /// Logs once that the file cannot be written, and once that it can again.
     fn log_health_change(&mut self, written: io::Result<()>) {
         match written {
             Err(error) if self.is_healthy => {

@@ -4,7 +4,7 @@ use trunkline_server::Tool;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoInput {
-    /// What to say.
+    /// The message to return.
     message: String,
 }
 

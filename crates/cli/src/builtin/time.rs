@@ -50,7 +50,7 @@ struct TimeConvertInput {
     time: String,
     /// The zone that the time is in: an IANA name or an offset.
     from: String,
-    /// The zone to tell the time of: an IANA name or an offset.
+    /// The time zone: an IANA name or an offset.
     to: String,
 }
 
@@ -85,7 +85,7 @@ impl TimeConvertInput {
 struct Moment {
     /// The date and time with its offset, as in RFC 3339.
     time: String,
-    /// The zone, as it was asked for.
+    /// The time zone, as requested.
     timezone: String,
     /// The day of the week, in English.
     weekday: String,

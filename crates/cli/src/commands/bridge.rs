@@ -45,7 +45,7 @@ pub(crate) struct BridgeArgs {
     edge: EdgeArgs,
 }
 
-/// Stands in for a server until the peer is gone or a signal comes.
+/// Proxies a server until the client disconnects or a signal arrives.
 ///
 /// # Errors
 /// The server cannot be reached, or what `serve` fails with.
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &BridgeArgs) -> Result<(), CliFailure> {
     in_runtime(place, async |signals| bridge(args, place, &resolved, only, signals).await)
 }
 
-/// Says what is about to be started, if somebody reads it.
+/// Prints or logs the command line that is about to be started.
 fn announce(resolved: &ResolvedTarget, place: ServeTransport<'_>) {
     let Some(announcement) = &resolved.announcement else { return };
     let announcement = escape_line(announcement);
@@ -81,7 +81,7 @@ async fn bridge(
     let departure = ProcessShutdown::default();
     let mut options = args.edge.host_options(&departure)?;
     let metrics = place.enable_metrics(&mut options);
-    // Nobody is answered by a bridge that leads nowhere.
+    // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
         hub = connect(args, place, resolved, only) => hub?,
         _ = signals.next() => return Err(interrupted()),

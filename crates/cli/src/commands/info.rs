@@ -24,7 +24,7 @@ pub(crate) struct InfoArgs {
     connect: ConnectArgs,
 }
 
-/// Tells what a server is.
+/// Prints the identity and capabilities of a server.
 ///
 /// # Errors
 /// The server cannot be reached.
@@ -91,7 +91,7 @@ fn as_json(server: &ServerInfo) -> serde_json::Value {
     })
 }
 
-/// Names the era that is spoken.
+/// Names the era of the connection.
 pub(crate) fn era_name(server: &ServerInfo) -> &'static str {
     match server.revision.era() {
         Era::Legacy => "legacy",
@@ -106,7 +106,7 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
     writer.into_raw().get().unwrap_or_default()
 }
 
-/// Says what a server can do.
+/// Summarizes the capabilities of a server.
 pub(crate) fn capability_summary(capabilities: &ServerCapabilities) -> String {
     let words_of = |name: &str, changes: bool, content: bool| {
         let told = [(changes, "listChanged"), (content, "subscribe")];

@@ -27,7 +27,7 @@ pub(super) struct ListDifference {
 }
 
 impl ListSnapshots {
-    /// Reads the lists that are to be watched, as far as the server has them, and says what has become of each.
+    /// Fetches the watched lists that the server has, and returns how each changed.
     ///
     /// # Errors
     /// The server cannot be reached any more.

@@ -78,7 +78,7 @@ fn select_tools<'t>(
     names.iter().map(find).collect()
 }
 
-/// Says that there is no such tool, and which one was probably meant.
+/// Returns the failure for an unknown tool, with the most similar name as a hint.
 pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
     let names = all.iter().map(|tool| tool.name.as_str());
     let failure = CliFailure::new(ExitReason::Usage, format!("unknown tool `{name}`"));
@@ -92,7 +92,7 @@ fn show_short(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
     format!("{}\n{}", signature_lines(tool, sheet), description.unwrap_or_default())
 }
 
-/// Writes the signature; what does not fit on its line stands farther in than what is said about it.
+/// Writes the signature; continuation lines are indented farther than the description.
 fn signature_lines(tool: &Tool, sheet: OutputLayout) -> String {
     sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
 }
@@ -115,7 +115,7 @@ fn show_full(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
     text
 }
 
-/// Writes a heading and, indented below it, what it is about; one line stands beside it.
+/// Writes a heading with indented text below it; a single line is put next to the heading.
 fn section(what: &str, words: &str) -> String {
     if words.is_empty() {
         return String::new();

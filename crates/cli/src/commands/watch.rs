@@ -42,7 +42,7 @@ pub(crate) struct WatchArgs {
 /// Prints changes until the connection ends, Ctrl-C, or `--count` is reached.
 ///
 /// # Errors
-/// The server cannot be reached, tells of nothing, or goes away.
+/// The server cannot be reached, supports no change notifications, or closes the connection.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     let watch = requested_watch(args, words.rest);
@@ -72,7 +72,7 @@ async fn watch_changes(
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
     let mut changes = session.client.subscribe(watch.clone()).await.map_err(call_failure)?;
-    // What is there has to be known before anything can be said to have changed, and nothing may change unseen meanwhile.
+    // The lists are fetched after subscribing, so that no change between the two is missed.
     let mut catalogue = ListSnapshots::default();
     catalogue.refresh(&watch, session).await?;
     session.screen.print(&watching_message(&watch, changes.accepted_filter()));
@@ -88,7 +88,7 @@ async fn watch_changes(
     Ok(())
 }
 
-/// Says what is watched, and what the server would not tell of.
+/// Describes what is watched, and what the server does not support.
 fn watching_message(wanted: &ChangeFilter, honoured: &ChangeFilter) -> String {
     let parts = |watch: &ChangeFilter| {
         let lists = [(watch.tools, "tools"), (watch.prompts, "prompts"), (watch.resources, "resources")];
@@ -128,7 +128,7 @@ async fn describe_change(
             } else {
                 "missed: the connection was interrupted; notifications may have been lost".to_owned()
             };
-            // What has become of the lists can be found out; what was read of a resource is with whoever read it.
+            // Lists can be fetched again and compared; for a resource only the reader has the previous content.
             let changed = catalogue.refresh(watch, session).await?;
             let changed = changed.iter().filter(|(_, difference)| !difference.is_empty());
             let lists = changed.map(|(name, difference)| list(name, difference));

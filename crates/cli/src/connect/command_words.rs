@@ -5,7 +5,7 @@ use trunkline_client::transport::{Command, Target, TargetError};
 
 use crate::exit::{CliFailure, ExitReason};
 
-/// What is typed after the name of a command; its usage says what that is.
+/// The words after the name of a command, see its usage.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     #[arg(hide = true, value_name = "TARGET")]
@@ -15,7 +15,7 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Tells the target from the rest.
+    /// Splits the target from the rest.
     ///
     /// # Errors
     /// There is no target, or it cannot be read.
@@ -69,7 +69,7 @@ impl CommandWords {
     }
 }
 
-/// Says why something cannot be a target.
+/// Returns the failure for an invalid target.
 pub(super) fn target_failure(target: &str, error: &TargetError) -> CliFailure {
     CliFailure::new(ExitReason::Usage, format!("`{target}`: {error}")).hint(TARGET_FORMS)
 }

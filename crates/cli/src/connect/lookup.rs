@@ -7,10 +7,10 @@ use crate::exit::CliFailure;
 use crate::schema::did_you_mean;
 
 /// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
-/// that the person uses.
+/// of the user.
 ///
 /// # Errors
-/// No file has it, or what the file says of it makes no sense.
+/// No file has it, or its configuration is invalid.
 pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, CliFailure> {
     find::look_up(name, file).map_err(|error| match &error {
         LookupError::Config(error) => config_failure(error.problems()),

@@ -42,7 +42,7 @@ pub(crate) struct TargetOptionArgs {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// How a server is reached, and how what it says is printed: the same for every command of the client.
+/// Options of every client command: target and output.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
@@ -68,14 +68,14 @@ pub(crate) struct ConnectArgs {
     pub(crate) log_level: Option<LoggingLevel>,
 }
 
-/// Puts what every command says of its target before its own examples.
+/// Prepends the help on targets to the help of a command.
 pub(crate) fn target_help(rest: &str) -> String {
     format!(
         "TARGET is a URL, a configured name, a command line in quotes, or a command after\n--. See `trunkline help targets`.\n\n{rest}"
     )
 }
 
-/// Who answers what the server asks.
+/// Options for input requests.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Input requests")]
 pub(crate) struct AnswerArgs {

@@ -6,7 +6,7 @@ use crate::signals::Signals;
 /// Does some work that listens to signals, and leaves whatever still waits for a person behind.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of starting the runtime.
 pub(crate) fn in_runtime<W>(json: bool, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(&mut Signals) -> Result<(), CliFailure>,
@@ -26,7 +26,7 @@ where
     done.map_err(|failure| failure.with_json(json))
 }
 
-/// Says that somebody has had enough.
+/// Returns the failure for an interrupted command.
 pub(crate) fn interrupted() -> CliFailure {
     CliFailure::new(ExitReason::Interrupted, "interrupted")
 }

@@ -19,13 +19,13 @@ use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 /// How long an orderly end may take; a client that keeps to its own limit is done sooner.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// How long an end may take before somebody who waits is told what for.
+/// The delay before the user is informed that the command waits for the server to exit.
 const CLOSE_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a session is waited for to ask for roots, where there are some to tell.
+/// How long to wait for a session to request the roots, if there are any.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a server has to look at the roots that it was told of: nothing says when it is done.
+/// How long a server may process the roots: the protocol has no signal that it is done.
 const ROOTS_GRACE: Duration = Duration::from_millis(250);
 
 /// How long messages of a log are waited for that come over another stream than the answer, and so perhaps after it.
@@ -42,7 +42,7 @@ pub(crate) struct CommandSession {
 /// Connects, does some work, and ends in order; Ctrl-C drops the work, which cancels it on the wire.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of connecting.
 pub(crate) fn with_session<W>(
     args: &ConnectArgs,
     ask: &AnswerArgs,
@@ -81,7 +81,7 @@ where
         args: args.clone(),
     };
     let done = tokio::select! {
-        // What nobody could answer is told in place of what the server made of it.
+        // An input request that could not be answered is reported instead of the server's reaction to it.
         biased;
         unanswered = person.failed() => Err(unanswered),
         done = work(&session) => done,
@@ -99,13 +99,13 @@ where
     done.map_err(|failure| explain_failure(failure, &person))
 }
 
-/// Reports whether a server may say something beside its answers over a stream of its own.
+/// Reports whether a server may send messages over a standalone stream.
 fn logs_may_be_late(client: &Client) -> bool {
     let server = client.server();
     server.is_stateful() && server.transport == "streamable-http"
 }
 
-/// Says what the person could have done about a failure that comes from a question.
+/// Adds a hint to a failure that was caused by an input request.
 fn explain_failure(failure: CliFailure, person: &TerminalInputHandler) -> CliFailure {
     if person.can_answer() || !failure.mentions("elicitation") {
         return failure;
@@ -113,10 +113,10 @@ fn explain_failure(failure: CliFailure, person: &TerminalInputHandler) -> CliFai
     failure.or_hint("the server requests input; see `trunkline help answers` to answer in advance")
 }
 
-/// Ends a connection in order, unless somebody is in a hurry; what we started ends with us.
+/// Closes a connection cleanly, unless interrupted; processes that we started exit with us.
 ///
 /// # Errors
-/// Somebody was.
+/// The close was interrupted.
 pub(crate) async fn close_client(
     client: Client,
     screen: &StderrScreen,
@@ -164,7 +164,7 @@ async fn connect(
         ));
     }
     if client.server().revision.era() == Era::Legacy {
-        // A session asks for roots when it begins, and some servers know no folder until they have heard of one.
+        // A session requests roots when it begins, and some servers allow no folder until they have received one.
         if person.has_roots() && tokio::time::timeout(ROOTS_TIMEOUT, person.roots_requested()).await.is_ok() {
             tokio::time::sleep(ROOTS_GRACE).await;
         }

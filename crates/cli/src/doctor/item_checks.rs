@@ -7,13 +7,13 @@ use super::schema_checks::{check_input, check_output};
 /// Model APIs refuse names that are longer.
 const MAX_MODEL_NAME_LENGTH: usize = 64;
 
-/// The protocol asks for no more.
+/// The maximum length of a name in the specification.
 const MAX_NAME_LENGTH: usize = 128;
 
 /// Some model APIs cut or refuse descriptions that are longer.
 const MAX_DESCRIPTION_LENGTH: usize = 1_024;
 
-/// Looks at everything that a server offers, and says what is wrong with it.
+/// Checks everything that a server offers, and reports problems.
 pub(crate) fn check_items(
     tools: &[&Tool],
     prompts: &[&Prompt],
@@ -86,7 +86,7 @@ fn check_annotations(hints: &ToolAnnotations, findings: &mut Findings) {
     }
 }
 
-/// Tools without hints are taken for the worst that they could be, which is told once.
+/// Clients treat tools without hints as destructive; reported once for all tools.
 fn check_hints(tools: &[&Tool], findings: &mut Findings) {
     let hinted = |tool: &Tool| {
         tool.annotations

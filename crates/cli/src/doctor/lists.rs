@@ -10,10 +10,10 @@ use super::item_checks::check_items;
 use super::report::{DoctorReport, format_duration};
 use crate::terminal::escape_line;
 
-/// How often the server is asked in order to know how fast it answers.
+/// The number of requests for the latency measurement.
 const LATENCY_SAMPLES: usize = 5;
 
-/// Reads all lists, and says what is wrong with what is in them.
+/// Fetches all lists, and reports problems with their items.
 pub(crate) async fn check_lists(client: &Client, report: &mut DoctorReport) {
     let ServerCapabilities { tools, prompts, resources, .. } = client.server().capabilities.clone();
     let tools = fetch_list("tools", tools.is_some(), client.tools(), report).await;
@@ -65,7 +65,7 @@ fn list_items<T>(list: Option<&ItemList<T>>) -> Vec<&T> {
     list.into_iter().flat_map(|list| list.iter()).map(|item| &**item).collect()
 }
 
-/// Asks the server a few times for what costs it least, and says how long it took.
+/// Measures the latency with a few of the cheapest requests.
 pub(crate) async fn measure_latency(client: &Client, report: &mut DoctorReport) {
     let mut times = Vec::with_capacity(LATENCY_SAMPLES);
     for _ in 0..LATENCY_SAMPLES {

@@ -8,10 +8,10 @@ use super::report::DoctorReport;
 use crate::connect::ResolvedTarget;
 use crate::exit::{CliFailure, ExitReason};
 
-/// Looks at the way to a server before anything is said to it, as far as there is one.
+/// Checks name resolution, connection and TLS before the first MCP request.
 ///
 /// # Errors
-/// The way ends early; the report says where.
+/// The server cannot be reached; the report has the step that failed.
 pub(crate) async fn check_reachability(
     resolved: &ResolvedTarget,
     within: Option<Duration>,
@@ -75,7 +75,7 @@ fn report_route(url: &Url, route: &ConnectionInfo, report: &mut DoctorReport) {
     }
 }
 
-/// Says what went well before what did not.
+/// Reports the steps that passed before the one that failed.
 fn report_dial_failure(url: &Url, error: &DialError, report: &mut DoctorReport) {
     let failed_at = match error {
         DialError::Resolve { .. } | DialError::TimedOut { stage: DialStage::Resolve, .. } => "dns",

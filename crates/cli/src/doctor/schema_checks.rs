@@ -57,7 +57,7 @@ fn check_schema(which: &str, schema: &Value, findings: &mut Findings) {
     if dialect.is_none() {
         options = options.with_draft(Draft::Draft202012);
     }
-    // What refers to elsewhere was told of, and cannot be compiled for that reason alone.
+    // An external reference was reported already, and alone prevents compilation.
     if elsewhere.is_empty()
         && let Err(error) = options.build(schema)
     {

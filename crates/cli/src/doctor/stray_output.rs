@@ -30,7 +30,7 @@ impl StrayOutput {
         }
     }
 
-    /// Says what there was: we pass it over, and not every client does.
+    /// Reports the stray lines: this client skips them, but not every client does.
     pub(crate) fn add_to_report(&self, report: &mut DoctorReport) {
         let counted = self.0.lock();
         let StrayLineCount { lines, first } = &*counted;

@@ -45,7 +45,7 @@ impl SaveTarget {
 /// Saves what is worth saving, and returns the pieces that are left to show and a line for each file that was written.
 ///
 /// # Errors
-/// Something is not what the server says it is, or cannot be written.
+/// Content is not of its declared type, or cannot be written.
 pub(crate) fn save(
     pieces: Vec<ContentPiece>,
     out: &SaveTarget,

@@ -6,14 +6,14 @@ use super::preset_answers::PresetValue;
 use crate::schema::{JsonType, Property, ValueShape, coerce, literal, type_text};
 use crate::terminal::{escape_line, escape_text};
 
-/// What somebody did with a field.
+/// The user's input for a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldInput {
     /// Filled it in.
     Value(RawJson),
     /// Left it out.
     Skipped,
-    /// Said no to the whole form.
+    /// Declined the whole form.
     Declined,
     /// Broke off.
     Cancelled,
@@ -55,7 +55,7 @@ impl<'f> FormFieldPrompt<'f> {
         }
     }
 
-    /// Returns what the field is if nobody fills it in: its default, or nothing where it may be left out.
+    /// Returns the value of an empty field: its default, or nothing if the field is optional.
     pub(super) fn default_input(&self) -> Option<FieldInput> {
         match &self.shape().default {
             Some(default) if !default.is_null() => Some(FieldInput::Value(default.clone())),
@@ -64,7 +64,7 @@ impl<'f> FormFieldPrompt<'f> {
         }
     }
 
-    /// Asks a person until there is an answer that the schema allows.
+    /// Prompts the user until the answer is valid.
     pub(super) fn prompt_user(&self, person: &mut dyn InteractiveTerminal) -> std::io::Result<FieldInput> {
         person.print(&self.introduction());
         let prompt = self.prompt_text();
@@ -141,7 +141,7 @@ impl<'f> FormFieldPrompt<'f> {
         items.map_or(self.shape().choices.as_slice(), |items| items.choices.as_slice())
     }
 
-    /// Says what the field is about, with the choices if there are any.
+    /// Describes the field, with its choices if it has any.
     fn introduction(&self) -> String {
         let shape = self.shape();
         let about = shape.title.iter().chain(&shape.description).map(|text| escape_text(text).into_owned());

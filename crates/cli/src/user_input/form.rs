@@ -19,12 +19,12 @@ pub(crate) enum ElicitationReply {
 
 const FORM_HELP: &str = "(Enter = default in brackets; or type :skip, :decline, :cancel)\n";
 
-/// Has a form filled in: by what was given in advance, then by the person, if there is one.
+/// Fills in a form: with the answers given in advance, then by prompting the user, if there is a terminal.
 ///
-/// Without a person a form is never accepted by its defaults alone, unless `--answer accept` says so.
+/// Without a terminal a form is never accepted with its defaults alone, unless `--answer accept` is given.
 ///
 /// # Errors
-/// There is nobody to ask, and what was given does not answer the form.
+/// There is no terminal, and the answers given in advance do not complete the form.
 pub(crate) fn fill_form(
     form: &FormElicitRequest,
     asker: &str,
@@ -67,13 +67,13 @@ pub(crate) fn fill_form(
         }
         _ => fill_defaults(form, asker, &open, &mut filled)?,
     };
-    // The fields stand in the order of the form, whoever filled them in.
+    // The fields are sent in the order of the form.
     let ordered =
         || fields.iter().filter_map(|field| Some((field.name().into(), filled.get(field.name())?.clone())));
     Ok(reply.unwrap_or_else(|| ElicitationReply::Accept(Some(ordered().collect::<JsonObject>().to_raw()))))
 }
 
-/// Asks for the fields that are open; returns what else the person decided.
+/// Prompts for the open fields; returns another reply if the user declines or cancels.
 fn prompt_for_fields(
     form: &FormElicitRequest,
     asker: &str,
@@ -129,7 +129,7 @@ fn no_terminal_failure(form: &FormElicitRequest, asker: &str, fields: &[FormFiel
         .hint(format!("answer in advance with {answers}, or decline with `--answer decline`"))
 }
 
-/// Asks for a yes, a no, or neither.
+/// Prompts for yes, no or cancel.
 pub(super) fn confirm(
     question: &str,
     person: &mut dyn InteractiveTerminal,

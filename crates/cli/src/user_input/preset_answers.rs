@@ -6,7 +6,7 @@ use trunkline_protocol::model::ElicitAction;
 /// One answer that was given in advance, by `--answer`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PresetAnswer {
-    /// What to do with whatever is asked.
+    /// The action for every request.
     Action(ElicitAction),
     /// What to fill into a field, as text or as JSON.
     Field { name: String, value: PresetValue },

@@ -7,7 +7,7 @@ use super::interactive_terminal::InteractiveTerminal;
 use crate::render::{one_line, pieces_of_messages};
 use crate::terminal::{TextStyle, escape_text};
 
-/// Has the person answer in place of a model; nothing means that they would not.
+/// Prompts the user for the reply to a sampling request; nothing means that the user declined.
 pub(crate) fn prompt_for_sample(
     question: &CreateMessageRequest,
     asker: &str,

@@ -6,10 +6,10 @@ use super::preset_answers::PresetAnswers;
 use crate::exit::{CliFailure, ExitReason};
 use crate::terminal::{escape_line, escape_text};
 
-/// Asks the person to visit a page, which is never opened for them.
+/// Prompts the user to visit a URL, which is never opened automatically.
 ///
 /// # Errors
-/// There is nobody to ask, and nothing was given in advance.
+/// There is no terminal, and no answer was given in advance.
 pub(crate) fn confirm_url(
     question: &UrlElicitRequest,
     asker: &str,
@@ -37,7 +37,7 @@ pub(crate) fn confirm_url(
     }
 }
 
-/// Says what a person may not see in an address.
+/// Points out what a user may overlook in a URL.
 fn url_warning(url: &str) -> String {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
         return "  warning: not a web URL\n".to_owned();

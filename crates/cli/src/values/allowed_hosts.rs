@@ -3,7 +3,7 @@ use trunkline_server::http::AllowList;
 /// Reads a host that requests may name.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a host.
 pub(crate) fn parse_host(text: &str) -> Result<String, String> {
     if AllowList::is_host(text) {
         return Ok(text.to_owned());
@@ -12,10 +12,10 @@ pub(crate) fn parse_host(text: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Reads an origin whose pages may call.
+/// Parses a web origin to allow.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not an origin.
 pub(crate) fn parse_origin(text: &str) -> Result<String, String> {
     if AllowList::is_origin(text) {
         return Ok(text.to_owned());

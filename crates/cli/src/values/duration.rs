@@ -3,7 +3,7 @@ use std::time::Duration;
 /// Reads a whole number with its unit, such as `500ms`, `5s`, `2m` or `1h`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a duration.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -22,7 +22,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Reads how long something lives, which is not no time at all.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a lifetime.
 pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         Duration::ZERO => Err("expected 1s or more".to_owned()),

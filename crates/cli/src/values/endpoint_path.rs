@@ -3,7 +3,7 @@ use crate::commands::serve::health;
 /// Reads the path of the endpoint, such as `/mcp`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a usable path.
 pub(crate) fn parse_endpoint_path(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
     if !text.starts_with('/') || !text.chars().all(plain) {

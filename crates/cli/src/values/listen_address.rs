@@ -11,7 +11,7 @@ pub(crate) struct ListenAddress {
 }
 
 impl ListenAddress {
-    /// Looks up the addresses that the host stands for.
+    /// Resolves the host.
     ///
     /// # Errors
     /// The name is not known.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// No secret is longer, so that a wrong file is not read to its end.
 const MAX_SECRET_BYTES: u64 = 64 << 10;
 
-/// Where a value comes from that should not stand on the command line, which everybody on the machine can read.
+/// The source of a value that should not be on the command line, which every user of the machine can read.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SecretSource {
     /// The command line itself.
@@ -51,7 +51,7 @@ impl SecretSource {
     }
 }
 
-/// A value that stands on the command line may still be meant to be secret.
+/// A literal value on the command line may still be a secret.
 impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,7 +65,7 @@ impl fmt::Debug for SecretSource {
 /// Reads what `--bearer` takes.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user.
 pub(crate) fn parse_bearer(text: &str) -> Result<SecretSource, String> {
     match SecretSource::parse(text) {
         SecretSource::Literal(_) => {

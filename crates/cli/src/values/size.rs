@@ -1,7 +1,7 @@
 /// Reads a number of bytes, such as `65536`, `512KiB` or `4MiB`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a size.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -3,7 +3,7 @@ use trunkline_server::EnvPolicy;
 /// Reads the name of an environment variable.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a variable name.
 pub(crate) fn parse_variable_name(text: &str) -> Result<String, String> {
     if EnvPolicy::is_name(text) {
         return Ok(text.to_owned());

@@ -12,7 +12,7 @@ use crate::exit::CliFailure;
 #[derive(Debug)]
 pub(super) struct ServerImport {
     pub(super) name: String,
-    /// Whose it is: the client, and for whom there.
+    /// The client that it comes from, and the scope there.
     pub(super) origin: String,
     pub(super) path: String,
     pub(super) outcome: ImportOutcome,
@@ -53,7 +53,7 @@ impl ImportOutcome {
         }
     }
 
-    /// Says why a server was skipped.
+    /// Returns why a server was skipped.
     pub(super) fn reason(&self, file: &Path) -> Option<String> {
         let file = file.display();
         match self {
@@ -152,7 +152,7 @@ fn import_server(
     }
 }
 
-/// Says what is wrong with a server, without the place, which is told beside it.
+/// Describes the problem of a server without its position, which is printed separately.
 fn short_message(error: &ConfigError) -> String {
     let said = error.problems().map(|problem| match problem.key_path() {
         Some(key) => format!("`{key}`: {}", problem.message()),

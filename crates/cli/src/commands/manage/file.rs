@@ -6,7 +6,7 @@ use trunkline_config::{BackupMode, ConfigEditor, ConfigFile, ConfigVariables, Sa
 use crate::config_failure::config_failure;
 use crate::exit::CliFailure;
 
-/// Which configuration is meant, and how what happened is told.
+/// The configuration file, and the output format.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FileArgs {
     /// Config file [default: the one in this folder]
@@ -68,10 +68,10 @@ impl FileArgs {
     }
 }
 
-/// Writes a file that is ours, and tells whether that changed anything.
+/// Writes the file, and reports whether that changed anything.
 ///
 /// # Errors
-/// It cannot be written, or somebody else did so meanwhile.
+/// It cannot be written, or another program has changed it.
 pub(super) fn save(editor: ConfigEditor) -> Result<bool, CliFailure> {
     Ok(editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged)
 }

@@ -19,7 +19,7 @@ impl HubArgs {
     /// Finds the hub that runs from a file, if one does.
     ///
     /// # Errors
-    /// A socket was named, and no hub listens there; or somebody listens who does not answer as a hub does.
+    /// A socket was given and no hub listens there, or its response is malformed.
     pub(crate) fn find(&self, config: &Path) -> Result<Option<AdminClient>, CliFailure> {
         let Some(socket) = &self.admin_socket else { return Ok(AdminClient::find(config)?) };
         let hub = AdminClient::find_at(socket)?.ok_or_else(|| {
@@ -29,10 +29,10 @@ impl HubArgs {
         Ok(Some(hub))
     }
 
-    /// Tells the hub that runs from a file, if there is one, and asks how the server stands then.
+    /// Applies a change to the hub that runs from a file, if there is one, and returns the resulting state of the server.
     ///
     /// # Errors
-    /// It does not do what it is told; the file is changed all the same, which is said.
+    /// The hub rejects the change; the file is changed all the same, which the hint reports.
     pub(super) fn apply_to_running(
         &self,
         config: &Path,
@@ -50,7 +50,7 @@ impl HubArgs {
     }
 }
 
-/// Says that no hub of a file was found, and what to do. Where hubs have no socket, one may run all the same.
+/// Describes that no hub of a file was found, with a hint. Where hubs have no socket, one may run all the same.
 pub(super) fn hub_not_found(config: &Path) -> (String, &'static str) {
     let file = config.display();
     if cfg!(unix) {
@@ -62,16 +62,16 @@ pub(super) fn hub_not_found(config: &Path) -> (String, &'static str) {
 
 /// What a hub that runs from a file made of a change.
 pub(super) enum HubUpdateResult {
-    /// None runs, as far as anybody can tell.
+    /// No hub was found.
     NotRunning,
-    /// It has the server, and this is how it stands.
+    /// The hub has the server, in this state.
     Server(Box<ServerState>),
     /// It does not have the server.
     NoSuchServer,
 }
 
 impl HubUpdateResult {
-    /// Says it in a sentence that goes on from what was done to the file.
+    /// Formats the result as the end of a sentence about the file.
     pub(super) fn to_text(&self) -> String {
         match self {
             Self::NotRunning if cfg!(unix) => "no hub is running from it".to_owned(),
@@ -93,7 +93,7 @@ impl HubUpdateResult {
     }
 }
 
-/// Says how a server stands.
+/// Describes the state of a server.
 pub(super) fn state_text(server: &ServerState) -> String {
     let state = match &*server.state {
         "ready" => {

@@ -71,7 +71,7 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
     print_stdout(&as_table(&servers, args.verbose, report.is_some()))
 }
 
-/// The most problems of one server that are told without `--verbose`.
+/// The number of problems of one server that are printed without `--verbose`.
 const MAX_PROBLEMS: usize = 3;
 
 /// Prints which items of a server's lists are left out or repaired.
@@ -89,7 +89,7 @@ fn print_problems(server: &ServerState, verbose: bool) {
     }
 }
 
-/// Tells of the servers of a file what can be told without a hub.
+/// Returns the states of the servers of a file, without a hub.
 fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
     let (readable, _) = file.servers_and_problems();
     let read = |name: &str| match readable.iter().find(|server| server.name == *name) {
@@ -115,7 +115,7 @@ fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
     states.collect()
 }
 
-/// Says of a server what is known; only a hub knows more than what the file says.
+/// Writes a server as JSON; without a hub only what is in the file.
 fn as_json(server: &ServerState, is_running: bool) -> Value {
     if is_running {
         return json!(server);

@@ -21,7 +21,7 @@ pub(crate) struct ReconnectArgs {
     file: FileArgs,
 }
 
-/// Has the hub connect anew.
+/// Reconnects a server of the running hub.
 ///
 /// # Errors
 /// No hub runs, it has no such server, or it cannot connect to it.

@@ -55,7 +55,7 @@ fn set_enabled(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(
         editor.disable(name)?;
     }
     let changed = save(editor)?;
-    // The hub may have read the file already, or may have been switched by hand: what it has is what is asked for here.
+    // The hub may have reloaded the file already, or was changed over the socket: its own state decides.
     let heard = hub.apply_to_running(&path, name, |hub| {
         hub.reload().and_then(|_| hub.set_enabled(name, on)).map(drop)
     })?;

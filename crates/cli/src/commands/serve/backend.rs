@@ -11,7 +11,7 @@ use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
 
-/// What is served: built-in servers as they are, or what a file says.
+/// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
 pub(super) enum ServeBackend {
     /// Without a file: no hub is in the way.
@@ -42,7 +42,7 @@ impl ServeBackend {
         }
     }
 
-    /// Opens the file to which a line for each call is appended, if somebody wants that.
+    /// Opens the audit log, if one is configured.
     ///
     /// # Errors
     /// It cannot be opened, or there is none that arguments could be written into.
@@ -90,7 +90,7 @@ impl ServeBackend {
         }
     }
 
-    /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
+    /// Starts applying the file to the hub. When this returns, its servers are registered and can be called; the returned
     /// future connects to them, follows the file, and never ends.
     pub(super) async fn start(&self) -> Option<impl Future<Output = Infallible> + use<>> {
         let Self::Hub(gateway, servers) = self else { return None };

@@ -11,7 +11,7 @@ pub(super) struct Banner<'a> {
     pub(super) builtin: &'a str,
     /// Whether callers need a token.
     pub(super) token: bool,
-    /// Whether TLS is spoken.
+    /// Whether TLS is enabled.
     pub(super) tls: bool,
 }
 

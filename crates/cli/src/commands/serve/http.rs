@@ -72,9 +72,9 @@ pub(super) async fn serve(
     super::exit_result(departure.forced_by(), aborted, edge.grace)
 }
 
-/// Writes the address to a descriptor that whoever started us has open.
+/// Writes the address to a descriptor that the parent process has open.
 ///
-/// It is opened anew by its name, since no number of a descriptor can be trusted to be one; ours stays open until we end.
+/// It is reopened by its path, since a descriptor number cannot be trusted to be valid; ours stays open until we exit.
 #[cfg(unix)]
 fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure> {
     use std::io::Write as _;
@@ -115,19 +115,19 @@ fn permitted_addresses(
     }
 }
 
-/// Tells who looks at the probes beside what is served. On the loopback those are the people of this machine, unless a proxy
-/// brings others: then hosts are allowed, or callers have to say who they are.
+/// Returns the audience of the probes on the MCP port. On loopback it is the local user, unless a proxy
+/// forwards other clients: then `--allow-host` or `--auth` is given.
 fn probe_audience(args: &HttpArgs, ip: IpAddr) -> ProbeAudience {
     if is_loopback_only(args, ip) { ProbeAudience::Operators } else { ProbeAudience::Public }
 }
 
-/// Reports whether only the person whose machine it is can reach an address: on the loopback, without anything that says that a
+/// Reports whether only the local user can reach an address: on loopback, without an option that implies a
 /// proxy for other clients.
 fn is_loopback_only(args: &HttpArgs, ip: IpAddr) -> bool {
     ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none()
 }
 
-/// Tells who clients without credentials are to each other.
+/// Returns how clients without credentials are isolated from each other.
 pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> AnonymousClients {
     // One that cannot be looked up is refused later, with the reason.
     let addresses = wanted.resolve().unwrap_or_default();
@@ -136,7 +136,7 @@ pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> Anon
     if is_private { AnonymousClients::SingleUser } else { AnonymousClients::Isolated }
 }
 
-/// Listens where those who run the server look at it, if they named a place. Where others can reach that, they have to say
+/// Listens on the `--admin` address, if given. If other machines can reach it, `--auth` applies to it as to the MCP
 /// endpoint.
 async fn bind_admin(
     args: &HttpArgs,

@@ -28,7 +28,7 @@ use crate::values::ListenAddress;
 /// Serves until the peer is gone or a signal comes.
 ///
 /// # Errors
-/// What the person at the terminal is told, and the exit code.
+/// A message for the user, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     let place = args.transport();
     place.init_logging(&args.edge)?;
@@ -75,7 +75,7 @@ impl ServeTransport<'_> {
         })
     }
 
-    /// Tells who clients without credentials are to each other.
+    /// Returns how clients without credentials are isolated from each other.
     pub(crate) fn anonymous_clients(self, edge: &EdgeArgs) -> AnonymousClients {
         match self {
             ServeTransport::Stdio => AnonymousClients::SingleUser,
@@ -149,7 +149,7 @@ impl<'a> PreparedService<'a> {
 /// Does some work in a runtime that suits the place, and leaves behind whatever still waits for a person.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of starting the runtime.
 pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
@@ -177,7 +177,7 @@ fn install_signals() -> Result<Signals, CliFailure> {
         .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
 }
 
-/// Says how a server ended, by the second signal if there was one and the calls that it left unanswered.
+/// Returns the outcome of a server, by the second signal if there was one and the unanswered calls.
 fn exit_result(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result<(), CliFailure> {
     let lost = match aborted {
         0 => None,

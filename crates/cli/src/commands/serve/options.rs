@@ -180,7 +180,7 @@ impl ServeArgs {
     /// Returns the variables that tools may see, by where they come from.
     ///
     /// # Errors
-    /// Two of them differ in nothing that a header could tell.
+    /// Two names are the same header name, which is case-insensitive (RFC 9110 §5.1).
     pub(super) fn env(&self) -> Result<EnvPolicy, CliFailure> {
         if self.stdio {
             return Ok(EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() });

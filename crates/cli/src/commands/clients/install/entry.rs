@@ -21,7 +21,7 @@ pub(super) fn hub_entry(
                 ..RemoteEndpoint::new(&*url.to_full_string())
             })
         }
-        // What a client cannot speak itself, it speaks through the bridge.
+        // A client without support for the transport uses the bridge.
         Some(url) => own_program(&["bridge", &url.to_full_string()])?,
         None => {
             let config = args.file.path()?;

@@ -8,7 +8,7 @@ use super::{InstallArgs, InstallChange};
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 
-/// Tells what was done to the file of a client.
+/// Prints the change to the file of a client.
 ///
 /// # Errors
 /// Standard output cannot be written to.
@@ -58,7 +58,7 @@ pub(super) fn print_change(
     Ok(())
 }
 
-/// Tells what of the hub's own configuration is to be known now.
+/// Prints notes on the hub's own configuration.
 fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<(), CliFailure> {
     let (file, client) = (args.file.read()?, args.client);
     let servers = file.servers_and_problems().0;

@@ -18,10 +18,10 @@ pub(super) enum GatewaySocket {}
 
 #[cfg(unix)]
 impl GatewaySocket {
-    /// Listens where somebody said, or else where it follows from the file.
+    /// Listens on the given path, or else on the one derived from the file.
     ///
     /// # Errors
-    /// Where somebody said is no place for it.
+    /// The given path cannot be used.
     pub(super) fn open(named: Option<&Path>, file: &Path) -> Result<Option<Self>, CliFailure> {
         if let Some(path) = named {
             let socket = AdminSocket::bind(path).map_err(|error| {
@@ -41,12 +41,12 @@ impl GatewaySocket {
         }
     }
 
-    /// Lets nobody find it any more.
+    /// Removes the path of the socket.
     pub(super) fn unlink(&self) {
         self.socket.unlink();
     }
 
-    /// Does what is asked for. It never returns.
+    /// Handles requests. It never returns.
     pub(super) async fn serve(&self, gateway: &Gateway) -> Infallible {
         tracing::debug!("admin socket at {}", self.socket.path().display());
         let gateway = gateway.clone();
@@ -63,7 +63,7 @@ impl GatewaySocket {
     /// Opens none.
     ///
     /// # Errors
-    /// Somebody wants one.
+    /// A path was given.
     pub(super) fn open(named: Option<&Path>, _: &Path) -> Result<Option<Self>, CliFailure> {
         match named {
             Some(_) => Err(CliFailure::configuration("a running hub can be managed only on Unix")

@@ -1,4 +1,4 @@
-//! What a person is told of the servers.
+//! The server list that is printed at the start.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::exit::print_stderr;
 use crate::terminal::escape_line;
 
 impl Gateway {
-    /// Tells in short what is served.
+    /// Summarizes what is served.
     pub(in crate::commands::serve) fn summary(&self) -> String {
         let plan = self.plan();
         let servers = match plan.servers.len() {
@@ -25,7 +25,7 @@ impl Gateway {
         escape_line(&all.join(", ")).into_owned()
     }
 
-    /// Tells which programs are started and what is connected to, before that happens.
+    /// Prints the programs to start and the URLs to connect to, before that happens.
     pub(in crate::commands::serve) fn print_all_servers(&self) {
         let plan = self.plan();
         self.print_servers(&plan.servers.iter().collect::<Vec<_>>());

@@ -12,7 +12,7 @@ use crate::exit::CliFailure;
 use crate::terminal::escape_line;
 
 impl Gateway {
-    /// Reads the file again, makes the hub like it, and says in the log what came of it.
+    /// Reloads the file, applies it, and logs the result.
     ///
     /// # Errors
     /// What is wrong with the file; nothing has changed.

@@ -7,10 +7,10 @@ use std::path::Path;
 use super::own_server::digest;
 use crate::exit::CliFailure;
 
-/// Tells the programs that a hub starts which hubs they are within: what stands for the files of those, with commas between.
+/// Informs started programs of the enclosing hubs: digests of their configuration files, separated by commas.
 pub(super) const ENCLOSING_HUBS_VARIABLE: &str = "TRUNKLINE_WITHIN";
 
-/// Returns what the programs that the hub of a file starts are told.
+/// Returns the value of that variable for the programs that the hub of a file starts.
 ///
 /// # Errors
 /// This process was itself started by a hub of the file.
@@ -90,7 +90,7 @@ mod tests {
             ("http://[::1]:7411", "127.0.0.1:7411", false),
             ("http://127.0.0.1:7412/mcp", "127.0.0.1:7411", false),
             ("http://127.0.0.1/mcp", "127.0.0.1:7411", false),
-            // An address that is nobody's, and so is not this machine's.
+            // A documentation address, and so not one of this machine.
             ("http://192.0.2.1:7411/mcp", "0.0.0.0:7411", false),
             ("nonsense", "127.0.0.1:7411", false),
         ] {

@@ -25,7 +25,7 @@ use crate::commands::tools::ToolsArgs;
 use crate::commands::watch::WatchArgs;
 use crate::exit;
 
-/// Serves and uses the Model Context Protocol, every revision of it.
+/// A hub, bridge and client for Model Context Protocol (MCP) servers.
 #[derive(Debug, Parser)]
 #[command(name = "trunkline", version, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::EXIT_CODES)]
 pub(crate) struct Cli {

@@ -4,7 +4,7 @@ use trunkline_config::{ConfigProblem, EditError};
 
 use crate::exit::{CliFailure, ExitReason};
 
-/// Tells what is wrong with a configuration, with the first advice that there is.
+/// Describes the problems of a configuration, with the first hint among them.
 pub(crate) fn config_failure<'a>(problems: impl IntoIterator<Item = &'a ConfigProblem>) -> CliFailure {
     let (mut told, mut advice) = (Vec::new(), None);
     for problem in problems {

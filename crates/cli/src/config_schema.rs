@@ -1,4 +1,4 @@
-//! The schema of `trunkline.toml` that editors use, held to what every room reads.
+//! The schema of `trunkline.toml` for editors, checked against what the crates read.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ fn schema() -> Value {
     trunkline_config::schema(trunkline_commands::schemas().into_iter().chain(serve::table_schemas()))
 }
 
-/// Writes the schema anew if `TRUNKLINE_SCHEMA=overwrite`.
+/// Regenerates the schema if `TRUNKLINE_SCHEMA=overwrite`.
 #[test]
 fn the_schema_for_editors_is_the_one_that_is_kept() {
     let path = document("trunkline.schema.json");

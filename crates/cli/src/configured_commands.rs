@@ -30,7 +30,7 @@ impl ConfiguredCommands {
         Self::read_with(file, ConfigVariables::from_environment())
     }
 
-    /// Reads the file in order to show it: variables stay as they are written, since what they stand for may be a secret.
+    /// Reads the file for display: variables stay unexpanded, since their values may be secret.
     ///
     /// # Errors
     /// It makes no sense without its variables.
@@ -113,12 +113,12 @@ impl ConfiguredCommands {
 
     fn unknown_command(&self, name: &str) -> CliFailure {
         let names: Vec<&str> = self.commands.commands().iter().map(DescribedCommand::name).collect();
-        let failure = CliFailure::configuration(format!("no command is described by the name `{name}`"));
+        let failure = CliFailure::configuration(format!("no command named `{name}` is configured"));
         let hint = match (&self.path, did_you_mean(name, names.iter().copied())) {
-            (None, _) => "there is no trunkline.toml here; `--config FILE` names one".to_owned(),
+            (None, _) => "no trunkline.toml in this folder; use `--config FILE`".to_owned(),
             (Some(_), Some(suggestion)) => suggestion,
             (Some(path), None) if names.is_empty() => format!("{} has no [commands.{name}]", path.display()),
-            (Some(path), None) => format!("{} has {}", path.display(), names.join(", ")),
+            (Some(path), None) => format!("{} defines {}", path.display(), names.join(", ")),
         };
         failure.hint(hint)
     }

@@ -10,12 +10,12 @@ use crate::terminal::escape_text;
 /// The exit codes as `--help` shows them.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done, or shut down without losing anything
-  1    a tool or the protocol failed, or calls were ended unanswered
-  2    the command line is wrong
-  3    a file, a name or an address that was configured cannot be used
-  4    the server cannot be reached
-  5    the server wants other credentials
+  0    success, or a clean shutdown
+  1    a tool or the protocol failed, or calls were cut off at shutdown
+  2    invalid command line
+  3    a configured file, name or address cannot be used
+  4    cannot reach the server
+  5    authentication failed
   130  interrupted";
 
 /// How the program ends.
@@ -36,9 +36,9 @@ impl From<ExitReason> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was told, in words for a person.
+/// Why a command failed, as a message for the user.
 #[derive(Debug)]
-#[must_use = "a failure is told by whoever ends the program"]
+#[must_use = "a failure must be returned or printed"]
 pub(crate) struct CliFailure {
     exit: ExitReason,
     message: String,
@@ -47,12 +47,12 @@ pub(crate) struct CliFailure {
 }
 
 impl CliFailure {
-    /// Says what happened, and on what.
+    /// Creates a failure with a message.
     pub(crate) fn new(exit: ExitReason, what: impl Display) -> Self {
         Self { exit, message: what.to_string(), hint: None, json: false }
     }
 
-    /// Says that something which was configured cannot be used.
+    /// Creates a failure for a configuration that cannot be used.
     pub(crate) fn configuration(what: impl Display) -> Self {
         Self::new(ExitReason::Configuration, what)
     }
@@ -63,28 +63,28 @@ impl CliFailure {
         self
     }
 
-    /// Adds what to do about it, if nothing was said yet.
+    /// Adds a hint, unless there is one.
     pub(crate) fn or_hint(self, hint: impl Display) -> Self {
         if self.hint.is_some() { self } else { self.hint(hint) }
     }
 
-    /// Says on what it happened, where the words do not.
+    /// Prefixes the message with its subject.
     pub(crate) fn with_subject(self, what: &str) -> Self {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
-    /// Keeps the first line alone, where the rest is told elsewhere.
+    /// Keeps only the first line, where the rest is printed elsewhere.
     pub(crate) fn first_line_only(self) -> Self {
         let first = self.message.lines().next().unwrap_or_default().to_owned();
         Self { message: first, hint: None, ..self }
     }
 
-    /// Says whether the failure is told to a program, as one line of JSON.
+    /// Sets whether the failure is printed as one line of JSON.
     pub(crate) fn with_json(self, json: bool) -> Self {
         Self { json, ..self }
     }
 
-    /// Reports whether what happened is told with a word.
+    /// Reports whether the message contains a word.
     pub(crate) fn mentions(&self, word: &str) -> bool {
         self.message.contains(word)
     }
@@ -93,7 +93,7 @@ impl CliFailure {
         self.exit
     }
 
-    /// Tells the person at the terminal, or the program that reads standard error.
+    /// Prints the failure to standard error.
     pub(crate) fn print(&self) {
         if self.json {
             let told = json!({ "error": self.message, "hint": self.hint, "exit": self.exit as u8 });
@@ -101,7 +101,7 @@ impl CliFailure {
             return;
         }
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-        // What happened may be told in the words of a peer.
+        // The message may contain a peer's text.
         print_stderr(&escape_text(&format!("error: {}\n{hint}", self.message)));
     }
 }
@@ -114,7 +114,7 @@ impl Display for CliFailure {
     }
 }
 
-/// Writes words to standard error, if there is anybody to read them.
+/// Writes text to standard error, ignoring failures.
 pub(crate) fn print_stderr(words: &str) {
     // Unlike `eprint!` this does not panic when the reader is gone.
     let _ = io::stderr().write_all(words.as_bytes());

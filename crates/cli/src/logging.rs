@@ -17,13 +17,13 @@ use crate::log_limit::LogLimit;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Logging")]
 pub(crate) struct LogArgs {
-    /// error, warn, info, debug or trace; else info, over stdio warn
+    /// error, warn, info, debug or trace [default: info; warn for stdio]
     #[arg(long, value_name = "LEVEL", value_enum, hide_possible_values = true)]
     log_level: Option<LogLevel>,
-    /// The form of a log line
+    /// Format of log lines
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
-    /// Append the log to a file instead of standard error
+    /// Append the log to this file instead of stderr
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }
@@ -70,17 +70,14 @@ impl LogArgs {
             None => BoxMakeWriter::new(std::io::stderr),
             Some(path) => {
                 let file = OpenOptions::new().create(true).append(true).open(path).map_err(|error| {
-                    CliFailure::configuration(format!(
-                        "log file {} cannot be opened: {error}",
-                        path.display()
-                    ))
-                    .hint("give a file in a folder that exists and that you may write to")
+                    CliFailure::configuration(format!("cannot open log file {}: {error}", path.display()))
+                        .hint("use a file in an existing folder that you can write to")
                 })?;
                 BoxMakeWriter::new(Mutex::new(file))
             }
         };
         let level = LevelFilter::from(self.log_level.unwrap_or(default));
-        // A log line that cannot be written is lost; telling so would need the same standard error.
+        // A log line that cannot be written is lost; reporting it would need the same standard error.
         let builder =
             tracing_subscriber::fmt().with_max_level(level).with_writer(writer).log_internal_errors(false);
         let limit = LogLimit::start().map_err(|error| {
@@ -95,7 +92,7 @@ impl LogArgs {
     }
 }
 
-/// Logs where a panic is, in the form and the place of every other line. What it says is left out: that may be made of what a
+/// Logs the location of a panic, in the format of every other line. The message is omitted: it may contain what a
 /// caller sent. `RUST_BACKTRACE` adds the way there.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -135,7 +132,7 @@ mod tests {
         let heard = LogSink::default();
         let writer = heard.clone();
         let log = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-        // The hook is one for all threads: what fails beside this is told by the old one.
+        // The hook is global: panics of other threads go to the previous hook.
         let before = Arc::new(std::panic::take_hook());
         let (ours, others) = (std::thread::current().id(), before.clone());
         std::panic::set_hook(Box::new(move |panic| match std::thread::current().id() == ours {

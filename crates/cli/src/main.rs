@@ -1,4 +1,4 @@
-//! The `trunkline` command: the one room that prints and exits.
+//! The `trunkline` command: the only crate that prints and exits.
 //!
 //! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
 //!

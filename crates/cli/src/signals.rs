@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trunkline_server::Shutdown;
 
-/// A signal that asks the program to end.
+/// A signal that ends the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -37,7 +37,7 @@ impl ProcessShutdown {
         &self.shutdown
     }
 
-    /// Reports whether a signal has come, from which on nobody should send anything new.
+    /// Reports whether a signal has arrived; from then on no new work should be sent.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::SeqCst)
     }
@@ -51,7 +51,7 @@ impl ProcessShutdown {
     pub(crate) async fn handle_signals(&self, mut signals: Signals, delay: Duration) -> Infallible {
         let first = signals.next().await;
         self.shutting_down.store(true, Ordering::SeqCst);
-        tracing::info!("shutting down on {}; a second signal ends at once", first.name());
+        tracing::info!("shutting down on {}; a second signal exits immediately", first.name());
         let second = tokio::select! {
             second = signals.next() => second,
             () = tokio::time::sleep(delay) => {
@@ -59,7 +59,7 @@ impl ProcessShutdown {
                 signals.next().await
             }
         };
-        tracing::warn!("ending at once on {}", second.name());
+        tracing::warn!("exiting immediately on {}", second.name());
         // It cannot have been set before: this is the only place that does, and it runs once.
         let _ = self.forced_by.set(second);
         self.shutdown.stop();

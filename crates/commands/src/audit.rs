@@ -24,7 +24,7 @@ pub(crate) fn log_run(command: &str, context: &Context, ending: &CommandEnding, 
 /// Logs that a command could not be run.
 pub(crate) fn log_failure(command: &str, context: &Context, error: &dyn fmt::Display) {
     let principal = context.principal();
-    tracing::warn!(target: "audit", command, %principal, %error, "could not be run");
+    tracing::warn!(target: "audit", command, %principal, %error, "failed to start");
 }
 
 /// How calls of unknown tools are answered.

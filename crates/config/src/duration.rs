@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for ConfigDuration {
             type Value = ConfigDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time with its unit, such as \"500ms\", \"30s\", \"2m\" or \"1h\"")
+                f.write_str("a duration with a unit, such as \"500ms\", \"30s\", \"2m\" or \"1h\"")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<ConfigDuration, E> {

@@ -56,7 +56,7 @@ impl ConfigSection {
                 Ok(Self::new(Arc::clone(&self.file), path))
             }
             None => {
-                let what = format!("it is {}, and has to be a table", entry.value.kind_name());
+                let what = format!("expected a table, found {}", entry.value.kind_name());
                 Err(self.problem(&[&entry.key], what))
             }
         });

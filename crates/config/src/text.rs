@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for ConfigText {
             fn visit_seq<A: SeqAccess<'de>>(self, mut forms: A) -> Result<ConfigText, A::Error> {
                 match (forms.next_element()?, forms.next_element()?) {
                     (Some(written), Some(value)) => Ok(ConfigText::expanded(written, value)),
-                    _ => Err(A::Error::custom("it has to be a string")),
+                    _ => Err(A::Error::custom("expected a string")),
                 }
             }
         }

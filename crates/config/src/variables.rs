@@ -57,10 +57,10 @@ impl fmt::Debug for ConfigVariables {
 /// The reason why a text cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {
-    #[error("the variable `{0}` is not set; set it, or write `${{{0}:-a default}}`")]
+    #[error("environment variable `{0}` is not set; set it, or use `${{{0}:-default}}`")]
     Unset(String),
     #[error(
-        "`${{input:{0}}}` asks the user of an editor, which trunkline does not do; use a variable like `${{NAME}}` instead"
+        "`${{input:{0}}}` prompts the user of an editor, which trunkline does not support; use a variable like `${{NAME}}` instead"
     )]
     Input(String),
     #[error(
@@ -69,9 +69,9 @@ pub(crate) enum ExpandError {
     Malformed(String),
     #[error("`${{` is not closed with `}}`; write `$${{` for a plain `${{`")]
     Unclosed,
-    #[error("the default of `{0}` has a variable in it, which is not possible")]
+    #[error("the default of `{0}` contains a variable, which is not supported")]
     Nested(String),
-    #[error("the variables of this file become more than {MAX_EXPANDED_BYTES} bytes")]
+    #[error("the environment variables of this file expand to more than {MAX_EXPANDED_BYTES} bytes")]
     TooLong,
 }
 

@@ -102,7 +102,7 @@ impl CatalogueFile {
             Ok(servers) => servers,
             Err(error) if error.kind() == io::ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => {
-                tracing::warn!(file = %path.display(), %error, "stored listings are not used");
+                tracing::warn!(file = %path.display(), %error, "ignoring stored listings");
                 BTreeMap::new()
             }
         };
@@ -391,7 +391,7 @@ mod tests {
         let stored = CatalogueFile::open(path.clone()).server(&name, &reach).unwrap();
         assert_eq!(listings(&stored), [other, listing()], "those of other capabilities are kept");
         file.save(Vec::new()).unwrap();
-        assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is not configured any more");
+        assert!(CatalogueFile::open(path).server(&name, &reach).is_none(), "it is no longer configured");
     }
 
     #[test]

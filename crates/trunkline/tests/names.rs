@@ -99,12 +99,9 @@ async fn said_in(folder: &Path) -> String {
 #[tokio::test]
 async fn a_name_is_looked_up_in_the_folder_of_the_program() {
     let folder = Folder::new();
-    assert_eq!(
-        said_in(&folder.0).await,
-        "no server is configured by the name `near`; no file with servers was found here"
-    );
+    assert_eq!(said_in(&folder.0).await, "no server named `near` is configured; no configured servers found");
     folder.write(&json!({ "neat": ourselves("x") }));
-    let told = "no server is configured by the name `near`; did you mean `neat`?";
+    let told = "no server named `near` is configured; did you mean `neat`?";
     assert_eq!(said_in(&folder.0).await, told);
     folder.write(&json!({ "near": ourselves("x") }));
     assert_eq!(said_in(&folder.0).await, "of the file");

@@ -52,13 +52,7 @@ const OURS: &[Run] = &[
         &[],
         &["argument `a` must be a whole number"],
     ),
-    if_fast(
-        "call_wrong_name",
-        &["call", "ad", "a=2"],
-        2,
-        &[],
-        &["there is no tool `ad`", "did you mean `add`?"],
-    ),
+    if_fast("call_wrong_name", &["call", "ad", "a=2"], 2, &[], &["unknown tool `ad`", "did you mean `add`?"]),
     if_fast("call_fails", &["call", "fail"], 1, &[], &["tool `fail` failed:", "it went wrong"]),
     if_fast("progress", &["call", "count", "to=3", "-v"], 0, &["counted to 3"], &["progress: 3/3 at 3"]),
     run(
@@ -90,7 +84,7 @@ const OURS: &[Run] = &[
     if_fast("read_template", &["read", "note://numbered/{number}", "number=7"], 0, &["number 7\n"], &[]),
     if_fast("read_unknown", &["read", "note://nothing/at/all"], 1, &[], &["the server refused"]),
     if_fast("prompt", &["prompt", "greet", "name=Ann"], 0, &["user:\nGreet Ann in a plain way.\n"], &[]),
-    if_fast("prompt_incomplete", &["prompt", "greet"], 2, &[], &["argument `name` is missing"]),
+    if_fast("prompt_incomplete", &["prompt", "greet"], 2, &[], &["missing argument `name`"]),
     run("complete", &["complete", "greet", "style=f"], 0, &["formal\nfriendly\n"], &[]),
     if_fast("complete_context", &["complete", "greet", "style=f", "name=king"], 0, &["formal\n"], &[]),
     run("doctor", &["doctor"], 0, &["ok       server", "interop", " listed"], &["warnings"]),
@@ -211,7 +205,7 @@ const GIT: &[Run] = &[
 
 const FETCH: &[Run] = &[
     run("tools", &["tools"], 0, &["fetch(url: "], &[]),
-    run("prompt_incomplete", &["prompt", "fetch"], 2, &[], &["argument `url` is missing"]),
+    run("prompt_incomplete", &["prompt", "fetch"], 2, &[], &["missing argument `url`"]),
     run("doctor", &["doctor"], 0, &["mcp-fetch"], &[]),
 ];
 

@@ -1,4 +1,4 @@
-//! The side of whoever wants something of a hub.
+//! The client side of the admin socket.
 
 use std::fmt;
 use std::io;
@@ -19,9 +19,9 @@ pub(crate) struct AdminClient {
 /// Why a hub did not do something.
 #[derive(Debug)]
 pub(crate) enum AdminError {
-    /// It is not there, or does not speak as it should.
+    /// The hub is not running, or its response is malformed.
     Unreachable(PathBuf, io::Error),
-    /// It says why.
+    /// The hub returned an error.
     Refused(AdminFailure),
 }
 
@@ -50,7 +50,7 @@ impl AdminClient {
         }
     }
 
-    /// Tells about the hub and its servers.
+    /// Requests the status of the hub and its servers.
     pub(crate) fn report(&self) -> Result<HubReport, AdminError> {
         match self.request(&AdminRequest::Status)? {
             AdminResponse::Status(report) => Ok(report),
@@ -58,7 +58,7 @@ impl AdminClient {
         }
     }
 
-    /// Tells how the servers stand, in the order of the configuration.
+    /// Requests the status of the servers, in the order of the configuration.
     pub(crate) fn status(&self) -> Result<Vec<ServerState>, AdminError> {
         self.report().map(|report| report.servers)
     }
@@ -73,7 +73,7 @@ impl AdminClient {
         }
     }
 
-    /// Ends every connection to a server and connects anew.
+    /// Closes every connection to a server and reconnects.
     pub(crate) fn reconnect(&self, server: &str) -> Result<(), AdminError> {
         self.expect_done(&AdminRequest::Reconnect { server: server.to_owned() })
     }
@@ -105,7 +105,7 @@ impl AdminClient {
     }
 
     fn unexpected(&self, answer: &AdminResponse) -> AdminError {
-        self.unreachable(io::Error::other(format!("it answered something else: {answer:?}")))
+        self.unreachable(io::Error::other(format!("unexpected response: {answer:?}")))
     }
 
     #[cfg(unix)]
@@ -116,9 +116,9 @@ impl AdminClient {
 
         use super::protocol::MAX_RESPONSE_BYTES;
 
-        // Starting a server may take minutes; nobody waits longer than this for one that never says anything.
+        // Starting a server may take minutes; this is the deadline for one that never responds.
         const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
-        // How things stand is known at once.
+        // The status is available at once.
         const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
         let wait = if matches!(request, AdminRequest::Status) { STATUS_TIMEOUT } else { RESPONSE_TIMEOUT };
         check_owner(&self.socket)?;
@@ -133,14 +133,14 @@ impl AdminClient {
         let read = BufReader::new(stream).take(most).read_until(b'\n', &mut answer);
         read.map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {wait:?}"))
+                io::Error::new(io::ErrorKind::TimedOut, format!("no response within {wait:?}"))
             }
             _ => error,
         })?;
         if answer.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "it closed the connection without an answer",
+                "it closed the connection without a response",
             ));
         }
         Ok(serde_json::from_slice(&answer)?)
@@ -151,17 +151,17 @@ impl AdminClient {
     fn exchange(&self, _: &AdminRequest) -> io::Result<AdminResponse> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "a running hub can be reached only on Unix; edit its file, which it reads again",
+            "a running hub can be managed only on Unix; edit its config file instead, which it reloads",
         ))
     }
 }
 
-/// Reports whether an error means that nobody listens.
+/// Reports whether an error means that no process listens.
 fn is_not_listening(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Refuses a socket that somebody else put there.
+/// Rejects a socket that belongs to another user.
 #[cfg(unix)]
 fn check_owner(socket: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -169,14 +169,17 @@ fn check_owner(socket: &Path) -> io::Result<()> {
     if owner == rustix::process::geteuid().as_raw() {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to another user (id {owner})")))
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("the socket belongs to another user (id {owner})"),
+    ))
 }
 
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable(socket, error) => {
-                write!(f, "the hub at {} cannot be asked: {error}", socket.display())
+                write!(f, "cannot talk to the hub at {}: {error}", socket.display())
             }
             Self::Refused(problem) => f.write_str(&problem.what),
         }
@@ -222,7 +225,7 @@ mod tests {
             }
         });
         let silent = AdminClient::find_at(&socket).unwrap_err().to_string();
-        assert!(silent.contains("closed the connection without an answer"), "{silent}");
+        assert!(silent.contains("closed the connection without a response"), "{silent}");
         assert!(
             matches!(AdminClient::find_at(&socket), Err(AdminError::Unreachable(..))),
             "it says nonsense"

@@ -1,6 +1,6 @@
 //! Talking to a hub that runs: a socket that only its own user can reach, one line of JSON for each request and each answer.
 //!
-//! A hub listens at a place that follows from its configuration file, so that whoever knows the file finds the hub.
+//! The path of the socket is derived from the configuration file, so that a client that knows the file finds the hub.
 
 mod client;
 mod protocol;

@@ -1,4 +1,4 @@
-//! What is said over the socket. Members that are not known are ignored, so that the two sides may be of different ages.
+//! The messages of the admin socket. Unknown members are ignored, so that the two sides may have different versions.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,11 @@ pub(crate) const MAX_REQUEST_BYTES: usize = 64 * 1024;
 #[cfg(unix)]
 pub(crate) const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// What the hub is asked to do.
+/// A request to the hub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum AdminRequest {
-    /// Tell how the servers stand.
+    /// Returns the status of the servers.
     Status,
     /// Offer what a server has.
     Enable { server: String },
@@ -24,7 +24,7 @@ pub(crate) enum AdminRequest {
     Connect { server: String },
     /// End every connection to a server until it is connected to again.
     Disconnect { server: String },
-    /// End every connection to a server and connect anew.
+    /// Closes every connection to a server and reconnects.
     Reconnect { server: String },
     /// Ask a server whether it is there.
     Ping { server: String },
@@ -36,7 +36,7 @@ pub(crate) enum AdminRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AdminResponse {
-    /// How the servers stand.
+    /// The status of the servers.
     Status(HubReport),
     /// Whether a switch was the other way before.
     Switched(bool),
@@ -63,11 +63,11 @@ pub(crate) struct HubReport {
     /// The configuration file.
     pub(crate) config: String,
     pub(crate) servers: Vec<ServerState>,
-    /// Names and addresses that several servers would have, each told in a sentence.
+    /// Names and URIs that several servers claim, as one message each.
     pub(crate) collisions: Vec<String>,
 }
 
-/// How a server stands.
+/// The status of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ServerState {
@@ -82,7 +82,7 @@ pub(crate) struct ServerState {
     pub(crate) required: bool,
     /// How it is reached, with variables by name and not by value.
     pub(crate) reach: String,
-    /// The revision that is spoken with it.
+    /// The negotiated protocol version.
     pub(crate) revision: Option<String>,
     /// What it calls itself, and its version.
     pub(crate) identity: Option<String>,

@@ -20,7 +20,7 @@ use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminRespons
 /// The most connections at one time; others wait until one of these is closed.
 const MAX_CONNECTIONS: usize = 16;
 
-/// How long a connection may stay without saying anything.
+/// The idle timeout of a connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long is waited after a connection that could not be accepted.
@@ -30,7 +30,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A socket that somebody listens on. It is taken away when this is dropped.
+/// A listening socket. Its path is removed on drop.
 #[derive(Debug)]
 pub(crate) struct AdminSocket {
     listener: UnixListener,
@@ -43,14 +43,14 @@ impl AdminSocket {
     /// Listens at a path in a folder that is made if it is not there, and that has to be the user's own.
     ///
     /// # Errors
-    /// The folder is somebody else's, another hub listens there, or the operating system refuses.
+    /// The folder belongs to another user, another hub already listens there, or the operating system refuses.
     pub(crate) fn bind_in_own_folder(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             let found = std::fs::symlink_metadata(folder)?;
             let ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
             if !ours || found.mode() & 0o077 != 0 {
-                let what = format!("{} has to be a folder that only you can use", folder.display());
+                let what = format!("{} must be a folder that only you can access", folder.display());
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
             }
         }
@@ -62,7 +62,7 @@ impl AdminSocket {
     /// # Errors
     /// Another hub listens there, something else is there, or the operating system refuses.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
-        // It gets its mode before it gets its name, so that nobody else can ever connect to it.
+        // The socket gets its mode before its final name, so that no other user can ever connect to it.
         let fresh = path.with_extension(std::process::id().to_string());
         if is_socket(&fresh)? {
             std::fs::remove_file(&fresh)?;
@@ -83,7 +83,7 @@ impl AdminSocket {
         &self.path
     }
 
-    /// Answers whoever asks. It never returns.
+    /// Serves connections. It never returns.
     pub(crate) async fn serve<F>(
         &self,
         answer: impl Fn(AdminRequest) -> F + Clone + Send + 'static,
@@ -101,9 +101,9 @@ impl AdminSocket {
                     Ok((stream, _)) if is_same_user(&stream) => {
                         connections.spawn(serve_connection(stream, answer.clone()));
                     }
-                    Ok(_) => tracing::warn!("another user tried to manage this hub, and was refused"),
+                    Ok(_) => tracing::warn!("rejected an admin connection from another user"),
                     Err(error) => {
-                        tracing::warn!(%error, "a connection to the admin socket failed");
+                        tracing::warn!(%error, "admin socket connection failed");
                         tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
@@ -120,7 +120,7 @@ impl Drop for AdminSocket {
 }
 
 impl AdminSocket {
-    /// Takes its name away, unless that is another's by now. Nobody finds it from then on.
+    /// Removes the path, unless it is another socket's by now. New clients no longer find it.
     pub(crate) fn unlink(&self) {
         let found = std::fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.file_id) {
@@ -129,7 +129,7 @@ impl AdminSocket {
     }
 }
 
-/// Gives a socket a name that nobody has. A socket that nobody listens at any more makes room, and nothing else does.
+/// Moves a socket to a free path. Only a stale socket, without a listener, is replaced.
 ///
 /// Hubs that start together agree by a lock on the folder: between looking at a name and taking it, no other does.
 fn claim_path(fresh: &Path, name: &Path) -> io::Result<()> {
@@ -140,7 +140,9 @@ fn claim_path(fresh: &Path, name: &Path) -> io::Result<()> {
         match BlockingStream::connect(name) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(name)?,
             Err(error) => return Err(error),
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub listens there")),
+            Ok(_) => {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub already listens there"));
+            }
         }
     }
     // Unlike a new name, a link never takes the place of something.
@@ -157,7 +159,7 @@ fn lock(folder: &File) -> io::Result<()> {
             Err(Errno::WOULDBLOCK) => {
                 return Err(io::Error::new(
                     io::ErrorKind::WouldBlock,
-                    "another program has its folder locked",
+                    "another program has locked its folder",
                 ));
             }
             Err(error) => return Err(error.into()),
@@ -168,20 +170,20 @@ fn lock(folder: &File) -> io::Result<()> {
 /// Reports whether a socket is at a path.
 ///
 /// # Errors
-/// Something else is there, or nobody can say.
+/// Another kind of file exists there, or the path cannot be examined.
 fn is_socket(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => Ok(true),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            format!("{} is there, and is not a socket", path.display()),
+            format!("{} exists and is not a socket", path.display()),
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Reports whether whoever connected is the user whose hub this is, or the superuser.
+/// Reports whether the peer is the user of this hub, or the superuser.
 fn is_same_user(stream: &UnixStream) -> bool {
     let ours = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)
@@ -204,7 +206,7 @@ where
         let answered = match serde_json::from_slice(&line) {
             Ok(request) if is_whole => answer(request).await,
             Ok(_) | Err(_) => {
-                let what = "the request is not one that this hub knows".to_owned();
+                let what = "unknown admin request".to_owned();
                 AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what })
             }
         };

@@ -1,4 +1,4 @@
-//! The audit log: one line of JSON for each call, and nothing of what was said unless somebody asks for it.
+//! The audit log: one line of JSON for each call, without arguments and results unless configured.
 //!
 //! # Invariants
 //!
@@ -38,7 +38,7 @@ pub(crate) struct AuditLog {
     owners: Option<Arc<dyn ItemOwnerLookup>>,
 }
 
-/// Knows whose each thing is, and why something is not there.
+/// Finds the server that owns an item, and the rule that denies a tool.
 pub(crate) trait ItemOwnerLookup: Send + Sync + fmt::Debug {
     /// Returns the server that has a thing, and what it is called there.
     fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)>;
@@ -56,13 +56,13 @@ impl AuditLog {
         Ok(Self { writer: Arc::new(AuditWriter::spawn(file)?), arguments, owners: None })
     }
 
-    /// Says whose each thing is in what is written from here on.
+    /// Adds the owning server to every line.
     #[must_use]
     pub(crate) fn with_owner_lookup(self, index: impl ItemOwnerLookup + 'static) -> Self {
         Self { owners: Some(Arc::new(index)), ..self }
     }
 
-    /// Opens the file anew, since somebody may have given its name to another.
+    /// Reopens the file, for log rotation.
     pub(crate) fn reopen(&self) {
         self.writer.reopen();
     }
@@ -79,7 +79,7 @@ impl Interceptor for AuditLog {
         call: IncomingCall,
         next: Next,
     ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
-        // It is dropped with the call, and then tells that nobody waited for the end.
+        // The record is dropped with the call, and then logs it as cancelled.
         let record = AuditRecord::begin(self, &call, &next);
         let answering = next.run(call);
         Box::pin(async move {

@@ -21,8 +21,8 @@ pub(super) struct AuditRecord {
     is_unwritten: bool,
 }
 
-/// What a call names. If nobody has it, that is whatever the caller wrote there, and may be a secret that it put in the
-/// wrong place; but a server may have to be started before it is known whose it is.
+/// The item that a call names. If no server has it, the name is arbitrary client text, and may be a secret in the
+/// wrong place; but a server may have to be started before the owner is known.
 struct AuditedItem {
     method: Method,
     name: String,
@@ -41,7 +41,7 @@ struct AuditLine {
     /// The tool, the prompt or the resource, as it is called here.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Whose it is, and what it is called there.
+    /// The owning server, and the item's name there.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ impl AuditedItem {
         Some(Self { method: call.method, name, is_tool })
     }
 
-    /// Says in a line what the call named and whose that is.
+    /// Adds the name and owner of the called item to the line.
     fn write_into(self, index: Option<&dyn ItemOwnerLookup>, line: &mut AuditLine) {
         let owner = index.and_then(|index| index.owner_of(self.method, &self.name));
         if owner.is_none() && !self.is_tool {

@@ -45,7 +45,7 @@ impl AuditWriter {
             AuditWriterThread { path, file: BufWriter::new(file), dropped: lost.clone(), is_healthy: true };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
             scribe.run(&orders);
-            // Nobody may be there any more to hear of it.
+            // The receiver may have been dropped.
             let _ = end.send(());
         })?;
         Ok(Self { commands: Mutex::new(Some(lines)), dropped: lost, ended: Mutex::new(ended) })
@@ -65,7 +65,7 @@ impl AuditWriter {
     pub(super) fn reopen(&self) {
         let lines = self.commands.lock().clone();
         if let Some(lines) = lines {
-            // One that is too busy to reopen now is asked again by the next signal.
+            // If the queue is full, the next signal reopens the file.
             let _ = lines.try_send(AuditWriterCommand::Reopen);
         }
     }
@@ -74,7 +74,7 @@ impl AuditWriter {
         drop(self.commands.lock().take());
         let ended = self.ended.lock();
         if ended.recv_timeout(CLOSE_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
-            tracing::error!("the audit log could not be written to its end");
+            tracing::error!("the end of the audit log could not be written");
         }
     }
 }
@@ -120,15 +120,15 @@ impl AuditWriterThread {
         }
     }
 
-    /// Tells once that the file cannot be written, and once that it can again.
+    /// Logs once that the file cannot be written, and once that it can again.
     fn log_health_change(&mut self, written: io::Result<()>) {
         match written {
             Err(error) if self.is_healthy => {
-                tracing::error!(%error, "the audit log {} cannot be written", self.path.display());
+                tracing::error!(%error, "cannot write to the audit log {}", self.path.display());
                 self.is_healthy = false;
             }
             Ok(()) if !self.is_healthy => {
-                tracing::warn!("the audit log {} is written again", self.path.display());
+                tracing::warn!("the audit log {} can be written again", self.path.display());
                 self.is_healthy = true;
             }
             _ => {}

@@ -4,14 +4,14 @@ use trunkline_server::Tool;
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoInput {
-    /// What to say.
+    /// The message to return.
     message: String,
 }
 
 pub(super) fn parts() -> Tool {
     Tool::new("echo")
         .title("Echo")
-        .description("Says what it is told.")
+        .description("Returns the message.")
         .read_only()
         .open_world(false)
         .run(|echo: EchoInput| async move { echo.message })

@@ -9,15 +9,15 @@ use trunkline_server::{Json, Resource, Tool, ToolError};
 pub(super) fn parts() -> (Tool, Tool, Resource) {
     let now = Tool::new("now")
         .title("Current time")
-        .description("Tells the current date and time, in UTC unless a time zone is given.")
+        .description("Returns the current date and time, in UTC unless a time zone is given.")
         .read_only()
         .open_world(false)
         .run(|asked: TimeNowInput| async move { asked.respond(Timestamp::now()).map(Json) });
     let convert = Tool::new("convert")
         .title("Convert a time")
         .description(
-            "Tells what a time in one zone is in another. Where clocks go back, a time that occurs twice is taken as its \
-             first; where they go forward, one that is skipped is moved forward too.",
+            "Converts a time from one time zone to another. When clocks go back, a time that occurs twice means the \
+             first; when they go forward, a skipped time is moved forward too.",
         )
         .read_only()
         .idempotent()
@@ -25,7 +25,7 @@ pub(super) fn parts() -> (Tool, Tool, Resource) {
         .run(|asked: TimeConvertInput| async move { asked.respond(Timestamp::now()).map(Json) });
     let resource = Resource::new("time://now", "now")
         .title("Current time")
-        .description("The current date and time in UTC, as in RFC 3339.")
+        .description("The current date and time in UTC (RFC 3339).")
         .mime("text/plain")
         .read(|| async { rfc3339(&Timestamp::now().to_zoned(TimeZone::UTC)) });
     (now, convert, resource)
@@ -50,7 +50,7 @@ struct TimeConvertInput {
     time: String,
     /// The zone that the time is in: an IANA name or an offset.
     from: String,
-    /// The zone to tell the time of: an IANA name or an offset.
+    /// The time zone: an IANA name or an offset.
     to: String,
 }
 
@@ -69,13 +69,13 @@ impl TimeConvertInput {
         let text = self.time.trim();
         if text.parse::<Timestamp>().is_ok() {
             let sentence =
-                format!("`{text}` has an offset of its own, which may not be that of `from`; leave it out");
+                format!("`{text}` has its own UTC offset, which may conflict with `from`; remove it");
             return Err(ToolError::new(sentence));
         }
         // A date and time first: it would be read as a time too, with its date ignored.
         let read = text.parse::<DateTime>().or_else(|_| text.parse().map(on_this_day));
         read.map_err(|_| {
-            ToolError::new(format!("`{text}` is not a time; write it as 14:30 or 2026-07-28T14:30"))
+            ToolError::new(format!("`{text}` is not a time; use a format such as 14:30 or 2026-07-28T14:30"))
         })
     }
 }
@@ -85,7 +85,7 @@ impl TimeConvertInput {
 struct Moment {
     /// The date and time with its offset, as in RFC 3339.
     time: String,
-    /// The zone, as it was asked for.
+    /// The time zone, as requested.
     timezone: String,
     /// The day of the week, in English.
     weekday: String,
@@ -110,7 +110,7 @@ fn zone(name: &str) -> Result<TimeZone, ToolError> {
     static PARSER: DateTimeParser = DateTimeParser::new();
     PARSER.parse_time_zone(name).map_err(|_| {
         ToolError::new(format!(
-            "`{name}` is not a time zone; give an IANA name such as Europe/Berlin or an offset such as +02:00"
+            "`{name}` is not a time zone; use an IANA name such as Europe/Berlin or an offset such as +02:00"
         ))
     })
 }
@@ -178,12 +178,12 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_said_with_what_would_be_right() {
         for (said, part) in [
-            (now(Some("Mars/Phobos")), "`Mars/Phobos` is not a time zone; give an IANA name"),
+            (now(Some("Mars/Phobos")), "`Mars/Phobos` is not a time zone; use an IANA name"),
             (now(Some("")), "`` is not a time zone"),
-            (convert("noon", "UTC", "UTC"), "`noon` is not a time; write it as 14:30"),
+            (convert("noon", "UTC", "UTC"), "`noon` is not a time; use a format such as 14:30"),
             (convert("25:00", "UTC", "UTC"), "`25:00` is not a time"),
-            (convert("2026-07-28T14:30Z", "UTC", "UTC"), "has an offset of its own"),
-            (convert("2026-07-28T14:30+02:00", "UTC", "UTC"), "has an offset of its own"),
+            (convert("2026-07-28T14:30Z", "UTC", "UTC"), "has its own UTC offset"),
+            (convert("2026-07-28T14:30+02:00", "UTC", "UTC"), "has its own UTC offset"),
             (convert("14:30", "UTC", "nowhere"), "`nowhere` is not a time zone"),
         ] {
             assert!(said.contains(part), "{said}");

@@ -18,14 +18,14 @@ use crate::signals::{ProcessShutdown, Signals};
 use crate::terminal::escape_line;
 use crate::values::ListenAddress;
 
-/// Stand in for a server, for clients of every revision
+/// Proxy one server for clients of any protocol version
 #[derive(Debug, Args)]
 #[command(
     next_line_help = true,
     override_usage = "trunkline bridge [OPTIONS] TARGET\n       trunkline bridge [OPTIONS] -- COMMAND [ARG]...",
     mut_args(|arg| if is_http_option(&arg) && arg.get_id() != "address" { arg.requires("address") } else { arg }),
     after_help = target_help(
-        "Names and addresses of what the server offers stay as they are.\n\n\
+        "Names and URIs stay unchanged.\n\n\
 Examples:\n  \
 trunkline bridge https://example.com/mcp\n  \
 trunkline bridge --http :7412 -- npx -y some-server\n  \
@@ -37,15 +37,15 @@ pub(crate) struct BridgeArgs {
     target: TargetArgs,
     #[command(flatten)]
     reach: TargetOptionArgs,
-    /// Serve HTTP instead of standard input and output: HOST:PORT, :PORT
-    /// or PORT, where 0 is any
+    /// Serve HTTP instead of stdio, on HOST:PORT, :PORT or PORT;
+    /// port 0 picks a free one
     #[arg(verbatim_doc_comment, long = "http", value_name = "ADDR", help_heading = HTTP_HEADING)]
     address: Option<ListenAddress>,
     #[command(flatten)]
     edge: EdgeArgs,
 }
 
-/// Stands in for a server until the peer is gone or a signal comes.
+/// Proxies a server until the client disconnects or a signal arrives.
 ///
 /// # Errors
 /// The server cannot be reached, or what `serve` fails with.
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &BridgeArgs) -> Result<(), CliFailure> {
     in_runtime(place, async |signals| bridge(args, place, &resolved, only, signals).await)
 }
 
-/// Says what is about to be started, if somebody reads it.
+/// Prints or logs the command line that is about to be started.
 fn announce(resolved: &ResolvedTarget, place: ServeTransport<'_>) {
     let Some(announcement) = &resolved.announcement else { return };
     let announcement = escape_line(announcement);
@@ -81,7 +81,7 @@ async fn bridge(
     let departure = ProcessShutdown::default();
     let mut options = args.edge.host_options(&departure)?;
     let metrics = place.enable_metrics(&mut options);
-    // Nobody is answered by a bridge that leads nowhere.
+    // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
         hub = connect(args, place, resolved, only) => hub?,
         _ = signals.next() => return Err(interrupted()),
@@ -118,7 +118,8 @@ async fn connect(
     })
 }
 
-/// Describes a server that no file describes. How it is reached is up to [`SingleServerConnector`]; what is said of it here is for people.
+/// Creates the configuration of a server that is in no file. [`SingleServerConnector`] connects to it; the label is only for
+/// messages.
 fn placeholder_config(resolved: &ResolvedTarget) -> Result<ServerConfig, CliFailure> {
     let name = ServerName::parse("upstream").map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
     Ok(ServerConfig::new(name, ServerLocation::Program(LocalProgram::new(&*resolved.label))))

@@ -19,8 +19,8 @@ use super::tools::unknown_tool;
 #[command(
     override_usage = "trunkline call [OPTIONS] TARGET TOOL [ARGUMENT]...\n       trunkline call [OPTIONS] TOOL [ARGUMENT]... -- COMMAND [ARG]...",
     after_help = target_help(
-        "An argument is name=value, name:=json, name=@file or @file, by the schema of the\n\
-tool; `trunkline help arguments` says more.\n\n\
+        "Arguments are name=value, name:=json, name=@file or @file, converted to the\n\
+types in the tool's schema. See `trunkline help arguments`.\n\n\
 Examples:\n  \
 trunkline call http://127.0.0.1:7411/mcp now timezone=Europe/Berlin\n  \
 trunkline call add a=2 b=3 -- ./server\n  \
@@ -31,11 +31,11 @@ trunkline call camera snap --out pictures/"
 pub(crate) struct CallArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// All arguments as a JSON object, @FILE or @-
+    /// All arguments as one JSON object, @FILE or @-
     #[arg(long, value_name = "JSON")]
     json_args: Option<String>,
-    /// Save media, else the text, byte for byte: in a file,
-    /// in a folder (ends in /), or - for standard output
+    /// Save media (or else the text) unchanged to a file, to
+    /// a folder (ends in /), or with - to stdout
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = SaveTarget::parse)]
     out: Option<SaveTarget>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct CallArgs {
 /// The server cannot be reached, the arguments do not fit, or the tool failed.
 pub(crate) fn run(args: &CallArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
-    let name = words.next_word("tool")?;
+    let name = words.next_word("TOOL")?;
     attend(&args.connect, &args.ask, words.target, async |session| {
         call(args, &name, &words.rest, session).await
     })

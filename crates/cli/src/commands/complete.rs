@@ -10,11 +10,11 @@ use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
 use crate::terminal::escape_line;
 
-/// Complete an argument of a prompt or of a template
+/// Complete an argument of a prompt or a resource template
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline complete [OPTIONS] TARGET PROMPT|TEMPLATE NAME=START\n       trunkline complete [OPTIONS] PROMPT|TEMPLATE NAME=START -- COMMAND",
-    after_help = target_help("The first NAME=START is what is completed; further ones are known already.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
+    after_help = target_help("The first NAME=START is completed; further NAME=VALUE pairs are context.\n\nExamples:\n  trunkline complete https://example.com/mcp review language=py\n  trunkline complete notes 'note://{owner}/{id}' id=2 owner=ann")
 )]
 pub(crate) struct CompleteArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct CompleteArgs {
 /// The server cannot be reached, or completes nothing.
 pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
-    let reference = words.next_word("prompt or template")?;
+    let reference = words.next_word("PROMPT|TEMPLATE")?;
     let completion = completion(&reference, &words.rest)?;
     attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         complete(completion, session).await
@@ -42,11 +42,11 @@ async fn complete(completion: CompletionRequest, session: &CommandSession) -> Re
         return print_stdout(&format!("{}\n", one_line(result.raw())));
     }
     if result.values.is_empty() {
-        session.screen.print("the server knows nothing that begins like this\n");
+        session.screen.print("no completions\n");
     }
     if result.has_more == Some(true) {
         let total = result.total.map(|total| format!(" of {total}")).unwrap_or_default();
-        session.screen.print(&format!("only the first {}{total}\n", result.values.len()));
+        session.screen.print(&format!("showing the first {}{total}\n", result.values.len()));
     }
     print_stdout(&result.values.iter().map(|value| format!("{}\n", escape_line(value))).collect::<String>())
 }
@@ -56,14 +56,13 @@ fn completion(reference: &str, words: &[String]) -> Result<CompletionRequest, Cl
     let mut pairs = Vec::new();
     for word in words {
         let pair = word.split_once('=').ok_or_else(|| {
-            CliFailure::new(ExitReason::Usage, format!("`{word}` is not an argument"))
-                .hint("write NAME=START")
+            CliFailure::new(ExitReason::Usage, format!("invalid argument `{word}`")).hint("use NAME=START")
         })?;
         pairs.push(pair);
     }
     let Some(((name, start), known)) = pairs.split_first() else {
-        let failure = CliFailure::new(ExitReason::Usage, "there is no argument to complete");
-        return Err(failure.hint("write NAME=START; the start may be empty"));
+        let failure = CliFailure::new(ExitReason::Usage, "missing argument to complete");
+        return Err(failure.hint("use NAME=START; START may be empty"));
     };
     let completion = if reference.contains(':') {
         CompletionRequest::template(reference, *name, *start)
@@ -91,6 +90,6 @@ mod tests {
         assert!(read(&["language=py"]).is_ok());
         assert!(read(&["language=", "framework=flask"]).is_ok());
         assert!(read(&[]).unwrap_err().contains("NAME=START"));
-        assert!(read(&["language"]).unwrap_err().contains("`language` is not an argument"));
+        assert!(read(&["language"]).unwrap_err().contains("invalid argument `language`"));
     }
 }

@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use crate::args::Cli;
 use crate::exit::{CliFailure, ExitReason};
 
-/// Print a script that completes this command in a shell
+/// Print a shell completion script
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
@@ -22,7 +22,5 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), CliFailure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "trunkline", &mut script);
     let written = io::stdout().write_all(&script);
-    written.map_err(|error| {
-        CliFailure::new(ExitReason::Failed, format!("the script cannot be printed: {error}"))
-    })
+    written.map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot print the script: {error}")))
 }

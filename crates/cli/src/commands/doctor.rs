@@ -17,16 +17,16 @@ use crate::render::one_line;
 use crate::signals::Signals;
 use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 
-/// Look at each step of the way to a server, and at what it offers
+/// Diagnose the connection to a server, and check what it offers
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline doctor [OPTIONS] TARGET\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("It exits with 1 if there are problems, 4 if the server cannot be reached, and 5\nif it wants other credentials.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
+    after_help = target_help("Exits with 1 if there are problems, 4 if the server cannot be reached, and 5 if\nauthentication fails.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Exit with 1 if there are warnings, too
+    /// Also exit with 1 if there are warnings
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -110,15 +110,15 @@ async fn run_checks(
         _ => report.passed_in("pipes", server.transport, took),
     }
     match &resolved.target {
-        Target::Url(_) if shown => report.passed("authorization", "the credentials were accepted"),
-        Target::Url(_) => report.passed("authorization", "none was asked for"),
-        _ => report.not_applicable("authorization", "none between programs of one person"),
+        Target::Url(_) if shown => report.passed("authorization", "credentials accepted"),
+        Target::Url(_) => report.passed("authorization", "not required"),
+        _ => report.not_applicable("authorization", "not applicable (local process)"),
     }
     report.passed("era", era_name(&server));
     report.passed("revision", server.revision.as_str());
     match &server.identity {
         Some(identity) => report.passed("server", &format!("{} {}", identity.name, identity.version)),
-        None => report.not_applicable("server", "it does not say what it is"),
+        None => report.not_applicable("server", "the server does not identify itself"),
     }
     report.passed("capabilities", &capability_summary(&server.capabilities));
     measure_latency(&client, report).await;
@@ -133,7 +133,7 @@ fn report_attempts(attempts: &[ConnectAttempt], report: &mut DoctorReport) {
     }
 }
 
-/// Says how far it came, and what was wrong there.
+/// Reports how far the connection got, and what failed.
 fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
     match error {
         Error::Unreachable(unreachable) => {
@@ -143,7 +143,7 @@ fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
             lines.for_each(|line| report.not_applicable("", line));
         }
         Error::Unauthorized { status, challenge } => {
-            let what = if shown { "the credentials were refused" } else { "credentials are asked for" };
+            let what = if shown { "credentials rejected" } else { "credentials required" };
             let challenge = challenge.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
             report.problem("authorization", &format!("{what} (HTTP {status}){challenge}"));
         }

@@ -12,22 +12,22 @@ use crate::render::{one_line, pretty};
 use crate::schema::{ValueShape, read_arguments};
 use crate::terminal::escape_line;
 
-/// Show what a described command takes, runs and may do
+/// Show what a configured command accepts, runs and may do
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:\n  \
 trunkline explain log\n  \
 trunkline explain log count=5 words=fix")]
 pub(crate) struct ExplainArgs {
-    /// The command, the name of a table [commands.NAME]
+    /// Name of the command, as in [commands.NAME]
     name: String,
-    /// Arguments to show the command line with, as name=value
+    /// Arguments to fill in, as name=value
     #[arg(value_name = "ARGUMENT")]
     words: Vec<String>,
-    /// The file that describes it, else that of this folder
+    /// Config file [default: the one in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Print JSON, on one line
+    /// Print JSON on one line
     #[arg(long)]
     json: bool,
 }
@@ -61,7 +61,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
 fn arguments(command: &DescribedCommand, words: &[String]) -> Result<Map<String, Value>, CliFailure> {
     let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
     let arguments = read_arguments(words, None, &shape, &mut read_input)?;
-    arguments.decode().map_err(|error| CliFailure::new(ExitReason::Usage, format!("the arguments: {error}")))
+    arguments
+        .decode()
+        .map_err(|error| CliFailure::new(ExitReason::Usage, format!("invalid arguments: {error}")))
 }
 
 fn as_json(command: &DescribedCommand, prepared: Option<&PreparedCommand>, policy: &Policy) -> Value {
@@ -94,12 +96,8 @@ fn as_text(command: &DescribedCommand, prepared: Option<&PreparedCommand>, polic
         String::new(),
         format!("runs     {}", quoted(&command.template())),
         format!("in       {}", command.folder().display()),
-        format!("with     {}", joined_names(&command.environment())),
-        format!(
-            "within   {:?}, at most {} bytes of output",
-            limits.timeout.unwrap_or_default(),
-            limits.stdout_bytes
-        ),
+        format!("env      {}", joined_names(&command.environment())),
+        format!("limits   {:?}, {} bytes of output", limits.timeout.unwrap_or_default(), limits.stdout_bytes),
         format!("policy   {decision}"),
         format!("hints    {}", hints(command)),
     ];
@@ -107,7 +105,7 @@ fn as_text(command: &DescribedCommand, prepared: Option<&PreparedCommand>, polic
         lines.push(String::new());
         lines.push(format!("would run   {}", quoted(prepared.words())));
         for (name, _) in prepared.variables() {
-            lines.push(format!("with        {name}"));
+            lines.push(format!("env         {name}"));
         }
         lines.extend(
             command.question(prepared).map(|question| format!("would ask   {}", escape_line(&question))),

@@ -5,11 +5,11 @@ use crate::connect::print_stdout;
 use crate::exit::{self, CliFailure, ExitReason};
 use crate::schema::did_you_mean;
 
-/// Print the help of a command, or a page about a topic
+/// Print help on a command or topic
 #[derive(Debug, Args)]
 #[command(after_help = "Topics: hub, targets, arguments, answers, exit-codes.")]
 pub(crate) struct HelpArgs {
-    /// A command or a topic
+    /// Command or topic
     topic: Option<String>,
 }
 
@@ -19,7 +19,6 @@ const HELP_TOPICS: &[(&str, &str)] = &[
     ("targets", include_str!("help/targets.txt")),
     ("arguments", include_str!("help/arguments.txt")),
     ("answers", include_str!("help/answers.txt")),
-    ("hub", include_str!("help/hub.txt")),
     ("exit-codes", exit::EXIT_CODES),
 ];
 
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &HelpArgs) -> Result<(), CliFailure> {
         None => {
             let commands = cli.get_subcommands().map(clap::Command::get_name);
             let names = commands.chain(HELP_TOPICS.iter().map(|(name, _)| *name));
-            let failure = CliFailure::new(ExitReason::Usage, format!("there is no help on `{topic}`"));
+            let failure = CliFailure::new(ExitReason::Usage, format!("no help on `{topic}`"));
             Err(failure.hint(
                 did_you_mean(topic, names)
                     .unwrap_or_else(|| "`trunkline help` lists the commands".to_owned()),

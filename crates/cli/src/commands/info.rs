@@ -11,7 +11,7 @@ use crate::exit::CliFailure;
 use crate::render::one_line;
 use crate::terminal::{OutputLayout, escape_line, escape_text, pad};
 
-/// Tell what a server is and can do
+/// Show a server's identity and capabilities
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
@@ -24,7 +24,7 @@ pub(crate) struct InfoArgs {
     connect: ConnectArgs,
 }
 
-/// Tells what a server is.
+/// Prints the identity and capabilities of a server.
 ///
 /// # Errors
 /// The server cannot be reached.
@@ -91,7 +91,7 @@ fn as_json(server: &ServerInfo) -> serde_json::Value {
     })
 }
 
-/// Names the era that is spoken.
+/// Names the era of the connection.
 pub(crate) fn era_name(server: &ServerInfo) -> &'static str {
     match server.revision.era() {
         Era::Legacy => "legacy",
@@ -106,10 +106,10 @@ fn capabilities(capabilities: &ServerCapabilities) -> serde_json::Value {
     writer.into_raw().get().unwrap_or_default()
 }
 
-/// Says what a server can do.
+/// Summarizes the capabilities of a server.
 pub(crate) fn capability_summary(capabilities: &ServerCapabilities) -> String {
     let words_of = |name: &str, changes: bool, content: bool| {
-        let told = [(changes, "tells of changes"), (content, "can be watched")];
+        let told = [(changes, "listChanged"), (content, "subscribe")];
         let told: Vec<_> = told.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
         if told.is_empty() { name.to_owned() } else { format!("{name} ({})", told.join(", ")) }
     };

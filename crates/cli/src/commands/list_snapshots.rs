@@ -27,7 +27,7 @@ pub(super) struct ListDifference {
 }
 
 impl ListSnapshots {
-    /// Reads the lists that are to be watched, as far as the server has them, and says what has become of each.
+    /// Fetches the watched lists that the server has, and returns how each changed.
     ///
     /// # Errors
     /// The server cannot be reached any more.
@@ -117,7 +117,7 @@ impl fmt::Display for ListDifference {
                 format!("{what} {}", names.join(", "))
             })
             .collect();
-        if parts.is_empty() { f.write_str("as before") } else { f.write_str(&parts.join("; ")) }
+        if parts.is_empty() { f.write_str("no change") } else { f.write_str(&parts.join("; ")) }
     }
 }
 
@@ -139,6 +139,6 @@ mod tests {
             json!({ "change": "tools", "added": ["d\x1b"], "removed": ["c"], "changed": ["b"] })
         );
         let again = known.clone();
-        assert_eq!(replace_list(&mut known, again).to_string(), "as before");
+        assert_eq!(replace_list(&mut known, again).to_string(), "no change");
     }
 }

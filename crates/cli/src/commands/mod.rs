@@ -27,7 +27,7 @@ use crate::exit::CliFailure;
 /// Runs a command to its end.
 ///
 /// # Errors
-/// What the person at the terminal is told, and the exit code.
+/// A message for the user, and the exit code.
 pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
     match command {
         CliCommand::Serve(args) => serve::run(&args),

@@ -11,10 +11,10 @@ use crate::terminal::escape_line;
 pub(super) struct OptionalList<T>(Option<Arc<ItemList<T>>>);
 
 impl<T> OptionalList<T> {
-    /// Takes a list. A server that never said that it has one, and does not know of it, has none; that is no failure.
+    /// Wraps a list. A server that did not declare the capability and does not know the method has none.
     ///
     /// # Errors
-    /// The server cannot be asked, or refuses.
+    /// The request failed, or the server returned another error.
     pub(super) fn new(list: Result<Arc<ItemList<T>>, Error>, is_declared: bool) -> Result<Self, CliFailure> {
         match list {
             Ok(list) => Ok(Self(Some(list))),
@@ -27,10 +27,10 @@ impl<T> OptionalList<T> {
         }
     }
 
-    /// Takes a list that a server need not have in order to have others; whatever it says instead, it has none.
+    /// Wraps a list that a server may lack; any error response means that it has none.
     ///
     /// # Errors
-    /// The server cannot be asked.
+    /// The request failed.
     pub(super) fn optional(list: Result<Arc<ItemList<T>>, Error>) -> Result<Self, CliFailure> {
         match list {
             Err(Error::ErrorResponse(_) | Error::Unsupported(_)) => Ok(Self(None)),
@@ -42,11 +42,11 @@ impl<T> OptionalList<T> {
         self.0.as_ref().map_or(&[], |list| list)
     }
 
-    /// Says what was left out of it, and why.
+    /// Prints the skipped items with the reasons.
     pub(super) fn print_left_out(&self, kind: &str, session: &CommandSession) {
         for SkippedItem { name, reason, .. } in self.0.iter().flat_map(|list| &list.skipped) {
             let (name, reason) = (escape_line(name), escape_line(reason));
-            session.screen.print(&format!("{kind} `{name}` is left out: {reason}\n"));
+            session.screen.print(&format!("skipped {kind} `{name}`: {reason}\n"));
         }
     }
 }

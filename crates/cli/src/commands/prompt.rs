@@ -13,7 +13,7 @@ use crate::schema::{JsonType, Property, ValueShape, did_you_mean, prompt_signatu
 
 use super::call::{show_pieces, show_progress};
 
-/// Fill in a prompt
+/// Get a prompt with its arguments filled in
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline prompt [OPTIONS] TARGET PROMPT [NAME=VALUE]...\n       trunkline prompt [OPTIONS] PROMPT [NAME=VALUE]... -- COMMAND [ARG]...",
@@ -34,7 +34,7 @@ pub(crate) struct PromptArgs {
 /// The server cannot be reached, or does not have the prompt.
 pub(crate) fn run(args: &PromptArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
-    let name = words.next_word("prompt")?;
+    let name = words.next_word("PROMPT")?;
     attend(&args.connect, &args.ask, words.target, async |session| get(&name, &words.rest, session).await)
 }
 
@@ -42,7 +42,7 @@ async fn get(name: &str, words: &[String], session: &CommandSession) -> Result<(
     let prompts = session.client.prompts().await.map_err(call_failure)?;
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
-        let failure = CliFailure::new(ExitReason::Usage, format!("there is no prompt `{name}`"));
+        let failure = CliFailure::new(ExitReason::Usage, format!("unknown prompt `{name}`"));
         let hint = did_you_mean(name, names).unwrap_or_else(|| "`trunkline prompts` lists them".to_owned());
         return Err(failure.hint(hint));
     };

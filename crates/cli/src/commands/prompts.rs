@@ -9,7 +9,7 @@ use crate::render::array;
 use crate::schema::prompt_signature;
 use crate::terminal::{escape_line, first_line, truncate_to_width, wrap};
 
-/// List the prompts of a server as signatures
+/// List a server's prompts as signatures
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline prompts [OPTIONS] TARGET\n       trunkline prompts [OPTIONS] -- COMMAND [ARG]...",
@@ -41,7 +41,7 @@ async fn list(session: &CommandSession) -> Result<(), CliFailure> {
         return print_stdout(&format!("{}\n", array(prompts.iter().map(trunkline_client::WithRaw::raw))));
     }
     if prompts.is_empty() {
-        session.screen.print("the server lists no prompts\n");
+        session.screen.print("the server has no prompts\n");
     }
     let sheet = session.layout;
     let columns = sheet.columns.saturating_sub(4);

@@ -23,8 +23,8 @@ use super::call::{show_pieces, show_progress};
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Save the content byte for byte: in a file, in a
-    /// folder (ends in /), or - for standard output
+    /// Save the content unchanged to a file, to a folder
+    /// (ends in /), or with - to stdout
     #[arg(verbatim_doc_comment, long, value_name = "PLACE", value_parser = SaveTarget::parse)]
     out: Option<SaveTarget>,
     #[command(flatten)]
@@ -66,8 +66,7 @@ fn expand(uri: &str, words: &[String]) -> Result<String, CliFailure> {
     let mut values = Vec::new();
     for word in words {
         let (name, value) = word.split_once('=').ok_or_else(|| {
-            usage(format!("`{word}` is not a variable"))
-                .hint("write NAME=VALUE for a variable of the template")
+            usage(format!("invalid variable `{word}`")).hint("use NAME=VALUE for a variable of the template")
         })?;
         if !names.contains(&name) {
             let hint = did_you_mean(name, names.iter().copied());
@@ -103,7 +102,7 @@ mod tests {
         }
         for (uri, words, part) in [
             ("demo://{idd}", &["id=7"][..], "did you mean `idd`?"),
-            ("demo://{id}", &["x"], "`x` is not a variable"),
+            ("demo://{id}", &["x"], "invalid variable `x`"),
             ("demo://{id", &[], "never closed"),
         ] {
             let error = expanded(uri, words).unwrap_err();

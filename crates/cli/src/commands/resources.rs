@@ -9,7 +9,7 @@ use crate::exit::CliFailure;
 use crate::render::array;
 use crate::terminal::{escape_line, first_line, table_keeping_first_column};
 
-/// List the resources of a server, and the templates of their URIs
+/// List a server's resources and resource templates
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline resources [OPTIONS] TARGET\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
@@ -46,7 +46,7 @@ async fn list(session: &CommandSession) -> Result<(), CliFailure> {
         return print_stdout(&format!("{{\"resources\":{resources},\"resourceTemplates\":{templates}}}\n"));
     }
     if resources.is_empty() && templates.is_empty() {
-        session.screen.print("the server lists no resources\n");
+        session.screen.print("the server has no resources\n");
     }
     let sheet = session.layout;
     let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();

@@ -17,27 +17,27 @@ use crate::render::{one_line, pieces_of_call};
 use crate::schema::{ValueShape, read_arguments};
 use crate::terminal::{TextStyle, escape_text};
 
-/// Run a command that is described in trunkline.toml
+/// Run a command from trunkline.toml
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An argument is name=value, name:=json, name=@file or @file, by what the file\n\
-says of it; `trunkline help arguments` and `trunkline explain NAME` say more.\n\n\
+Arguments are name=value, name:=json, name=@file or @file. See also\n\
+`trunkline help arguments` and `trunkline explain NAME`.\n\n\
 Examples:\n  \
 trunkline run log count=5\n  \
 trunkline run push branch=main --answer confirm=true")]
 pub(crate) struct RunArgs {
-    /// The command, the name of a table [commands.NAME]
+    /// Name of the command, as in [commands.NAME]
     name: String,
-    /// Its arguments, as name=value
+    /// Arguments, as name=value
     #[arg(value_name = "ARGUMENT")]
     words: Vec<String>,
-    /// The file that describes it, else that of this folder
+    /// Config file [default: the one in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
-    /// Print the result as JSON, on one line
+    /// Print the result as JSON on one line
     #[arg(long)]
     json: bool,
-    /// Print nothing but the result and what went wrong
+    /// Print only results and errors
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliFailure> {
     let command = file.command(&args.name)?.clone();
     let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
     let arguments = read_arguments(&args.words, None, &shape, &mut read_input).map_err(|failure| {
-        failure.or_hint(format!("`trunkline explain {}` shows what it takes", args.name))
+        failure.or_hint(format!("`trunkline explain {}` lists its arguments", args.name))
     })?;
     let connect = ConnectArgs { json: args.json, quiet: args.quiet, ..ConnectArgs::default() };
     let target = target(command);
@@ -84,7 +84,7 @@ async fn call(args: &RunArgs, arguments: RawJson, session: &CommandSession) -> R
     if !result.is_error
         && let Some(stderr) = result.meta.as_ref().and_then(|meta| meta.get("trunkline/stderr"))
     {
-        // What a command says beside its result is for the person at the terminal, not for whoever reads on.
+        // The command's standard error is for the user, not for the program that reads standard output.
         session.screen.print(&escape_text(&stderr.decode::<String>().unwrap_or_default()));
     }
     match (result.is_error, args.json) {

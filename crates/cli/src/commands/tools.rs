@@ -11,7 +11,7 @@ use crate::render::{array, one_line, pretty};
 use crate::schema::{Vendor, did_you_mean, export, tool_signature};
 use crate::terminal::{OutputLayout, escape_line, escape_text, first_line, truncate_to_width, wrap};
 
-/// List the tools of a server as signatures
+/// List a server's tools as signatures
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline tools [OPTIONS] TARGET [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
@@ -20,10 +20,10 @@ use crate::terminal::{OutputLayout, escape_line, escape_text, first_line, trunca
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Print descriptions and schemas whole
+    /// Print full descriptions and schemas
     #[arg(long)]
     schema: bool,
-    /// Print JSON for a model's API: anthropic, openai or gemini
+    /// Print JSON for a model API: anthropic, openai or gemini
     #[arg(long, value_name = "API", value_enum, hide_possible_values = true, conflicts_with_all = ["schema", "json"])]
     format: Option<Vendor>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ async fn list(args: &ToolsArgs, names: &[String], session: &CommandSession) -> R
         return print_stdout(&format!("{}\n", array(chosen.iter().map(|tool| tool.raw()))));
     }
     if chosen.is_empty() {
-        session.screen.print("the server lists no tools\n");
+        session.screen.print("the server has no tools\n");
     }
     let show = if args.schema { show_full } else { show_short };
     print_stdout(&chosen.iter().map(|tool| show(tool, session.layout)).collect::<String>())
@@ -78,10 +78,10 @@ fn select_tools<'t>(
     names.iter().map(find).collect()
 }
 
-/// Says that there is no such tool, and which one was probably meant.
+/// Returns the failure for an unknown tool, with the most similar name as a hint.
 pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
     let names = all.iter().map(|tool| tool.name.as_str());
-    let failure = CliFailure::new(ExitReason::Usage, format!("there is no tool `{name}`"));
+    let failure = CliFailure::new(ExitReason::Usage, format!("unknown tool `{name}`"));
     failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
 }
 
@@ -92,7 +92,7 @@ fn show_short(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
     format!("{}\n{}", signature_lines(tool, sheet), description.unwrap_or_default())
 }
 
-/// Writes the signature; what does not fit on its line stands farther in than what is said about it.
+/// Writes the signature; continuation lines are indented farther than the description.
 fn signature_lines(tool: &Tool, sheet: OutputLayout) -> String {
     sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
 }
@@ -115,7 +115,7 @@ fn show_full(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
     text
 }
 
-/// Writes a heading and, indented below it, what it is about; one line stands beside it.
+/// Writes a heading with indented text below it; a single line is put next to the heading.
 fn section(what: &str, words: &str) -> String {
     if words.is_empty() {
         return String::new();

@@ -12,37 +12,37 @@ use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
 use crate::terminal::escape_line;
 
-/// Tell of changes as they come
+/// Print changes as they happen
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline watch [OPTIONS] TARGET [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
-    after_help = target_help("Without --tools, --prompts, --resources or a URI all lists are watched.\n\n\
+    after_help = target_help("Without --tools, --prompts, --resources or a URI, watches all lists.\n\n\
 Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
 trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Watch the list of tools
+    /// Watch the tool list
     #[arg(long)]
     tools: bool,
-    /// Watch the list of prompts
+    /// Watch the prompt list
     #[arg(long)]
     prompts: bool,
-    /// Watch the lists of resources and templates
+    /// Watch the resource and template lists
     #[arg(long)]
     resources: bool,
-    /// End after so many changes
+    /// Exit after this many changes
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
     connect: ConnectArgs,
 }
 
-/// Tells of changes until the connection ends, somebody has had enough, or there were as many as wanted.
+/// Prints changes until the connection ends, Ctrl-C, or `--count` is reached.
 ///
 /// # Errors
-/// The server cannot be reached, tells of nothing, or goes away.
+/// The server cannot be reached, supports no change notifications, or closes the connection.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     let watch = requested_watch(args, words.rest);
@@ -72,14 +72,14 @@ async fn watch_changes(
     session: &CommandSession,
 ) -> Result<(), CliFailure> {
     let mut changes = session.client.subscribe(watch.clone()).await.map_err(call_failure)?;
-    // What is there has to be known before anything can be said to have changed, and nothing may change unseen meanwhile.
+    // The lists are fetched after subscribing, so that no change between the two is missed.
     let mut catalogue = ListSnapshots::default();
     catalogue.refresh(&watch, session).await?;
     session.screen.print(&watching_message(&watch, changes.accepted_filter()));
     let mut told = 0;
     while count.is_none_or(|count| told < count) {
         let Some(change) = changes.next().await else {
-            return Err(CliFailure::new(ExitReason::Unreachable, "the server has ended the connection"));
+            return Err(CliFailure::new(ExitReason::Unreachable, "the server closed the connection"));
         };
         let lines = describe_change(&change, &watch, &mut catalogue, session).await?;
         print_stdout(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;
@@ -88,7 +88,7 @@ async fn watch_changes(
     Ok(())
 }
 
-/// Says what is watched, and what the server would not tell of.
+/// Describes what is watched, and what the server does not support.
 fn watching_message(wanted: &ChangeFilter, honoured: &ChangeFilter) -> String {
     let parts = |watch: &ChangeFilter| {
         let lists = [(watch.tools, "tools"), (watch.prompts, "prompts"), (watch.resources, "resources")];
@@ -101,7 +101,7 @@ fn watching_message(wanted: &ChangeFilter, honoured: &ChangeFilter) -> String {
     let missing: Vec<_> = wanted.into_iter().filter(|part| !agreed.contains(part)).collect();
     let missing = match missing.as_slice() {
         [] => String::new(),
-        missing => format!("; the server does not tell of {}", missing.join(", ")),
+        missing => format!("; the server does not support change notifications for {}", missing.join(", ")),
     };
     format!("watching {}{missing}\n", agreed.join(", "))
 }
@@ -126,9 +126,9 @@ async fn describe_change(
             let missed = if json {
                 line(&json!({ "change": "missed" }))
             } else {
-                "missed: the server could not be heard for a while; anything may have changed".to_owned()
+                "missed: the connection was interrupted; notifications may have been lost".to_owned()
             };
-            // What has become of the lists can be found out; what was read of a resource is with whoever read it.
+            // Lists can be fetched again and compared; for a resource only the reader has the previous content.
             let changed = catalogue.refresh(watch, session).await?;
             let changed = changed.iter().filter(|(_, difference)| !difference.is_empty());
             let lists = changed.map(|(name, difference)| list(name, difference));

@@ -11,11 +11,11 @@ use crate::exit::CliFailure;
 use crate::render::one_line;
 use crate::terminal::{StderrScreen, escape_line};
 
-/// How long a message of a server may be, unless somebody says otherwise: pictures and sounds are long, and there is one
-/// server to hold them for.
+/// The default maximum size of a message: images and audio are large, and there is only one
+/// server to buffer them for.
 const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 
-/// Prepares a connection by the options of the command line, and by what the configuration says beside.
+/// Prepares a connection from the command line and the configuration.
 ///
 /// # Errors
 /// A secret is not where it should be.

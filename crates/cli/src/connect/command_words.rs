@@ -5,7 +5,7 @@ use trunkline_client::transport::{Command, Target, TargetError};
 
 use crate::exit::{CliFailure, ExitReason};
 
-/// What is typed after the name of a command; its usage says what that is.
+/// The words after the name of a command, see its usage.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     #[arg(hide = true, value_name = "TARGET")]
@@ -15,7 +15,7 @@ pub(crate) struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// Tells the target from the rest.
+    /// Splits the target from the rest.
     ///
     /// # Errors
     /// There is no target, or it cannot be read.
@@ -39,7 +39,7 @@ impl CommandWords {
             return Ok(Self { target, rest: words.to_vec() });
         }
         let [target, rest @ ..] = words else {
-            return Err(CliFailure::new(ExitReason::Usage, "there is no target").hint(TARGET_FORMS));
+            return Err(CliFailure::new(ExitReason::Usage, "missing argument: TARGET").hint(TARGET_FORMS));
         };
         let target = target.parse::<Target>().map_err(|error| target_failure(target, &error))?;
         Ok(Self { target, rest: rest.to_vec() })
@@ -51,8 +51,8 @@ impl CommandWords {
     /// There is none.
     pub(crate) fn next_word(&mut self, what: &str) -> Result<String, CliFailure> {
         if self.rest.is_empty() {
-            return Err(CliFailure::new(ExitReason::Usage, format!("there is no {what}"))
-                .hint(format!("it follows the target, {TARGET_FORMS}")));
+            return Err(CliFailure::new(ExitReason::Usage, format!("missing argument: {what}"))
+                .hint(format!("it follows TARGET: {TARGET_FORMS}")));
         }
         Ok(self.rest.remove(0))
     }
@@ -64,12 +64,12 @@ impl CommandWords {
     pub(crate) fn expect_end(&self) -> Result<(), CliFailure> {
         match self.rest.first() {
             None => Ok(()),
-            Some(word) => Err(CliFailure::new(ExitReason::Usage, format!("nothing is expected at `{word}`"))),
+            Some(word) => Err(CliFailure::new(ExitReason::Usage, format!("unexpected argument `{word}`"))),
         }
     }
 }
 
-/// Says why something cannot be a target.
+/// Returns the failure for an invalid target.
 pub(super) fn target_failure(target: &str, error: &TargetError) -> CliFailure {
     CliFailure::new(ExitReason::Usage, format!("`{target}`: {error}")).hint(TARGET_FORMS)
 }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_no_target_is_told_with_what_would_be_one() {
         for (given, part) in
-            [(&[][..], "there is no target"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")]
+            [(&[][..], "missing argument: TARGET"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")]
         {
             let error = words(given, &[]).unwrap_err();
             assert!(error.contains(part) && error.contains("a configured name"), "{error}");

@@ -8,7 +8,7 @@ use super::options::TargetOptionArgs;
 use super::resolve::ResolvedTarget;
 use crate::exit::CliFailure;
 
-/// The way to a server: where it is, what is shown to it, and what is spoken with it.
+/// Settings of a connection: target, credentials and protocol version.
 pub(crate) struct ConnectSettings {
     pub(crate) target: Target,
     headers: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub(crate) struct ConnectSettings {
 }
 
 impl ConnectSettings {
-    /// Puts together what the command line and the configuration say.
+    /// Combines the command line and the configuration.
     ///
     /// # Errors
     /// A secret is not where it should be.
@@ -35,7 +35,7 @@ impl ConnectSettings {
     /// Prepares a connection.
     pub(crate) fn prepare(&self, mut builder: ClientBuilder) -> ClientBuilder {
         builder = builder.http_transport(self.http_transport);
-        // What the command line says counts over what the configuration says.
+        // The command line takes precedence over the configuration.
         if let Some(server) = &self.configured {
             builder = with_pinned_revision(builder, server);
         }
@@ -49,7 +49,7 @@ impl ConnectSettings {
     }
 }
 
-/// Reports whether something is shown to the server that says who we are.
+/// Reports whether credentials are sent to the server.
 pub(crate) fn has_credentials(args: &TargetOptionArgs, resolved: &ResolvedTarget) -> bool {
     let typed = args.header.iter().map(|header| header.name.as_str());
     let configured = resolved.headers.iter().map(|(name, _)| name.as_str());
@@ -76,5 +76,5 @@ fn headers(args: &TargetOptionArgs, resolved: &ResolvedTarget) -> Result<Vec<(St
 
 fn secret_failure(option: &str, problem: &str) -> CliFailure {
     CliFailure::configuration(format!("`{option}`: {problem}"))
-        .hint("env:NAME is a variable and @FILE the first line of a file")
+        .hint("use env:NAME for an environment variable, @FILE for the first line of a file")
 }

@@ -13,20 +13,21 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
         }
         Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
             CliFailure::new(ExitReason::Unauthorized, error)
-                .hint("`--bearer env:NAME` or `--bearer @FILE` sends a token")
+                .hint("send a token with `--bearer env:NAME` or `--bearer @FILE`")
         }
         Error::TimedOut { after } => {
             let after = Duration::from_millis(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-            CliFailure::new(ExitReason::Failed, format!("no answer within {after:?}"))
-                .hint("`--timeout` lets the server take longer; it may have run the call")
+            CliFailure::new(ExitReason::Failed, format!("no response within {after:?}"))
+                .hint("increase `--timeout`; the server may have run the call")
         }
         Error::Closed { may_have_run: true, .. } | Error::Status { may_have_run: true, .. } => {
             CliFailure::new(ExitReason::Failed, error).hint("the server may have run the call")
         }
         Error::TooLong { .. } => CliFailure::new(ExitReason::Failed, error)
-            .hint("`--max-message` lets it be longer; the server may have run the call"),
+            .hint("increase `--max-message`; the server may have run the call"),
         Error::ErrorResponse(ref refused) if refused.code == error_code::METHOD_NOT_FOUND => {
-            CliFailure::new(ExitReason::Failed, error).hint("`trunkline info` says what the server has")
+            CliFailure::new(ExitReason::Failed, error)
+                .hint("`trunkline info` lists the server's capabilities")
         }
         error => CliFailure::new(ExitReason::Failed, error),
     }
@@ -44,7 +45,7 @@ pub(crate) fn connect_failure(error: Error, label: &str) -> CliFailure {
 
 fn unreachable_failure(label: &str, cause: &str, tried: &[ConnectAttempt]) -> CliFailure {
     let what = format!("cannot connect to {label}: {cause}{}", attempt_lines(tried));
-    CliFailure::new(ExitReason::Unreachable, what).hint("`trunkline doctor` looks at each step of the way")
+    CliFailure::new(ExitReason::Unreachable, what).hint("`trunkline doctor` checks each step")
 }
 
 /// Lists what was tried, a line for each, if there was more than one thing.

@@ -19,10 +19,10 @@ use crate::user_input::{
     ElicitationReply, InteractiveTerminal, PresetAnswers, confirm_url, fill_form, prompt_for_sample,
 };
 
-/// What a user's refusal to answer is told as; the specification has no code of its own for it.
+/// The error code for a request that the user declined; the specification defines none.
 const USER_REJECTED: i64 = -1;
 
-/// Who answers what servers ask: the person at the terminal, as far as there is one, and what was given in advance.
+/// Responds to input requests: from the user at the terminal, if there is one, and from answers given in advance.
 #[derive(Clone, Debug)]
 pub(crate) struct TerminalInputHandler {
     shared: Arc<InputHandlerState>,
@@ -31,37 +31,37 @@ pub(crate) struct TerminalInputHandler {
 #[derive(Debug)]
 struct InputHandlerState {
     preset_answers: PresetAnswers,
-    /// Somebody sits at the terminal.
+    /// There is an interactive terminal.
     has_terminal: bool,
-    /// Who writes in place of a model, if somebody does.
+    /// The responder to sampling requests, if sampling is allowed.
     sampling: Option<SamplingResponder>,
     roots: Vec<Root>,
     screen: Arc<StderrScreen>,
     /// What the server calls itself, once that is known.
     server: OnceLock<String>,
-    /// Two questions at one time are asked one after the other.
+    /// Serializes concurrent input requests.
     prompt_lock: tokio::sync::Mutex<()>,
-    /// Why a question could not be answered, for whoever ends the program.
+    /// Why an input request could not be answered; becomes the failure of the command.
     failure: Mutex<Option<CliFailure>>,
     failed: Notify,
-    /// The server has asked for the roots.
+    /// The server has requested the roots.
     roots_requested: Notify,
 }
 
 /// Who answers in place of a model.
 #[derive(Clone, Debug)]
 enum SamplingResponder {
-    /// The person at the terminal.
+    /// The user at the terminal.
     User,
     /// This text, whatever the question is.
     Text(String),
 }
 
 impl TerminalInputHandler {
-    /// Says who there is.
+    /// Creates the handler from the command line.
     ///
     /// # Errors
-    /// A root is no folder, or there is nobody to answer for a model.
+    /// A root is no folder, or no user is available to answer for a model.
     pub(crate) fn new(
         args: &ConnectArgs,
         ask: &AnswerArgs,
@@ -73,8 +73,8 @@ impl TerminalInputHandler {
             Some(Some(text)) => Some(SamplingResponder::Text(text_or_file(text)?)),
             Some(None) if present => Some(SamplingResponder::User),
             Some(None) => {
-                return Err(CliFailure::new(ExitReason::Usage, "`--sample` needs somebody at a terminal")
-                    .hint("`--sample=TEXT` or `--sample=@FILE` answers in advance"));
+                return Err(CliFailure::new(ExitReason::Usage, "`--sample` needs a terminal")
+                    .hint("answer in advance with `--sample=TEXT` or `--sample=@FILE`"));
             }
         };
         let roots = args.roots.iter().map(|folder| root(folder)).collect::<Result<_, _>>()?;
@@ -93,25 +93,25 @@ impl TerminalInputHandler {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Says whose questions these are.
+    /// Sets the name of the server that sends the input requests.
     pub(crate) fn set_server_name(&self, name: &str) {
-        // A server that connects anew keeps the name by which the person knows it.
+        // After a reconnect the server keeps the name that the user knows.
         let _ = self.shared.server.set(first_line(name));
     }
 
-    /// Reports whether somebody, or something that was given, answers what the server asks.
+    /// Reports whether the user or a preset answer can respond to input requests.
     pub(crate) fn can_answer(&self) -> bool {
         self.shared.has_terminal || !self.shared.preset_answers.is_empty()
     }
 
-    /// Reports whether there are roots to tell of.
+    /// Reports whether there are roots to provide.
     pub(crate) fn has_roots(&self) -> bool {
         !self.shared.roots.is_empty()
     }
 
-    /// Waits until the server has asked for the roots.
+    /// Waits until the server has requested the roots.
     ///
-    /// Cancel safe: that it has asked is forgotten only when this returns.
+    /// Cancel safe: the notification is consumed only when this returns.
     pub(crate) async fn roots_requested(&self) {
         self.shared.roots_requested.notified().await;
     }
@@ -133,7 +133,7 @@ impl InputHandler for TerminalInputHandler {
     fn capabilities(&self) -> ClientCapabilities {
         let shared = &self.shared;
         let mut capabilities = ClientCapabilities::default();
-        // Where nobody would answer, the server is not to ask.
+        // Elicitation is declared only if it can be answered.
         if self.can_answer() {
             capabilities = capabilities.with_form().with_url();
         }
@@ -182,7 +182,7 @@ impl InputHandlerState {
                     person.map(|person| prompt_for_sample(sample, asker, terminal_columns(), person));
                 return match answer {
                     Some(Ok(Some(text))) => Ok(InputResponse::Sampling(sample_result(text))),
-                    _ => Err(Refusal::application(USER_REJECTED, "the user gave no answer")),
+                    _ => Err(Refusal::application(USER_REJECTED, "the user did not answer")),
                 };
             }
             InputRequest::Roots => return Ok(InputResponse::Roots(self.roots.clone())),
@@ -192,7 +192,7 @@ impl InputHandlerState {
             Err(failure) => {
                 *self.failure.lock() = Some(failure);
                 self.failed.notify_one();
-                Err(Refusal::application(USER_REJECTED, "there is nobody to answer"))
+                Err(Refusal::application(USER_REJECTED, "no user is available to answer"))
             }
         }
     }
@@ -223,8 +223,8 @@ impl InteractiveTerminal for StdioTerminal<'_> {
 fn text_or_file(text: &str) -> Result<String, CliFailure> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     read_input(file).map_err(|error| {
-        CliFailure::configuration(format!("`--sample`: file {file} cannot be read: {error}"))
-            .hint("a text that begins with @ is the name of a file")
+        CliFailure::configuration(format!("`--sample`: cannot read {file}: {error}"))
+            .hint("a text that begins with @ is a file name")
     })
 }
 
@@ -253,7 +253,7 @@ fn root(folder: &Path) -> Result<Root, CliFailure> {
     let whole = folder.canonicalize().ok().filter(|path| path.is_dir());
     let whole = whole.ok_or_else(|| {
         CliFailure::configuration(format!("root {} is not a folder", folder.display()))
-            .hint("give a folder that is there")
+            .hint("use an existing folder")
     })?;
     let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(Root { uri: file_uri(&whole.to_string_lossy()), name, ..Root::default() })

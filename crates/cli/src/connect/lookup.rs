@@ -7,10 +7,10 @@ use crate::exit::CliFailure;
 use crate::schema::did_you_mean;
 
 /// Finds a server by its name: in the file that was named, or else in the one of this folder and in those of the clients
-/// that the person uses.
+/// of the user.
 ///
 /// # Errors
-/// No file has it, or what the file says of it makes no sense.
+/// No file has it, or its configuration is invalid.
 pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, CliFailure> {
     find::look_up(name, file).map_err(|error| match &error {
         LookupError::Config(error) => config_failure(error.problems()),
@@ -20,16 +20,16 @@ pub(super) fn look_up(name: &str, file: Option<&Path>) -> Result<FoundServer, Cl
 }
 
 fn unknown_server(name: &str, known: &[String]) -> CliFailure {
-    let failure = CliFailure::configuration(format!("no server is configured by the name `{name}`"));
+    let failure = CliFailure::configuration(format!("no server named `{name}` is configured"));
     if let Some(suggestion) = did_you_mean(name, known.iter().map(String::as_str)) {
         return failure.hint(suggestion);
     }
     let known = if known.is_empty() {
-        "no file with servers was found here".to_owned()
+        "no configured servers found".to_owned()
     } else {
-        format!("there are {}", known.join(", "))
+        format!("known servers: {}", known.join(", "))
     };
-    failure.hint(format!("{known}; `-- {name}` starts the program of that name"))
+    failure.hint(format!("{known}; `-- {name}` starts a program of that name"))
 }
 
 #[cfg(test)]
@@ -41,8 +41,8 @@ mod tests {
         let known = ["github".to_owned(), "files".to_owned()];
         for (name, known, part) in [
             ("githab", &known[..], "did you mean `github`?"),
-            ("zzz", &known, "there are github, files; `-- zzz` starts"),
-            ("zzz", &[], "no file with servers was found here"),
+            ("zzz", &known, "known servers: github, files; `-- zzz` starts"),
+            ("zzz", &[], "no configured servers found"),
         ] {
             let failure = unknown_server(name, known).to_string();
             assert!(failure.contains(part), "{failure}");

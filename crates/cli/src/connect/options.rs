@@ -13,79 +13,78 @@ use crate::values::{
 /// How a server is reached: the same for every command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TargetOptionArgs {
-    /// A header to send; VALUE may be env:NAME or @FILE;
+    /// Header to send; VALUE may be env:NAME or @FILE;
     /// repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME:VALUE", help_heading = "Target")]
     pub(crate) header: Vec<HeaderOption>,
-    /// A bearer token to send, from env:NAME or @FILE
+    /// Bearer token to send, from env:NAME or @FILE
     #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Target")]
     pub(crate) bearer: Option<SecretSource>,
-    /// A variable for a program that is started; VALUE may
-    /// be env:NAME or @FILE, NAME alone passes on yours;
+    /// Environment variable for the program; VALUE may be
+    /// env:NAME or @FILE, NAME alone passes on yours;
     /// repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME=VALUE", help_heading = "Target")]
     pub(crate) env: Vec<EnvOption>,
-    /// The folder that a program is started in
+    /// Working directory of the program
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Speak this revision, such as 2025-06-18, alone
+    /// Use only this protocol version, such as 2025-06-18
     #[arg(long, value_name = "DATE", value_parser = parse_revision, help_heading = "Target")]
     pub(crate) revision: Option<Revision>,
-    /// Speak any revision of one era: legacy or modern
+    /// Use only one protocol era: legacy or modern
     #[arg(long, value_name = "ERA", value_parser = parse_era, conflicts_with = "revision", help_heading = "Target")]
     pub(crate) era: Option<Era>,
-    /// How long the server may be silent
+    /// Timeout without a response or progress
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Target")]
     pub(crate) timeout: Option<Duration>,
-    /// The file that names are looked up in
+    /// Config file to look up names in
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Target")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// How a server is reached, and how what it says is printed: the same for every command of the client.
+/// Options of every client command: target and output.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
     pub(crate) reach: TargetOptionArgs,
-    /// A folder that the server may ask for; repeatable
+    /// Folder to offer to the server as a root; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) roots: Vec<PathBuf>,
-    /// The longest message of a server; 64MiB if not said
+    /// Maximum size of a message [default: 64MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, help_heading = "Target")]
     pub(crate) max_message: Option<usize>,
-    /// Print JSON, on one line
+    /// Print JSON on one line
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Print nothing but the result and what went wrong
+    /// Print only results and errors
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
-    /// Print how the server was reached, what a program
-    /// writes beside the protocol, and progress without a
-    /// terminal too
+    /// Print connection steps, a program's output outside
+    /// the protocol, and progress even without a terminal
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Print the server's log messages from this level on
+    /// Print the server's log messages at this level and up
     #[arg(long, value_name = "LEVEL", value_parser = parse_level, help_heading = "Output")]
     pub(crate) log_level: Option<LoggingLevel>,
 }
 
-/// Puts what every command says of its target before its own examples.
+/// Prepends the help on targets to the help of a command.
 pub(crate) fn target_help(rest: &str) -> String {
     format!(
-        "TARGET is a URL, a configured name, or a command line in quotes; a command after\n-- is one too. `trunkline help targets` says more.\n\n{rest}"
+        "TARGET is a URL, a configured name, a command line in quotes, or a command after\n--. See `trunkline help targets`.\n\n{rest}"
     )
 }
 
-/// Who answers what the server asks.
+/// Options for input requests.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Questions")]
+#[command(next_help_heading = "Input requests")]
 pub(crate) struct AnswerArgs {
     /// Answer in advance: NAME=VALUE, NAME:=JSON, accept,
     /// decline or cancel; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "ANSWER")]
     pub(crate) answer: Vec<PresetAnswer>,
-    /// Let the server ask a model, for which you answer, or
-    /// TEXT or @FILE does
+    /// Allow sampling requests; you, TEXT or @FILE supply the
+    /// reply
     #[arg(verbatim_doc_comment, long, value_name = "TEXT", num_args = 0..=1, require_equals = true)]
     pub(crate) sample: Option<Option<String>>,
 }
@@ -95,6 +94,6 @@ fn parse_era(text: &str) -> Result<Era, String> {
     match text {
         "legacy" => Ok(Era::Legacy),
         "modern" => Ok(Era::Modern),
-        _ => Err("write legacy or modern".to_owned()),
+        _ => Err("expected legacy or modern".to_owned()),
     }
 }

@@ -9,27 +9,27 @@ use super::lookup::look_up;
 use super::options::TargetOptionArgs;
 use crate::exit::CliFailure;
 
-/// What a target stands for, with what its configuration says beside.
+/// A resolved target, with its configuration.
 pub(crate) struct ResolvedTarget {
     pub(crate) target: Target,
     /// What the target is called where people read it: with variables by name and not by value.
     pub(crate) label: String,
     /// Headers of the configuration; those of the command line come on top.
     pub(crate) headers: Vec<(String, String)>,
-    /// What the configuration says of the server, if it was found by its name.
+    /// The configuration of the server, if it was found by name.
     pub(crate) configured: Option<ServerConfig>,
     /// What is about to be started, if it was not typed but read from a file; it holds no secrets.
     pub(crate) announcement: Option<String>,
 }
 
 impl ResolvedTarget {
-    /// Returns how long the server may be silent, if its configuration says so.
+    /// Returns the configured timeout of the server.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.configured.as_ref().and_then(|server| server.timeout)
     }
 }
 
-/// Finds what a target stands for: a name is looked up, and a program gets its folder and its variables.
+/// Resolves a target: a name is looked up, and a program gets its folder and its variables.
 ///
 /// # Errors
 /// The name is configured nowhere, or a variable is not where it should be.
@@ -75,7 +75,7 @@ fn with_environment(args: &TargetOptionArgs, mut command: Command) -> Result<Com
     for variable in &args.env {
         let value = variable.value.fetch().map_err(|problem| {
             CliFailure::configuration(format!("`--env {}`: {problem}", variable.name))
-                .hint("write NAME=VALUE, NAME=env:OTHER, NAME=@FILE, or NAME alone to pass on yours")
+                .hint("use NAME=VALUE, NAME=env:OTHER, NAME=@FILE, or NAME alone to pass on yours")
         })?;
         command = command.env(&variable.name, value);
     }

@@ -6,18 +6,18 @@ use crate::signals::Signals;
 /// Does some work that listens to signals, and leaves whatever still waits for a person behind.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of starting the runtime.
 pub(crate) fn in_runtime<W>(json: bool, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(&mut Signals) -> Result<(), CliFailure>,
 {
     let begun = Builder::new_current_thread().enable_all().build();
     let runtime = begun
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot start the runtime: {error}")))?;
     let done = runtime.block_on(async {
         let signals = Signals::install();
         let mut signals = signals.map_err(|error| {
-            CliFailure::new(ExitReason::Failed, format!("signals cannot be heard: {error}"))
+            CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}"))
         })?;
         work(&mut signals).await
     });
@@ -26,7 +26,7 @@ where
     done.map_err(|failure| failure.with_json(json))
 }
 
-/// Says that somebody has had enough.
+/// Returns the failure for an interrupted command.
 pub(crate) fn interrupted() -> CliFailure {
     CliFailure::new(ExitReason::Interrupted, "interrupted")
 }

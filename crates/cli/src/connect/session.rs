@@ -19,13 +19,13 @@ use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 /// How long an orderly end may take; a client that keeps to its own limit is done sooner.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// How long an end may take before somebody who waits is told what for.
+/// The delay before the user is informed that the command waits for the server to exit.
 const CLOSE_NOTICE_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a session is waited for to ask for roots, where there are some to tell.
+/// How long to wait for a session to request the roots, if there are any.
 const ROOTS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a server has to look at the roots that it was told of: nothing says when it is done.
+/// How long a server may process the roots: the protocol has no signal that it is done.
 const ROOTS_GRACE: Duration = Duration::from_millis(250);
 
 /// How long messages of a log are waited for that come over another stream than the answer, and so perhaps after it.
@@ -42,7 +42,7 @@ pub(crate) struct CommandSession {
 /// Connects, does some work, and ends in order; Ctrl-C drops the work, which cancels it on the wire.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of connecting.
 pub(crate) fn with_session<W>(
     args: &ConnectArgs,
     ask: &AnswerArgs,
@@ -81,7 +81,7 @@ where
         args: args.clone(),
     };
     let done = tokio::select! {
-        // What nobody could answer is told in place of what the server made of it.
+        // An input request that could not be answered is reported instead of the server's reaction to it.
         biased;
         unanswered = person.failed() => Err(unanswered),
         done = work(&session) => done,
@@ -99,25 +99,24 @@ where
     done.map_err(|failure| explain_failure(failure, &person))
 }
 
-/// Reports whether a server may say something beside its answers over a stream of its own.
+/// Reports whether a server may send messages over a standalone stream.
 fn logs_may_be_late(client: &Client) -> bool {
     let server = client.server();
     server.is_stateful() && server.transport == "streamable-http"
 }
 
-/// Says what the person could have done about a failure that comes from a question.
+/// Adds a hint to a failure that was caused by an input request.
 fn explain_failure(failure: CliFailure, person: &TerminalInputHandler) -> CliFailure {
     if person.can_answer() || !failure.mentions("elicitation") {
         return failure;
     }
-    failure
-        .or_hint("the server wants to ask something: `trunkline help answers` says how to answer in advance")
+    failure.or_hint("the server requests input; see `trunkline help answers` to answer in advance")
 }
 
-/// Ends a connection in order, unless somebody is in a hurry; what we started ends with us.
+/// Closes a connection cleanly, unless interrupted; processes that we started exit with us.
 ///
 /// # Errors
-/// Somebody was.
+/// The close was interrupted.
 pub(crate) async fn close_client(
     client: Client,
     screen: &StderrScreen,
@@ -125,14 +124,14 @@ pub(crate) async fn close_client(
 ) -> Result<(), CliFailure> {
     let telling = async {
         tokio::time::sleep(CLOSE_NOTICE_DELAY).await;
-        screen.print("waiting for the server to end; Ctrl-C leaves it\n");
+        screen.print("waiting for the server to exit; Ctrl-C skips the wait\n");
         std::future::pending::<()>().await;
     };
     tokio::select! {
         _ = tokio::time::timeout(CLOSE_TIMEOUT, client.close()) => Ok(()),
         () = telling => Ok(()),
         _ = signals.next() => {
-            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server had ended; it ends with us"))
+            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server exited; it was killed"))
         }
     }
 }
@@ -159,10 +158,13 @@ async fn connect(
         for attempt in &server.attempts {
             screen.print(&format!("{}\n", escape_line(&attempt.to_string())));
         }
-        screen.print(&format!("connected at {} over {}\n", server.revision, server.transport));
+        screen.print(&format!(
+            "connected over {1} with protocol version {0}\n",
+            server.revision, server.transport
+        ));
     }
     if client.server().revision.era() == Era::Legacy {
-        // A session asks for roots when it begins, and some servers know no folder until they have heard of one.
+        // A session requests roots when it begins, and some servers allow no folder until they have received one.
         if person.has_roots() && tokio::time::timeout(ROOTS_TIMEOUT, person.roots_requested()).await.is_ok() {
             tokio::time::sleep(ROOTS_GRACE).await;
         }
@@ -179,7 +181,7 @@ pub(crate) fn print_stdout(text: &str) -> Result<(), CliFailure> {
     let mut stdout = io::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(CliFailure::new(ExitReason::Failed, format!("standard output cannot be written: {error}")))
+            Err(CliFailure::new(ExitReason::Failed, format!("cannot write to stdout: {error}")))
         }
         _ => Ok(()),
     }

@@ -7,7 +7,7 @@ pub(crate) enum Severity {
     Note,
     /// Some clients or models cannot use it.
     Warning,
-    /// It is against the protocol, or nobody can use it.
+    /// It violates the protocol, or no client can use it.
     Problem,
 }
 
@@ -21,13 +21,13 @@ impl Severity {
     }
 }
 
-/// Something about a server that somebody should know.
+/// A finding about a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
     /// What it is about, such as ``tool `add` ``; a visible line.
     pub(crate) subject: String,
-    /// What is wrong, and for whom; a visible line.
+    /// What is wrong, and which clients it affects; an escaped line.
     pub(crate) message: String,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Goes on to another subject.
+    /// Sets the subject of the findings that follow.
     pub(super) fn set_subject(&mut self, kind: &str, name: &str) {
         let name = escape_line(name);
         let short: String = name.chars().take(MAX_NAME_COLUMNS).collect();
@@ -67,11 +67,11 @@ impl Findings {
         });
     }
 
-    /// Finds characters that nobody sees, which a model reads all the same.
+    /// Finds invisible characters, which a model reads all the same.
     pub(super) fn check_hidden(&mut self, what: &str, text: &str) {
         let hidden = text.chars().filter(|c| is_unsafe_char(*c) && !matches!(c, '\n' | '\t' | '\r')).count();
         if hidden > 0 {
-            self.problem(format!("{what} has {hidden} characters that people do not see and models do"));
+            self.problem(format!("{what} has {hidden} invisible characters, which models read"));
         }
     }
 

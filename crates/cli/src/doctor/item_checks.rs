@@ -7,13 +7,13 @@ use super::schema_checks::{check_input, check_output};
 /// Model APIs refuse names that are longer.
 const MAX_MODEL_NAME_LENGTH: usize = 64;
 
-/// The protocol asks for no more.
+/// The maximum length of a name in the specification.
 const MAX_NAME_LENGTH: usize = 128;
 
 /// Some model APIs cut or refuse descriptions that are longer.
 const MAX_DESCRIPTION_LENGTH: usize = 1_024;
 
-/// Looks at everything that a server offers, and says what is wrong with it.
+/// Checks everything that a server offers, and reports problems.
 pub(crate) fn check_items(
     tools: &[&Tool],
     prompts: &[&Prompt],
@@ -53,18 +53,16 @@ fn check_tool(tool: &Tool, findings: &mut Findings) {
     if tool.name.is_empty() {
         findings.problem("a tool has no name");
     } else if length > MAX_NAME_LENGTH {
-        findings.problem(format!(
-            "its name has {length} characters; the protocol asks for at most {MAX_NAME_LENGTH}"
-        ));
+        findings.problem(format!("its name has {length} characters; the protocol allows {MAX_NAME_LENGTH}"));
     } else if length > MAX_MODEL_NAME_LENGTH {
         let most = MAX_MODEL_NAME_LENGTH;
-        findings.warning(format!("its name has {length} characters; several models take at most {most}"));
+        findings.warning(format!("its name has {length} characters; several models accept at most {most}"));
     }
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if let Some(illegal) = tool.name.chars().find(|c| !legal(*c)) {
         findings.problem(format!("its name has {illegal:?}; letters, digits, _, - and . are allowed"));
     } else if tool.name.contains('.') {
-        findings.warning("its name has a dot, which several models refuse");
+        findings.warning("its name has a dot, which several models reject");
     }
     check_name_and_description(&tool.name, tool.description.as_deref(), findings);
     findings.check_hidden("its title", tool.title.as_deref().unwrap_or_default());
@@ -79,16 +77,16 @@ fn check_tool(tool: &Tool, findings: &mut Findings) {
 
 fn check_annotations(hints: &ToolAnnotations, findings: &mut Findings) {
     if hints.read_only == Some(true) && hints.destructive == Some(true) {
-        findings.problem("it is said to change nothing (readOnlyHint) and to destroy (destructiveHint)");
+        findings.problem("it is both read-only (readOnlyHint) and destructive (destructiveHint)");
     }
     for old in ["readOnly", "destructive", "idempotent", "openWorld"] {
         if hints.rest.get(old).is_some() {
-            findings.warning(format!("the hint `{old}` is spelled `{old}Hint`"));
+            findings.warning(format!("unknown hint `{old}`; did you mean `{old}Hint`?"));
         }
     }
 }
 
-/// Tools without hints are taken for the worst that they could be, which is told once.
+/// Clients treat tools without hints as destructive; reported once for all tools.
 fn check_hints(tools: &[&Tool], findings: &mut Findings) {
     let hinted = |tool: &Tool| {
         tool.annotations
@@ -98,10 +96,8 @@ fn check_hints(tools: &[&Tool], findings: &mut Findings) {
     let silent = tools.iter().filter(|tool| !hinted(tool)).count();
     if silent > 0 {
         findings.set_subject("tools", "");
-        findings.note(format!(
-            "{silent} of {} have no hints, so that clients take them for destructive",
-            tools.len()
-        ));
+        findings
+            .note(format!("{silent} of {} have no hints, so clients treat them as destructive", tools.len()));
     }
 }
 
@@ -125,7 +121,7 @@ fn check_uri(uri: &str, findings: &mut Findings) {
     if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(plain) {
         findings.problem("its URI has no scheme");
     } else if uri.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        findings.problem("its URI has characters that no URI may have");
+        findings.problem("its URI has invalid characters");
     }
 }
 
@@ -177,11 +173,11 @@ mod tests {
         for (name, schema, expected) in [
             ("a b", GOOD, "problem: tool `a b` its name has ' '"),
             ("", GOOD, "problem: tool a tool has no name"),
-            (&long, GOOD, "its name has 70 characters; several models take at most 64"),
-            (&longer, GOOD, "its name has 130 characters; the protocol asks for at most 128"),
+            (&long, GOOD, "its name has 70 characters; several models accept at most 64"),
+            (&longer, GOOD, "its name has 130 characters; the protocol allows 128"),
             ("a.b", GOOD, "warning: tool `a.b` its name has a dot"),
             ("é", GOOD, "its name has 'é'"),
-            ("f", "{}", "does not say \"type\": \"object\""),
+            ("f", "{}", "needs \"type\": \"object\""),
             (
                 "f",
                 r#"{"type":"object","properties":{"a":{"type":"int"}}}"#,
@@ -193,19 +189,19 @@ mod tests {
                 r#"{"type":"object","properties":{"a":{"type":"string"}}}"#,
                 "note: tool `f` 1 of 1 arguments have no description",
             ),
-            ("f", r#"{"type":"object","properties":{"a":{"type":"array"}}}"#, "does not say of what"),
-            ("f", r#"{"type":"object","required":["z"]}"#, "argument `z` is required and not described"),
+            ("f", r#"{"type":"object","properties":{"a":{"type":"array"}}}"#, "without an item type"),
+            ("f", r#"{"type":"object","required":["z"]}"#, "required argument `z` is not in properties"),
             ("f", r#"{"type":"object","anyOf":[{}]}"#, "anyOf at the top"),
             (
                 "f",
                 r#"{"type":"object","properties":{"a":{"$ref":"https://example.com/s"}}}"#,
                 "refers to https://example.com/s",
             ),
-            ("f", r#"{"type":"object","$schema":"https://example.com/d"}"#, "dialect that nobody knows"),
+            ("f", r#"{"type":"object","$schema":"https://example.com/d"}"#, "unknown dialect"),
             (
                 "f",
                 r#"{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
-                "modern clients over HTTP leave it out",
+                "modern HTTP clients skip it",
             ),
         ] {
             let found = of_tools(&[tool(name, schema)]);
@@ -222,16 +218,16 @@ mod tests {
             destructive: Some(true),
             ..ToolAnnotations::default()
         });
-        assert!(of_tools(&[both]).starts_with("problem: tool `rm` it is said to change nothing"));
+        assert!(of_tools(&[both]).starts_with("problem: tool `rm` it is both read-only"));
         let mut none = tool("rm", GOOD);
         none.annotations = None;
         assert_eq!(
             of_tools(&[none.clone(), tool("add", GOOD)]),
-            "note: tools 1 of 2 have no hints, so that clients take them for destructive"
+            "note: tools 1 of 2 have no hints, so clients treat them as destructive"
         );
         none.annotations =
             Some(ToolAnnotations::read(&RawJson::parse(r#"{"readOnly":true}"#).unwrap()).unwrap());
-        assert!(of_tools(&[none]).contains("the hint `readOnly` is spelled `readOnlyHint`"));
+        assert!(of_tools(&[none]).contains("unknown hint `readOnly`; did you mean `readOnlyHint`?"));
     }
 
     #[test]
@@ -239,10 +235,7 @@ mod tests {
         let mut hidden = tool("f", GOOD);
         hidden.description = Some("Adds.\u{e0041}\u{202e}".to_owned());
         let found = of_tools(&[hidden]);
-        assert_eq!(
-            found,
-            "problem: tool `f` its description has 2 characters that people do not see and models do"
-        );
+        assert_eq!(found, "problem: tool `f` its description has 2 invisible characters, which models read");
         let silent = Tool::new("f", RawJson::parse(GOOD).unwrap());
         assert!(of_tools(&[silent]).contains("warning: tool `f` it has no description"));
     }
@@ -270,7 +263,7 @@ mod tests {
             [
                 "argument `a` is listed twice",
                 "its URI has no scheme",
-                "its URI has characters that no URI may have",
+                "its URI has invalid characters",
                 "URI template has a `{` that is never closed",
             ]
         );

@@ -10,10 +10,10 @@ use super::item_checks::check_items;
 use super::report::{DoctorReport, format_duration};
 use crate::terminal::escape_line;
 
-/// How often the server is asked in order to know how fast it answers.
+/// The number of requests for the latency measurement.
 const LATENCY_SAMPLES: usize = 5;
 
-/// Reads all lists, and says what is wrong with what is in them.
+/// Fetches all lists, and reports problems with their items.
 pub(crate) async fn check_lists(client: &Client, report: &mut DoctorReport) {
     let ServerCapabilities { tools, prompts, resources, .. } = client.server().capabilities.clone();
     let tools = fetch_list("tools", tools.is_some(), client.tools(), report).await;
@@ -46,7 +46,7 @@ async fn fetch_list<T>(
             report.passed_in(what, &format!("{} listed", list.len()), begun.elapsed());
             for left_out in &list.skipped {
                 let subject = format!("{what} `{}`", escape_line(&left_out.name));
-                report.problem(&subject, &format!("it is left out: {}", left_out.reason));
+                report.problem(&subject, &format!("clients skip it: {}", left_out.reason));
             }
             for repaired in &list.repaired {
                 let subject = format!("{what} `{}`", escape_line(&repaired.name));
@@ -55,7 +55,7 @@ async fn fetch_list<T>(
             Some(list)
         }
         Err(error) => {
-            report.problem(what, &format!("they cannot be listed: {error}"));
+            report.problem(what, &format!("cannot list them: {error}"));
             None
         }
     }
@@ -65,14 +65,14 @@ fn list_items<T>(list: Option<&ItemList<T>>) -> Vec<&T> {
     list.into_iter().flat_map(|list| list.iter()).map(|item| &**item).collect()
 }
 
-/// Asks the server a few times for what costs it least, and says how long it took.
+/// Measures the latency with a few of the cheapest requests.
 pub(crate) async fn measure_latency(client: &Client, report: &mut DoctorReport) {
     let mut times = Vec::with_capacity(LATENCY_SAMPLES);
     for _ in 0..LATENCY_SAMPLES {
         match timed_ping(client).await {
             Ok(took) => times.push(took),
             Err(error) => {
-                report.problem("speed", &format!("the server does not answer: {error}"));
+                report.problem("speed", &format!("no response: {error}"));
                 return;
             }
         }
@@ -84,7 +84,7 @@ pub(crate) async fn measure_latency(client: &Client, report: &mut DoctorReport) 
         return;
     };
     let words = format!(
-        "{LATENCY_SAMPLES} answers, {} to {}, median",
+        "{LATENCY_SAMPLES} requests, {} to {}, median",
         format_duration(*fastest),
         format_duration(*slowest)
     );

@@ -8,10 +8,10 @@ use super::report::DoctorReport;
 use crate::connect::ResolvedTarget;
 use crate::exit::{CliFailure, ExitReason};
 
-/// Looks at the way to a server before anything is said to it, as far as there is one.
+/// Checks name resolution, connection and TLS before the first MCP request.
 ///
 /// # Errors
-/// The way ends early; the report says where.
+/// The server cannot be reached; the report has the step that failed.
 pub(crate) async fn check_reachability(
     resolved: &ResolvedTarget,
     within: Option<Duration>,
@@ -45,7 +45,7 @@ async fn check_address(
         }
         Err(error) => {
             report_dial_failure(url, &error, report);
-            Err(CliFailure::new(ExitReason::Unreachable, format!("{url} cannot be reached")))
+            Err(CliFailure::new(ExitReason::Unreachable, format!("cannot reach {url}")))
         }
     }
 }
@@ -54,28 +54,28 @@ fn report_route(url: &Url, route: &ConnectionInfo, report: &mut DoctorReport) {
     let address = route.address.ip();
     match &route.proxy {
         Some(proxy) => {
-            report.passed_in("dns", &format!("the proxy is at {address}"), route.resolve_time);
+            report.passed_in("dns", &format!("the proxy resolves to {address}"), route.resolve_time);
             report.passed_in("tcp", &format!("through the proxy {proxy}"), route.connect_time);
         }
         None => {
             if is_address(url) {
-                report.not_applicable("dns", "it is an address already");
+                report.not_applicable("dns", "not needed (IP address)");
             } else {
-                report.passed_in("dns", &format!("{} is at {address}", url.host()), route.resolve_time);
+                report.passed_in("dns", &format!("{} resolves to {address}", url.host()), route.resolve_time);
             }
             report.passed_in("tcp", &format!("connected to {}", route.address), route.connect_time);
         }
     }
     match route.tls {
         Some((took, version)) => {
-            report.passed_in("tls", &format!("{version}, and the certificate is trusted"), took);
+            report.passed_in("tls", &format!("{version}, certificate trusted"), took);
         }
-        None if url.is_loopback() => report.not_applicable("tls", "not used, and not needed on this machine"),
-        None => report.not_applicable("tls", "not used: others on the way can read everything"),
+        None if url.is_loopback() => report.not_applicable("tls", "not used (loopback)"),
+        None => report.not_applicable("tls", "not used: traffic is not encrypted"),
     }
 }
 
-/// Says what went well before what did not.
+/// Reports the steps that passed before the one that failed.
 fn report_dial_failure(url: &Url, error: &DialError, report: &mut DoctorReport) {
     let failed_at = match error {
         DialError::Resolve { .. } | DialError::TimedOut { stage: DialStage::Resolve, .. } => "dns",
@@ -87,8 +87,8 @@ fn report_dial_failure(url: &Url, error: &DialError, report: &mut DoctorReport) 
     };
     if failed_at != "dns" {
         match is_address(url) {
-            true => report.not_applicable("dns", "it is an address already"),
-            false => report.passed("dns", &format!("{} has an address", url.host())),
+            true => report.not_applicable("dns", "not needed (IP address)"),
+            false => report.passed("dns", &format!("{} resolved", url.host())),
         }
     }
     if failed_at == "tls" {

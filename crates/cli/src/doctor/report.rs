@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::finding::{Finding, Severity};
 use crate::terminal::{OutputLayout, display_width, escape_line, pad};
 
-/// How something stands.
+/// The outcome of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckStatus {
     /// As it should be.
@@ -26,40 +26,40 @@ impl CheckStatus {
     }
 }
 
-/// One line of what the doctor says.
+/// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportLine {
     pub(crate) status: CheckStatus,
     /// What it is about; a visible line.
     pub(crate) subject: String,
-    /// What there is to say; a visible line.
+    /// The details; an escaped line.
     pub(crate) detail: String,
     pub(crate) elapsed: Option<Duration>,
 }
 
-/// All that the doctor says.
+/// The whole report.
 #[derive(Debug, Default)]
 pub(crate) struct DoctorReport {
     lines: Vec<ReportLine>,
 }
 
 impl DoctorReport {
-    /// Says that something is as it should be.
+    /// Adds a check that passed.
     pub(crate) fn passed(&mut self, subject: &str, words: &str) {
         self.add(CheckStatus::Passed, subject, words, None);
     }
 
-    /// Says that something is as it should be, and how long it took.
+    /// Adds a check that passed, with its duration.
     pub(crate) fn passed_in(&mut self, subject: &str, words: &str, took: Duration) {
         self.add(CheckStatus::Passed, subject, words, Some(took));
     }
 
-    /// Says that there is nothing to look at.
+    /// Adds a check that does not apply.
     pub(crate) fn not_applicable(&mut self, subject: &str, words: &str) {
         self.add(CheckStatus::NotApplicable, subject, words, None);
     }
 
-    /// Says that something is wrong.
+    /// Adds a problem.
     pub(crate) fn problem(&mut self, subject: &str, words: &str) {
         self.add(CheckStatus::Flagged(Severity::Problem), subject, words, None);
     }
@@ -95,7 +95,7 @@ impl DoctorReport {
         self.count(Severity::Warning) > 0
     }
 
-    /// Says how much was found, in one line.
+    /// Returns the number of findings by severity, on one line.
     pub(crate) fn summary(&self) -> String {
         let counted = [Severity::Problem, Severity::Warning, Severity::Note].map(|severity| {
             let count = self.count(severity);
@@ -103,7 +103,7 @@ impl DoctorReport {
             (count > 0).then(|| format!("{count} {}{ending}", severity.label()))
         });
         let counted: Vec<_> = counted.into_iter().flatten().collect();
-        if counted.is_empty() { "nothing is wrong".to_owned() } else { counted.join(", ") }
+        if counted.is_empty() { "no problems found".to_owned() } else { counted.join(", ") }
     }
 
     /// Writes the report for a person, a line each.
@@ -155,7 +155,7 @@ impl DoctorReport {
 /// A subject that is wider pushes its own words to the right, and not those of all others.
 const MAX_SUBJECT_COLUMNS: usize = 24;
 
-/// Says how long something took, in a unit that one can picture.
+/// Formats a duration with a readable unit.
 pub(super) fn format_duration(took: Duration) -> String {
     let milliseconds = took.as_secs_f64() * 1_000.0;
     match milliseconds {
@@ -188,7 +188,7 @@ mod tests {
              problem  tool `a`  bad\\nname\n"
         );
         assert_eq!(report().summary(), "1 problem");
-        assert_eq!(DoctorReport::default().summary(), "nothing is wrong");
+        assert_eq!(DoctorReport::default().summary(), "no problems found");
     }
 
     #[test]

@@ -12,20 +12,21 @@ const MAX_DEPTH: usize = 32;
 /// Looks at the schema of a tool's arguments.
 pub(super) fn check_input(schema: &RawJson, findings: &mut Findings) {
     let Ok(value) = schema.get::<Value>() else {
-        findings.problem("its inputSchema cannot be read");
+        findings.problem("cannot parse its inputSchema");
         return;
     };
     if value.get("type").and_then(Value::as_str) != Some("object") {
-        findings.problem("its inputSchema does not say \"type\": \"object\"");
+        findings.problem("its inputSchema needs \"type\": \"object\"");
     }
     check_schema("inputSchema", &value, findings);
     if let Err(error) = MirroredParams::from_schema(&value) {
-        findings.problem(format!("modern clients over HTTP leave it out: {error}"));
+        findings.problem(format!("modern HTTP clients skip it: {error}"));
     }
     for combinator in ["anyOf", "oneOf", "allOf"] {
         if value.get(combinator).is_some() {
-            findings
-                .warning(format!("its inputSchema has {combinator} at the top, which some models refuse"));
+            findings.warning(format!(
+                "its inputSchema has {combinator} at the top level, which some models reject"
+            ));
         }
     }
     check_properties(&value, &ValueShape::from_schema(schema), findings);
@@ -35,7 +36,7 @@ pub(super) fn check_input(schema: &RawJson, findings: &mut Findings) {
 pub(super) fn check_output(schema: &RawJson, findings: &mut Findings) {
     match schema.get::<Value>() {
         Ok(value) => check_schema("outputSchema", &value, findings),
-        Err(_) => findings.problem("its outputSchema cannot be read"),
+        Err(_) => findings.problem("cannot parse its outputSchema"),
     }
 }
 
@@ -49,14 +50,14 @@ fn check_schema(which: &str, schema: &Value, findings: &mut Findings) {
     }
     let dialect = schema.get("$schema").map(|dialect| dialect.as_str().unwrap_or_default());
     if let Some(dialect) = dialect.filter(|dialect| Draft::from_schema_uri(dialect) == Draft::Unknown) {
-        findings.warning(format!("its {which} is of a dialect that nobody knows: {dialect:?}"));
+        findings.warning(format!("its {which} has an unknown dialect: {dialect:?}"));
         return;
     }
     let mut options = jsonschema::options().offline();
     if dialect.is_none() {
         options = options.with_draft(Draft::Draft202012);
     }
-    // What refers to elsewhere was told of, and cannot be compiled for that reason alone.
+    // An external reference was reported already, and alone prevents compilation.
     if elsewhere.is_empty()
         && let Err(error) = options.build(schema)
     {
@@ -93,7 +94,7 @@ fn check_properties(schema: &Value, shape: &ValueShape, findings: &mut Findings)
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     for name in required {
         if shape.property(name).is_none() && !shape.allows_additional {
-            findings.problem(format!("argument `{name}` is required and not described"));
+            findings.problem(format!("required argument `{name}` is not in properties"));
         }
     }
     for property in &shape.properties {
@@ -102,7 +103,7 @@ fn check_properties(schema: &Value, shape: &ValueShape, findings: &mut Findings)
             findings.warning(format!("argument `{}` has no type", property.name));
         }
         if inner.is_exactly(JsonType::Array) && inner.items.is_none() {
-            findings.warning(format!("argument `{}` is a list that does not say of what", property.name));
+            findings.warning(format!("argument `{}` is an array without an item type", property.name));
         }
         findings.check_hidden(&format!("argument `{}`", property.name), &property.name);
         findings.check_hidden(

@@ -30,14 +30,16 @@ impl StrayOutput {
         }
     }
 
-    /// Says what there was: we pass it over, and not every client does.
+    /// Reports the stray lines: this client skips them, but not every client does.
     pub(crate) fn add_to_report(&self, report: &mut DoctorReport) {
         let counted = self.0.lock();
         let StrayLineCount { lines, first } = &*counted;
         match lines {
             0 => {}
-            1 => report.problem("stdout", &format!("a line is no message: {first}")),
-            _ => report.problem("stdout", &format!("{lines} lines are no messages, the first: {first}")),
+            1 => report.problem("stdout", &format!("1 line on stdout is not JSON-RPC: {first}")),
+            _ => {
+                report.problem("stdout", &format!("{lines} lines on stdout are not JSON-RPC; first: {first}"))
+            }
         }
     }
 }

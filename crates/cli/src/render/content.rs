@@ -63,7 +63,7 @@ impl ContentPiece {
             Self::Structured(value) => Ok(Some(format!("{}\n", one_line(value)).into_bytes())),
             Self::Media { what, data, .. } => {
                 let bytes = BASE64.decode(data.trim());
-                bytes.map(Some).map_err(|error| format!("the {what} is not base64: {error}"))
+                bytes.map(Some).map_err(|error| format!("the {what} is not valid base64: {error}"))
             }
             Self::Link(_) | Self::Heading(_) => Ok(None),
         }
@@ -90,7 +90,7 @@ pub(crate) fn pieces_of_call(result: &CallToolResult) -> Vec<ContentPiece> {
     pieces
 }
 
-/// Takes the messages of a prompt apart, each under the name of who says it.
+/// Splits the messages of a prompt, each under its role.
 pub(crate) fn pieces_of_messages(messages: &[PromptMessage]) -> Vec<ContentPiece> {
     let mut pieces = Vec::new();
     for message in messages {
@@ -178,7 +178,7 @@ fn repeated_value(text: &str, value: &RawJson) -> Option<RawJson> {
     }
     let members = value.members().ok()?;
     let [(name, inner)] = members.iter().collect::<Vec<_>>()[..] else { return None };
-    // Before 2026-07-28 what is no object was wrapped into one; another name than this one says something.
+    // Before 2026-07-28 a value that is not an object was wrapped as `result`; any other member name is kept.
     let shown = if name == "result" { inner } else { value };
     (parsed(inner.as_str()).as_ref() == Some(&said)).then(|| shown.clone())
 }

@@ -64,7 +64,7 @@ pub(crate) fn file_stem(name: &str) -> String {
     if kept.is_empty() { "content".to_owned() } else { kept.to_owned() }
 }
 
-/// Says how large something is.
+/// Formats a size.
 pub(crate) fn format_size(bytes: usize) -> String {
     match bytes {
         1 => "1 byte".to_owned(),

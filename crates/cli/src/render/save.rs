@@ -34,7 +34,7 @@ impl SaveTarget {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let path = Path::new(text);
         match text {
-            "" => Err("write a file, a folder, or - for standard output".to_owned()),
+            "" => Err("expected a file, a folder, or - for stdout".to_owned()),
             "-" => Ok(Self::Stdout),
             _ if text.ends_with('/') || path.is_dir() => Ok(Self::Folder(path.to_owned())),
             _ => Ok(Self::File(path.to_owned())),
@@ -45,7 +45,7 @@ impl SaveTarget {
 /// Saves what is worth saving, and returns the pieces that are left to show and a line for each file that was written.
 ///
 /// # Errors
-/// Something is not what the server says it is, or cannot be written.
+/// Content is not of its declared type, or cannot be written.
 pub(crate) fn save(
     pieces: Vec<ContentPiece>,
     out: &SaveTarget,
@@ -66,7 +66,7 @@ pub(crate) fn save(
         }
     }
     if found.is_empty() {
-        return Err(CliFailure::new(ExitReason::Failed, "there is nothing to save"));
+        return Err(CliFailure::new(ExitReason::Failed, "nothing to save"));
     }
     let told = match out {
         SaveTarget::Folder(folder) => {
@@ -86,9 +86,8 @@ pub(crate) fn save(
 fn single_file_bytes(found: Vec<(ContentPiece, Vec<u8>)>) -> Result<Vec<u8>, CliFailure> {
     let count = found.len();
     if count > 1 && found.iter().any(|(piece, _)| matches!(piece, ContentPiece::Media { .. })) {
-        let failure =
-            CliFailure::new(ExitReason::Usage, format!("there are {count} things to save, and one file"));
-        return Err(failure.hint("give --out a folder: a name that ends in a slash"));
+        let failure = CliFailure::new(ExitReason::Usage, format!("{count} items to save, but only one file"));
+        return Err(failure.hint("use a folder for --out: a name that ends in a slash"));
     }
     Ok(found.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>().join(&b'\n'))
 }
@@ -96,14 +95,11 @@ fn single_file_bytes(found: Vec<(ContentPiece, Vec<u8>)>) -> Result<Vec<u8>, Cli
 fn to_stdout(bytes: &[u8]) -> Result<(), CliFailure> {
     let mut stdout = io::stdout();
     if stdout.is_terminal() {
-        let failure =
-            CliFailure::new(ExitReason::Usage, "standard output is a terminal, which bytes could steer");
-        return Err(failure.hint("give --out a file, or write to a pipe"));
+        let failure = CliFailure::new(ExitReason::Usage, "refusing to write binary data to a terminal");
+        return Err(failure.hint("use a file for --out, or redirect stdout"));
     }
     let written = stdout.write_all(bytes).and_then(|()| stdout.flush());
-    written.map_err(|error| {
-        CliFailure::new(ExitReason::Failed, format!("standard output cannot be written: {error}"))
-    })
+    written.map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot write to stdout: {error}")))
 }
 
 fn to_folder(folder: &Path, stem: &str, piece: &ContentPiece, bytes: &[u8]) -> Result<String, CliFailure> {
@@ -122,7 +118,7 @@ fn to_folder(folder: &Path, stem: &str, piece: &ContentPiece, bytes: &[u8]) -> R
             Err(error) => return Err(cannot_save(&path, &error)),
         }
     }
-    Err(cannot_save(folder, &"it has too many files of one name"))
+    Err(cannot_save(folder, &"it has too many files with this name"))
 }
 
 /// Returns the stem and the extension, with its dot, of the file for a piece.
@@ -151,8 +147,8 @@ fn saved_message(path: &Path, bytes: &[u8]) -> String {
 }
 
 fn cannot_save(path: &Path, problem: &dyn std::fmt::Display) -> CliFailure {
-    CliFailure::new(ExitReason::Configuration, format!("{} cannot be written: {problem}", path.display()))
-        .hint("give --out a place that you may write to")
+    CliFailure::new(ExitReason::Configuration, format!("cannot write {}: {problem}", path.display()))
+        .hint("use a path for --out that you can write to")
 }
 
 #[cfg(test)]
@@ -215,7 +211,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"a\nb");
         let several = vec![text("a"), image("AAEC", None)];
         let failure = save(several, &out, SaveSelection::All, "x").unwrap_err();
-        assert!(failure.to_string().contains("2 things to save"), "{failure}");
+        assert!(failure.to_string().contains("2 items to save"), "{failure}");
     }
 
     #[test]
@@ -224,6 +220,6 @@ mod tests {
         let out = SaveTarget::File(folder.path().join("out"));
         let failure = save(vec![image("!!", None)], &out, SaveSelection::MediaFirst, "x").unwrap_err();
         assert_eq!(failure.exit(), ExitReason::Failed);
-        assert!(failure.to_string().contains("image is not base64"), "{failure}");
+        assert!(failure.to_string().contains("image is not valid base64"), "{failure}");
     }
 }

@@ -7,10 +7,10 @@ use crate::terminal::{display_width, escape_line, escape_text, table};
 /// How deep values are laid out; what is deeper is written as JSON.
 const MAX_DEPTH: usize = 6;
 
-/// A table of fewer rows says less than the members one below the other.
+/// The minimum number of rows of a table; fewer are shown as members, one per line.
 const MIN_TABLE_ROWS: usize = 2;
 
-/// A table with more columns can be read by nobody.
+/// The maximum number of columns of a readable table.
 const MAX_TABLE_COLUMNS: usize = 12;
 
 /// Lays a value out for a person: members one below the other, lists as items, lists of alike flat objects as tables.

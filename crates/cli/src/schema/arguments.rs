@@ -67,7 +67,7 @@ impl ArgumentsBuilder<'_, '_> {
         let members = members.and_then(|raw| raw.members().map_err(|error| error.to_string()));
         let members = members.map_err(|problem| {
             usage_failure(format!("the arguments are not a JSON object: {problem}"))
-                .hint("write an object such as '{\"a\":1}'")
+                .hint("use an object such as '{\"a\":1}'")
         })?;
         for (name, value) in members.iter() {
             self.members.set(name.clone(), value.clone());
@@ -82,8 +82,8 @@ impl ArgumentsBuilder<'_, '_> {
             None => value.to_owned(),
         };
         let value = RawJson::parse(json).map_err(|error| {
-            usage_failure(format!("argument `{name}` is not JSON: {error}"))
-                .hint(format!("`{name}=…` takes text as it is"))
+            usage_failure(format!("argument `{name}` is not valid JSON: {error}"))
+                .hint(format!("use `{name}=…` for plain text"))
         })?;
         self.set(name, path, value)
     }
@@ -110,9 +110,8 @@ impl ArgumentsBuilder<'_, '_> {
     fn read_file(&mut self, name: &str) -> Result<String, CliFailure> {
         (self.read)(name).map_err(|error| {
             let what = if name == "-" { "standard input".to_owned() } else { format!("file {name}") };
-            usage_failure(format!("{what} cannot be read: {error}")).hint(
-                "a value that begins with @ is the name of a file; in JSON, as in k:='\"@x\"', it is text",
-            )
+            usage_failure(format!("cannot read {what}: {error}"))
+                .hint("a value that begins with @ is a file name; for text, use JSON: k:='\"@x\"'")
         })
     }
 
@@ -141,7 +140,7 @@ impl ArgumentsBuilder<'_, '_> {
 
     fn set(&mut self, name: &str, path: Vec<String>, value: RawJson) -> Result<(), CliFailure> {
         if self.assigned_paths.contains(&path) {
-            return Err(usage_failure(format!("argument `{name}` is given twice")).hint("give it once"));
+            return Err(usage_failure(format!("argument `{name}` is given twice")).hint("pass it once"));
         }
         set_at(&mut self.members, &path, value);
         self.assigned_paths.push(path);
@@ -169,34 +168,34 @@ impl ArgumentsBuilder<'_, '_> {
             .collect();
         match missing.as_slice() {
             [] => Ok(()),
-            [one] => Err(usage_failure(format!("argument {one} is missing"))),
-            several => Err(usage_failure(format!("arguments {} are missing", several.join(", ")))),
+            [one] => Err(usage_failure(format!("missing argument {one}"))),
+            several => Err(usage_failure(format!("missing arguments {}", several.join(", ")))),
         }
     }
 
     fn not_an_argument(&self, word: &str) -> CliFailure {
         let open = self.shape.properties.iter().find(|property| self.members.get(&property.name).is_none());
         let example = open.map_or("NAME", |property| property.name.as_str());
-        usage_failure(format!("`{word}` is not an argument"))
-            .hint(format!("write NAME=VALUE, such as {example}={word}"))
+        usage_failure(format!("invalid argument `{word}`"))
+            .hint(format!("use NAME=VALUE, such as {example}={word}"))
     }
 }
 
 fn unknown_argument(name: &str, step: &str, shape: &ValueShape) -> CliFailure {
     let names: Vec<_> = shape.properties.iter().map(|property| property.name.as_str()).collect();
-    let failure = usage_failure(format!("there is no argument `{name}`"));
+    let failure = usage_failure(format!("unknown argument `{name}`"));
     if names.is_empty() {
-        return failure.hint("it takes none");
+        return failure.hint("no arguments are accepted");
     }
     let suggestion = did_you_mean(step, names.iter().copied()).unwrap_or_default();
-    let listed = format!("its arguments are {}", names.join(", "));
+    let listed = format!("known arguments: {}", names.join(", "));
     failure.hint([suggestion, listed].join(" ").trim_start())
 }
 
 fn hint_of(name: &str, shape: &ValueShape) -> String {
     let description =
         shape.description.as_deref().map(crate::terminal::first_line).filter(|line| !line.is_empty());
-    description.map_or_else(|| format!("`{name}:=JSON` takes any value"), |line| format!("{name}: {line}"))
+    description.map_or_else(|| format!("use `{name}:=JSON` for any value"), |line| format!("{name}: {line}"))
 }
 
 fn get_at(members: &JsonObject, path: &[String]) -> Option<RawJson> {
@@ -292,15 +291,15 @@ mod tests {
     #[test]
     fn mistakes_are_told_by_the_name_of_the_argument() {
         for (words, whole, expected) in [
-            (&[][..], None, "argument `query` is missing"),
+            (&[][..], None, "missing argument `query`"),
             (&["query=x", "limit=many"], None, "argument `limit` must be a whole number"),
-            (&["quary=x"], None, "there is no argument `quary`; did you mean `query`?"),
-            (&["query=x", "at.town=x"], None, "there is no argument `at.town`; its arguments are city, zip"),
+            (&["quary=x"], None, "unknown argument `quary`; did you mean `query`?"),
+            (&["query=x", "at.town=x"], None, "unknown argument `at.town`; known arguments: city, zip"),
             (&["query=x", "at.zip=x"], None, "argument `at.zip` must be a whole number"),
             (&["query=x", "query=y"], None, "argument `query` is given twice"),
-            (&["query:=x"], None, "argument `query` is not JSON"),
-            (&["hello"], None, "`hello` is not an argument; write NAME=VALUE, such as query=hello"),
-            (&["query=@nowhere"], None, "file nowhere cannot be read"),
+            (&["query:=x"], None, "argument `query` is not valid JSON"),
+            (&["hello"], None, "invalid argument `hello`; use NAME=VALUE, such as query=hello"),
+            (&["query=@nowhere"], None, "cannot read file nowhere"),
             (&["query=x"], Some("[1]"), "the arguments are not a JSON object"),
             (&["@number"], None, "the arguments are not a JSON object"),
         ] {
@@ -314,6 +313,6 @@ mod tests {
         let open = r#"{"type":"object","additionalProperties":true}"#;
         assert_eq!(read_with(open, &["any=1", "o.p=x"], None).as_deref(), Ok(r#"{"any":1,"o":{"p":"x"}}"#));
         let none = read_with(r#"{"type":"object","properties":{}}"#, &["any=1"], None);
-        assert!(none.unwrap_err().contains("it takes none"));
+        assert!(none.unwrap_err().contains("no arguments are accepted"));
     }
 }

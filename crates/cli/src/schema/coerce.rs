@@ -74,7 +74,7 @@ fn coerce_to_type(typed: &str, kind: JsonType, shape: &ValueShape) -> Option<Raw
             "false" | "no" | "off" => RawJson::parse("false").ok(),
             _ => None,
         },
-        // Where text is welcome, the word is text; `:=` says null.
+        // Where a string is allowed, the word is a string; use `:=` for null.
         JsonType::Null if shape.types.contains(&JsonType::String) => None,
         JsonType::Null => json(JsonKind::Null),
         JsonType::Array => json(JsonKind::Array),

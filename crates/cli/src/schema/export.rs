@@ -8,7 +8,7 @@ const MAX_DEPTH: usize = 12;
 /// The longest name that all of them take.
 const MAX_NAME_LENGTH: usize = 64;
 
-/// Whose models the tools are for.
+/// The vendor of the model API that the tools are exported for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Vendor {
     Anthropic,
@@ -16,7 +16,7 @@ pub(crate) enum Vendor {
     Gemini,
 }
 
-/// Writes tools in the form that a model's API takes, in the JSON Schema that it understands, and says which names had to change.
+/// Writes tools in the format of a model API, with the JSON Schema keywords it supports, and returns the names that changed.
 pub(crate) fn export(tools: &[&Tool], vendor: Vendor) -> (Value, Vec<String>) {
     let mut names: Vec<String> = Vec::with_capacity(tools.len());
     let mut changed = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn export(tools: &[&Tool], vendor: Vendor) -> (Value, Vec<String>) {
     for tool in tools {
         let name = legal_name(&tool.name, &names);
         if name != tool.name {
-            changed.push(format!("tool `{}` is called `{name}` here", tool.name));
+            changed.push(format!("tool `{}` is renamed to `{name}` for this API", tool.name));
         }
         let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
         let root: Value = tool.input_schema.get().unwrap_or_default();
@@ -61,7 +61,7 @@ fn legal_name(name: &str, taken: &[String]) -> String {
     if legal.len() <= MAX_NAME_LENGTH && !taken.contains(&legal) {
         return legal;
     }
-    // What is cut off, or equal, is told apart by a short hash of the whole name and its place.
+    // A truncated or duplicate name is made unique by a short hash of the whole name and its index.
     let hash = name
         .bytes()
         .chain([u8::try_from(taken.len() % 256).unwrap_or(0)])
@@ -176,7 +176,7 @@ impl SchemaSimplifier<'_> {
         self.root.pointer(place.strip_prefix('#')?).cloned()
     }
 
-    /// Says in the fewest keywords what this vendor has others for: one type, `nullable`, choices of text alone.
+    /// Rewrites keywords to the ones that this vendor supports: one type, `nullable`, enums of strings only.
     fn narrow_for_gemini(
         &mut self,
         simple: &mut Map<String, Value>,

@@ -7,7 +7,7 @@ const MAX_DEPTH: usize = 8;
 /// How many schemas are read of one in all, so that references within references come to an end.
 const MAX_SCHEMAS: usize = 4_096;
 
-/// What a JSON Schema says of a value, as far as it matters to a person who types one or reads of it.
+/// The parts of a JSON Schema that matter for typing or showing a value.
 ///
 /// It is read once, keeps the order of properties, and is never wrong: what cannot be read may be anything.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -81,7 +81,7 @@ impl ValueShape {
         self.properties.iter().find(|property| property.name == name)
     }
 
-    /// Reports whether the value may have a type; a shape that says nothing allows all.
+    /// Reports whether the value may have a type; a shape without types allows all.
     pub(crate) fn allows(&self, kind: JsonType) -> bool {
         self.types.is_empty() || self.types.contains(&kind)
     }

@@ -4,7 +4,7 @@ use trunkline_protocol::model::{Prompt, Tool};
 use super::shape::{JsonType, Property, ValueShape};
 use crate::terminal::{escape_line, truncate_to_width};
 
-/// How many choices a signature names before it says that there are more.
+/// The number of enum choices that a signature lists before it elides the rest.
 const MAX_CHOICES: usize = 5;
 
 /// How many columns a default takes at most.
@@ -57,7 +57,7 @@ fn argument(property: &Property) -> String {
     }
 }
 
-/// Names the types of a value; nothing if it may be anything. What may be left out need not say that it may be null.
+/// Names the types of a value; nothing if it may be anything. For an optional value, null is omitted.
 pub(crate) fn type_text(shape: &ValueShape, with_null: bool) -> Option<String> {
     if !shape.choices.is_empty() {
         let mut words: Vec<_> =

@@ -30,7 +30,7 @@ fn similarity(typed: &str, name: &str) -> f64 {
 
 /// Leaves out what is typed in one way here and in another there.
 fn normalize(name: &str) -> String {
-    // Names come from servers: nobody types more than this, and likeness costs the product of the lengths.
+    // Names come from servers: no user types more than this, and the comparison costs the product of the lengths.
     name.chars()
         .take(128)
         .filter(|c| !matches!(c, '-' | '_' | '.' | '/'))

@@ -12,7 +12,7 @@ pub(crate) fn escape_line(text: &str) -> Cow<'_, str> {
     escape_chars(text, is_unsafe_char)
 }
 
-/// Returns the first line of a peer's text that says something, with runs of space as one, made visible.
+/// Returns the first non-blank line of a peer's text, escaped and with runs of space collapsed.
 pub(crate) fn first_line(text: &str) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     escape_line(&line.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
@@ -25,9 +25,9 @@ pub(crate) fn is_unsafe_char(c: char) -> bool {
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}'
         // Marks that turn the direction of text around.
         | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        // Line ends that not everybody takes for such.
+        // Line separators that not every program treats as such.
         | '\u{2028}' | '\u{2029}'
-        // What nobody sees. Joiners (U+200C, U+200D) and the common variation selectors belong to scripts and emoji.
+        // Invisible characters. Joiners (U+200C, U+200D) and the common variation selectors belong to scripts and emoji.
         | '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
         | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
         // Tags and the supplementary selectors, in which a whole text can be hidden.

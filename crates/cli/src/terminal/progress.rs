@@ -4,7 +4,7 @@ use super::width::{display_width, truncate_to_width};
 /// How wide the bar itself is.
 const BAR_COLUMNS: usize = 20;
 
-/// How far a call is, as its server says.
+/// The progress of a call, as its server reports it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CallProgress {
     pub(crate) progress: f64,
@@ -13,7 +13,7 @@ pub(crate) struct CallProgress {
 }
 
 impl CallProgress {
-    /// Draws a bar with what there is to say, on one line of at most so many columns.
+    /// Draws a bar with the progress text, on one line of at most `columns` columns.
     pub(crate) fn render_bar(&self, columns: usize) -> String {
         let line = match self.fraction() {
             Some(share) => {
@@ -28,7 +28,7 @@ impl CallProgress {
         truncate_to_width(line.trim_end(), columns.saturating_sub(1))
     }
 
-    /// Says the same in words, for those who read a log.
+    /// Formats the progress as text, for logs.
     pub(crate) fn to_text(&self) -> String {
         let total = self.total.map(|total| format!("/{}", format_number(total))).unwrap_or_default();
         let message = self.message.as_deref().map(first_line).filter(|line| !line.is_empty());

@@ -15,11 +15,11 @@ const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct StderrScreen {
     is_terminal: bool,
-    /// What is written without a terminal is written only if somebody asked for it.
+    /// Without a terminal, progress is printed only if requested.
     verbose: bool,
     quiet: bool,
     state: Mutex<ProgressBarState>,
-    /// Wakes whoever draws what came too soon after the last.
+    /// Wakes the task that redraws a bar that was throttled.
     redraw: Notify,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct StderrScreen {
 struct ProgressBarState {
     bar: Option<String>,
     drawn_at: Option<Instant>,
-    /// What is on the screen is not the last that was said.
+    /// The bar on the screen is older than `bar`.
     needs_redraw: bool,
 }
 
@@ -48,7 +48,7 @@ impl StderrScreen {
         }
     }
 
-    /// Writes words that a person must see in order to answer, whatever was asked for.
+    /// Writes text that the user must see in order to answer, even with `--quiet`.
     pub(crate) fn print_always(&self, words: &str) {
         self.write_above(words);
     }
@@ -102,7 +102,7 @@ impl StderrScreen {
     fn write_above(&self, words: &str) {
         let state = self.lock();
         match &state.bar {
-            // Words that end within a line are a prompt, and the bar would stand in its way.
+            // Text without a line end is a prompt, and the bar must not follow it.
             Some(bar) if words.ends_with('\n') => write_stderr(&format!("{CLEAR_LINE}{words}{bar}")),
             Some(_) => write_stderr(&format!("{CLEAR_LINE}{words}")),
             None => write_stderr(words),
@@ -116,6 +116,6 @@ impl StderrScreen {
 }
 
 fn write_stderr(words: &str) {
-    // Whoever closed standard error does not want to know.
+    // A closed standard error is ignored.
     let _ = io::stderr().write_all(words.as_bytes());
 }

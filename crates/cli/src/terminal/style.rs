@@ -40,7 +40,7 @@ impl TextStyle {
     }
 }
 
-/// Asks the environment: `NO_COLOR` by the convention of that name, and a terminal that can do nothing.
+/// Reads the environment: `NO_COLOR` (see no-color.org), and `TERM=dumb`.
 fn wants_color(variable: impl Fn(&str) -> Option<String>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !refused && variable("TERM").as_deref() != Some("dumb")

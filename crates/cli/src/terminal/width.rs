@@ -1,6 +1,6 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// What is taken for the width of a terminal that does not tell.
+/// The assumed width of a terminal that does not report it.
 pub(crate) const DEFAULT_COLUMNS: usize = 80;
 
 /// Below this nothing is readable, so that nothing is fitted into less.

@@ -6,14 +6,14 @@ use super::preset_answers::PresetValue;
 use crate::schema::{JsonType, Property, ValueShape, coerce, literal, type_text};
 use crate::terminal::{escape_line, escape_text};
 
-/// What somebody did with a field.
+/// The user's input for a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FieldInput {
     /// Filled it in.
     Value(RawJson),
     /// Left it out.
     Skipped,
-    /// Said no to the whole form.
+    /// Declined the whole form.
     Declined,
     /// Broke off.
     Cancelled,
@@ -55,7 +55,7 @@ impl<'f> FormFieldPrompt<'f> {
         }
     }
 
-    /// Returns what the field is if nobody fills it in: its default, or nothing where it may be left out.
+    /// Returns the value of an empty field: its default, or nothing if the field is optional.
     pub(super) fn default_input(&self) -> Option<FieldInput> {
         match &self.shape().default {
             Some(default) if !default.is_null() => Some(FieldInput::Value(default.clone())),
@@ -64,7 +64,7 @@ impl<'f> FormFieldPrompt<'f> {
         }
     }
 
-    /// Asks a person until there is an answer that the schema allows.
+    /// Prompts the user until the answer is valid.
     pub(super) fn prompt_user(&self, person: &mut dyn InteractiveTerminal) -> std::io::Result<FieldInput> {
         person.print(&self.introduction());
         let prompt = self.prompt_text();
@@ -76,15 +76,18 @@ impl<'f> FormFieldPrompt<'f> {
                 ":skip" if !self.property.required => return Ok(FieldInput::Skipped),
                 ":none" if self.is_list() => match self.validated(empty_list()) {
                     Ok(value) => return Ok(FieldInput::Value(value)),
-                    Err(problem) => person.print(&error_line(&problem)),
+                    Err(problem) => person.print(&self.error_line(&problem)),
                 },
                 "" => match self.default_input() {
                     Some(filled) => return Ok(filled),
-                    None => person.print(&error_line("is needed")),
+                    None => person.print(&self.error_line("is required")),
                 },
                 line => match self.parse_line(line) {
                     Ok(value) => return Ok(FieldInput::Value(value)),
-                    Err(problem) => person.print(&error_line(&problem)),
+                    Err(_) if self.shape().is_exactly(JsonType::Boolean) => {
+                        person.print("  please answer yes or no\n");
+                    }
+                    Err(problem) => person.print(&self.error_line(&problem)),
                 },
             }
         }
@@ -124,7 +127,7 @@ impl<'f> FormFieldPrompt<'f> {
         let instance: serde_json::Value = value.get().map_err(|error| error.to_string())?;
         match check.validate(&instance) {
             Ok(()) => Ok(value),
-            Err(error) => Err(format!("does not fit: {}", escape_line(&error.to_string()))),
+            Err(error) => Err(format!("is invalid: {}", escape_line(&error.to_string()))),
         }
     }
 
@@ -138,7 +141,7 @@ impl<'f> FormFieldPrompt<'f> {
         items.map_or(self.shape().choices.as_slice(), |items| items.choices.as_slice())
     }
 
-    /// Says what the field is about, with the choices if there are any.
+    /// Describes the field, with its choices if it has any.
     fn introduction(&self) -> String {
         let shape = self.shape();
         let about = shape.title.iter().chain(&shape.description).map(|text| escape_text(text).into_owned());
@@ -161,7 +164,7 @@ impl<'f> FormFieldPrompt<'f> {
     fn prompt_text(&self) -> String {
         let shape = self.shape();
         let kind = if self.is_list() && !self.choices().is_empty() {
-            Some("some of them, with commas".to_owned())
+            Some("one or more, separated by commas".to_owned())
         } else if !self.choices().is_empty() {
             Some(format!("1-{}", self.choices().len()))
         } else if shape.is_exactly(JsonType::Boolean) {
@@ -173,10 +176,14 @@ impl<'f> FormFieldPrompt<'f> {
         let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
         let default = match &shape.default {
             Some(default) if !default.is_null() => format!(" [{}]", plain_text(default)),
-            _ if !self.property.required => " [leave out]".to_owned(),
+            _ if !self.property.required => " [skip]".to_owned(),
             _ => String::new(),
         };
         format!("{}{kind}{default}: ", escape_line(self.name()))
+    }
+
+    fn error_line(&self, problem: &str) -> String {
+        format!("  `{}` {problem}\n", escape_line(self.name()))
     }
 }
 
@@ -188,10 +195,6 @@ fn choice_by_number(line: &str, shape: &ValueShape) -> Option<RawJson> {
 
 fn plain_text(value: &RawJson) -> String {
     value.as_text().map_or_else(|| literal(value), |text| escape_line(&text).into_owned())
-}
-
-fn error_line(problem: &str) -> String {
-    format!("  that {problem}\n")
 }
 
 fn empty_list() -> RawJson {

@@ -17,14 +17,14 @@ pub(crate) enum ElicitationReply {
     Cancel,
 }
 
-const FORM_HELP: &str = "(Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n";
+const FORM_HELP: &str = "(Enter = default in brackets; or type :skip, :decline, :cancel)\n";
 
-/// Has a form filled in: by what was given in advance, then by the person, if there is one.
+/// Fills in a form: with the answers given in advance, then by prompting the user, if there is a terminal.
 ///
-/// Without a person a form is never accepted by its defaults alone, unless `--answer accept` says so.
+/// Without a terminal a form is never accepted with its defaults alone, unless `--answer accept` is given.
 ///
 /// # Errors
-/// There is nobody to ask, and what was given does not answer the form.
+/// There is no terminal, and the answers given in advance do not complete the form.
 pub(crate) fn fill_form(
     form: &FormElicitRequest,
     asker: &str,
@@ -51,7 +51,7 @@ pub(crate) fn fill_form(
             Some(value) => {
                 let value = field.parse_preset(value).map_err(|problem| {
                     CliFailure::new(ExitReason::Usage, format!("`--answer {}=…` {problem}", field.name()))
-                        .hint(format!("the server asks: {}", escape_line(&form.message)))
+                        .hint(format!("the server requests: {}", escape_line(&form.message)))
                 })?;
                 filled.set(field.name(), value);
             }
@@ -67,13 +67,13 @@ pub(crate) fn fill_form(
         }
         _ => fill_defaults(form, asker, &open, &mut filled)?,
     };
-    // The fields stand in the order of the form, whoever filled them in.
+    // The fields are sent in the order of the form.
     let ordered =
         || fields.iter().filter_map(|field| Some((field.name().into(), filled.get(field.name())?.clone())));
     Ok(reply.unwrap_or_else(|| ElicitationReply::Accept(Some(ordered().collect::<JsonObject>().to_raw()))))
 }
 
-/// Asks for the fields that are open; returns what else the person decided.
+/// Prompts for the open fields; returns another reply if the user declines or cancels.
 fn prompt_for_fields(
     form: &FormElicitRequest,
     asker: &str,
@@ -81,7 +81,7 @@ fn prompt_for_fields(
     filled: &mut JsonObject,
     person: &mut dyn InteractiveTerminal,
 ) -> Result<Option<ElicitationReply>, CliFailure> {
-    let gone = |error| CliFailure::new(ExitReason::Failed, format!("the terminal cannot be read: {error}"));
+    let gone = |error| CliFailure::new(ExitReason::Failed, format!("cannot read the terminal: {error}"));
     person.print(&format!("{asker} asks: {}\n", escape_text(&form.message)));
     if open.is_empty() {
         return confirm("Accept?", person)
@@ -113,7 +113,7 @@ fn fill_defaults(
             Some(_) => {}
             None => {
                 let what = format!("{asker} asks for `{}`: {}", field.name(), escape_line(&form.message));
-                let hint = format!("`--answer {}=VALUE` answers it", field.name());
+                let hint = format!("answer in advance with `--answer {}=VALUE`", field.name());
                 return Err(CliFailure::new(ExitReason::Usage, what).hint(hint));
             }
         }
@@ -122,13 +122,14 @@ fn fill_defaults(
 }
 
 fn no_terminal_failure(form: &FormElicitRequest, asker: &str, fields: &[FormFieldPrompt<'_>]) -> CliFailure {
-    let what = format!("{asker} asks, and there is nobody to answer: {}", escape_line(&form.message));
+    let what = format!("{asker} requests input, and there is no terminal: {}", escape_line(&form.message));
     let answers: Vec<_> = fields.iter().map(|field| format!("`--answer {}=VALUE`", field.name())).collect();
     let answers = if answers.is_empty() { "`--answer accept`".to_owned() } else { answers.join(" and ") };
-    CliFailure::new(ExitReason::Usage, what).hint(format!("{answers} answers it, `--answer decline` says no"))
+    CliFailure::new(ExitReason::Usage, what)
+        .hint(format!("answer in advance with {answers}, or decline with `--answer decline`"))
 }
 
-/// Asks for a yes, a no, or neither.
+/// Prompts for yes, no or cancel.
 pub(super) fn confirm(
     question: &str,
     person: &mut dyn InteractiveTerminal,
@@ -194,13 +195,13 @@ mod tests {
         assert_eq!(
             seen,
             "demo asks: A table?\n\
-             (Enter takes what is in brackets; :skip, :decline and :cancel do what they say)\n\
+             (Enter = default in brackets; or type :skip, :decline, :cancel)\n\
              Your name\nname: Ann\n\
              guests (int) [2]: \n\
              \x20 1) w  Window\n  2) a  Aisle\nseat (1-2): 2\n\
-             \x20 1) cake\n  2) wine\n  3) music\nextras (some of them, with commas) [leave out]: 1, music\n\
+             \x20 1) cake\n  2) wine\n  3) music\nextras (one or more, separated by commas) [skip]: 1, music\n\
              vip (yes or no) [false]: yes\n\
-             email (email) [leave out]: ann@example.com\n"
+             email (email) [skip]: ann@example.com\n"
         );
     }
 
@@ -211,13 +212,13 @@ mod tests {
         let (reply, seen) = with_person(BOOKING, &[], &lines);
         assert_eq!(reply, accepted(r#"{"name":"Ann","seat":"w","extras":["cake"],"vip":false}"#));
         for part in [
-            "that is needed",
-            "that does not fit: \"A\" is shorter than 2 characters",
-            "that does not fit: 9 is greater than the maximum of 8",
-            "that must be a whole number",
-            "that must be one of w, a",
+            "`name` is required",
+            "`name` is invalid: \"A\" is shorter than 2 characters",
+            "`guests` is invalid: 9 is greater than the maximum of 8",
+            "`guests` must be a whole number",
+            "`seat` must be one of w, a",
             "more than 2 items",
-            "that must be true or false",
+            "please answer yes or no",
             "is not a \"email\"",
         ] {
             assert!(seen.contains(part), "no `{part}` in\n{seen}");
@@ -253,12 +254,20 @@ mod tests {
     #[test]
     fn without_a_person_answers_have_to_be_given() {
         for (answers, expected) in [
-            (&[][..], Err("demo asks, and there is nobody to answer: A table?; `--answer name=VALUE` and")),
-            (&["name=Ann"], Err("demo asks for `seat`: A table?; `--answer seat=VALUE` answers it")),
+            (
+                &[][..],
+                Err(
+                    "demo requests input, and there is no terminal: A table?; answer in advance with `--answer name=VALUE` and",
+                ),
+            ),
+            (
+                &["name=Ann"],
+                Err("demo asks for `seat`: A table?; answer in advance with `--answer seat=VALUE`"),
+            ),
             (&["accept"], Err("demo asks for `name`")),
             (&["seat=x", "name=Ann"], Err("`--answer seat=…` must be one of w, a")),
-            (&["seat=w", "name=A"], Err("`--answer name=…` does not fit")),
-            (&["other=1"], Err("nobody to answer")),
+            (&["seat=w", "name=A"], Err("`--answer name=…` is invalid")),
+            (&["other=1"], Err("there is no terminal")),
             (&["decline"], Ok(ElicitationReply::Decline)),
             (&["cancel"], Ok(ElicitationReply::Cancel)),
             (&["name=Ann", "seat=w"], Ok(accepted(r#"{"name":"Ann","guests":2,"seat":"w","vip":false}"#))),

@@ -1,18 +1,18 @@
 use std::io;
 
-/// Somebody at a terminal: reads what we say, and types lines.
+/// A user at a terminal, who reads output and types lines.
 pub(crate) trait InteractiveTerminal {
-    /// Says something.
+    /// Prints text.
     fn print(&mut self, words: &str);
 
-    /// Asks for one line; nothing means that the input has ended.
+    /// Prompts for one line; nothing means end of input.
     ///
     /// # Errors
     /// The terminal is gone.
     fn read_line(&mut self, prompt: &str) -> io::Result<Option<String>>;
 }
 
-/// A person who types what a test says, and notes what is shown.
+/// A scripted user for tests, which records what is shown.
 #[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct ScriptedTerminal {

@@ -6,7 +6,7 @@ use trunkline_protocol::model::ElicitAction;
 /// One answer that was given in advance, by `--answer`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PresetAnswer {
-    /// What to do with whatever is asked.
+    /// The action for every request.
     Action(ElicitAction),
     /// What to fill into a field, as text or as JSON.
     Field { name: String, value: PresetValue },
@@ -29,18 +29,18 @@ impl FromStr for PresetAnswer {
             return Ok(Self::Action(action));
         }
         let Some((name, value)) = text.split_once('=') else {
-            return Err("write NAME=VALUE, NAME:=JSON, accept, decline or cancel".to_owned());
+            return Err("expected NAME=VALUE, NAME:=JSON, accept, decline or cancel".to_owned());
         };
         let (name, value) = match name.strip_suffix(':') {
             Some(name) => {
                 let json = RawJson::parse(value.to_owned())
-                    .map_err(|error| format!("`{value}` is not JSON: {error}"))?;
+                    .map_err(|error| format!("`{value}` is not valid JSON: {error}"))?;
                 (name, PresetValue::Json(json))
             }
             None => (name, PresetValue::Text(value.to_owned())),
         };
         if name.is_empty() {
-            return Err("the name of the field is missing".to_owned());
+            return Err("missing field name".to_owned());
         }
         Ok(Self::Field { name: name.to_owned(), value })
     }

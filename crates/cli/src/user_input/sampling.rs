@@ -7,21 +7,21 @@ use super::interactive_terminal::InteractiveTerminal;
 use crate::render::{one_line, pieces_of_messages};
 use crate::terminal::{TextStyle, escape_text};
 
-/// Has the person answer in place of a model; nothing means that they would not.
+/// Prompts the user for the reply to a sampling request; nothing means that the user declined.
 pub(crate) fn prompt_for_sample(
     question: &CreateMessageRequest,
     asker: &str,
     columns: usize,
     person: &mut dyn InteractiveTerminal,
 ) -> io::Result<Option<String>> {
-    person.print(&format!("{asker} asks for a model's answer, which you write:\n"));
+    person.print(&format!("{asker} requests a model completion (sampling); you write it:\n"));
     if let Some(system) = question.params.text("systemPrompt") {
         person.print(&format!("system:\n{}\n", escape_text(&system)));
     }
     for message in question.params.get("messages").and_then(|raw| raw.elements().ok()).unwrap_or_default() {
         person.print(&show_message(&message, columns));
     }
-    person.print("(a line with a single dot ends the answer, :decline gives none)\n");
+    person.print("(end with a line containing only a dot; :decline to refuse)\n");
     let mut answer = String::new();
     while let Some(line) = person.read_line("> ")? {
         match line.trim_end() {

@@ -6,10 +6,10 @@ use super::preset_answers::PresetAnswers;
 use crate::exit::{CliFailure, ExitReason};
 use crate::terminal::{escape_line, escape_text};
 
-/// Asks the person to visit a page, which is never opened for them.
+/// Prompts the user to visit a URL, which is never opened automatically.
 ///
 /// # Errors
-/// There is nobody to ask, and nothing was given in advance.
+/// There is no terminal, and no answer was given in advance.
 pub(crate) fn confirm_url(
     question: &UrlElicitRequest,
     asker: &str,
@@ -22,37 +22,37 @@ pub(crate) fn confirm_url(
         (Some(ElicitAction::Decline), _) => Ok(ElicitationReply::Decline),
         (Some(ElicitAction::Cancel), _) => Ok(ElicitationReply::Cancel),
         (None, Some(person)) => {
-            person.print(&format!("{asker} asks you to visit a page: {}\n", escape_text(&question.message)));
+            person.print(&format!("{asker} asks you to visit a URL: {}\n", escape_text(&question.message)));
             person.print(&format!("  {url}\n{}", url_warning(&question.url)));
-            let agreed = confirm("It is not opened for you. Will you visit it yourself?", person);
+            let agreed = confirm("It is not opened automatically. Will you open it yourself?", person);
             agreed.map_err(|error| {
-                CliFailure::new(ExitReason::Failed, format!("the terminal cannot be read: {error}"))
+                CliFailure::new(ExitReason::Failed, format!("cannot read the terminal: {error}"))
             })
         }
         (None, None) => {
             let message = escape_line(&question.message);
             Err(CliFailure::new(ExitReason::Usage, format!("{asker} asks you to visit {url}: {message}"))
-                .hint("`--answer accept` agrees, `--answer decline` says no"))
+                .hint("accept with `--answer accept`, decline with `--answer decline`"))
         }
     }
 }
 
-/// Says what a person may not see in an address.
+/// Points out what a user may overlook in a URL.
 fn url_warning(url: &str) -> String {
     let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
-        return "  this is not the address of a web page\n".to_owned();
+        return "  warning: not a web URL\n".to_owned();
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
-    let mut words = format!("  it is on {}\n", escape_line(host));
+    let mut words = format!("  host: {}\n", escape_line(host));
     if host != authority {
-        words.push_str("  what stands before the @ is not where it is\n");
+        words.push_str("  warning: the text before the @ is not the host\n");
     }
     if !host.is_ascii() || host.split('.').any(|label| label.starts_with("xn--")) {
-        words.push_str("  its name has letters that may look like others\n");
+        words.push_str("  warning: the host name has characters that look like others\n");
     }
     if url.starts_with("http://") {
-        words.push_str("  others on the way can read what you write there\n");
+        words.push_str("  warning: not encrypted (http)\n");
     }
     words
 }
@@ -84,7 +84,7 @@ mod tests {
             );
             assert_eq!(reply.unwrap(), expected);
             assert!(
-                person.seen.contains("  https://example.com/x\n  it is on example.com\nIt is not opened"),
+                person.seen.contains("  https://example.com/x\n  host: example.com\nIt is not opened"),
                 "{}",
                 person.seen
             );
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn what_misleads_in_an_address_is_said() {
         for (url, part) in [
-            ("https://bank.com@evil.example/", "it is on evil.example\n  what stands before the @"),
-            ("https://аpple.com", "letters that may look like others"),
-            ("https://xn--pple-43d.com/", "letters that may look like others"),
-            ("http://example.com", "others on the way"),
-            ("javascript:alert(1)", "not the address of a web page"),
+            ("https://bank.com@evil.example/", "host: evil.example\n  warning: the text before the @"),
+            ("https://аpple.com", "characters that look like others"),
+            ("https://xn--pple-43d.com/", "characters that look like others"),
+            ("http://example.com", "not encrypted"),
+            ("javascript:alert(1)", "not a web URL"),
         ] {
             assert!(url_warning(url).contains(part), "{url}: {}", url_warning(url));
         }
-        assert_eq!(url_warning("https://example.com/a@b"), "  it is on example.com\n");
+        assert_eq!(url_warning("https://example.com/a@b"), "  host: example.com\n");
     }
 
     #[test]

@@ -14,7 +14,7 @@ impl FromStr for AuthSource {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix("bearer:") {
             Some(file) if !file.is_empty() => Ok(Self::Bearer(file.into())),
-            _ => Err("write bearer:FILE, where FILE has one `NAME TOKEN` a line".to_owned()),
+            _ => Err("expected bearer:FILE, with `NAME TOKEN` on each line of FILE".to_owned()),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// Reads a whole number with its unit, such as `500ms`, `5s`, `2m` or `1h`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a duration.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -12,7 +12,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
-        _ => return Err("write a whole number and a unit: 500ms, 5s, 2m or 1h".to_owned()),
+        _ => return Err("expected a whole number and a unit: 500ms, 5s, 2m or 1h".to_owned()),
     };
     let number: u64 = number.parse().map_err(|_| "the number is missing or too large".to_owned())?;
     let total = number.checked_mul(millis).filter(|total| *total <= MAX_MILLIS);
@@ -22,10 +22,10 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
 /// Reads how long something lives, which is not no time at all.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a lifetime.
 pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("it would be over before it began: write 1s or more".to_owned()),
+        Duration::ZERO => Err("expected 1s or more".to_owned()),
         lifetime => Ok(lifetime),
     }
 }

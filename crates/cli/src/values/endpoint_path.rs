@@ -3,16 +3,16 @@ use crate::commands::serve::health;
 /// Reads the path of the endpoint, such as `/mcp`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a usable path.
 pub(crate) fn parse_endpoint_path(text: &str) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
     if !text.starts_with('/') || !text.chars().all(plain) {
         return Err(
-            "write a path such as /mcp: a slash, then letters, digits and any of / - . _ ~".to_owned()
+            "expected a path such as /mcp: a slash, then letters, digits and any of / - . _ ~".to_owned()
         );
     }
     if [health::LIVENESS_PATH, health::READINESS_PATH, health::METRICS_PATH].contains(&text) {
-        return Err("this path answers whether the server is well".to_owned());
+        return Err("this path is reserved for health checks and metrics".to_owned());
     }
     Ok(text.to_owned())
 }

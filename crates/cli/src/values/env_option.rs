@@ -19,7 +19,7 @@ impl FromStr for EnvOption {
             None => (text, SecretSource::Variable(text.to_owned())),
         };
         if name.is_empty() || name.contains('\0') {
-            return Err("write NAME=VALUE, or NAME to pass on your own".to_owned());
+            return Err("expected NAME=VALUE, or NAME to pass on yours".to_owned());
         }
         Ok(Self { name: name.to_owned(), value })
     }

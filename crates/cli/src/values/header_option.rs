@@ -16,10 +16,10 @@ impl FromStr for HeaderOption {
 
     /// Reads `NAME: VALUE`, where the value may be `env:NAME` or `@FILE`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || "write NAME:VALUE, NAME:env:VARIABLE or NAME:@FILE".to_owned();
+        let malformed = || "expected NAME:VALUE, NAME:env:VARIABLE or NAME:@FILE".to_owned();
         let (name, value) = text.split_once(':').ok_or_else(malformed)?;
         HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("`{name}` is not the name of a header"))?;
+            .map_err(|_| format!("`{name}` is not a valid header name"))?;
         Ok(Self { name: name.to_owned(), value: SecretSource::parse(value.trim()) })
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct ListenAddress {
 }
 
 impl ListenAddress {
-    /// Looks up the addresses that the host stands for.
+    /// Resolves the host.
     ///
     /// # Errors
     /// The name is not known.
@@ -25,7 +25,7 @@ impl FromStr for ListenAddress {
 
     /// Reads `HOST:PORT`, or a port alone with or without its colon, which is then one of the loopback.
     fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || "write HOST:PORT, :PORT or PORT; port 0 is any that is free".to_owned();
+        let malformed = || "expected HOST:PORT, :PORT or PORT; port 0 picks a free one".to_owned();
         let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
         // `parse` alone would take `+80`.
         let port = Some(port).filter(|port| port.chars().all(|c| c.is_ascii_digit()));

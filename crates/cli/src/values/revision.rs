@@ -3,19 +3,19 @@ use trunkline_protocol::{LoggingLevel, Revision};
 /// Reads a revision by its date.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a known revision.
 pub(crate) fn parse_revision(text: &str) -> Result<Revision, String> {
     let all = Revision::ALL.map(Revision::as_str).join(", ");
-    Revision::parse(text).ok_or_else(|| format!("write one of {all}"))
+    Revision::parse(text).ok_or_else(|| format!("expected one of {all}"))
 }
 
 /// Reads the level of a server's log messages.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a log level.
 pub(crate) fn parse_level(text: &str) -> Result<LoggingLevel, String> {
     let all = LoggingLevel::ALL.map(LoggingLevel::as_str).join(", ");
-    LoggingLevel::parse(text).ok_or_else(|| format!("write one of {all}"))
+    LoggingLevel::parse(text).ok_or_else(|| format!("expected one of {all}"))
 }
 
 #[cfg(test)]

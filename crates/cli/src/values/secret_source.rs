@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// No secret is longer, so that a wrong file is not read to its end.
 const MAX_SECRET_BYTES: u64 = 64 << 10;
 
-/// Where a value comes from that should not stand on the command line, which everybody on the machine can read.
+/// The source of a value that should not be on the command line, which every user of the machine can read.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SecretSource {
     /// The command line itself.
@@ -34,13 +34,13 @@ impl SecretSource {
         match self {
             Self::Literal(value) => Ok(value.clone()),
             Self::Variable(name) => {
-                std::env::var(name).map_err(|_| format!("the environment has no variable {name}"))
+                std::env::var(name).map_err(|_| format!("environment variable {name} is not set"))
             }
             Self::File(path) => {
                 let mut text = String::new();
                 let read = std::fs::File::open(path)
                     .and_then(|file| file.take(MAX_SECRET_BYTES).read_to_string(&mut text));
-                read.map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+                read.map_err(|error| format!("cannot read {}: {error}", path.display()))?;
                 let line = text.lines().next().unwrap_or_default().trim();
                 if line.is_empty() {
                     return Err(format!("{} is empty", path.display()));
@@ -51,7 +51,7 @@ impl SecretSource {
     }
 }
 
-/// A value that stands on the command line may still be meant to be secret.
+/// A literal value on the command line may still be a secret.
 impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,11 +65,12 @@ impl fmt::Debug for SecretSource {
 /// Reads what `--bearer` takes.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user.
 pub(crate) fn parse_bearer(text: &str) -> Result<SecretSource, String> {
     match SecretSource::parse(text) {
         SecretSource::Literal(_) => {
-            Err("write env:NAME or @FILE: others on this machine can read the command line".to_owned())
+            Err("expected env:NAME or @FILE: other users of this machine can read the command line"
+                .to_owned())
         }
         source => Ok(source),
     }

@@ -1,7 +1,7 @@
 /// Reads a number of bytes, such as `65536`, `512KiB` or `4MiB`.
 ///
 /// # Errors
-/// A sentence for whoever typed it.
+/// Returns a message for the user if `text` is not a size.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -10,7 +10,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
         "KiB" => 1 << 10,
         "MiB" => 1 << 20,
         "GiB" => 1 << 30,
-        _ => return Err("write a number of bytes, or one with KiB, MiB or GiB".to_owned()),
+        _ => return Err("expected a number of bytes, or one with KiB, MiB or GiB".to_owned()),
     };
     let number: usize = number.parse().map_err(|_| "the number is missing or too large".to_owned())?;
     match number.checked_mul(bytes) {

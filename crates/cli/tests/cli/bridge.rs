@@ -69,7 +69,7 @@ fn over_http(test: &str, bridge: &[String]) -> (RunningCommand, SocketAddr) {
     let fixed = [&**name, "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
     let mut running = RunningCommand::start(&[&fixed[..], &rest].concat());
-    running.wait_for("listens on");
+    running.wait_for("listening on");
     let address = std::fs::read_to_string(&port_file).unwrap().trim_end().parse().unwrap();
     (running, address)
 }
@@ -137,7 +137,7 @@ fn a_client_is_shown_what_the_server_would_show_it_itself() {
         let asked = through_pipes(era, &["call", "ask", "--answer", "accept"], &bridge);
         assert_eq!((asked.code, asked.stdout.as_str()), (Some(0), "called\n"), "{era}: {asked:?}");
         let unasked = through_pipes(era, &["call", "ask"], &bridge);
-        assert!(unasked.stderr.contains("there is no tool `ask`"), "{era}: {unasked:?}");
+        assert!(unasked.stderr.contains("unknown tool `ask`"), "{era}: {unasked:?}");
     }
 }
 
@@ -186,7 +186,7 @@ fn a_server_that_is_not_there_is_told_before_anything_is_answered() {
     assert!(finished.stderr.contains(told) && finished.stderr.contains("initialize at"), "{finished:?}");
     let missing = run(&["bridge", "--http", "127.0.0.1:0", "--", "/no/such/program"], "");
     assert_eq!(missing.code, Some(4), "{missing:?}");
-    assert!(!missing.stderr.contains("listens on"), "{missing:?}");
+    assert!(!missing.stderr.contains("listening on"), "{missing:?}");
 }
 
 #[test]

@@ -123,27 +123,27 @@ fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
     let home = home("import_reasons");
     let told = done(&["import", "--all"], &home);
     for part in [
-        "skipped  filesystem    (Claude Desktop, user) another of this name comes from Claude Code\n",
-        "(VS Code, user) `env.PERPLEXITY_API_KEY`: `${input:perplexity-key}` asks the user of an editor",
-        "`envFile` is not read\n",
-        "it is switched off there, and so it is here\n",
-        "were added to trunkline.toml; `trunkline serve` serves what is there\n",
+        "skip    filesystem    (Claude Desktop, user) another server of this name comes from Claude Code\n",
+        "(VS Code, user) `env.PERPLEXITY_API_KEY`: `${input:perplexity-key}` prompts the user of an editor",
+        "`envFile` is ignored\n",
+        "disabled there; imported as disabled\n",
+        "were added to trunkline.toml; start the hub with `trunkline serve`\n",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let unset = run_at_home(&["import", "cursor", "--config", "other.toml"], &home, &[]);
-    assert!(unset.stdout.contains("the variable `STRIPE_KEY` is not set"), "{unset:?}");
+    assert!(unset.stdout.contains("environment variable `STRIPE_KEY` is not set"), "{unset:?}");
     // A file that cannot be read hurts nobody else, unless it is the one that was asked for.
     file(&home.join(".cursor"), "mcp.json", "{ broken", 0o600);
     let told = done(&["import", "--all", "--config", "third.toml"], &home);
-    assert!(told.contains("Cursor cannot be used: ") && told.contains("taken    memory"), "{told}");
+    assert!(told.contains("cannot import from Cursor: ") && told.contains("import  memory"), "{told}");
     let FinishedCommand { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains(".cursor/mcp.json:1:"), "{stderr}");
     std::fs::remove_file(home.join(".cursor/mcp.json")).unwrap();
     let FinishedCommand { code, stderr, .. } = run_at_home(&["import", "cursor"], &home, &[]);
     assert_eq!(code, Some(3), "{stderr}");
-    assert!(stderr.contains("no servers of Cursor were found\nhint: it was looked for at "), "{stderr}");
+    assert!(stderr.contains("no servers found in Cursor\nhint: searched "), "{stderr}");
     let wrong = run_at_home(&["import", "emacs"], &home, &[]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.stderr.contains("[possible values: claude-code, claude-desktop, cursor"), "{wrong:?}");
@@ -160,7 +160,7 @@ fn a_secret_of_a_client_goes_only_where_nobody_else_reads_it() {
     std::fs::remove_file(&config).unwrap();
     file(&home, "trunkline.toml", "# Ours.\n", 0o644);
     let told = done(&["import", "claude-desktop"], &home);
-    let reason = "it has a secret in full (env BRAVE_API_KEY), and others can read trunkline.toml";
+    let reason = "it has a literal secret (env BRAVE_API_KEY), and other users can read trunkline.toml";
     assert!(told.contains(reason), "{told}");
     assert!(!std::fs::read_to_string(&config).unwrap().contains("canary"));
     assert!(done(&["import", "claude-desktop", "--json"], &home).contains("\"secret\""));
@@ -184,7 +184,7 @@ fn the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace() {
         assert_eq!(read(), before, "{client}");
         let told = done(&["install", client], &home);
         let copy = path.with_file_name(format!("{}.bak", path.file_name().unwrap().to_str().unwrap()));
-        assert!(told.contains(&format!("a copy of what it was is {}", copy.display())), "{told}");
+        assert!(told.contains(&format!("the previous version was saved as {}", copy.display())), "{told}");
         assert_eq!(std::fs::read_to_string(copy).unwrap(), before, "{client}");
         let installed = read();
         let args = format!("\"args\": [\"serve\", \"--stdio\", \"--config\", \"{}\"]", config.display());
@@ -202,7 +202,7 @@ fn the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace() {
             "{skipped:?}"
         );
         let out = done(&["install", client, "--uninstall"], &home);
-        assert!(out.contains("-   \"trunkline\"\n") && out.contains("was taken out of"), "{out}");
+        assert!(out.contains("-   \"trunkline\"\n") && out.contains("removed `trunkline` from"), "{out}");
         assert_eq!(read(), before, "{client} {name}");
         assert!(done(&["install", client, "--uninstall"], &home).contains("is not in"));
     }
@@ -278,7 +278,7 @@ fn what_is_not_ours_is_not_touched() {
     let home = folder("install_refusals");
     let none = run_at_home(&["install", "cursor"], &home, &[]);
     assert_eq!(none.code, Some(3), "{none:?}");
-    assert!(none.stderr.contains("no trunkline.toml here"), "{none:?}");
+    assert!(none.stderr.contains("no trunkline.toml or mcp.json"), "{none:?}");
     std::fs::create_dir(home.join(".cursor")).unwrap();
     let theirs = "{\"mcpServers\": {\"trunkline\": {\"command\": \"other\"}}}";
     let path = file(&home, ".cursor/mcp.json", theirs, 0o600);
@@ -291,7 +291,7 @@ fn what_is_not_ours_is_not_touched() {
     for words in [&["install", "cursor"][..], &["install", "cursor", "--uninstall"]] {
         let refused = run_at_home(words, &home, &[]);
         assert_eq!(refused.code, Some(3), "{refused:?}");
-        assert!(refused.stderr.contains("`trunkline` is another server\nhint: `--name NAME`"), "{refused:?}");
+        assert!(refused.stderr.contains("`trunkline` is already another server\nhint: choose another name for the hub with `--name NAME`"), "{refused:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), theirs);
     }
     file(
@@ -302,12 +302,18 @@ fn what_is_not_ours_is_not_touched() {
     );
     done(&["add", "b", "--", "y"], &home);
     let told = done(&["install", "cursor", "--name", "hub"], &home);
-    assert!(told.contains("Cursor still has b itself, and has what they offer twice now\n"), "{told}");
-    assert!(told.contains("trunkline.toml uses variables for a; Cursor must have them too"), "{told}");
+    assert!(told.contains("Cursor still lists `b` directly, so its tools now appear twice\n"), "{told}");
+    assert!(
+        told.contains("trunkline.toml uses environment variables for a; Cursor must set them too"),
+        "{told}"
+    );
     std::fs::remove_file(home.join("trunkline.toml")).unwrap();
     let itself = run_at_home(&["install", "cursor", "--project", "--name", "x"], &home, &[]);
     assert_eq!(itself.code, Some(3), "{itself:?}");
-    assert!(itself.stderr.contains("is the client's own file, and the hub would serve itself"), "{itself:?}");
+    assert!(
+        itself.stderr.contains("is the client's own config file; the hub would start itself"),
+        "{itself:?}"
+    );
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (&["serve", "--http", "nowhere"], &["HOST:PORT"]),
         (&["serve", "--http", ":99999"], &["HOST:PORT"]),
         (&["serve", "--path", "mcp"], &["/mcp"]),
-        (&["serve", "--path", "/healthz"], &["whether the server is well"]),
+        (&["serve", "--path", "/healthz"], &["reserved for health checks"]),
         (&["serve", "--grace", "5"], &["5s"]),
         (&["serve", "--session-ttl", "1d"], &["1h"]),
         (&["serve", "--max-message", "4MB"], &["MiB"]),
@@ -39,18 +39,18 @@ fn a_wrong_command_line_says_what_would_be_right() {
         (&["serve", "--auth", "basic:file"], &["bearer:FILE"]),
         (&["serve", "--log-level", "loud"], &["error, warn, info, debug, trace"]),
         (&["serve", "--log-format", "xml"], &["text, json"]),
-        (&["serve", "--env", "A=B"], &["the name alone"]),
+        (&["serve", "--env", "A=B"], &["only the name"]),
         (&["serve", "--stdio", "--http", ":0"], &["--stdio", "--http"]),
         (&["serve", "--stdio", "--auth", "bearer:x"], &["--stdio", "--auth"]),
         (&["serve", "--auth", "bearer:x", "--insecure-no-auth"], &["--auth", "--insecure-no-auth"]),
         (&["serve", "--tls"], &["--tls"]),
         (&["serve", "--tls", "cert.pem"], &["--tls"]),
         (&["serve", "--ws-path", "ws"], &["/mcp"]),
-        (&["serve", "--allow-origin", "https://app.example.com/"], &["no slash at the end"]),
+        (&["serve", "--allow-origin", "https://app.example.com/"], &["no trailing slash"]),
         (&["serve", "--allow-origin", "foo"], &["https://app.example.com"]),
         (&["serve", "--allow-origin", "*"], &["https://app.example.com"]),
-        (&["serve", "--allow-host", "mcp.example.com/"], &["no path"]),
-        (&["serve", "--allow-host", "https://mcp.example.com"], &["no scheme"]),
+        (&["serve", "--allow-host", "mcp.example.com/"], &["without scheme, path"]),
+        (&["serve", "--allow-host", "https://mcp.example.com"], &["without scheme"]),
         (&["serve", "--max-sessions", "0"], &["--max-sessions", "zero"]),
         (&["serve", "--session-ttl", "0s"], &["1s or more"]),
         (&["serve", "--only-streamable", "--sse-path", "/x"], &["--only-streamable", "--sse-path"]),
@@ -125,8 +125,11 @@ fn an_address_that_others_can_reach_needs_authentication_or_the_words_that_it_ha
 #[test]
 fn options_that_can_mean_nothing_together_are_a_matter_of_configuration() {
     for (args, parts) in [
-        (&["--audit-arguments"][..], &["no audit log", "--audit FILE"][..]),
-        (&["--env", "API_KEY", "--env", "OTHER", "--env", "api_key"], &["API_KEY and api_key", "no case"]),
+        (&["--audit-arguments"][..], &["needs an audit log", "--audit FILE"][..]),
+        (
+            &["--env", "API_KEY", "--env", "OTHER", "--env", "api_key"],
+            &["API_KEY and api_key", "case-insensitive"],
+        ),
     ] {
         check(&[&["serve", "--http", ":0", "--no-config"], args].concat(), 3, parts);
     }

@@ -59,13 +59,13 @@ fn a_described_command_runs_from_the_terminal() {
         (&["run", "greet", "name=Ann"][..], 0, "Hello Ann\n", ""),
         (&["run", "greet", "name=-x $(reboot)", "loud=true"], 0, "Hello -x $(reboot)\n--loud\n", ""),
         (&["run", "count", "n=3"], 0, "{\"n\":3}\n", "3 lines\n"),
-        (&["run", "greet"], 2, "", "error: argument `name` is missing"),
+        (&["run", "greet"], 2, "", "error: missing argument `name`"),
         (&["run", "greet", "nam=x"], 2, "", "did you mean `name`?"),
         (&["run", "count", "n=many"], 2, "", "argument `n`"),
         (&["run", "count", "n=99"], 1, "", "`n`: the value is greater than the maximum of 9"),
         (&["run", "gret", "name=x"], 3, "", "did you mean `greet`?"),
         (&["run", "fail"], 1, "", "no luck"),
-        (&["run", "make", "file=made"], 1, "", "the server wants to ask something"),
+        (&["run", "make", "file=made"], 1, "", "the server requests input"),
         (&["run", "make", "file=made", "--answer", "decline"], 1, "", "the user declined"),
     ] {
         let finished = run_command(args, &config);
@@ -94,7 +94,7 @@ fn a_described_command_is_explained() {
     let none = run_with(&["explain", "fail", "--config", &config], &secret, "");
     for part in [
         "would run   sh broken.sh '${SECRET:-none}'",
-        "with     a minimal environment and TOKEN",
+        "env      a minimal environment and TOKEN",
         "hints    none",
     ] {
         assert!(none.stdout.contains(part) && !none.stdout.contains("sentinel"), "{part}:\n{}", none.stdout);
@@ -125,7 +125,10 @@ fn a_described_command_is_explained() {
 #[test]
 fn mistakes_in_descriptions_are_told_with_their_place() {
     for (text, expected) in [
-        ("[commands.a]\nargv = [\"p\", \"{x}\"]\n", ":2:14: key `commands.a.argv.1`: `{x}` is no argument"),
+        (
+            "[commands.a]\nargv = [\"p\", \"{x}\"]\n",
+            ":2:14: key `commands.a.argv.1`: `{x}` is not an argument",
+        ),
         ("[commands.a]\nargs = [\"p\"]\n", ":2:1: key `commands.a.args`"),
         (
             "[commands.a]\nargv = [\"sh\", \"-c\", \"{x}\"]\narguments.x = {}\n",
@@ -133,10 +136,10 @@ fn mistakes_in_descriptions_are_told_with_their_place() {
         ),
         (
             "[commands.a]\nargv = [\"p\"]\ntimeout = \"soon\"\n",
-            ":3:11: key `commands.a.timeout`: it has to be a time",
+            ":3:11: key `commands.a.timeout`: expected a duration",
         ),
         ("[commands.a]\ndescription = \"x\"\n", "it has neither `argv` nor `script`"),
-        ("[commands]\na = 1\n", ":2:5: key `commands.a`: it is a number, and has to be a table"),
+        ("[commands]\na = 1\n", ":2:5: key `commands.a`: expected a table, found a number"),
         ("[policy]\ncommands = [\"permit a\"]\n", ":2:13: key `policy.commands.0`: rule 1 of the policy"),
         ("[manifests]\nfile = []\n", "key `manifests.file`"),
     ] {

@@ -89,7 +89,7 @@ fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server(
         format!("claude mcp add --transport http trunkline http://{address}/mcp"),
         format!("\"url\": \"http://{address}/mcp\""),
         "echo, time".to_owned(),
-        "calls that wait for an answer do not survive a restart".to_owned(),
+        "calls that wait for input do not survive a restart".to_owned(),
         "shutting down".to_owned(),
     ] {
         assert!(finished.stderr.contains(&part), "{part}: {}", finished.stderr);
@@ -104,7 +104,7 @@ fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
     assert_eq!(get(address, "/healthz", &[]).status, 200);
     let closed = run(&["serve", "--no-config", "--http", "127.0.0.1:0", "--ready-fd", "99"], "");
     assert_eq!(closed.code, Some(3), "{closed:?}");
-    assert!(closed.stderr.contains("descriptor 99 cannot be written to"), "{closed:?}");
+    assert!(closed.stderr.contains("cannot write to descriptor 99"), "{closed:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn servers_are_added_switched_and_removed_in_a_file_that_is_made() {
     let config = here.join("trunkline.toml");
     let text = || std::fs::read_to_string(&config).unwrap();
     let told = run_ok(&["add", "files", "--", "npx", "-y", "files", "${HOME}/x y", "--flag"], &here);
-    assert_eq!(told, "added `files` to trunkline.toml; no hub runs from it\n");
+    assert_eq!(told, "added `files` to trunkline.toml; no hub is running from it\n");
     let url = "https://wiki.example.com/mcp";
     run_ok(&["add", "wiki", url, "--bearer", "env:WIKI", "--timeout", "30s", "--required"], &here);
     run_ok(&["add", "off", "--disabled", "--env", "A=env:B", "--env", "C", "--cwd", "sub", "--", "x"], &here);
@@ -46,11 +46,14 @@ headers = { authorization = \"Bearer ${WIKI}\" }\nrequired = true\ntimeout = \"3
     assert_eq!(text(), format!("{files}{wiki}{off}"));
     assert_eq!(
         run_ok(&["enable", "off"], &here),
-        "`off` is enabled in trunkline.toml; no hub runs from it\n"
+        "`off` is enabled in trunkline.toml; no hub is running from it\n"
     );
-    assert!(run_ok(&["enable", "off"], &here).starts_with("`off` is enabled already"));
+    assert!(run_ok(&["enable", "off"], &here).starts_with("`off` is already enabled"));
     assert!(text().ends_with("enabled = true\n"));
-    assert_eq!(run_ok(&["remove", "off"], &here), "removed `off` from trunkline.toml; no hub runs from it\n");
+    assert_eq!(
+        run_ok(&["remove", "off"], &here),
+        "removed `off` from trunkline.toml; no hub is running from it\n"
+    );
     assert_eq!(text(), format!("{files}{wiki}"));
     run_ok(&["add", "wiki", "wss://wiki.example.com/ws", "--replace"], &here);
     assert_eq!(text(), format!("{files}\n[servers.wiki]\nurl = \"wss://wiki.example.com/ws\"\n"));
@@ -91,11 +94,11 @@ fn servers_are_listed_without_starting_any() {
     file(&here, "trunkline.toml", toml, 0o600);
     let FinishedCommand { code, stdout, stderr } = run_at_home(&["servers"], &here, &[]);
     assert_eq!(code, Some(0), "{stderr}");
-    assert_eq!(stderr, "no hub runs from trunkline.toml; `trunkline serve` starts one\n");
+    assert_eq!(stderr, "no hub is running from trunkline.toml; start one with `trunkline serve`\n");
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(
         lines[0].split_whitespace().collect::<Vec<_>>(),
-        ["NAME", "STATE", "HOW", "REASON"],
+        ["NAME", "STATE", "TARGET", "REASON"],
         "{stdout}"
     );
     assert!(lines[1].starts_with("a     enabled   run --token …"), "{stdout}");
@@ -113,31 +116,34 @@ fn servers_are_listed_without_starting_any() {
 fn what_cannot_be_done_is_told_with_what_could() {
     let here = folder("manage_refusals");
     let nothing = run_refused(&["servers"], &here, 3);
-    assert!(nothing.contains("no trunkline.toml here") && nothing.contains("`trunkline add`"), "{nothing}");
-    assert!(run_refused(&["remove", "x"], &here, 3).contains("no trunkline.toml here"));
+    assert!(
+        nothing.contains("no trunkline.toml or mcp.json") && nothing.contains("`trunkline add`"),
+        "{nothing}"
+    );
+    assert!(run_refused(&["remove", "x"], &here, 3).contains("no trunkline.toml or mcp.json"));
     let toml = "[servers.github]\ncommand = \"x\"\n";
     file(&here, "trunkline.toml", toml, 0o644);
     for (words, code, told) in [
         (&["remove", "githab"][..], 3, "has no server `githab`; did you mean `github`?"),
         (&["enable", "githab"], 3, "did you mean `github`?"),
         (&["disable", "zzz"], 3, "it has `github`"),
-        (&["reconnect", "github"], 4, "no hub runs from trunkline.toml\nhint: `trunkline serve`"),
-        (&["add", "github", "--", "y"], 3, "there is a server `github` already\nhint: `--replace`"),
-        (&["add"], 2, "there is no name"),
-        (&["add", "x"], 2, "nothing says what `x` is"),
         (
-            &["add", "x", "y"],
-            2,
-            "`y` is no address\nhint: a command follows after --: `trunkline add x -- y`",
+            &["reconnect", "github"],
+            4,
+            "no hub is running from trunkline.toml\nhint: start one with `trunkline serve`",
         ),
-        (&["add", "x", "https://h", "y"], 2, "nothing is expected at `y`"),
+        (&["add", "github", "--", "y"], 3, "a server `github` already exists\nhint: use `--replace`"),
+        (&["add"], 2, "missing argument: NAME"),
+        (&["add", "x"], 2, "missing URL or command for `x`"),
+        (&["add", "x", "y"], 2, "`y` is not a URL\nhint: put a command after --: `trunkline add x -- y`"),
+        (&["add", "x", "https://h", "y"], 2, "unexpected argument `y`"),
         (&["add", "x", "ftp://h"], 2, "`ftp://h`"),
-        (&["add", "x", "https://h", "--env", "A=b"], 2, "variables and folders are for a program"),
-        (&["add", "x", "--header", "A:b", "--", "y"], 2, "headers and transports are for a server"),
-        (&["add", "x", "https://h", "--bearer", "@token"], 2, "has variables and no files"),
+        (&["add", "x", "https://h", "--env", "A=b"], 2, "variables and folders apply only to a program"),
+        (&["add", "x", "--header", "A:b", "--", "y"], 2, "headers and transports apply only to a server"),
+        (&["add", "x", "https://h", "--bearer", "@token"], 2, "can refer to variables but not to files"),
         (&["add", "x", "--", "${"], 3, "server `x`, key `command`: `${` is not closed"),
         (&["add", " x", "--", "y"], 2, "1 to 64 characters"),
-        (&["add", "x", "--transport", "carrier-pigeon", "https://h"], 2, "write http, sse or websocket"),
+        (&["add", "x", "--transport", "carrier-pigeon", "https://h"], 2, "expected http, sse or websocket"),
     ] {
         let stderr = run_refused(words, &here, code);
         assert!(stderr.contains(told), "{words:?}: {stderr}");
@@ -161,7 +167,7 @@ fn a_secret_is_written_only_where_nobody_else_reads_it() {
     std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o644)).unwrap();
     let told = run_refused(&secret, &here, 3);
     assert!(
-        told.contains("header x-api-key would be written to trunkline.toml, which others can read"),
+        told.contains("header x-api-key would be written to trunkline.toml, which other users can read"),
         "{told}"
     );
     assert!(told.contains("chmod 600 trunkline.toml") && !told.contains("canary"), "{told}");
@@ -205,7 +211,7 @@ fn a_running_hub_is_told_of_everything() {
     let words = ["serve", "--http", "127.0.0.1:0", "--port-file", address.to_str().unwrap()];
     let mut running =
         RunningCommand::start_at_home(&words, &here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
-    running.wait_for("listens on");
+    running.wait_for("listening on");
     let address = std::fs::read_to_string(address).unwrap().trim_end().parse().unwrap();
     let tools = || -> Vec<String> {
         let listed = post(address, &modern(1, "tools/list", json!({})), &[]).json();
@@ -234,7 +240,7 @@ fn a_running_hub_is_told_of_everything() {
     // Switched off and on: the connection is the same.
     let before = server_state(&here, "clock");
     let told = run_beside_hub(&["disable", "clock"], &here);
-    assert_eq!(told, "`clock` is disabled in trunkline.toml; the running hub has it: switched off\n");
+    assert_eq!(told, "`clock` is disabled in trunkline.toml; the running hub now has it disabled\n");
     assert!(!has("clock__now") && has("say__echo"));
     assert_eq!(server_state(&here, "clock")["connections"], before["connections"]);
     let told = run_beside_hub(&["enable", "clock"], &here);
@@ -270,7 +276,7 @@ fn a_running_hub_is_told_of_everything() {
     file(&here, "trunkline.toml", &format!("{toml}[servers.odd]\ncomand = \"x\"\n"), 0o600);
     let (code, told) = run_refused_beside_hub(&["disable", "say"], &here);
     assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("did you mean `command`?") && told.contains("the running hub is not"), "{told}");
+    assert!(told.contains("did you mean `command`?") && told.contains("the running hub was not"), "{told}");
     assert!(has("say__echo"));
 }
 
@@ -286,11 +292,11 @@ fn a_hub_with_a_socket_of_its_own_is_found_by_that() {
     let socket = socket.to_str().unwrap();
     let none = run_at_home(&["servers", "--admin-socket", socket], &here, &[]);
     assert_eq!(none.code, Some(4), "{none:?}");
-    assert!(none.stderr.contains("no hub listens at"), "{none:?}");
+    assert!(none.stderr.contains("no hub is listening on"), "{none:?}");
     let mut running =
         RunningCommand::start_at_home(&["serve", "--http", ":0", "--admin-socket", socket], &here, &[]);
-    running.wait_for("listens on");
+    running.wait_for("listening on");
     let told = run_ok(&["disable", "say", "--admin-socket", socket], &here);
-    assert!(told.contains("the running hub has it: switched off"), "{told}");
+    assert!(told.contains("the running hub now has it disabled"), "{told}");
     assert!(run_ok(&["servers", "--admin-socket", socket], &here).contains("hub "));
 }

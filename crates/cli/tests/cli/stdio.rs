@@ -115,7 +115,7 @@ fn a_call_that_outlasts_the_grace_after_the_input_is_refused_and_the_exit_code_s
     let input = lines(&[initialize(), initialized(), legacy(3, "tools/call", call("slow", json!({})))]);
     let finished = run(&args, &input);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stderr.contains("1 call was ended before it was answered"), "{finished:?}");
+    assert!(finished.stderr.contains("1 call was cut off before it finished"), "{finished:?}");
     assert!(finished.stderr.contains("`--grace`"), "{finished:?}");
     let answers = parse_lines(&finished.stdout);
     assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(3), &json!(-32603)), "{answers:?}");

@@ -126,7 +126,7 @@ impl DescribedArgument {
         let is_legal = self.name.len() <= 64
             && self.name.starts_with(|c: char| c.is_ascii_alphabetic())
             && self.name.chars().all(legal);
-        let what = "its name has to be a letter, and then up to 63 letters, digits, `_` and `-`";
+        let what = "its name must be a letter, and then up to 63 letters, digits, `_` and `-`";
         (!is_legal).then(|| ("", what.to_owned()))
     }
 
@@ -190,7 +190,7 @@ impl ArgumentConfig {
             fault("default", format!("{default} is not {}", self.type_description()));
         }
         if let Some(other) = self.choices.iter().flatten().find(|choice| !kind.accepts(choice)) {
-            fault("enum", format!("{other} is no {}", kind.name()));
+            fault("enum", format!("{other} is not a valid {}", kind.name()));
         }
         if self.choices.as_ref().is_some_and(Vec::is_empty) {
             fault("enum", "it has no values".to_owned());
@@ -216,7 +216,7 @@ impl ArgumentConfig {
             Some(_) if kind != ArgumentKind::String => {
                 fault("pattern", "only a string can match a pattern".to_owned());
             }
-            Some(Err(what)) => fault("pattern", format!("it is no regular expression: {what}")),
+            Some(Err(what)) => fault("pattern", format!("not a valid regular expression: {what}")),
             _ => {}
         }
         if self.flag.is_some() && (kind != ArgumentKind::Boolean || self.repeated) {

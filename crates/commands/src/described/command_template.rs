@@ -48,7 +48,7 @@ impl CommandTemplate {
                     if names.iter().take(at).any(|other| other == name) {
                         faults.push(CommandFault::new(
                             &["arguments"],
-                            format!("two arguments would be the variable {name}"),
+                            format!("two arguments map to the variable {name}"),
                         ));
                     }
                 }

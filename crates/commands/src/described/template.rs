@@ -17,7 +17,7 @@ pub enum DescribedError {
     #[error("`{0}` is missing")]
     Missing(String),
     /// The value is not of the argument's type.
-    #[error("the value of `{argument}` has to be {wanted}")]
+    #[error("the value of `{argument}` must be {wanted}")]
     WrongType {
         /// The argument.
         argument: String,
@@ -143,8 +143,9 @@ impl TemplateWord {
                 '{' => {
                     let name: String = rest.by_ref().take_while(|c| *c != '}').collect();
                     let at = arguments.iter().position(|argument| argument.name == name);
-                    let at =
-                        at.ok_or_else(|| format!("`{{{name}}}` is no argument; a brace is written `{{{{`"))?;
+                    let at = at.ok_or_else(|| {
+                        format!("`{{{name}}}` is not an argument; a brace is written `{{{{`")
+                    })?;
                     pieces
                         .extend((!plain.is_empty()).then(|| TemplatePiece::Text(std::mem::take(&mut plain))));
                     pieces.push(TemplatePiece::Placeholder(at));

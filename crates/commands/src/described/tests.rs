@@ -42,8 +42,8 @@ fn values_take_their_places_and_words_without_them_are_left_out() {
         (json!({ "paths": ["-x", "--", "@f", "$(x)", "a\nb"] }), "git|log|{}|--|-x|--|@f|$(x)|a\nb"),
         (json!({ "count": -5 }), "`count` begins with `-`, which the command could read as an option"),
         (json!({ "author": "a\u{0}" }), "`author` has a NUL character, which no command line can carry"),
-        (json!({ "author": 7 }), "the value of `author` has to be a string"),
-        (json!({ "words": "a" }), "the value of `words` has to be a list of strings"),
+        (json!({ "author": 7 }), "the value of `author` must be a string"),
+        (json!({ "words": "a" }), "the value of `words` must be a list of strings"),
         (json!({ "other": 1 }), "`other` is not one of its arguments"),
         (
             json!({ "author": "x".repeat(1 << 20) }),
@@ -123,7 +123,7 @@ fn mistakes_are_told_with_their_place() {
         (json!({}), "``: it has neither `argv` nor `script`"),
         (json!({ "argv": ["a"], "script": "b" }), "`script`: it has `argv` too; a command has one of both"),
         (json!({ "argv": [] }), "`argv`: it names no program"),
-        (json!({ "argv": ["a", "{b}"] }), "`argv.1`: `{b}` is no argument; a brace is written `{{`"),
+        (json!({ "argv": ["a", "{b}"] }), "`argv.1`: `{b}` is not an argument; a brace is written `{{`"),
         (json!({ "argv": ["a", "b}"] }), "`argv.1`: a `}` closes nothing; a brace is written `}}`"),
         (
             json!({ "argv": ["{a}"], "arguments": { "a": {} } }),
@@ -143,12 +143,15 @@ fn mistakes_are_told_with_their_place() {
             "`argv.2`: `a` would become part of a program; use `script`, or say `program = true` of an argument that is all of it",
         ),
         (argument(json!({ "default": 7 })), "`arguments.a.default`: 7 is not a string"),
-        (argument(json!({ "type": "integer", "enum": [1, "b"] })), "`arguments.a.enum`: \"b\" is no integer"),
+        (
+            argument(json!({ "type": "integer", "enum": [1, "b"] })),
+            "`arguments.a.enum`: \"b\" is not a valid integer",
+        ),
         (
             argument(json!({ "type": "integer", "min": 3, "max": 2 })),
             "`arguments.a.min`: 3 is more than `max`, which is 2",
         ),
-        (argument(json!({ "pattern": "(" })), "`arguments.a.pattern`: it is no regular expression"),
+        (argument(json!({ "pattern": "(" })), "`arguments.a.pattern`: not a valid regular expression"),
         (argument(json!({ "min": -1 })), "`arguments.a.min`: a text cannot have -1 characters"),
         (argument(json!({ "enum": ["x"], "default": "y" })), "`arguments.a.default`: \"y\" is not"),
         (
@@ -166,14 +169,14 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             json!({ "script": "x", "arguments": { "a-b": {}, "a_b": {} } }),
-            "`arguments`: two arguments would be the variable ARG_A_B",
+            "`arguments`: two arguments map to the variable ARG_A_B",
         ),
         (
             json!({ "argv": ["p"], "confirm": "really {x}?" }),
-            "`confirm`: `{x}` is no argument; a brace is written `{{`",
+            "`confirm`: `{x}` is not an argument; a brace is written `{{`",
         ),
-        (json!({ "argv": ["p"], "timeout": "5" }), "it has to be a time such as"),
-        (json!({ "argv": ["p"], "output_limit": "1GiB" }), "it has to be a size such as"),
+        (json!({ "argv": ["p"], "timeout": "5" }), "expected a duration such as"),
+        (json!({ "argv": ["p"], "output_limit": "1GiB" }), "expected a size such as"),
         (json!({ "argv": ["p"], "argz": [] }), "unknown field `argz`"),
         (argument(json!({ "type": "text" })), "unknown variant `text`"),
     ] {

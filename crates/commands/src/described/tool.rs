@@ -61,7 +61,7 @@ impl DescribedCommand {
     pub fn new(name: &str, config: CommandConfig, folder: &Path) -> Result<Self, Vec<CommandFault>> {
         let mut faults = Vec::new();
         if sanitize(name) != name || name.len() > 64 {
-            faults.push(CommandFault::new(&[], "its name has to be up to 64 letters, digits, `_` and `-`"));
+            faults.push(CommandFault::new(&[], "its name must be up to 64 letters, digits, `_` and `-`"));
         }
         let arguments = config.arguments.clone().into_iter();
         let arguments: Vec<DescribedArgument> =
@@ -81,7 +81,7 @@ impl DescribedCommand {
             .chain(&config.inherit)
             .find(|name| name.is_empty() || name.contains(['=', '\0']))
         {
-            faults.push(CommandFault::new(&["env"], format!("`{name}` is no name of a variable")));
+            faults.push(CommandFault::new(&["env"], format!("`{name}` is not a valid variable name")));
         }
         let folder = config.cwd.as_ref().map_or_else(|| folder.to_owned(), |cwd| folder.join(cwd));
         match template {

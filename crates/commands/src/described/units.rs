@@ -41,7 +41,7 @@ impl<'de> Deserialize<'de> for DurationText {
         let time = time.filter(|time| !time.is_zero() && *time <= MAX_DURATION);
         time.map(Self).ok_or_else(|| {
             serde::de::Error::custom(
-                "it has to be a time such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
+                "expected a duration such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
             )
         })
     }
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for ByteSizeText {
         let size = size.filter(|size| (1..=MAX_SIZE).contains(size));
         size.map(Self).ok_or_else(|| {
             serde::de::Error::custom(
-                "it has to be a size such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",
+                "expected a size such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",
             )
         })
     }

@@ -68,7 +68,9 @@ impl ManifestState {
         let scan = ManifestScan::run(&self.rule);
         if scan.truncated {
             let directory = self.rule.directory.display();
-            tracing::warn!("the look for manifests below {directory} ended at its limits; there may be more");
+            tracing::warn!(
+                "the search for manifests below {directory} reached its limits; there may be more"
+            );
         }
         let before = std::mem::replace(&mut *self.lock(), scan.manifests.clone());
         let same = |found: &ManifestFile| before.iter().find(|other| other.path == found.path);

@@ -51,7 +51,7 @@ impl ManifestWatcher {
             }
         });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "changes of manifests are not noticed");
+            tracing::warn!(%error, "cannot watch manifests for changes");
         }
         Self { alive: Some(alive), changed: wake }
     }
@@ -128,9 +128,7 @@ impl WatchedFolders {
             }
         };
         let watcher = notify::recommended_watcher(on_event)
-            .inspect_err(
-                |error| tracing::warn!(%error, "the system does not tell of changes; looking for them"),
-            )
+            .inspect_err(|error| tracing::warn!(%error, "cannot watch for changes; polling"))
             .ok();
         Self { watcher, folders: BTreeSet::new(), failed: false, has_more: false }
     }
@@ -144,7 +142,7 @@ impl WatchedFolders {
     fn update(&mut self, scope: WatchScope) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         if scope.has_more && !self.has_more {
-            tracing::warn!("there are more folders than may be watched; looking for changes");
+            tracing::warn!("too many folders to watch; polling");
         }
         self.has_more = scope.has_more;
         let wanted = scope.folders;
@@ -157,7 +155,7 @@ impl WatchedFolders {
         let failed: Vec<notify::Error> = new.iter().filter_map(|folder| watch(folder).err()).collect();
         let is_new = !new.is_empty();
         if let (Some(error), false) = (failed.first(), self.failed) {
-            tracing::warn!(%error, "some folders cannot be watched; looking for changes");
+            tracing::warn!(%error, "cannot watch some folders; polling");
             self.failed = true;
         }
         self.folders = wanted;

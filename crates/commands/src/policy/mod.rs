@@ -101,7 +101,7 @@ impl Policy {
                 return Ok(());
             }
             "preset" => return Err("names no preset; there is `golem`".to_owned()),
-            _ => return Err("has to begin with `allow`, `deny` or `preset`".to_owned()),
+            _ => return Err("must begin with `allow`, `deny` or `preset`".to_owned()),
         };
         self.rules.push(PolicyRule { effect, pattern: CommandPattern::parse(rest)?, preset: None });
         Ok(())
@@ -120,7 +120,7 @@ impl Policy {
     /// Warns of rules that match none of these commands: a misspelt rule hides nothing.
     pub(crate) fn warn_unused_rules(&self, commands: &[Vec<String>]) {
         for rule in self.unused_rules(commands) {
-            tracing::warn!("the rule `{rule}` of the policy matches no command");
+            tracing::warn!("policy rule `{rule}` matches no command");
         }
     }
 
@@ -273,10 +273,7 @@ mod tests {
     fn what_is_no_rule_is_named() {
         for (rules, expected) in [
             (&["allow"][..], "rule 1 of the policy, `allow`, names no command"),
-            (
-                &["allow a", "a *"],
-                "rule 2 of the policy, `a *`, has to begin with `allow`, `deny` or `preset`",
-            ),
+            (&["allow a", "a *"], "rule 2 of the policy, `a *`, must begin with `allow`, `deny` or `preset`"),
             (&["preset gold"], "rule 1 of the policy, `preset gold`, names no preset; there is `golem`"),
         ] {
             assert_eq!(Policy::from_rules(rules).unwrap_err().to_string(), expected);

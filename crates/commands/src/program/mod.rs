@@ -72,7 +72,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
     /// The path of its executable is unknown.
-    #[error("where the executable is cannot be found out: {0}")]
+    #[error("cannot find the path of the executable: {0}")]
     Executable(std::io::Error),
 }
 

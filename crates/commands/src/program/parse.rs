@@ -51,7 +51,7 @@ impl Program {
         let mut command = flags.add_to(self.command.clone());
         let matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| error.exit());
         if flags.are_given(&matches) {
-            let words = format!("`--{}` stands alone, without a command\n", self.flag);
+            let words = format!("`--{}` must be used without a command\n", self.flag);
             command.error(ErrorKind::ArgumentConflict, words).exit();
         }
         matches

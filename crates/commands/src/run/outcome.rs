@@ -122,7 +122,7 @@ fn marked_text(captured: &CapturedOutput) -> String {
     let text = captured.text();
     match captured.dropped {
         0 => text.into_owned(),
-        dropped => format!("{}\n[{dropped} more bytes were left out here]", trim_partial_char(&text)),
+        dropped => format!("{}\n[{dropped} more bytes were omitted]", trim_partial_char(&text)),
     }
 }
 
@@ -134,7 +134,7 @@ fn trim_partial_char(text: &str) -> Cow<'_, str> {
 fn parse_structured(text: &str) -> Option<RawJson> {
     let parsed = RawJson::parse(text.trim());
     if let Err(error) = &parsed {
-        tracing::debug!(%error, "a command that writes JSON wrote something else");
+        tracing::debug!(%error, "a command with JSON output wrote something else");
     }
     parsed.ok()
 }
@@ -206,7 +206,7 @@ mod tests {
                 b"",
                 ResultFormat::Json,
                 json!({
-                    "content": [text("{\"a\":1}\n[7 more bytes were left out here]")], "isError": false,
+                    "content": [text("{\"a\":1}\n[7 more bytes were omitted]")], "isError": false,
                     "_meta": { "trunkline/exitCode": 0 },
                 }),
             ),
@@ -216,7 +216,7 @@ mod tests {
                 b"",
                 ResultFormat::Text,
                 json!({
-                    "content": [text("caf\n[7 more bytes were left out here]")], "isError": false,
+                    "content": [text("caf\n[7 more bytes were omitted]")], "isError": false,
                     "_meta": { "trunkline/exitCode": 0 },
                 }),
             ),

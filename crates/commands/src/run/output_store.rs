@@ -191,7 +191,7 @@ impl OutputSpill {
             let Some(store) = self.store.take() else { return };
             match SpillFile::create(&store, captured) {
                 Ok(spill_file) => self.file = Some(spill_file),
-                Err(error) => tracing::warn!(%error, "there is no file for a long output"),
+                Err(error) => tracing::warn!(%error, "cannot create a file for a long output"),
             }
         }
         if let Some(spill_file) = &mut self.file {

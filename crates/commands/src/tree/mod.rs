@@ -66,7 +66,7 @@ pub enum TreeError {
     #[error("`{0}` is a multicall program, which cannot be served")]
     Multicall(String),
     /// The prefix words are not valid there.
-    #[error("the words before the commands are not read as such: {0}")]
+    #[error("invalid words before the commands: {0}")]
     Prefix(String),
 }
 

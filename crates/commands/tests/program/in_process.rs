@@ -53,7 +53,7 @@ async fn a_function_of_this_process_runs_the_commands() {
     assert_eq!(text(&failed), "half\n\nthe other half failed\n`sums fail` exited with code 1");
     let flood = peer.call("flood", json!({})).await;
     let (start, link) = (flood["content"][0]["text"].as_str().unwrap(), &flood["content"][1]);
-    assert!(start.ends_with("[999900 more bytes were left out here]"), "{start}");
+    assert!(start.ends_with("[999900 more bytes were omitted]"), "{start}");
     let read = peer.request("resources/read", json!({ "uri": link["uri"] })).await;
     assert_eq!(read["result"]["contents"][0]["text"].as_str().unwrap().len(), 1_000_000);
     let panicked = peer.call("panic", json!({})).await;

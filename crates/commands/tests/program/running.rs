@@ -120,7 +120,7 @@ async fn output_beyond_the_limit_is_cut_and_the_cut_is_marked() {
     let result = peer.call("debug_flood", json!({ "bytes": 5_000_000 })).await;
     let (kept, mark) = result["content"][0]["text"].as_str().unwrap().split_at(1000);
     assert!(kept.starts_with("0123456789abcde\n0123"), "{kept:.40}");
-    assert_eq!(mark, "\n[4999000 more bytes were left out here]");
+    assert_eq!(mark, "\n[4999000 more bytes were omitted]");
     let link = &result["content"][1];
     assert_eq!(
         (&link["type"], &link["name"], &link["size"]),

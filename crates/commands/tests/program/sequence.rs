@@ -106,7 +106,7 @@ fn answers_are_events_unless_the_client_takes_only_json() {
 #[test]
 fn serving_beside_a_command_is_refused_as_clap_refuses_and_help_tells_of_the_flags() {
     for (arguments, code, said) in [
-        (&["--serve=0", "component", "list"][..], 2, "stands alone"),
+        (&["--serve=0", "component", "list"][..], 2, "must be used without a command"),
         (&["--serve=high"], 2, "invalid value 'high'"),
         (&["--serve=0", "--serve-policy", "/none"], 1, "policy /none cannot be read"),
         (&["--serve=0", "--profile"], 2, "a value is required"),

@@ -52,15 +52,15 @@ impl Error for DecodeError {
 
     // Both omit the value itself: it may be a secret under the wrong key.
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("it is {}, and has to be {expected}", describe(found)))
+        Self::new(format!("expected {expected}, found {}", describe(found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(format!("it is {} that does not fit; it has to be {expected}", describe(found)))
+        Self::new(format!("expected {expected}, found {} that is out of range", describe(found)))
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
-        Self::new(format!("it has {length} elements, and has to be {expected}"))
+        Self::new(format!("expected {expected}, found {length} elements"))
     }
 
     fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
@@ -71,7 +71,7 @@ impl Error for DecodeError {
         let list: Vec<String> = known.iter().map(|name| format!("\"{name}\"")).collect();
         let near = nearest(variant, known.iter().copied());
         let near = near.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
-        Self::new(format!("it has to be one of {}{near}", list.join(", ")))
+        Self::new(format!("expected one of {}{near}", list.join(", ")))
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -79,7 +79,7 @@ impl Error for DecodeError {
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::new(format!("the key `{field}` is there twice, under two of its spellings"))
+        Self::new(format!("the key `{field}` is set twice, under two spellings"))
     }
 }
 

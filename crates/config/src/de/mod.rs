@@ -81,10 +81,10 @@ impl<'a> NodeDeserializer<'a> {
 pub(crate) fn unknown_key<'k>(key: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     let key: String = key.chars().take(64).collect();
     match nearest(&key, known.clone()) {
-        Some(near) => format!("`{key}` is not a key here; did you mean `{near}`?"),
+        Some(near) => format!("`{key}` is not a known key; did you mean `{near}`?"),
         None => {
             let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
-            format!("`{key}` is not a key here; there are {}", known.join(", "))
+            format!("`{key}` is not a known key; known keys are {}", known.join(", "))
         }
     }
 }
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
             NodeKind::Text(text) => visitor.visit_enum(StringDeserializer::new(self.expanded(text)?)),
             NodeKind::Table(entries) => match entries.as_slice() {
                 [only] => visitor.visit_enum(VariantTableAccess::new(only, self.expander)),
-                _ => Err(DecodeError::new("it has to be a table with exactly one key".to_owned())),
+                _ => Err(DecodeError::new("expected a table with exactly one key".to_owned())),
             },
             _ => Err(Error::invalid_type(Unexpected::Other(self.node.kind_name()), &"a string")),
         };

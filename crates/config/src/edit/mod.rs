@@ -63,7 +63,7 @@ pub enum EditError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// There is a server of this name already.
-    #[error("{}: there is a server `{name}` already", path.display())]
+    #[error("{}: a server `{name}` already exists", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum EditError {
         name: String,
     },
     /// The file is written in a way that this edit would break.
-    #[error("{}: the server `{name}` is written in a way that cannot be edited here; change it by hand", path.display())]
+    #[error("{}: cannot edit the server `{name}` as it is written; change it by hand", path.display())]
     UnsupportedLayout {
         /// The file.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum EditError {
         name: String,
     },
     /// Another program changed the file since it was read.
-    #[error("{}: was changed by another program meanwhile; try again", path.display())]
+    #[error("{}: another program has changed the file; try again", path.display())]
     Changed {
         /// The file.
         path: PathBuf,

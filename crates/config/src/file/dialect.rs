@@ -53,7 +53,7 @@ pub(super) fn ignored_root_keys(root: &ConfigNode) -> Vec<IgnoredKey> {
                 "questions to the user of an editor are not supported; use variables like `${NAME}` instead",
             )),
             key if CONTAINERS.contains(&key) || key == "mcp" || CLIENT_ONLY_KEYS.contains(&key) => {}
-            _ => remarks.push(remark("is not read")),
+            _ => remarks.push(remark("is ignored")),
         }
     }
     remarks
@@ -119,22 +119,22 @@ impl DialectNormalizer<'_> {
             "includeTools" => self.add_rule("allow", entry),
             "disabledTools" | "excludeTools" => self.add_rule("deny", entry),
             "timeout" | "idle" if matches!(entry.value.kind, NodeKind::Integer(_) | NodeKind::Float(_)) => {
-                self.ignore(entry, "is not read: clients disagree about its unit; write it like \"30s\"");
+                self.ignore(entry, "is ignored: clients disagree about its unit; write it like \"30s\"");
             }
             "args" | "env" | "cwd" if self.is_remote => {
-                self.ignore(entry, "is not read: the server has an address");
+                self.ignore(entry, "is ignored: the server has an address");
             }
-            "headers" if !self.is_remote => self.ignore(entry, "is not read: the server is a program"),
+            "headers" if !self.is_remote => self.ignore(entry, "is ignored: the server is a program"),
             key if crate::server::KEYS.contains(&key) => self.set(key, entry.value.clone(), entry),
             key if CLIENT_ONLY_KEYS.contains(&key) => {}
-            key => self.ignore(entry, obsolete_key_reason(key).unwrap_or("is not read")),
+            key => self.ignore(entry, obsolete_key_reason(key).unwrap_or("is ignored")),
         }
     }
 
     fn set(&mut self, key: &str, value: ConfigNode, from: &TableEntry) {
         // Of two keys with one meaning the first counts, and the other is reported.
         if self.entries.iter().any(|entry| entry.key == key) {
-            return self.ignore(from, &format!("is not read: `{key}` is said already"));
+            return self.ignore(from, &format!("is ignored: `{key}` is already set"));
         }
         self.entries.push(TableEntry { key: key.to_owned(), key_span: from.key_span.clone(), value });
     }
@@ -155,7 +155,7 @@ impl DialectNormalizer<'_> {
                 };
                 self.set("transport", value, entry);
             }
-            _ => self.ignore(entry, "does not go with a `command`, and is not read"),
+            _ => self.ignore(entry, "is ignored: it does not apply to a `command`"),
         }
     }
 
@@ -172,7 +172,7 @@ impl DialectNormalizer<'_> {
         let added = TableEntry { key: rule.to_owned(), ..entry.clone() };
         match self.entries.iter_mut().find(|known| known.key == "tools").map(|known| &mut known.value.kind) {
             Some(NodeKind::Table(rules)) if rules.iter().all(|known| known.key != rule) => rules.push(added),
-            Some(_) => self.ignore(entry, "is not read: there are such rules already"),
+            Some(_) => self.ignore(entry, "is ignored: such rules are already set"),
             None => {
                 let value = ConfigNode { span: entry.value.span.clone(), kind: NodeKind::Table(vec![added]) };
                 self.set("tools", value, entry);

@@ -33,11 +33,10 @@ pub(crate) fn load(path: &Path, most: u64, chosen: FileOrigin) -> Result<String,
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
-        return Err(problem(format!("has more than {most} bytes, which is the most that is read")));
+        return Err(problem(format!("is larger than the limit of {most} bytes")));
     }
-    String::from_utf8(bytes).map_err(|error| {
-        problem(format!("is not text in UTF-8: byte {} is not", error.utf8_error().valid_up_to()))
-    })
+    String::from_utf8(bytes)
+        .map_err(|error| problem(format!("is not valid UTF-8 (byte {})", error.utf8_error().valid_up_to())))
 }
 
 /// How a symbolic link is treated.
@@ -85,7 +84,8 @@ fn check_link(path: &Path, ourselves: u32) -> Result<LinkPolicy, ConfigProblem> 
     if is_trusted(link.uid(), ourselves, FileOrigin::Discovered) {
         return Ok(LinkPolicy::Follow);
     }
-    let what = format!("is a link of another user (id {}), who could start programs with it", link.uid());
+    let what =
+        format!("is a symlink owned by another user (id {}), who could start programs with it", link.uid());
     Err(ConfigProblem::new(path, what)
         .hint("name the file that it leads to with `--config`, if you mean that"))
 }
@@ -102,8 +102,10 @@ fn check_owner(path: &Path, metadata: &Metadata, chosen: FileOrigin) -> Result<(
     use std::os::unix::fs::MetadataExt as _;
     let mode = metadata.mode();
     if mode & 0o022 != 0 {
-        let what =
-            format!("can be written by others (mode {:03o}), who could start programs with it", mode & 0o777);
+        let what = format!(
+            "is writable by other users (mode {:03o}), who could start programs with it",
+            mode & 0o777
+        );
         return Err(ConfigProblem::new(path, what).hint(format!("run `chmod go-w {}`", shell_word(path))));
     }
     let (owner, ourselves) = (metadata.uid(), current_user());
@@ -172,7 +174,7 @@ mod tests {
         let owner = if current_user() == 0 { 1001 } else { current_user() };
         std::os::unix::fs::lchown(&link, Some(owner), None).unwrap();
         let refused = check_link(&link, owner + 1).unwrap_err().to_string();
-        assert!(refused.contains(&format!("is a link of another user (id {owner})")), "{refused}");
+        assert!(refused.contains(&format!("is a symlink owned by another user (id {owner})")), "{refused}");
         assert_eq!(check_link(&link, owner).unwrap(), LinkPolicy::Follow);
         assert_eq!(check_link(&file, owner + 1).unwrap(), LinkPolicy::Reject);
         assert!(open(&link, LinkPolicy::Reject).is_err(), "it has become a link since it was judged");

@@ -237,7 +237,7 @@ impl ConfigFile {
         let names = self.server_names();
         let what = match nearest(name, names.iter().copied()) {
             Some(near) => format!("has no server `{name}`; did you mean `{near}`?"),
-            None if names.is_empty() => format!("has no server `{name}`; it has none at all"),
+            None if names.is_empty() => format!("has no server `{name}`; it has no servers"),
             None => format!("has no server `{name}`; it has `{}`", names.join("`, `")),
         };
         ConfigProblem::new(&self.0.path, what)
@@ -248,7 +248,7 @@ impl ConfigFile {
         let root = &self.0.root;
         let Some(entries) = root.entries() else {
             return Err(self
-                .problem_at(root.span.start, format!("it is {}, and has to be an object", root.kind_name()))
+                .problem_at(root.span.start, format!("expected an object, found {}", root.kind_name()))
                 .into());
         };
         let tables: Vec<&TableEntry> = match self.0.format {
@@ -263,7 +263,7 @@ impl ConfigFile {
         };
         for table in tables {
             if table.value.entries().is_none() {
-                let what = format!("it is {}, and has to be a table", table.value.kind_name());
+                let what = format!("expected a table, found {}", table.value.kind_name());
                 return Err(self.problem_at(table.value.span.start, what).key(&*table.key).into());
             }
         }

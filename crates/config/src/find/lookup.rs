@@ -27,7 +27,7 @@ pub enum LookupError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No file has it.
-    #[error("no server is configured by the name `{name}`{}", suggestion(name, known))]
+    #[error("no server named `{name}` is configured{}", suggestion(name, known))]
     Unknown {
         /// The name.
         name: String,
@@ -40,8 +40,8 @@ pub enum LookupError {
 fn suggestion(name: &str, known: &[String]) -> String {
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("; did you mean `{near}`?"),
-        None if known.is_empty() => "; no file with servers was found here".to_owned(),
-        None => format!("; there are `{}`", known.join("`, `")),
+        None if known.is_empty() => "; no configured servers found".to_owned(),
+        None => format!("; known servers: `{}`", known.join("`, `")),
     }
 }
 
@@ -112,12 +112,12 @@ mod tests {
     fn a_name_that_is_nowhere_is_told_with_those_that_are() {
         let one = file(r#"{"mcpServers":{"github":{"command":"x"},"files":{"command":"y"}}}"#);
         for (name, files, expected) in [
-            ("githab", vec![one.clone()], "`githab`; did you mean `github`?"),
-            ("zzz", vec![one], "`zzz`; there are `github`, `files`"),
-            ("zzz", vec![], "`zzz`; no file with servers was found here"),
+            ("githab", vec![one.clone()], "`githab` is configured; did you mean `github`?"),
+            ("zzz", vec![one], "`zzz` is configured; known servers: `github`, `files`"),
+            ("zzz", vec![], "`zzz` is configured; no configured servers found"),
         ] {
             let error = choose(name, &files).unwrap_err().to_string();
-            assert_eq!(error, format!("no server is configured by the name {expected}"));
+            assert_eq!(error, format!("no server named {expected}"));
         }
     }
 

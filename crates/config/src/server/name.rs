@@ -10,7 +10,9 @@ pub struct ServerName(Arc<str>);
 
 /// Why a text is no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the name of a server has 1 to 64 characters, no control characters, and no blanks at its ends")]
+#[error(
+    "a server name must have 1 to 64 characters, no control characters, and no leading or trailing spaces"
+)]
 pub struct ServerNameError;
 
 impl ServerName {

@@ -100,7 +100,7 @@ pub(crate) const KEYS: &[&str] = &[
 /// Keys of earlier versions, each with its warning. They are accepted and have no effect.
 const OBSOLETE_KEYS: &[(&str, &str)] = &[(
     "attribution",
-    "has no effect any more and can be removed: a question always reaches the client whose call caused it",
+    "no longer has any effect and can be removed: an input request always reaches the client whose call caused it",
 )];
 
 /// Returns the warning about a key of a server that only earlier versions had.
@@ -254,10 +254,13 @@ fn check_endpoint(
             return Err(wrong(&["headers", &name], "this is no name of a header"));
         };
         if http::HeaderValue::from_str(value.expose()).is_err() {
-            return Err(wrong(&["headers", &name], "a header has only visible ASCII characters and blanks"));
+            return Err(wrong(
+                &["headers", &name],
+                "a header may have only visible ASCII characters and spaces",
+            ));
         }
         if headers.insert(lower.as_str().to_owned(), value).is_some() {
-            return Err(wrong(&["headers", &name], "the header is there twice, spelled differently"));
+            return Err(wrong(&["headers", &name], "the header is set twice, spelled differently"));
         }
     }
     endpoint.headers = headers;

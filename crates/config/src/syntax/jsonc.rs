@@ -60,7 +60,7 @@ fn members(object: Object<'_>) -> Result<Vec<TableEntry>, SyntaxError> {
         let key_span = span(&property.name.range());
         let key = property.name.into_string();
         if !seen.insert(key.clone()) {
-            let message = format!("`{key}` stands twice in the same object");
+            let message = format!("`{key}` is set twice in the same object");
             return Err(SyntaxError { span: key_span, message });
         }
         entries.push(TableEntry { key, key_span, value: node(property.value)? });

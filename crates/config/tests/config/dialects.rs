@@ -61,7 +61,7 @@ fn servers_of_every_client_are_read_into_one_form() {
             "vscode.mcp.json",
             "Perplexity",
             "refused: /project/vscode.mcp.json:18:31: server `Perplexity`, key `env.PERPLEXITY_API_KEY`: \
-             `${input:perplexity-key}` asks the user of an editor, which trunkline does not do; \
+             `${input:perplexity-key}` prompts the user of an editor, which trunkline does not support; \
              use a variable like `${NAME}` instead",
         ),
         ("vscode.mcp.json", "playwright", "npx -y @microsoft/mcp-server-playwright []"),
@@ -91,9 +91,9 @@ fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
         ("claude_code.mcp.json", &[]),
         (
             "claude_desktop_config.json",
-            &["/project/claude_desktop_config.json:2:3: key `globalShortcut`: is not read"],
+            &["/project/claude_desktop_config.json:2:3: key `globalShortcut`: is ignored"],
         ),
-        ("cursor.mcp.json", &["/project/cursor.mcp.json:10:7: server `stripe`, key `envFile`: is not read"]),
+        ("cursor.mcp.json", &["/project/cursor.mcp.json:10:7: server `stripe`, key `envFile`: is ignored"]),
         (
             "vscode.mcp.json",
             &["/project/vscode.mcp.json:3:3: key `inputs`: questions to the user of an editor are not \
@@ -101,7 +101,7 @@ fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
         ),
         (
             "cline_mcp_settings.json",
-            &["/project/cline_mcp_settings.json:6:7: server `weather`, key `timeout`: is not read: clients \
+            &["/project/cline_mcp_settings.json:6:7: server `weather`, key `timeout`: is ignored: clients \
                disagree about its unit; write it like \"30s\""],
         ),
         ("windsurf_mcp_config.json", &[]),
@@ -147,7 +147,7 @@ fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
         assert_eq!(file.server("a").unwrap().sharing, trunkline_config::ConnectionSharing::Session, "{name}");
         let notes: Vec<String> = file.warnings().iter().map(ToString::to_string).collect();
         let expected = format!(
-            "{name}:{place}: server `a`, key `attribution`: has no effect any more and can be removed: a question always \
+            "{name}:{place}: server `a`, key `attribution`: no longer has any effect and can be removed: an input request always \
              reaches the client whose call caused it"
         );
         assert_eq!(notes, [expected], "{name}");

@@ -320,7 +320,7 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
     let told = |result: Result<(), EditError>| {
         result.unwrap_err().to_string().replace(path.to_str().unwrap(), "t.toml")
     };
-    assert_eq!(told(editor.add(&server("a", "x"))), "t.toml: there is a server `a` already");
+    assert_eq!(told(editor.add(&server("a", "x"))), "t.toml: a server `a` already exists");
     assert_eq!(told(editor.remove("b")), "t.toml: has no server `b`; did you mean `a`?");
     assert_eq!(told(editor.disable("zzz")), "t.toml: has no server `zzz`; it has `a`");
     let mut bad = server("c", "x");

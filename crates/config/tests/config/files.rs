@@ -18,7 +18,7 @@ fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
         if let Err(error) = read {
             let problem = error.problems().next().unwrap();
             assert_eq!(problem.hint_text(), Some(&*format!("run `chmod go-w {}`", path.display())));
-            assert!(problem.message().starts_with("can be written by others"), "{problem}");
+            assert!(problem.message().starts_with("is writable by other users"), "{problem}");
         }
     }
 }
@@ -36,8 +36,8 @@ fn what_is_no_file_too_long_or_no_text_is_refused_without_waiting() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
     let table = [
         ("longest.toml", "fine"),
-        ("long.toml", "has more than 1048576 bytes, which is the most that is read"),
-        ("bytes.toml", "is not text in UTF-8: byte 5 is not"),
+        ("long.toml", "is larger than the limit of 1048576 bytes"),
+        ("bytes.toml", "is not valid UTF-8 (byte 5)"),
         ("folder.toml", "is not a file"),
         ("pipe.toml", "is not a file"),
         ("none.toml", "cannot be read: No such file or directory (os error 2)"),

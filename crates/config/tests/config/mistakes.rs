@@ -14,34 +14,34 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
         ("", "fine"),
         (
             "[servers.a]\ncomand = 'x'\n",
-            "t.toml:2:1: server `a`, key `comand`: `comand` is not a key here; did you mean `command`?",
+            "t.toml:2:1: server `a`, key `comand`: `comand` is not a known key; did you mean `command`?",
         ),
         (
             "[server.a]\ncommand = 'x'\n",
-            "t.toml:1:2: key `server`: `server` is not a key here; did you mean `servers`?",
+            "t.toml:1:2: key `server`: `server` is not a known key; did you mean `servers`?",
         ),
         (
             "[colours]\n",
-            "t.toml:1:2: key `colours`: `colours` is not a key here; there are `servers`, `commands`, `policy`, \
+            "t.toml:1:2: key `colours`: `colours` is not a known key; known keys are `servers`, `commands`, `policy`, \
              `manifests`, `serve`, `audit`",
         ),
-        ("servers = 1\n", "t.toml:1:11: key `servers`: it is a number, and has to be a table"),
-        ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: it is a string, and has to be a table"),
+        ("servers = 1\n", "t.toml:1:11: key `servers`: expected a table, found a number"),
+        ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: expected a table, found a string"),
         (
             "[servers.a]\ncommand = ['x', 'y']\n",
-            "t.toml:2:11: server `a`, key `command`: it is a list, and has to be a string",
+            "t.toml:2:11: server `a`, key `command`: expected a string, found a list",
         ),
         (
             "[servers.a]\nargs = 'x'\ncommand = 'x'",
-            "t.toml:2:8: server `a`, key `args`: it is a string, and has to be a sequence",
+            "t.toml:2:8: server `a`, key `args`: expected a sequence, found a string",
         ),
         (
             "[servers.a]\ncommand = 'x'\nargs = ['ok', 2]",
-            "t.toml:3:15: server `a`, key `args.1`: it is a number, and has to be a string",
+            "t.toml:3:15: server `a`, key `args.1`: expected a string, found a number",
         ),
         (
             "[servers.a]\ncommand = 'x'\n[servers.a.env]\nTOKEN = '${NONE}'\n",
-            "t.toml:4:9: server `a`, key `env.TOKEN`: the variable `NONE` is not set; set it, or write `${NONE:-a default}`",
+            "t.toml:4:9: server `a`, key `env.TOKEN`: environment variable `NONE` is not set; set it, or use `${NONE:-default}`",
         ),
         ("[servers.a]\nenabled = true\n", "t.toml:1:1: server `a`: it has neither a `command` nor a `url`"),
         (
@@ -79,11 +79,11 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
         ),
         (
             "[servers.a]\ncommand = 'x'\nera = 'old'\n",
-            "t.toml:3:7: server `a`, key `era`: it has to be one of \"legacy\", \"modern\"",
+            "t.toml:3:7: server `a`, key `era`: expected one of \"legacy\", \"modern\"",
         ),
         (
             "[servers.a]\ncommand = 'x'\nrevision = '2025-11-26'\n",
-            "t.toml:3:12: server `a`, key `revision`: it has to be one of \"2024-11-05\", \"2025-03-26\", \"2025-06-18\", \
+            "t.toml:3:12: server `a`, key `revision`: expected one of \"2024-11-05\", \"2025-03-26\", \"2025-06-18\", \
              \"2025-11-25\", \"2026-07-28\"; did you mean \"2025-11-25\"?",
         ),
         (
@@ -92,16 +92,16 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
         ),
         (
             "[servers.a]\ncommand = 'x'\nshare = 'sesion'\n",
-            "t.toml:3:9: server `a`, key `share`: it has to be one of \"principal\", \"session\", \"call\", \"all\"; did you mean \"session\"?",
+            "t.toml:3:9: server `a`, key `share`: expected one of \"principal\", \"session\", \"call\", \"all\"; did you mean \"session\"?",
         ),
         (
             "[servers.a]\ncommand = 'x'\ntimeout = 30\n",
-            "t.toml:3:11: server `a`, key `timeout`: it is a number, and has to be a length of time with its unit, \
-             such as \"500ms\", \"30s\", \"2m\" or \"1h\"",
+            "t.toml:3:11: server `a`, key `timeout`: expected a duration with a unit, such as \
+             \"500ms\", \"30s\", \"2m\" or \"1h\", found a number",
         ),
         (
             "[servers.a]\ncommand = 'x'\ntools.alow = ['x']\n",
-            "t.toml:3:7: server `a`, key `tools.alow`: `alow` is not a key here; did you mean `allow`?",
+            "t.toml:3:7: server `a`, key `tools.alow`: `alow` is not a known key; did you mean `allow`?",
         ),
         (
             "[servers.a]\ncommand = 'x'\ntools.rename = { a = 'z', b = 'z' }\n",
@@ -113,11 +113,11 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
         ),
         (
             "[servers.a]\nurl = 'http://h/'\nheaders = { X = 'x', x = 'y' }\n",
-            "t.toml:3:26: server `a`, key `headers.x`: the header is there twice, spelled differently",
+            "t.toml:3:26: server `a`, key `headers.x`: the header is set twice, spelled differently",
         ),
         (
             "[servers.' a']\ncommand = 'x'\n",
-            "t.toml:1:1: server ` a`: the name of a server has 1 to 64 characters, no control characters, and no blanks at its ends",
+            "t.toml:1:1: server ` a`: a server name must have 1 to 64 characters, no control characters, and no leading or trailing spaces",
         ),
         ("[servers.a\n", "t.toml:1:11: unclosed table, expected `]`"),
         ("[servers.a]\ncommand = 'x'\ncommand = 'y'\n", "t.toml:3:1: duplicate key"),
@@ -134,8 +134,8 @@ fn every_mistake_in_a_clients_file_is_told_with_its_place() {
         ("", "fine"),
         ("// nothing yet\n", "fine"),
         ("\u{feff}{}", "fine"),
-        ("[]", "m.json:1:1: it is a list, and has to be an object"),
-        (r#"{"mcpServers": []}"#, "m.json:1:16: key `mcpServers`: it is a list, and has to be a table"),
+        ("[]", "m.json:1:1: expected an object, found a list"),
+        (r#"{"mcpServers": []}"#, "m.json:1:16: key `mcpServers`: expected a table, found a list"),
         (r#"{"mcpServers": {"a": {}}}"#, "m.json:1:22: server `a`: it has neither a `command` nor a `url`"),
         (
             r#"{"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}"#,
@@ -143,7 +143,7 @@ fn every_mistake_in_a_clients_file_is_told_with_its_place() {
         ),
         (
             r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#,
-            "m.json:1:40: `a` stands twice in the same object",
+            "m.json:1:40: `a` is set twice in the same object",
         ),
         (
             r#"{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}}}"#,
@@ -152,12 +152,12 @@ fn every_mistake_in_a_clients_file_is_told_with_its_place() {
         (r#"{"mcpServers": {"a": {"command": 'x'}}}"#, "m.json:1:34: Single-quoted strings are not allowed"),
         (
             r#"{"mcpServers": {"a": {"url": "https://h/", "type": "carrier-pigeon"}}}"#,
-            "m.json:1:52: server `a`, key `transport`: it has to be one of \"auto\", \"http\", \
+            "m.json:1:52: server `a`, key `transport`: expected one of \"auto\", \"http\", \
              \"streamable-http\", \"streamableHttp\", \"streamable_http\", \"sse\", \"websocket\", \"ws\"",
         ),
         (
             r#"{"mcpServers": {"a": {"command": "x", "disabled": "yes"}}}"#,
-            "m.json:1:51: server `a`, key `enabled`: it is a string, and has to be a boolean",
+            "m.json:1:51: server `a`, key `enabled`: expected a boolean, found a string",
         ),
     ];
     for (text, expected) in table {
@@ -192,13 +192,13 @@ fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
         assert_eq!((servers[1].name.as_str(), &servers[1].unset_variable), ("b", &None), "{path}");
         // Whoever wants to use it has to be told.
         assert!(
-            file.server("a").unwrap_err().to_string().contains("the variable `NONE` is not set"),
+            file.server("a").unwrap_err().to_string().contains("environment variable `NONE` is not set"),
             "{path}"
         );
     }
     for (rest, problem) in [
-        ("", "the variable `NONE` is not set"),
-        ("enabled = true", "the variable `NONE` is not set"),
+        ("", "environment variable `NONE` is not set"),
+        ("enabled = true", "environment variable `NONE` is not set"),
         ("enabled = false\nshare = 'nobody'", "server `a`"),
     ] {
         let error = read("t.toml", &toml(rest)).servers().unwrap_err().to_string();
@@ -211,7 +211,7 @@ fn a_name_that_is_not_there_is_told_with_those_that_are() {
     let table = [
         ("[servers.github]\ncommand = 'x'", "githb", "t.toml: has no server `githb`; did you mean `github`?"),
         ("[servers.github]\ncommand = 'x'", "files", "t.toml: has no server `files`; it has `github`"),
-        ("", "files", "t.toml: has no server `files`; it has none at all"),
+        ("", "files", "t.toml: has no server `files`; it has no servers"),
     ];
     for (text, name, expected) in table {
         let file = ConfigFile::parse("t.toml", text, variables()).unwrap();

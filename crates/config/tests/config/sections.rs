@@ -73,29 +73,29 @@ fn mistakes_in_them_are_told_with_their_place_and_what_was_meant() {
     let table = [
         (
             "argv = []\ndescribtion = 'x'",
-            "3:1: key `commands.a.describtion`: `describtion` is not a key here; did you mean `description`?",
+            "3:1: key `commands.a.describtion`: `describtion` is not a known key; did you mean `description`?",
         ),
         ("description = 'x'", "1:1: key `commands.a`: the key `argv` is missing"),
-        ("argv = 'x'", "2:8: key `commands.a.argv`: it is a string, and has to be a sequence"),
-        ("argv = ['a', 1]", "2:14: key `commands.a.argv.1`: it is a number, and has to be a string"),
+        ("argv = 'x'", "2:8: key `commands.a.argv`: expected a sequence, found a string"),
+        ("argv = ['a', 1]", "2:14: key `commands.a.argv.1`: expected a string, found a number"),
         (
             "argv = []\n[commands.a.args.n]\ntype = 'strin'",
-            "4:8: key `commands.a.args.n.type`: it has to be one of \"string\", \"integer\"; did you mean \"string\"?",
+            "4:8: key `commands.a.args.n.type`: expected one of \"string\", \"integer\"; did you mean \"string\"?",
         ),
         (
             "argv = []\n[commands.a.args.n]\ntype = 'integer'\nmin = -1",
-            "5:7: key `commands.a.args.n.min`: it is a number that does not fit; it has to be u32",
+            "5:7: key `commands.a.args.n.min`: expected u32, found a number that is out of range",
         ),
         (
             "argv = []\n[commands.a.args.n]\ntype = 'integer'\nchoices = [{range = {from = 1, too = 2}}]",
-            "5:32: key `commands.a.args.n.choices.0.range.too`: `too` is not a key here; did you mean `to`?",
+            "5:32: key `commands.a.args.n.choices.0.range.too`: `too` is not a known key; did you mean `to`?",
         ),
         (
             "argv = ['${NONE}']",
-            "2:9: key `commands.a.argv.0`: the variable `NONE` is not set; set it, or write `${NONE:-a default}`",
+            "2:9: key `commands.a.argv.0`: environment variable `NONE` is not set; set it, or use `${NONE:-default}`",
         ),
-        ("argv = []\ntoken = 1", "3:9: key `commands.a.token`: it is a number, and has to be a string"),
-        ("argv = []\nscript = 1", "3:10: key `commands.a.script`: it is a number, and has to be a string"),
+        ("argv = []\ntoken = 1", "3:9: key `commands.a.token`: expected a string, found a number"),
+        ("argv = []\nscript = 1", "3:10: key `commands.a.script`: expected a string, found a number"),
     ];
     for (text, expected) in table {
         let tables = section(&format!("[commands.a]\n{text}")).tables().unwrap();
@@ -121,10 +121,7 @@ fn a_reader_can_place_what_only_it_can_know() {
 #[test]
 fn what_is_no_table_and_what_is_not_there_is_told() {
     let error = section("[commands]\na = 1").tables().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "trunkline.toml:2:5: key `commands.a`: it is a number, and has to be a table"
-    );
+    assert_eq!(error.to_string(), "trunkline.toml:2:5: key `commands.a`: expected a table, found a number");
     let file = ConfigFile::parse("trunkline.toml", "", variables()).unwrap();
     assert!(file.section("commands").is_none());
     let json = ConfigFile::parse("mcp.json", r#"{"commands": {"a": {}}}"#, variables()).unwrap();

@@ -33,7 +33,7 @@ impl HubInner {
         let listed = servers.iter().map(|server| (server.name().clone(), server.to_stored())).collect();
         let saved = tokio::task::spawn_blocking(move || file.save(listed)).await;
         if let Ok(Err(error)) = saved {
-            tracing::warn!(%error, "listings cannot be stored for the next start");
+            tracing::warn!(%error, "cannot store listings for the next start");
         }
     }
 }

@@ -60,17 +60,31 @@ impl fmt::Display for NameCollision {
             (self.kind, self.owners.as_slice())
         {
             let others: Vec<_> = others.iter().map(|(server, ..)| format!("`{server}`")).collect();
+            let have = if others.len() == 1 { "has" } else { "have" };
             let (kind, address, others) = (self.kind, shorten(&self.name), others.join(" and "));
-            return write!(f, "{kind} `{address}` belongs to `{owner}`, and that of {others} is left out");
+            return write!(f, "{kind} `{address}` is served by `{owner}` only; {others} also {have} it");
         }
-        let claim = if self.owners.len() == 1 { "is the hub's own:" } else { "would be of several servers:" };
-        write!(f, "{} `{}` {claim}", self.kind, shorten(&self.name))?;
-        for (at, (server, item, instead)) in self.owners.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma} `{}` of `{server}`", shorten(item))?;
+        let (kind, name) = (self.kind, shorten(&self.name));
+        match self.owners.as_slice() {
+            [_] => write!(f, "{kind} `{name}` is reserved for the hub")?,
+            several => {
+                let servers: Vec<_> = several.iter().map(|(server, ..)| format!("`{server}`")).collect();
+                let both = if several.len() == 2 { "both" } else { "all" };
+                write!(f, "{} {both} have a {kind} `{name}`", servers.join(" and "))?;
+                if several.iter().all(|(.., instead)| instead.is_none()) {
+                    return f.write_str(if several.len() == 2 {
+                        "; neither is exposed"
+                    } else {
+                        "; none is exposed"
+                    });
+                }
+            }
+        }
+        for (server, item, instead) in &self.owners {
+            write!(f, "; `{}` of `{server}` is ", shorten(item))?;
             match instead {
-                Some(instead) => write!(f, " (called `{instead}`)")?,
-                None => write!(f, " (left out)")?,
+                Some(instead) => write!(f, "exposed as `{instead}`")?,
+                None => f.write_str("not exposed")?,
             }
         }
         Ok(())

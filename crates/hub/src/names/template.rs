@@ -37,12 +37,12 @@ enum TemplateForm {
 pub enum NameTemplateError {
     /// It lacks a part, or has one twice, or has them in the wrong order.
     #[error(
-        "a template for names has `{{server}}` once and then `{{tool}}` once, such as `{{server}}__{{tool}}`"
+        "a name template must have `{{server}}` once and then `{{tool}}` once, such as `{{server}}__{{tool}}`"
     )]
     Parts,
     /// It has a character that names may not have, or is too long to leave space for a name.
     #[error(
-        "around `{{server}}` and `{{tool}}` a template for names has at most 24 letters, digits, `_` and `-`"
+        "around `{{server}}` and `{{tool}}` a name template may have at most 24 letters, digits, `_` and `-`"
     )]
     Characters,
 }

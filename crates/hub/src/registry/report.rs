@@ -16,10 +16,7 @@ pub(crate) fn log_collisions(now: &[NameCollision], before: &[NameCollision]) {
         tracing::warn!("{collision}");
     }
     if fresh.len() > MAX_LOGGED_COLLISIONS {
-        tracing::warn!(
-            count = fresh.len() - MAX_LOGGED_COLLISIONS,
-            "further names and addresses are claimed by several servers"
-        );
+        tracing::warn!(count = fresh.len() - MAX_LOGGED_COLLISIONS, "more name and URI collisions");
     }
     let shadowed =
         |collision: &&NameCollision| matches!(collision.kind, ItemKind::Resource | ItemKind::Template);

@@ -125,10 +125,10 @@ fn a_resource_belongs_to_the_first_server_that_claims_it() {
     assert_eq!(
         told,
         [
-            "resource `a:7` belongs to `a`, and that of `b` is left out",
-            "resource `same:8` belongs to `a`, and that of `b` is left out",
-            "resource `x:both` belongs to `a`, and that of `b` and `c` is left out",
-            "resource template `same:{id}` belongs to `a`, and that of `b` and `c` is left out",
+            "resource `a:7` is served by `a` only; `b` also has it",
+            "resource `same:8` is served by `a` only; `b` also has it",
+            "resource `x:both` is served by `a` only; `b` and `c` also have it",
+            "resource template `same:{id}` is served by `a` only; `b` and `c` also have it",
         ]
     );
     let pointing = |servers: &[&str]| servers.iter().map(|server| name(server)).collect::<Vec<_>>();

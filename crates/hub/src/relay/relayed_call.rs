@@ -101,7 +101,7 @@ impl RelayedCall<'_> {
             && lease.connection().lowers_log_level(level)
             && let Err(error) = Box::pin(lease.client().set_level(level)).await
         {
-            tracing::debug!(%error, "a server was not asked for log messages");
+            tracing::debug!(%error, "cannot set the log level of a server");
         }
     }
 

@@ -32,7 +32,7 @@ impl Upstream {
         let (number, config) = (state.next_attempt(), self.config.load_full());
         let known = profile.and_then(|profile| profile.roots.clone()).map(|(_, roots)| roots);
         let roots = UpstreamRoots::new(known, self.options.limits.roots_timeout, self.asks_roots.clone());
-        tracing::info!(server = %self.name, for_whom = %key.describe(), "connecting");
+        tracing::debug!(server = %self.name, scope = %key.describe(), "connecting");
         let callbacks =
             ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
         let connecting = self.connect(&config, &key, callbacks.clone());
@@ -91,7 +91,9 @@ impl Upstream {
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
         Box::pin(async move {
             if let Some(name) = &config.unset_variable {
-                return Err(Error::Invalid(format!("the variable `{name}` of its configuration is not set")));
+                return Err(Error::Invalid(format!(
+                    "environment variable `{name}` of its configuration is not set"
+                )));
             }
             // Two processes of one server would conflict over its port or its files.
             let predecessor = predecessor.upgrade();
@@ -120,7 +122,7 @@ impl Upstream {
             Ok(client) => {
                 drop(state);
                 tokio::spawn(client.close());
-                return Err(UpstreamFailure::lost("it was disconnected meanwhile".to_owned()));
+                return Err(UpstreamFailure::lost("it was disconnected in the meantime".to_owned()));
             }
             Err(error) => {
                 drop(state);

@@ -239,8 +239,8 @@ impl PoolKey {
     /// Describes the scope, for logs.
     pub(super) fn describe(&self) -> Cow<'static, str> {
         match &self.scope {
-            ConnectionScope::Unassigned => "nobody".into(),
-            ConnectionScope::Shared => "everybody".into(),
+            ConnectionScope::Unassigned => "unassigned".into(),
+            ConnectionScope::Shared => "shared".into(),
             ConnectionScope::Principal(principal) => principal.to_string().into(),
             ConnectionScope::Session(session) => session.short().to_string().into(),
             ConnectionScope::Call => "one call".into(),

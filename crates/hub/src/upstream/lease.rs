@@ -376,7 +376,7 @@ fn notify_roots_changed(connection: &Arc<UpstreamConnection>, roots: Vec<trunkli
         let client = connection.client.clone();
         tokio::spawn(async move {
             if let Err(error) = client.roots_changed().await {
-                tracing::debug!(%error, "a server was not told that roots have changed");
+                tracing::debug!(%error, "cannot notify a server of changed roots");
             }
         });
     }

@@ -158,7 +158,7 @@ impl ListCollector<'_> {
                 }
                 let line = format!("{}: {error}", T::LIST);
                 if !self.before.skipped.contains(&line) {
-                    tracing::warn!(server = %self.source.server, list = T::LIST, %error, "listing failed");
+                    tracing::warn!(server = %self.source.server, %error, "cannot list {}", T::LIST);
                 }
                 self.skipped.push(line);
                 None
@@ -181,7 +181,7 @@ impl ListCollector<'_> {
                 left_out = report.skipped.count(),
                 repaired = report.repaired.count(),
                 examples = examples.join("; "),
-                "items of a list were left out or repaired"
+                "skipped or repaired invalid list items"
             );
         }
         self.skipped.extend(left_out);

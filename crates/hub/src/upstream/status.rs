@@ -234,16 +234,16 @@ impl fmt::Display for UpstreamUnavailable {
         match self {
             Self::Failed(failure, wait) if wait.is_zero() => f.write_str(&failure.reason),
             Self::Failed(failure, wait) => {
-                write!(f, "{} (it is tried again in {:.1} s)", failure.reason, wait.as_secs_f64())
+                write!(f, "{} (next attempt in {:.1} s)", failure.reason, wait.as_secs_f64())
             }
             Self::Full(most) => write!(f, "all of its {most} connections are in use"),
             Self::AllInUse(count) => write!(
                 f,
                 "other calls that may ask the user something are in progress on all of its connections ({count}); try again later"
             ),
-            Self::Disabled => f.write_str("it is switched off"),
-            Self::Disconnected => f.write_str("it was disconnected by hand"),
-            Self::Removed => f.write_str("it is not configured any more"),
+            Self::Disabled => f.write_str("it is disabled"),
+            Self::Disconnected => f.write_str("it was disconnected manually"),
+            Self::Removed => f.write_str("it is no longer configured"),
         }
     }
 }

@@ -106,7 +106,7 @@ impl ListRetry {
                 Some(changes)
             }
             Err(error) => {
-                tracing::debug!(%error, "a server tells of no changes");
+                tracing::debug!(%error, "cannot subscribe to list changes");
                 self.needs_subscription = !matches!(error, Error::ErrorResponse(_) | Error::Unsupported(_));
                 self.schedule_retry(upstream);
                 None
@@ -349,7 +349,7 @@ impl Upstream {
             if !state.begin_close(connection) {
                 return false;
             }
-            tracing::warn!(server = %self.name, how, "lost");
+            tracing::warn!(server = %self.name, reason = how, "connection lost");
             state.closing -= 1;
             state.backoff.record_lost(connection.started_at, Instant::now(), &self.options.limits);
             state.record_failure(UpstreamFailure::lost(how))

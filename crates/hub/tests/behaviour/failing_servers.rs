@@ -54,7 +54,7 @@ async fn a_server_that_dies_after_every_handshake_is_left_alone_for_longer_and_l
     let Err(Error::ErrorResponse(refused)) = within(client.call("a__t", json!({}))).await else { panic!() };
     let data: Value = refused.data.unwrap().decode().unwrap();
     assert_eq!(data, json!({ "upstream": "a", "reason": "upstream_lost", "retryable": true }));
-    assert!(refused.message.contains("it is tried again in"), "{}", refused.message);
+    assert!(refused.message.contains("next attempt in"), "{}", refused.message);
     assert_eq!(town.connection_count("a"), 4, "nobody's call starts it before its time");
 }
 

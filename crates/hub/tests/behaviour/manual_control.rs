@@ -21,7 +21,7 @@ async fn a_server_can_be_disconnected_connected_and_pinged_by_hand() {
         assert!(tools(&client).await.is_empty());
         assert!(say(&client, "a__t").await.contains("Unknown tool"));
         let Err(ManageError::Unavailable { reason, .. }) = within(hub.ping("a")).await else { panic!() };
-        assert_eq!(reason, "it was disconnected by hand");
+        assert_eq!(reason, "it was disconnected manually");
         assert_eq!(town.connection_count("a"), 1, "it stays so");
         within(hub.connect("a")).await.unwrap();
         assert_eq!(tools(&client).await, ["a__t"]);

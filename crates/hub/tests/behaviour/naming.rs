@@ -279,7 +279,7 @@ async fn a_servers_tool_that_is_called_like_one_of_the_hubs_own_does_not_pose_as
     let [collision] = &hub.collisions()[..] else { panic!("{:?}", hub.collisions()) };
     assert_eq!(
         collision.to_string(),
-        "tool `read_mcp_resource` is the hub's own: `read_mcp_resource` of `a` (left out)"
+        "tool `read_mcp_resource` is reserved for the hub; `read_mcp_resource` of `a` is not exposed"
     );
     // It can be had by another name.
     let mut renamed = eager("a");

@@ -106,8 +106,8 @@ async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first()
     assert_eq!(read(&client, "y:7").await, "read at a");
     assert_eq!(completed_by(&client, "y:{id}").await, "a");
     let told = [
-        "resource `x:both` belongs to `a`, and that of `b` is left out",
-        "resource template `y:{id}` belongs to `a`, and that of `b` is left out",
+        "resource `x:both` is served by `a` only; `b` also has it",
+        "resource template `y:{id}` is served by `a` only; `b` also has it",
     ];
     assert_eq!(hub.collisions().iter().map(ToString::to_string).collect::<Vec<_>>(), told);
     let logged = collected_warnings();

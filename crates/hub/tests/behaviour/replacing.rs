@@ -104,7 +104,7 @@ async fn a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_n
     assert_eq!((names(&second.added), names(&second.removed)), (vec!["comes"], vec!["slow"]));
     let first = within(first).await.unwrap();
     let [(name, reason)] = &first.failed[..] else { panic!("{first:?}") };
-    assert_eq!((name.as_str(), reason.as_str()), ("slow", "it is not configured any more"));
+    assert_eq!((name.as_str(), reason.as_str()), ("slow", "it is no longer configured"));
     assert_eq!(tools(&plain_client(&hub, NEW).await).await, ["comes__t", "well__t"]);
     within(hub.shutdown()).await;
     assert!(hub.status().is_empty());

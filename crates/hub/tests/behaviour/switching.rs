@@ -150,7 +150,7 @@ async fn a_server_that_lacks_a_variable_cannot_be_used_even_if_it_is_switched_on
     within(hub.set_servers(vec![config])).await;
     hub.toggle("a", ServerSwitch::On).unwrap();
     let failed = within(hub.connect("a")).await.unwrap_err().to_string();
-    assert!(failed.contains("the variable `TOKEN`"), "{failed}");
+    assert!(failed.contains("environment variable `TOKEN`"), "{failed}");
     assert_eq!(town.connection_count("a"), 0);
     // Once it has a value, the configuration is another.
     within(hub.set_servers(vec![eager("a")])).await;

@@ -25,8 +25,8 @@ pub(crate) struct CallTally {
 /// The words that a refusal may have. Whatever else a caller is told does not say what happened.
 const CLEAR: &[(&str, &str)] = &[
     ("was lost", "lost"),
-    ("unavailable: it is switched off", "switched off"),
-    ("unavailable: it is not configured any more", "removed"),
+    ("unavailable: it is disabled", "disabled"),
+    ("unavailable: it is no longer configured", "removed"),
     ("unavailable: it was disconnected", "disconnected"),
     ("unavailable:", "unavailable"),
     ("is still starting", "starting"),

@@ -13,21 +13,20 @@ use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 use crate::terminal::{escape_line, pad};
 
-/// Take over the servers of Claude Code, Claude Desktop, Cursor …
+/// Import servers from Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
 #[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Their files\n\
-are read and not changed. Without CLIENT and --all what there is is shown, and\n\
-nothing is taken. A secret that stands there in full is taken only into a file\n\
-that nobody else can read.\n\n\
+are only read. Without CLIENT or --all, only lists what was found. A literal\n\
+secret is written only to a file that no other user can read.\n\n\
 Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
 pub(crate) struct ImportArgs {
-    /// The client whose servers are taken over
+    /// Import the servers of this client
     #[arg(value_parser = client_parser(), hide_possible_values = true, conflicts_with = "all")]
     client: Option<ClientApp>,
-    /// Take over those of every client
+    /// Import the servers of all clients
     #[arg(long)]
     all: bool,
-    /// Say what would be taken, and take nothing
+    /// Show what would be imported without writing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -90,7 +89,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     }
     print_stdout(&as_lines(&verdicts, &path))?;
     for (import, error) in problems {
-        print_stderr(&format!("{} cannot be used: {}\n", import.client, escape_line(&error.to_string())));
+        print_stderr(&format!("cannot import from {}: {}\n", import.client, escape_line(&error.to_string())));
     }
     print_stderr(&format!("{}\n", summary(taken, verdicts.len(), only_looks, args.dry_run, is_told, &path)));
     Ok(())
@@ -101,7 +100,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     whole(one).is_some() && whole(one) == whole(other)
 }
 
-/// Says that a client has no servers, or none that can be read.
+/// Returns the failure for a client without servers, or with an invalid file.
 fn no_servers_failure(client: ClientApp, unusable: &[&&ClientImport]) -> Result<CliFailure, CliFailure> {
     if let Some(error) = unusable.iter().find_map(|import| import.file.as_ref().err()) {
         return Ok(config_failure(error.problems()));
@@ -109,8 +108,8 @@ fn no_servers_failure(client: ClientApp, unusable: &[&&ClientImport]) -> Result<
     let places = user_directories()?;
     let user = client.user_file(&places).display().to_string();
     let project = client.project_file().map(|file| format!(" and {file}")).unwrap_or_default();
-    Ok(CliFailure::configuration(format!("no servers of {client} were found"))
-        .hint(format!("it was looked for at {user}{project}")))
+    Ok(CliFailure::configuration(format!("no servers found in {client}"))
+        .hint(format!("searched {user}{project}")))
 }
 
 /// Writes a line for each server, and one for each thing that is to be known about it.
@@ -120,10 +119,10 @@ fn as_lines(verdicts: &[ServerImport], path: &Path) -> String {
     for verdict in verdicts {
         let name = pad(&escape_line(&verdict.name), width);
         let why = verdict.outcome.reason(path).unwrap_or_else(|| verdict.target.clone());
-        let word = pad(verdict.outcome.label(), 7);
+        let word = pad(verdict.outcome.label(), 6);
         text.push_str(&format!("{word}  {name}  ({}) {}\n", verdict.origin, escape_line(&why)));
         for note in &verdict.notes {
-            text.push_str(&format!("{}{}\n", " ".repeat(width + 11), escape_line(note)));
+            text.push_str(&format!("{}{}\n", " ".repeat(width + 10), escape_line(note)));
         }
     }
     text
@@ -136,11 +135,11 @@ fn summary(taken: usize, all: usize, only_looks: bool, dry_run: bool, is_told: b
         several => (format!("{several} servers"), "were"),
     };
     match (taken, only_looks) {
-        (0, _) if all == 0 => "no client has any servers".to_owned(),
-        (0, _) => format!("nothing was added to {path}"),
+        (0, _) if all == 0 => "no servers found in any client".to_owned(),
+        (0, _) => format!("nothing to add to {path}"),
         (_, true) if dry_run => format!("{servers} would be added to {path}; nothing was written"),
         (_, true) => format!("nothing was written; `trunkline import --all` adds {servers} to {path}"),
-        (_, false) if is_told => format!("{servers} {were} added to {path}, and the running hub was told"),
-        (_, false) => format!("{servers} {were} added to {path}; `trunkline serve` serves what is there"),
+        (_, false) if is_told => format!("{servers} {were} added to {path}; the running hub has reloaded it"),
+        (_, false) => format!("{servers} {were} added to {path}; start the hub with `trunkline serve`"),
     }
 }

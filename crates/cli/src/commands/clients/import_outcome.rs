@@ -12,7 +12,7 @@ use crate::exit::CliFailure;
 #[derive(Debug)]
 pub(super) struct ServerImport {
     pub(super) name: String,
-    /// Whose it is: the client, and for whom there.
+    /// The client that it comes from, and the scope there.
     pub(super) origin: String,
     pub(super) path: String,
     pub(super) outcome: ImportOutcome,
@@ -39,7 +39,7 @@ pub(super) enum ImportOutcome {
 
 impl ImportOutcome {
     pub(super) fn label(&self) -> &'static str {
-        if *self == Self::Imported { "taken" } else { "skipped" }
+        if *self == Self::Imported { "import" } else { "skip" }
     }
 
     fn json_name(&self) -> &'static str {
@@ -53,16 +53,16 @@ impl ImportOutcome {
         }
     }
 
-    /// Says why a server was skipped.
+    /// Returns why a server was skipped.
     pub(super) fn reason(&self, file: &Path) -> Option<String> {
         let file = file.display();
         match self {
             Self::Imported => None,
-            Self::AlreadyPresent(origin) => Some(format!("the same {origin}")),
-            Self::NameTaken(origin) => Some(format!("another of this name {origin}")),
-            Self::OwnHub => Some("it is trunkline itself".to_owned()),
+            Self::AlreadyPresent(origin) => Some(format!("the same server {origin}")),
+            Self::NameTaken(origin) => Some(format!("another server of this name {origin}")),
+            Self::OwnHub => Some("this is trunkline itself".to_owned()),
             Self::ExposedSecrets(secrets) => Some(format!(
-                "it has a secret in full ({}), and others can read {file}: run `chmod 600 {file}`, or write it as a \
+                "it has a literal secret ({}), and other users can read {file}: run `chmod 600 {file}`, or use a \
 variable such as ${{NAME}} there",
                 secrets.join(", ")
             )),
@@ -105,7 +105,7 @@ pub(super) fn import_servers(
                 origins.insert(name.to_owned(), format!("comes from {}", import.client));
                 notes = ignored_settings(file, name);
                 let is_off = file.server(name).is_ok_and(|server| !server.enabled);
-                notes.extend(is_off.then(|| "it is switched off there, and so it is here".to_owned()));
+                notes.extend(is_off.then(|| "disabled there; imported as disabled".to_owned()));
                 notes.extend(unset_variable(editor, name));
             }
             let path = import.path.display().to_string();
@@ -152,7 +152,7 @@ fn import_server(
     }
 }
 
-/// Says what is wrong with a server, without the place, which is told beside it.
+/// Describes the problem of a server without its position, which is printed separately.
 fn short_message(error: &ConfigError) -> String {
     let said = error.problems().map(|problem| match problem.key_path() {
         Some(key) => format!("`{key}`: {}", problem.message()),
@@ -161,13 +161,13 @@ fn short_message(error: &ConfigError) -> String {
     said.collect::<Vec<_>>().join("; ")
 }
 
-/// Says what of a server has no effect here.
+/// Returns the settings of a server that are ignored.
 fn ignored_settings(file: &ConfigFile, name: &str) -> Vec<String> {
     let notes = file.warnings().into_iter().filter(|note| note.server_name() == Some(name));
     notes.map(|note| format!("`{}` {}", note.key_path().unwrap_or_default(), note.message())).collect()
 }
 
-/// Says which variable a server needs and does not have.
+/// Returns the problem of a server with an unset environment variable.
 fn unset_variable(editor: &ConfigEditor, name: &str) -> Option<String> {
     let file = editor.file();
     let expanded = ConfigFile::parse(file.path(), file.text(), ConfigVariables::from_environment()).ok()?;

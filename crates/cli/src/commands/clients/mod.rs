@@ -20,13 +20,12 @@ use crate::exit::{CliFailure, ExitReason};
 /// Reads the name of a client, and lets shells complete it.
 fn client_parser() -> impl TypedValueParser<Value = ClientApp> {
     let names = PossibleValuesParser::new(ClientApp::ALL.map(ClientApp::as_str));
-    names.try_map(|name| ClientApp::parse(&name).ok_or("there is no such client"))
+    names.try_map(|name| ClientApp::parse(&name).ok_or("unknown client"))
 }
 
 /// Returns where the files of this person are.
 fn user_directories() -> Result<UserDirectories, CliFailure> {
     UserDirectories::from_environment().ok_or_else(|| {
-        CliFailure::new(ExitReason::Configuration, "it is not known where your home folder is")
-            .hint("set HOME")
+        CliFailure::new(ExitReason::Configuration, "cannot find your home folder").hint("set HOME")
     })
 }

@@ -3,10 +3,10 @@ use std::path::Path;
 use trunkline_client::transport::Url;
 use trunkline_config::{ConfigText, ServerConfig, ServerLocation};
 
-/// The port on which a hub listens unless it is told otherwise.
+/// The default port of a hub.
 const DEFAULT_PORT: u16 = 7411;
 
-/// Tells whether a server of a client is trunkline itself: the hub must not become a server of the hub.
+/// Reports whether a server of a client is trunkline itself: the hub must not become a server of the hub.
 ///
 /// `own` is the address of the hub that runs, if there is one.
 pub(super) fn is_own_hub(server: &ServerConfig, own: Option<&str>) -> bool {

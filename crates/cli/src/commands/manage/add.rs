@@ -21,8 +21,8 @@ use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_d
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline add [OPTIONS] NAME URL\n       trunkline add [OPTIONS] NAME -- COMMAND [ARG]...",
-    after_help = "Where a value is env:NAME, ${NAME} is written, and the variable is read whenever\n\
-the server is reached. A hub that runs from the file is told.\n\n\
+    after_help = "A value env:NAME is written as ${NAME}; the variable is read on each connect.\n\
+A hub running from the file applies the change.\n\n\
 Examples:\n  \
 trunkline add files -- npx -y @modelcontextprotocol/server-filesystem ~/shop\n  \
 trunkline add wiki https://wiki.example.com/mcp --bearer env:WIKI_TOKEN"
@@ -30,32 +30,32 @@ trunkline add wiki https://wiki.example.com/mcp --bearer env:WIKI_TOKEN"
 pub(crate) struct AddArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// A variable for the program; VALUE may be env:NAME,
-    /// and NAME alone passes on yours; repeatable
+    /// Environment variable for the program; VALUE may be
+    /// env:NAME, NAME alone passes on yours; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME=VALUE", help_heading = "Server")]
     env: Vec<EnvOption>,
-    /// The folder that the program is started in
+    /// Working directory of the program
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Server")]
     cwd: Option<PathBuf>,
-    /// A header to send; VALUE may be env:NAME; repeatable
+    /// Header to send; VALUE may be env:NAME; repeatable
     #[arg(long, value_name = "NAME:VALUE", help_heading = "Server")]
     header: Vec<HeaderOption>,
-    /// A bearer token to send, from env:NAME
+    /// Bearer token to send, from env:NAME
     #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, help_heading = "Server")]
     bearer: Option<SecretSource>,
-    /// http, sse or websocket, else found out
+    /// http, sse or websocket [default: detected]
     #[arg(long, value_name = "KIND", value_parser = parse_transport, help_heading = "Server")]
     transport: Option<RemoteTransport>,
-    /// How long a call may take
+    /// Timeout of a call
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Server")]
     timeout: Option<Duration>,
-    /// Serve nothing without it
+    /// Report not ready (/readyz) without it
     #[arg(long, help_heading = "Server")]
     required: bool,
-    /// Add it switched off
+    /// Add it disabled
     #[arg(long, help_heading = "Server")]
     disabled: bool,
-    /// Put it in the place of one that has the name
+    /// Replace an existing server of the same name
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
@@ -89,7 +89,7 @@ fn add(args: &AddArgs) -> Result<(), CliFailure> {
         editor.remove(name)?;
     }
     editor.add(&server).map_err(|error| match error {
-        EditError::Exists { .. } => CliFailure::from(error).hint("`--replace` puts this in its place"),
+        EditError::Exists { .. } => CliFailure::from(error).hint("use `--replace` to replace it"),
         error => error.into(),
     })?;
     save(editor)?;
@@ -108,9 +108,9 @@ fn add(args: &AddArgs) -> Result<(), CliFailure> {
 
 /// Refuses to write a secret where others can read it.
 fn readable_by_others(secrets: &[String], file: &str) -> CliFailure {
-    let what = format!("{} would be written to {file}, which others can read", secrets.join(" and "));
+    let what = format!("{} would be written to {file}, which other users can read", secrets.join(" and "));
     CliFailure::configuration(what)
-        .hint(format!("write the value as env:NAME, which names a variable, or run `chmod 600 {file}`"))
+        .hint(format!("use env:NAME to refer to an environment variable, or run `chmod 600 {file}`"))
 }
 
 /// Makes a server of what was typed.
@@ -118,18 +118,17 @@ fn server(args: &AddArgs) -> Result<ServerConfig, CliFailure> {
     let usage = |what: String| CliFailure::new(ExitReason::Usage, what);
     let (name, target) = match (args.target.words.as_slice(), args.target.command.as_slice()) {
         ([], _) => {
-            return Err(
-                usage("there is no name".to_owned()).hint("`trunkline add NAME URL`, or NAME -- COMMAND")
-            );
+            return Err(usage("missing argument: NAME".to_owned())
+                .hint("use `trunkline add NAME URL` or `trunkline add NAME -- COMMAND`"));
         }
         ([name], []) => {
-            return Err(usage(format!("nothing says what `{name}` is"))
-                .hint("an address follows, or `--` and a command with its arguments"));
+            return Err(usage(format!("missing URL or command for `{name}`"))
+                .hint("use `trunkline add NAME URL` or `trunkline add NAME -- COMMAND`"));
         }
         ([name], _) => (name, None),
         ([name, target], []) => (name, Some(target)),
         ([_, _, more, ..], []) | ([_, more, ..], _) => {
-            return Err(usage(format!("nothing is expected at `{more}`")));
+            return Err(usage(format!("unexpected argument `{more}`")));
         }
     };
     let name = ServerName::parse(name).map_err(|error| usage(format!("`{name}`: {error}")))?;
@@ -138,9 +137,9 @@ fn server(args: &AddArgs) -> Result<ServerConfig, CliFailure> {
         Some(target) => match target.parse::<Target>() {
             Ok(Target::Url(_)) => ServerLocation::Endpoint(endpoint(target, args)?),
             Ok(_) => {
-                let failure = usage(format!("`{target}` is no address"));
+                let failure = usage(format!("`{target}` is not a URL"));
                 return Err(
-                    failure.hint(format!("a command follows after --: `trunkline add {name} -- {target}`"))
+                    failure.hint(format!("put a command after --: `trunkline add {name} -- {target}`"))
                 );
             }
             Err(error) => return Err(usage(format!("`{target}`: {error}"))),
@@ -157,17 +156,14 @@ fn program(command: &[OsString], args: &AddArgs) -> Result<LocalProgram, CliFail
     if !args.header.is_empty() || args.bearer.is_some() || args.transport.is_some() {
         return Err(CliFailure::new(
             ExitReason::Usage,
-            "headers and transports are for a server that has an address",
+            "headers and transports apply only to a server with a URL",
         )
-        .hint("`--env NAME=VALUE` gives a program a variable"));
+        .hint("use `--env NAME=VALUE` to pass a variable to a program"));
     }
     let mut words = Vec::new();
     for word in command {
         let text = word.to_str().ok_or_else(|| {
-            CliFailure::new(
-                ExitReason::Usage,
-                format!("{} is not text in UTF-8, as a file has it", word.display()),
-            )
+            CliFailure::new(ExitReason::Usage, format!("{} is not valid UTF-8", word.display()))
         })?;
         words.push(ConfigText::new(text));
     }
@@ -183,11 +179,8 @@ fn program(command: &[OsString], args: &AddArgs) -> Result<LocalProgram, CliFail
 
 fn endpoint(url: &str, args: &AddArgs) -> Result<RemoteEndpoint, CliFailure> {
     if !args.env.is_empty() || args.cwd.is_some() {
-        return Err(CliFailure::new(
-            ExitReason::Usage,
-            "variables and folders are for a program that is started",
-        )
-        .hint("`--header NAME:VALUE` sends something to an address"));
+        return Err(CliFailure::new(ExitReason::Usage, "variables and folders apply only to a program")
+            .hint("use `--header NAME:VALUE` to send a header to a URL"));
     }
     let mut headers = BTreeMap::new();
     for header in &args.header {
@@ -207,9 +200,12 @@ fn config_text(option: &str, source: &SecretSource) -> Result<ConfigText, CliFai
         SecretSource::Variable(name) => Ok(ConfigText::new(format!("${{{name}}}"))),
         SecretSource::File(file) => Err(CliFailure::new(
             ExitReason::Usage,
-            format!("`{option}`: a configuration has variables and no files, such as {}", file.display()),
+            format!(
+                "`{option}`: a configuration can refer to variables but not to files such as {}",
+                file.display()
+            ),
         )
-        .hint("env:NAME names a variable")),
+        .hint("use env:NAME to refer to an environment variable")),
     }
 }
 
@@ -217,5 +213,5 @@ fn parse_transport(text: &str) -> Result<RemoteTransport, String> {
     [RemoteTransport::Http, RemoteTransport::Sse, RemoteTransport::WebSocket]
         .into_iter()
         .find(|wire| wire.as_str() == text)
-        .ok_or_else(|| "write http, sse or websocket".to_owned())
+        .ok_or_else(|| "expected http, sse or websocket".to_owned())
 }

@@ -6,13 +6,13 @@ use trunkline_config::{BackupMode, ConfigEditor, ConfigFile, ConfigVariables, Sa
 use crate::config_failure::config_failure;
 use crate::exit::CliFailure;
 
-/// Which configuration is meant, and how what happened is told.
+/// The configuration file, and the output format.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FileArgs {
-    /// The configuration, else the one of this folder
+    /// Config file [default: the one in this folder]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Print what happened as JSON, on one line
+    /// Print the result as JSON on one line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -24,8 +24,8 @@ impl FileArgs {
     /// There is none.
     pub(crate) fn path(&self) -> Result<PathBuf, CliFailure> {
         self.named_or_found().ok_or_else(|| {
-            CliFailure::configuration("there is no trunkline.toml here, and no mcp.json")
-                .hint("`trunkline add` makes one, `trunkline import` takes over servers, `--config FILE` names another")
+            CliFailure::configuration("no trunkline.toml or mcp.json in this folder")
+                .hint("create one with `trunkline add` or `trunkline import`, or use `--config FILE`")
         })
     }
 
@@ -68,10 +68,10 @@ impl FileArgs {
     }
 }
 
-/// Writes a file that is ours, and tells whether that changed anything.
+/// Writes the file, and reports whether that changed anything.
 ///
 /// # Errors
-/// It cannot be written, or somebody else did so meanwhile.
+/// It cannot be written, or another program has changed it.
 pub(super) fn save(editor: ConfigEditor) -> Result<bool, CliFailure> {
     Ok(editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged)
 }

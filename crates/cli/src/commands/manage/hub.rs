@@ -10,7 +10,7 @@ use crate::terminal::escape_line;
 /// Which hub is meant, if not the one that runs from the file.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct HubArgs {
-    /// The socket of the hub, if it was given one
+    /// Admin socket of the hub, if not the default
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     admin_socket: Option<PathBuf>,
 }
@@ -19,20 +19,20 @@ impl HubArgs {
     /// Finds the hub that runs from a file, if one does.
     ///
     /// # Errors
-    /// A socket was named, and no hub listens there; or somebody listens who does not answer as a hub does.
+    /// A socket was given and no hub listens there, or its response is malformed.
     pub(crate) fn find(&self, config: &Path) -> Result<Option<AdminClient>, CliFailure> {
         let Some(socket) = &self.admin_socket else { return Ok(AdminClient::find(config)?) };
         let hub = AdminClient::find_at(socket)?.ok_or_else(|| {
-            CliFailure::new(ExitReason::Unreachable, format!("no hub listens at {}", socket.display()))
-                .hint("`trunkline serve --admin-socket FILE` says where it does")
+            CliFailure::new(ExitReason::Unreachable, format!("no hub is listening on {}", socket.display()))
+                .hint("use the path given to `trunkline serve --admin-socket`")
         })?;
         Ok(Some(hub))
     }
 
-    /// Tells the hub that runs from a file, if there is one, and asks how the server stands then.
+    /// Applies a change to the hub that runs from a file, if there is one, and returns the resulting state of the server.
     ///
     /// # Errors
-    /// It does not do what it is told; the file is changed all the same, which is said.
+    /// The hub rejects the change; the file is changed all the same, which the hint reports.
     pub(super) fn apply_to_running(
         &self,
         config: &Path,
@@ -40,7 +40,7 @@ impl HubArgs {
         change: impl FnOnce(&AdminClient) -> Result<(), AdminError>,
     ) -> Result<HubUpdateResult, CliFailure> {
         let unheard = |failure: CliFailure| {
-            failure.or_hint(format!("{} is changed, and the running hub is not", config.display()))
+            failure.or_hint(format!("{} was changed, but the running hub was not", config.display()))
         };
         let Some(hub) = self.find(config).map_err(unheard)? else { return Ok(HubUpdateResult::NotRunning) };
         let told = change(&hub).and_then(|()| hub.status());
@@ -50,35 +50,35 @@ impl HubArgs {
     }
 }
 
-/// Says that no hub of a file was found, and what to do. Where hubs have no socket, one may run all the same.
+/// Describes that no hub of a file was found, with a hint. Where hubs have no socket, one may run all the same.
 pub(super) fn hub_not_found(config: &Path) -> (String, &'static str) {
     let file = config.display();
     if cfg!(unix) {
-        (format!("no hub runs from {file}"), "`trunkline serve` starts one")
+        (format!("no hub is running from {file}"), "start one with `trunkline serve`")
     } else {
-        (
-            format!("a hub that runs from {file} cannot be asked on this system"),
-            "edit the file, which it reads again",
-        )
+        (format!("cannot talk to a running hub on this system ({file})"), "edit the file; the hub reloads it")
     }
 }
 
 /// What a hub that runs from a file made of a change.
 pub(super) enum HubUpdateResult {
-    /// None runs, as far as anybody can tell.
+    /// No hub was found.
     NotRunning,
-    /// It has the server, and this is how it stands.
+    /// The hub has the server, in this state.
     Server(Box<ServerState>),
     /// It does not have the server.
     NoSuchServer,
 }
 
 impl HubUpdateResult {
-    /// Says it in a sentence that goes on from what was done to the file.
+    /// Formats the result as the end of a sentence about the file.
     pub(super) fn to_text(&self) -> String {
         match self {
-            Self::NotRunning if cfg!(unix) => "no hub runs from it".to_owned(),
-            Self::NotRunning => "a hub that runs from it reads it again".to_owned(),
+            Self::NotRunning if cfg!(unix) => "no hub is running from it".to_owned(),
+            Self::NotRunning => "a running hub reloads it".to_owned(),
+            Self::Server(server) if server.state == "disabled" => {
+                "the running hub now has it disabled".to_owned()
+            }
             Self::Server(server) => format!("the running hub has it: {}", state_text(server)),
             Self::NoSuchServer => "the running hub no longer has it".to_owned(),
         }
@@ -93,15 +93,14 @@ impl HubUpdateResult {
     }
 }
 
-/// Says how a server stands.
+/// Describes the state of a server.
 pub(super) fn state_text(server: &ServerState) -> String {
     let state = match &*server.state {
         "ready" => {
             let tools = if server.tools == 1 { "tool" } else { "tools" };
             return format!("ready, {} {tools}", server.tools);
         }
-        "pending" => "it is started when it is needed",
-        "disabled" => "switched off",
+        "pending" => "pending (starts on first use)",
         other => other,
     };
     match &server.reason {

@@ -9,14 +9,14 @@ use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 use crate::terminal::{OutputLayout, escape_line, table};
 
-/// List the servers of the configuration, and how they stand
+/// List configured servers and their status
 #[derive(Debug, Args)]
 #[command(
-    after_help = "If a hub runs from the file, it is asked; else the file is read, and nothing is\nstarted."
+    after_help = "Shows the status from the hub running from the file, if any; otherwise only\nreads the file. Starts nothing."
 )]
 pub(crate) struct ServersArgs {
-    /// Also print revisions, what servers call themselves,
-    /// and what runs
+    /// Also print protocol versions, server names,
+    /// connections and running calls
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "json")]
     verbose: bool,
     #[command(flatten)]
@@ -49,8 +49,13 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
     }
     match &report {
         Some(hub) => {
-            let place = hub.url.as_deref().unwrap_or("standard input and output");
-            print_stderr(&format!("hub {} of {} serves {}\n", hub.pid, path.display(), escape_line(place)));
+            let place = hub.url.as_deref().unwrap_or("stdio");
+            print_stderr(&format!(
+                "hub (pid {}) running from {} serves {}\n",
+                hub.pid,
+                path.display(),
+                escape_line(place)
+            ));
             hub.collisions.iter().for_each(|told| print_stderr(&format!("{}\n", escape_line(told))));
             servers.iter().for_each(|server| print_problems(server, args.verbose));
         }
@@ -60,19 +65,19 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
         }
     }
     if servers.is_empty() {
-        print_stderr("it has no servers; `trunkline add` adds one\n");
+        print_stderr("no servers; add one with `trunkline add`\n");
         return Ok(());
     }
     print_stdout(&as_table(&servers, args.verbose, report.is_some()))
 }
 
-/// The most problems of one server that are told without `--verbose`.
+/// The number of problems of one server that are printed without `--verbose`.
 const MAX_PROBLEMS: usize = 3;
 
 /// Prints which items of a server's lists are left out or repaired.
 fn print_problems(server: &ServerState, verbose: bool) {
     let name = escape_line(&server.name);
-    let left_out = server.left_out.iter().map(|line| ("left out", line));
+    let left_out = server.left_out.iter().map(|line| ("skipped", line));
     let repaired = server.repaired.iter().map(|line| ("repaired", line));
     let problems: Vec<_> = left_out.chain(repaired).collect();
     let shown = if verbose { problems.len() } else { MAX_PROBLEMS };
@@ -84,7 +89,7 @@ fn print_problems(server: &ServerState, verbose: bool) {
     }
 }
 
-/// Tells of the servers of a file what can be told without a hub.
+/// Returns the states of the servers of a file, without a hub.
 fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
     let (readable, _) = file.servers_and_problems();
     let read = |name: &str| match readable.iter().find(|server| server.name == *name) {
@@ -97,7 +102,7 @@ fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
             state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
             required: server.required,
             reach: server.location.to_string(),
-            reason: server.unset_variable.map(|name| format!("the variable `{name}` is not set")),
+            reason: server.unset_variable.map(|name| format!("environment variable `{name}` is not set")),
             ..ServerState::default()
         },
         Err(error) => ServerState {
@@ -110,7 +115,7 @@ fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
     states.collect()
 }
 
-/// Says of a server what is known; only a hub knows more than what the file says.
+/// Writes a server as JSON; without a hub only what is in the file.
 fn as_json(server: &ServerState, is_running: bool) -> Value {
     if is_running {
         return json!(server);
@@ -125,9 +130,9 @@ fn as_table(servers: &[ServerState], verbose: bool, is_running: bool) -> String 
         head.push("TOOLS");
     }
     if verbose && is_running {
-        head.extend(["REVISION", "SERVER", "RUNS"]);
+        head.extend(["REVISION", "SERVER", "CONNECTIONS", "CALLS"]);
     }
-    head.push("HOW");
+    head.push("TARGET");
     let has_reasons = servers.iter().any(|server| server.reason.is_some());
     if has_reasons {
         head.push("REASON");
@@ -140,8 +145,8 @@ fn as_table(servers: &[ServerState], verbose: bool, is_running: bool) -> String 
         }
         if verbose && is_running {
             let text = |text: &Option<String>| escape_line(text.as_deref().unwrap_or("-")).into_owned();
-            let runs = format!("{} with {} calls", server.connections, server.calls);
-            row.extend([text(&server.revision), text(&server.identity), runs]);
+            let (connections, calls) = (server.connections.to_string(), server.calls.to_string());
+            row.extend([text(&server.revision), text(&server.identity), connections, calls]);
         }
         row.push(escape_line(&server.reach).into_owned());
         if has_reasons {

@@ -7,13 +7,13 @@ use crate::connect::print_stdout;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::schema::did_you_mean;
 
-/// Have the running hub connect to a server anew
+/// Reconnect a server of the running hub
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Calls that run may finish within a few seconds. It exits with 4 if no hub runs,\nor if it cannot connect to the server."
+    after_help = "Running calls get a few seconds to finish. Exits with 4 if no hub is running, or\nif it cannot connect to the server."
 )]
 pub(crate) struct ReconnectArgs {
-    /// The name of the server
+    /// Name of the server
     name: String,
     #[command(flatten)]
     hub: HubArgs,
@@ -21,7 +21,7 @@ pub(crate) struct ReconnectArgs {
     file: FileArgs,
 }
 
-/// Has the hub connect anew.
+/// Reconnects a server of the running hub.
 ///
 /// # Errors
 /// No hub runs, it has no such server, or it cannot connect to it.

@@ -8,9 +8,9 @@ use crate::exit::{CliFailure, print_stderr};
 
 /// Remove a server from the configuration
 #[derive(Debug, Args)]
-#[command(after_help = "A hub that runs from the file ends its connections to the server.")]
+#[command(after_help = "A hub running from the file closes its connections to the server.")]
 pub(crate) struct RemoveArgs {
-    /// The name of the server
+    /// Name of the server
     name: String,
     #[command(flatten)]
     hub: HubArgs,

@@ -6,11 +6,11 @@ use super::{FileArgs, HubArgs};
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 
-/// Offer what a server has
+/// Enable a server (expose its tools)
 #[derive(Debug, Args)]
-#[command(after_help = "A hub that runs from the file offers it from now on.")]
+#[command(after_help = "A hub running from the file exposes it at once.")]
 pub(crate) struct EnableArgs {
-    /// The name of the server
+    /// Name of the server
     name: String,
     #[command(flatten)]
     hub: HubArgs,
@@ -18,13 +18,11 @@ pub(crate) struct EnableArgs {
     file: FileArgs,
 }
 
-/// Offer nothing of a server
+/// Disable a server (hide its tools; the connection stays open)
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A hub that runs from the file stays connected to the server, and calls that run\ngo on."
-)]
+#[command(after_help = "A hub running from the file stays connected to the server; running calls\ncontinue.")]
 pub(crate) struct DisableArgs {
-    /// The name of the server
+    /// Name of the server
     name: String,
     #[command(flatten)]
     hub: HubArgs,
@@ -57,15 +55,15 @@ fn set_enabled(name: &str, file: &FileArgs, hub: &HubArgs, on: bool) -> Result<(
         editor.disable(name)?;
     }
     let changed = save(editor)?;
-    // The hub may have read the file already, or may have been switched by hand: what it has is what is asked for here.
+    // The hub may have reloaded the file already, or was changed over the socket: its own state decides.
     let heard = hub.apply_to_running(&path, name, |hub| {
         hub.reload().and_then(|_| hub.set_enabled(name, on)).map(drop)
     })?;
     let done = match (on, changed) {
         (true, true) => "enabled",
-        (true, false) => "enabled already",
+        (true, false) => "already enabled",
         (false, true) => "disabled",
-        (false, false) => "disabled already",
+        (false, false) => "already disabled",
     };
     if file.json {
         let told = json!({ "server": name, "done": done, "file": path, "hub": heard.to_json() });

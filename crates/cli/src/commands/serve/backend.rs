@@ -11,7 +11,7 @@ use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
 
-/// What is served: built-in servers as they are, or what a file says.
+/// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
 pub(super) enum ServeBackend {
     /// Without a file: no hub is in the way.
@@ -42,7 +42,7 @@ impl ServeBackend {
         }
     }
 
-    /// Opens the file to which a line for each call is appended, if somebody wants that.
+    /// Opens the audit log, if one is configured.
     ///
     /// # Errors
     /// It cannot be opened, or there is none that arguments could be written into.
@@ -50,16 +50,16 @@ impl ServeBackend {
         let said = self.gateway().map(|gateway| gateway.plan().audit.clone()).unwrap_or_default();
         let Some(file) = args.audit.clone().or(said.file) else {
             return match args.audit_arguments {
-                true => Err(CliFailure::configuration("there is no audit log to write arguments into")
-                    .hint("name one with `--audit FILE`, or in the table [audit] of the file")),
+                true => Err(CliFailure::configuration("`--audit-arguments` needs an audit log")
+                    .hint("set one with `--audit FILE`, or under [audit] in the config file")),
                 false => Ok(None),
             };
         };
         let written = args.audit_arguments || said.arguments;
         let arguments = if written { ArgumentLogging::Full } else { ArgumentLogging::SizeOnly };
         let audit = AuditLog::open(&file, arguments).map_err(|error| {
-            CliFailure::configuration(format!("audit log {} cannot be opened: {error}", file.display()))
-                .hint("give a file in a folder that exists and that you may write to")
+            CliFailure::configuration(format!("cannot open audit log {}: {error}", file.display()))
+                .hint("use a file in an existing folder that you can write to")
         })?;
         Ok(Some(match self.gateway() {
             Some(gateway) => {
@@ -90,8 +90,8 @@ impl ServeBackend {
         }
     }
 
-    /// Begins to make a hub what its file says. When this returns its servers are known, and may be asked for; what it
-    /// returns connects to them, follows the file, and never ends.
+    /// Starts applying the file to the hub. When this returns, its servers are registered and can be called; the returned
+    /// future connects to them, follows the file, and never ends.
     pub(super) async fn start(&self) -> Option<impl Future<Output = Infallible> + use<>> {
         let Self::Hub(gateway, servers) = self else { return None };
         gateway.print_all_servers();

@@ -11,7 +11,7 @@ pub(super) struct Banner<'a> {
     pub(super) builtin: &'a str,
     /// Whether callers need a token.
     pub(super) token: bool,
-    /// Whether TLS is spoken.
+    /// Whether TLS is enabled.
     pub(super) tls: bool,
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for Banner<'_> {
         } else {
             ("", "")
         };
-        writeln!(f, "trunkline {} listens on {url}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f, "trunkline {} listening on {url}", env!("CARGO_PKG_VERSION"))?;
         if let Some((sse, websocket)) = self.channels {
             writeln!(f, "and on {sse} (HTTP+SSE) and {websocket} (WebSocket)")?;
         }
-        writeln!(f, "serving {}; Ctrl-C ends\n", self.builtin)?;
+        writeln!(f, "serving {}; press Ctrl-C to stop\n", self.builtin)?;
         writeln!(f, "Claude Code:\n  claude mcp add --transport http trunkline {url}{option}\n")?;
-        writeln!(f, "Any client, in its mcp.json:")?;
+        writeln!(f, "Other clients, in mcp.json:")?;
         writeln!(
             f,
             "  {{ \"mcpServers\": {{ \"trunkline\": {{\n    \"type\": \"http\",\n    \"url\": \"{url}\"{member}\n  }} }} }}\n"

@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 #[cfg(unix)]
 const WANTED_LIMIT: u64 = 65_536;
 
-/// As many as every system gives to whoever asks; macOS says that there is no limit, and gives no more than its own.
+/// The limit that every system grants; macOS reports no limit, and grants no more than its own.
 #[cfg(unix)]
 const FALLBACK_LIMIT: u64 = 10_240;
 
@@ -26,7 +26,7 @@ pub(super) fn raise() {
         match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
             Ok(()) => return,
             Err(error) => {
-                tracing::debug!(%error, ?current, wanted, "the limit on open files cannot be raised");
+                tracing::debug!(%error, ?current, wanted, "cannot raise the limit on open files");
             }
         }
     }

@@ -20,9 +20,9 @@ pub(crate) const READINESS_PATH: &str = "/readyz";
 /// The path of the metrics.
 pub(crate) const METRICS_PATH: &str = "/metrics";
 
-/// The paths that tell how the server is.
+/// The health endpoints.
 ///
-/// Beside the endpoint they need no token, since those who ask have none. `Host` and `Origin` are checked as on the
+/// On the MCP port they need no token, since probes have none. `Host` and `Origin` are checked as on the
 /// endpoint, so that no page from elsewhere can find out that the server is there.
 #[derive(Clone, Debug)]
 pub(super) struct HealthProbes {
@@ -38,7 +38,7 @@ pub(super) struct HealthProbes {
 pub(super) enum ProbeAudience {
     /// Those who run the server: they may know everything.
     Operators,
-    /// Anybody: they learn whether the server is well, and nothing more.
+    /// All clients: they learn whether the server is healthy, and nothing more.
     Public,
 }
 
@@ -48,7 +48,7 @@ impl HealthProbes {
             || (path == METRICS_PATH && self.audience == ProbeAudience::Operators)
     }
 
-    /// Tells whether new work should be sent here, and to those who may know it why not and how the servers stand.
+    /// Reports whether the server is ready, and to operators also the reason and the status of the servers.
     fn readiness(&self) -> (bool, Value) {
         let missing = self.gateway.as_ref().map(Gateway::unready_servers).unwrap_or_default();
         let leaving = self.shutdown.is_shutting_down().then(|| "shutting down".to_owned());

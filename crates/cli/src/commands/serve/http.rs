@@ -72,17 +72,17 @@ pub(super) async fn serve(
     super::exit_result(departure.forced_by(), aborted, edge.grace)
 }
 
-/// Writes the address to a descriptor that whoever started us has open.
+/// Writes the address to a descriptor that the parent process has open.
 ///
-/// It is opened anew by its name, since no number of a descriptor can be trusted to be one; ours stays open until we end.
+/// It is reopened by its path, since a descriptor number cannot be trusted to be valid; ours stays open until we exit.
 #[cfg(unix)]
 fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure> {
     use std::io::Write as _;
     let opened = std::fs::OpenOptions::new().append(true).open(format!("/dev/fd/{descriptor}"));
     let written = opened.and_then(|mut file| writeln!(file, "{address}"));
     written.map_err(|error| {
-        CliFailure::configuration(format!("descriptor {descriptor} cannot be written to: {error}"))
-            .hint("give one that is open for writing, as `--ready-fd 3 3>FILE` does")
+        CliFailure::configuration(format!("cannot write to descriptor {descriptor}: {error}"))
+            .hint("use one that is open for writing, as in `--ready-fd 3 3>FILE`")
     })
 }
 
@@ -91,8 +91,8 @@ fn claim_port_file(path: &Path) -> Result<PortFile, CliFailure> {
 }
 
 fn write_failure(path: &Path, error: &io::Error) -> CliFailure {
-    CliFailure::configuration(format!("port file {} cannot be written: {error}", path.display()))
-        .hint("give a file in a folder that exists and that you may write to")
+    CliFailure::configuration(format!("cannot write port file {}: {error}", path.display()))
+        .hint("use a file in an existing folder that you can write to")
 }
 
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
@@ -103,31 +103,31 @@ fn permitted_addresses(
 ) -> Result<Vec<SocketAddr>, CliFailure> {
     let addresses = wanted.resolve().map_err(|error| {
         CliFailure::configuration(format!("{wanted} is not an address of this machine: {error}"))
-            .hint(format!("`{option} :7411` listens on the loopback, `{option} 0.0.0.0:7411` everywhere"))
+            .hint(format!("use `{option} :7411` for loopback, `{option} 0.0.0.0:7411` for all interfaces"))
     })?;
     let public = addresses.iter().find(|address| !address.ip().is_loopback());
     match public {
         Some(address) if args.auth.is_none() && !args.insecure_no_auth => Err(CliFailure::configuration(
-            format!("{address} can be reached from other machines, and nothing says who may call"),
+            format!("{address} is reachable from other machines, and no authentication is configured"),
         )
-        .hint("name them with `--auth bearer:FILE`, or type `--insecure-no-auth` to let everybody in")),
+        .hint("use `--auth bearer:FILE`, or `--insecure-no-auth` to accept all clients")),
         _ => Ok(addresses),
     }
 }
 
-/// Tells who looks at the probes beside what is served. On the loopback those are the people of this machine, unless a proxy
-/// brings others: then hosts are allowed, or callers have to say who they are.
+/// Returns the audience of the probes on the MCP port. On loopback it is the local user, unless a proxy
+/// forwards other clients: then `--allow-host` or `--auth` is given.
 fn probe_audience(args: &HttpArgs, ip: IpAddr) -> ProbeAudience {
     if is_loopback_only(args, ip) { ProbeAudience::Operators } else { ProbeAudience::Public }
 }
 
-/// Reports whether only the person whose machine it is can reach an address: on the loopback, without anything that says that a
-/// proxy brings others.
+/// Reports whether only the local user can reach an address: on loopback, without an option that implies a
+/// proxy for other clients.
 fn is_loopback_only(args: &HttpArgs, ip: IpAddr) -> bool {
     ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none()
 }
 
-/// Tells who clients without credentials are to each other.
+/// Returns how clients without credentials are isolated from each other.
 pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> AnonymousClients {
     // One that cannot be looked up is refused later, with the reason.
     let addresses = wanted.resolve().unwrap_or_default();
@@ -136,8 +136,8 @@ pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> Anon
     if is_private { AnonymousClients::SingleUser } else { AnonymousClients::Isolated }
 }
 
-/// Listens where those who run the server look at it, if they named a place. Where others can reach that, they have to say
-/// who they are, as callers do.
+/// Listens on the `--admin` address, if given. If other machines can reach it, `--auth` applies to it as to the MCP
+/// endpoint.
 async fn bind_admin(
     args: &HttpArgs,
     host: &Host,
@@ -153,7 +153,7 @@ async fn bind_admin(
         options.tls.clone_from(&endpoint.tls);
         if args.auth.is_none() {
             tracing::warn!(
-                "anybody who can reach {address} learns how this server is: no credential is asked for"
+                "metrics and health on {address} need no authentication: every client that can reach it can read them"
             );
         }
     }
@@ -173,7 +173,7 @@ async fn serve_admin(admin: Option<AdminListener>, grace: Duration) -> Infallibl
     if let Some(AdminListener { listener, service }) = admin
         && let Err(error) = http::serve(listener, &service.guard.clone(), service, grace).await
     {
-        tracing::error!(%error, "metrics are no longer served");
+        tracing::error!(%error, "the metrics listener failed");
     }
     std::future::pending().await
 }
@@ -191,13 +191,13 @@ async fn listen(
 fn listen_failure(address: &ListenAddress, option: &str, error: &io::Error) -> CliFailure {
     let failed = |what: String| CliFailure::new(ExitReason::Failed, what);
     match error.kind() {
-        io::ErrorKind::AddrInUse => failed(format!("{address} is in use by another program"))
-            .hint(format!("`{option} :PORT` takes another port, `{option} :0` any that is free")),
-        io::ErrorKind::PermissionDenied => failed(format!("{address} may not be listened on: {error}"))
-            .hint(format!("ports below 1024 are reserved; `{option} :PORT` takes another")),
+        io::ErrorKind::AddrInUse => failed(format!("{address} is already in use"))
+            .hint(format!("use another port with `{option} :PORT`, or any free one with `{option} :0`")),
+        io::ErrorKind::PermissionDenied => failed(format!("no permission to listen on {address}: {error}"))
+            .hint(format!("ports below 1024 are reserved; use another with `{option} :PORT`")),
         io::ErrorKind::AddrNotAvailable => failed(format!("{address} is not an address of this machine"))
-            .hint(format!("`{option} :7411` listens on the loopback, `{option} 0.0.0.0:7411` everywhere")),
-        _ => failed(format!("{address} cannot be listened on: {error}")),
+            .hint(format!("use `{option} :7411` for loopback, `{option} 0.0.0.0:7411` for all interfaces")),
+        _ => failed(format!("cannot listen on {address}: {error}")),
     }
 }
 
@@ -240,7 +240,7 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, warning: Option<
         print_stderr(&banner.to_string());
     }
     if http.state_key.is_empty() {
-        tracing::info!("no --state-key: calls that wait for an answer do not survive a restart");
+        tracing::info!("no --state-key: calls that wait for input do not survive a restart");
     }
     if let Some(warning) = warning {
         tracing::warn!("{warning}");

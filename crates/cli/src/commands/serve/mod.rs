@@ -34,7 +34,7 @@ use crate::values::ListenAddress;
 /// Serves until the peer is gone or a signal comes.
 ///
 /// # Errors
-/// What the person at the terminal is told, and the exit code.
+/// A message for the user, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     let place = args.transport();
     place.init_logging(&args.edge)?;
@@ -86,7 +86,7 @@ impl ServeTransport<'_> {
         })
     }
 
-    /// Tells who clients without credentials are to each other.
+    /// Returns how clients without credentials are isolated from each other.
     pub(crate) fn anonymous_clients(self, edge: &EdgeArgs) -> AnonymousClients {
         match self {
             ServeTransport::Stdio => AnonymousClients::SingleUser,
@@ -160,7 +160,7 @@ impl<'a> PreparedService<'a> {
 /// Does some work in a runtime that suits the place, and leaves behind whatever still waits for a person.
 ///
 /// # Errors
-/// What the work says, or what stood in its way.
+/// The error of `work`, or of starting the runtime.
 pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
@@ -178,7 +178,7 @@ where
     let runtime = builder
         .enable_all()
         .build()
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot start the runtime: {error}")))?;
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     runtime.spawn(crate::memory::trim_periodically());
     let done = runtime.block_on(async { work(install_signals()?).await });
@@ -202,36 +202,36 @@ async fn reopen_on_hangup(mut hangups: HangupSignals, audit: Option<&AuditLog>) 
 }
 
 fn install_hangups() -> Result<HangupSignals, CliFailure> {
-    HangupSignals::install().map_err(|error| {
-        CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
-    })
+    HangupSignals::install()
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
 }
 
 fn install_signals() -> Result<Signals, CliFailure> {
-    Signals::install().map_err(|error| {
-        CliFailure::new(ExitReason::Failed, format!("signals cannot be listened to: {error}"))
-    })
+    Signals::install()
+        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
 }
 
-/// Says how a server ended, by the second signal if there was one and the calls that it left unanswered.
+/// Returns the outcome of a server, by the second signal if there was one and the unanswered calls.
 fn exit_result(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Result<(), CliFailure> {
     let lost = match aborted {
         0 => None,
-        1 => Some("1 call was ended before it was answered".to_owned()),
-        several => Some(format!("{several} calls were ended before they were answered")),
+        1 => Some("1 call was cut off before it finished".to_owned()),
+        several => Some(format!("{several} calls were cut off before they finished")),
     };
     match (cut_short, lost) {
         (Some(Signal::Interrupt), lost) => {
             let and = lost.map(|lost| format!("; {lost}")).unwrap_or_default();
             Err(CliFailure::new(
                 ExitReason::Interrupted,
-                format!("a second interrupt ended the program at once{and}"),
+                format!("exited immediately on a second signal{and}"),
             ))
         }
         (None | Some(Signal::Terminate), None) => Ok(()),
         (Some(Signal::Terminate), Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)),
-        (None, Some(lost)) => Err(CliFailure::new(ExitReason::Failed, lost)
-            .hint(format!("`--grace` gives them longer than {grace:?}"))),
+        (None, Some(lost)) => {
+            Err(CliFailure::new(ExitReason::Failed, lost)
+                .hint(format!("`--grace` allows more than {grace:?}")))
+        }
     }
 }
 

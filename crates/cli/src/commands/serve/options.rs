@@ -26,15 +26,15 @@ pub(crate) fn is_http_option(arg: &Arg) -> bool {
     arg.get_help_heading() == Some(HTTP_HEADING)
 }
 
-/// Serve many servers as one: those of a file, or built-in ones
+/// Run the hub: serve all configured servers as one
 #[derive(Debug, Args)]
 #[command(next_line_help = true, mut_args(|arg| if is_http_option(&arg) { arg.conflicts_with("stdio") } else { arg }))]
 pub(crate) struct ServeArgs {
-    /// Serve standard input and output instead of HTTP
+    /// Serve stdio instead of HTTP
     #[arg(long)]
     pub(super) stdio: bool,
-    /// The built-in servers to serve, of echo and time; both, unless a
-    /// file has something to serve
+    /// Built-in servers: echo, time or both
+    /// [default: both, or none if a config file has something to serve]
     #[arg(
         verbatim_doc_comment,
         long,
@@ -44,34 +44,33 @@ pub(crate) struct ServeArgs {
         hide_possible_values = true
     )]
     pub(super) builtin: Vec<BuiltinServer>,
-    /// The file that says what is served, else the trunkline.toml or
-    /// mcp.json of this folder
+    /// Config file [default: trunkline.toml or mcp.json in this folder]
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Look for no file
+    /// Ignore config files
     #[arg(long, conflicts_with = "config")]
     pub(super) no_config: bool,
-    /// How tools of servers are called, else {server}__{tool}
+    /// Template for tool names [default: {server}__{tool}]
     #[arg(long, value_name = "TEMPLATE")]
     pub(super) names: Option<NameTemplate>,
-    /// How long lists wait for servers that still start [default: 2s]
+    /// How long a list request waits for starting servers [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) list_wait: Option<Duration>,
-    /// Where those who run the hub talk to it, else where it follows
-    /// from the file; a socket for this user alone
+    /// Path of the admin socket, which only this user can access
+    /// [default: derived from the config file]
     #[arg(verbatim_doc_comment, long, value_name = "PATH")]
     pub(super) admin_socket: Option<PathBuf>,
-    /// Append a line of JSON for each call to a file
+    /// Append a line of JSON to this file for each call
     #[arg(long, value_name = "FILE")]
     pub(super) audit: Option<PathBuf>,
-    /// Write the arguments of calls into it too
+    /// Include the arguments of calls in the audit log
     #[arg(long)]
     pub(super) audit_arguments: bool,
-    /// A variable that tools may see: of this process over standard input,
-    /// of the caller's X-Env-NAME header over HTTP; repeatable
+    /// Environment variable that tools may read: from this process over
+    /// stdio, from the client's X-Env-NAME header over HTTP; repeatable
     #[arg(verbatim_doc_comment, long, value_name = "NAME", value_parser = parse_variable_name)]
     pub(super) env: Vec<String>,
-    /// HOST:PORT, :PORT or PORT, where 0 is any
+    /// Listen on HOST:PORT, :PORT or PORT (0: any)
     #[arg(long = "http", value_name = "ADDR", default_value = "127.0.0.1:7411", help_heading = HTTP_HEADING)]
     pub(super) address: ListenAddress,
     #[command(flatten)]
@@ -81,22 +80,22 @@ pub(crate) struct ServeArgs {
 /// How callers are served, whatever it is that they are served.
 #[derive(Debug, Args)]
 pub(crate) struct EdgeArgs {
-    /// How long calls may take to finish at shutdown, or after standard
-    /// input has ended
+    /// How long running calls may finish at shutdown, or after stdin
+    /// is closed
     #[arg(verbatim_doc_comment, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
-    /// The largest message that is taken, from either side
+    /// Maximum size of a message, in either direction
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
     pub(crate) max_message: usize,
-    /// Take roots from clientInfo too, where some old clients put them
+    /// Also read roots from clientInfo, where some old clients put them
     #[arg(long)]
     pub(super) compat_clientinfo_roots: bool,
-    /// Refuse what a legacy client asks for before it has sent
+    /// Reject requests from legacy clients before
     /// notifications/initialized
     #[arg(verbatim_doc_comment, long)]
     pub(super) strict: bool,
-    /// Tell a legacy client the id of its session in _meta of the answer to
-    /// initialize too, as trunkline/sessionId
+    /// Add the session id of legacy clients to _meta of the initialize
+    /// result, as trunkline/sessionId
     #[arg(verbatim_doc_comment, long)]
     pub(super) session_in_meta: bool,
     #[command(flatten)]
@@ -109,64 +108,64 @@ pub(crate) struct EdgeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = HTTP_HEADING)]
 pub(crate) struct HttpArgs {
-    /// The path of the endpoint
+    /// Path of the MCP endpoint
     #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
     pub(super) path: String,
-    /// Who may call: bearer:FILE, where FILE has one NAME TOKEN a line
+    /// Authenticate clients: bearer:FILE, with NAME TOKEN on each line
     #[arg(long, value_name = "KIND:FILE")]
     pub(super) auth: Option<AuthSource>,
-    /// Let anybody call who can reach the address, even off the loopback
+    /// Allow clients from other machines without authentication
     #[arg(long, conflicts_with = "auth")]
     pub(super) insecure_no_auth: bool,
-    /// An origin whose pages may call, beside the loopback; repeatable
+    /// Web origin to allow in addition to loopback; repeatable
     #[arg(long, value_name = "ORIGIN", value_parser = parse_origin)]
     pub(super) allow_origin: Vec<String>,
-    /// A name that clients may reach us by, beside the loopback; repeatable
+    /// Host name to allow in addition to loopback; repeatable
     #[arg(long, value_name = "HOST", value_parser = parse_host)]
     pub(super) allow_host: Vec<String>,
-    /// The path that is read as a stream in HTTP+SSE
+    /// Path of the HTTP+SSE event stream
     #[arg(long, value_name = "PATH", default_value = "/sse", value_parser = parse_endpoint_path)]
     pub(super) sse_path: String,
-    /// The path that messages are posted to in HTTP+SSE
+    /// Path for HTTP+SSE messages (POST)
     #[arg(long, value_name = "PATH", default_value = "/messages", value_parser = parse_endpoint_path)]
     pub(super) messages_path: String,
-    /// The path of WebSockets
+    /// Path of the WebSocket endpoint
     #[arg(long, value_name = "PATH", default_value = "/ws", value_parser = parse_endpoint_path)]
     pub(super) ws_path: String,
-    /// Serve Streamable HTTP alone: neither HTTP+SSE nor WebSocket
+    /// Serve only Streamable HTTP, without HTTP+SSE and WebSocket
     #[arg(long, conflicts_with_all = ["cookie_sessions", "sse_path", "messages_path", "ws_path"])]
     pub(super) only_streamable: bool,
-    /// Give clients of HTTP+SSE a cookie that names what is kept for them
+    /// Set a session cookie for HTTP+SSE clients
     #[arg(long)]
     pub(super) cookie_sessions: bool,
-    /// Speak TLS, with a chain of certificates and a key in PEM files
+    /// Serve TLS with a certificate chain and a key, as PEM files
     #[arg(long, num_args = 2, value_names = ["CERT", "KEY"])]
     pub(super) tls: Vec<PathBuf>,
-    /// Answer with event streams even where plain JSON would do
+    /// Always respond with SSE
     #[arg(long)]
     pub(super) always_sse: bool,
-    /// How long a legacy session lives without being used
+    /// Idle timeout of legacy sessions
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = parse_lifetime)]
     pub(super) session_ttl: Duration,
-    /// The most legacy sessions at one time
+    /// Maximum number of legacy sessions
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(super) max_sessions: NonZero<usize>,
-    /// A secret file of 32 bytes or more that lets calls which wait for an
-    /// answer survive a restart; repeatable, the first seals and all open
+    /// Key file (32 bytes or more) that lets calls waiting for input survive
+    /// a restart; repeatable: the first key encrypts, all keys can decrypt
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
-    /// Where /metrics, /healthz and /readyz are served too, for those who
-    /// run the server; on the loopback --http has them itself, unless
-    /// --auth or --allow-host is given. Elsewhere --auth holds here too
+    /// Also serve /metrics, /healthz and /readyz on this address; off
+    /// loopback, --auth applies here too. A loopback --http address has
+    /// them already, unless --auth or --allow-host is given
     #[arg(verbatim_doc_comment, long, value_name = "ADDR")]
     pub(super) admin: Option<ListenAddress>,
-    /// How long to answer 503 on /readyz before shutting down
+    /// How long /readyz returns 503 before shutdown begins
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub(super) drain_delay: Duration,
-    /// A file to write the address to when ready
+    /// Write the address to this file when ready
     #[arg(long, value_name = "FILE")]
     pub(super) port_file: Option<PathBuf>,
-    /// An open descriptor to write the address to when ready, on one line
+    /// Write the address to this file descriptor when ready
     #[cfg(unix)]
     #[arg(long, value_name = "N")]
     pub(super) ready_fd: Option<u32>,
@@ -181,7 +180,7 @@ impl ServeArgs {
     /// Returns the variables that tools may see, by where they come from.
     ///
     /// # Errors
-    /// Two of them differ in nothing that a header could tell.
+    /// Two names are the same header name, which is case-insensitive (RFC 9110 §5.1).
     pub(super) fn env(&self) -> Result<EnvPolicy, CliFailure> {
         if self.stdio {
             return Ok(EnvPolicy { from_process: self.env.clone(), ..EnvPolicy::default() });
@@ -190,9 +189,9 @@ impl ServeArgs {
             let mut others = self.env.iter().skip(at + 1);
             if let Some(other) = others.find(|other| *other != name && other.eq_ignore_ascii_case(name)) {
                 return Err(CliFailure::configuration(format!(
-                    "the variables {name} and {other} cannot be told apart: headers have no case"
+                    "variables {name} and {other} clash: header names are case-insensitive"
                 ))
-                .hint(format!("give one of them, as `--env {name}`")));
+                .hint(format!("pass only one of them, such as `--env {name}`")));
             }
         }
         Ok(EnvPolicy { from_headers: self.env.clone(), ..EnvPolicy::default() })
@@ -229,7 +228,7 @@ impl EdgeArgs {
         }
         let keys = StateKeys::from_files(&self.http.state_key).map_err(|error| {
             CliFailure::configuration(error)
-                .hint("a key is 32 or more random bytes in a file that only you can read")
+                .hint("use a file of 32 or more random bytes that only you can read")
         })?;
         Ok(Some(keys))
     }
@@ -241,7 +240,7 @@ impl HttpArgs {
         let [certificate, key] = self.tls.as_slice() else { return Ok(None) };
         let tls = ServerTls::from_pem_files(certificate, key).map_err(|error| {
             CliFailure::configuration(error)
-                .hint("`--tls CERT KEY` takes two PEM files, the key in one that only you can read")
+                .hint("`--tls CERT KEY` takes two PEM files; only you may be able to read the key")
         })?;
         Ok(Some(tls))
     }
@@ -253,8 +252,8 @@ impl HttpArgs {
             paths.iter().enumerate().find(|(at, path)| paths.iter().take(*at).any(|other| other == *path));
         match twice {
             Some((_, path)) if !self.only_streamable => {
-                Err(CliFailure::configuration(format!("two things cannot be served at {path}"))
-                    .hint("`--only-streamable` serves the endpoint alone"))
+                Err(CliFailure::configuration(format!("{path} is used for two endpoints"))
+                    .hint("use different paths, or `--only-streamable`"))
             }
             _ => Ok(()),
         }
@@ -266,8 +265,7 @@ impl HttpArgs {
             None => Ok(Arc::new(AnonymousAuthenticator)),
             Some(AuthSource::Bearer(file)) => {
                 let tokens = BearerTokens::from_file(file).map_err(|error| {
-                    CliFailure::configuration(error)
-                        .hint("a line such as `ann 0f3a…` lets ann call with that token")
+                    CliFailure::configuration(error).hint("each line is NAME TOKEN, such as `ann 0f3a…`")
                 })?;
                 Ok(Arc::new(tokens))
             }

@@ -12,7 +12,7 @@ use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
 
-/// Everything that a configuration file says, read and checked whole.
+/// A configuration file, parsed and validated as a whole.
 #[derive(Debug)]
 pub(super) struct ServePlan {
     pub(super) source: PlanSource,
@@ -23,7 +23,7 @@ pub(super) struct ServePlan {
     pub(super) audit: AuditTable,
 }
 
-/// What the table `[serve]` says.
+/// The table `[serve]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServeOptions {
     pub(super) names: Option<NameTemplate>,
@@ -44,7 +44,7 @@ pub(super) struct AuditTable {
 /// Where a plan is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlanSource {
-    /// A file that somebody named.
+    /// A file given on the command line.
     Named(PathBuf),
     /// A file that was there.
     Found(PathBuf),
@@ -95,11 +95,11 @@ impl ServePlan {
         let (mut servers, mut problems) = file.servers_and_problems();
         for server in &mut servers {
             if server.required {
-                // Nothing is ready without it, so that nobody has to ask for it first.
+                // The hub is not ready without it, so it is started at once.
                 server.start = StartMode::Eager;
             }
             if server.name == OWN_SERVER_NAME {
-                let what = format!("`{OWN_SERVER_NAME}` is how trunkline calls what it has itself");
+                let what = format!("the name `{OWN_SERVER_NAME}` is reserved for trunkline's own server");
                 problems.push(ConfigProblem::new(file.path(), what).server(OWN_SERVER_NAME));
             }
         }

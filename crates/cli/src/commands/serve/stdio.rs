@@ -15,7 +15,9 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
     let PreparedService { edge, description: offer, host, shutdown: departure, .. } = serving;
     let keeping = serving.start_backend().await;
     if std::io::stderr().is_terminal() {
-        print_stderr(&format!("trunkline serves {offer}: type JSON-RPC messages, one a line; Ctrl-D ends\n"));
+        print_stderr(&format!(
+            "serving {offer} on stdio: type one JSON-RPC message per line; Ctrl-D to stop\n"
+        ));
     }
     let served = tokio::select! {
         never = departure.handle_signals(signals, Duration::ZERO) => match never {},

@@ -32,7 +32,7 @@ fn an_answer_that_is_missing_or_does_not_fit_is_named() {
         for (answers, told) in [
             (
                 &["--answer", "name=Ann"][..],
-                "Everything asks for `seat`: A table?\nhint: `--answer seat=VALUE` answers it",
+                "Everything asks for `seat`: A table?\nhint: answer in advance with `--answer seat=VALUE`",
             ),
             (&["--answer", "name=Ann", "--answer", "seat=roof"], "`--answer seat=…` must be one of w, a"),
             (&["--answer", "accept"], "Everything asks for `name`: A table?"),
@@ -50,7 +50,7 @@ fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() 
     for way in TRANSPORTS {
         let finished = ask(&peer, way, &["call", "book"]);
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
-        assert!(finished.stderr.contains("hint: the server wants to ask something"), "{way}: {finished:?}");
+        assert!(finished.stderr.contains("hint: the server requests input"), "{way}: {finished:?}");
     }
 }
 
@@ -66,7 +66,7 @@ fn a_model_is_stood_in_for_by_a_text() {
     }
     let nobody = ask(&peer, "modern", &["call", "test_sampling", "prompt=Capital?", "--sample"]);
     assert_eq!(nobody.code, Some(2), "{nobody:?}");
-    assert!(nobody.stderr.contains("hint: `--sample=TEXT`"), "{nobody:?}");
+    assert!(nobody.stderr.contains("hint: answer in advance with `--sample=TEXT`"), "{nobody:?}");
 }
 
 #[test]
@@ -78,8 +78,7 @@ fn pages_are_agreed_to_and_never_opened() {
         }
         let unanswered = ask(&peer, way, &["call", "page", "--answer", "other=x"]);
         assert_eq!(unanswered.code, Some(2), "{way}: {unanswered:?}");
-        let told =
-            "asks you to visit https://example.com/login?from=peer: Log in, please.\nhint: `--answer accept`";
+        let told = "asks you to visit https://example.com/login?from=peer: Log in, please.\nhint: accept with `--answer accept`";
         assert!(unanswered.stderr.contains(told), "{way}: {unanswered:?}");
     }
 }

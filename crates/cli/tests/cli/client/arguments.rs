@@ -37,12 +37,12 @@ fn mistakes_are_told_before_anything_is_sent() {
     let peer = TestPeer::start();
     for (words, told) in [
         (&["call", "add", "a=two"][..], "error: argument `a` must be a whole number\n"),
-        (&["call", "add"], "error: argument `a` is missing\nhint: add(a: int, [b: int = 1])"),
-        (&["call", "add", "a=1", "c=2"], "error: there is no argument `c`\nhint: its arguments are a, b\n"),
-        (&["call", "add", "1"], "error: `1` is not an argument\nhint: write NAME=VALUE, such as a=1\n"),
-        (&["call", "add", "a=@/no/such/file"], "error: file /no/such/file cannot be read"),
-        (&["call", "adding"], "error: there is no tool `adding`\nhint: did you mean `add`?\n"),
-        (&["call"], "error: there is no tool\n"),
+        (&["call", "add"], "error: missing argument `a`\nhint: add(a: int, [b: int = 1])"),
+        (&["call", "add", "a=1", "c=2"], "error: unknown argument `c`\nhint: known arguments: a, b\n"),
+        (&["call", "add", "1"], "error: invalid argument `1`\nhint: use NAME=VALUE, such as a=1\n"),
+        (&["call", "add", "a=@/no/such/file"], "error: cannot read file /no/such/file"),
+        (&["call", "adding"], "error: unknown tool `adding`\nhint: did you mean `add`?\n"),
+        (&["call"], "error: missing argument: TOOL\n"),
     ] {
         let finished = ask(&peer, "modern", words);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
@@ -62,5 +62,5 @@ fn resources_and_prompts_are_filled_in() {
     let wrong = ask(&peer, "modern", &["read", "test://template/{id}/data", "di=7"]);
     assert_eq!((wrong.code, wrong.stderr.contains("no variable `di`")), (Some(2), true), "{wrong:?}");
     let missing = ask(&peer, "modern", &["prompt", "test_prompt_with_arguments", "arg1=one"]);
-    assert_eq!((missing.code, missing.stderr.contains("argument `arg2` is missing")), (Some(2), true));
+    assert_eq!((missing.code, missing.stderr.contains("missing argument `arg2`")), (Some(2), true));
 }

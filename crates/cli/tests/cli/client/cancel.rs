@@ -63,12 +63,12 @@ fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
         let mut running = RunningCommand::start(&command);
         running.wait_for("info: called");
         running.signal(Signal::INT);
-        running.wait_for("waiting for the server to end; Ctrl-C leaves it");
+        running.wait_for("waiting for the server to exit; Ctrl-C skips the wait");
         running.signal(Signal::INT);
         let finished = running.wait();
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(130), ""), "{finished:?}");
         told = finished.stderr;
-        if told.ends_with("error: interrupted before the server had ended; it ends with us\n") {
+        if told.ends_with("error: interrupted before the server exited; it was killed\n") {
             return;
         }
     }

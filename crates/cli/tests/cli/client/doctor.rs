@@ -44,7 +44,7 @@ fn every_step_of_the_way_has_a_line() {
 #[test]
 fn our_own_servers_have_nothing_wrong_with_them() {
     let finished = run(&["doctor", "--strict", "--", OWN_BINARY, "serve", "--stdio"], "");
-    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "nothing is wrong\n"), "{finished:?}");
+    assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "no problems found\n"), "{finished:?}");
     let quiet = run(&["doctor", "-q", "--json", "--", OWN_BINARY, "serve", "--stdio"], "");
     let report: Value = serde_json::from_str(&quiet.stdout).unwrap();
     assert_eq!((&report["problems"], quiet.stderr.as_str()), (&Value::from(0), ""), "{quiet:?}");
@@ -58,11 +58,7 @@ fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let hidden = "problem  tool `steer`";
     assert!(finished.stdout.contains(hidden), "{}", finished.stdout);
-    assert!(
-        finished.stdout.contains("characters that people do not see and models do"),
-        "{}",
-        finished.stdout
-    );
+    assert!(finished.stdout.contains("invisible characters, which models read"), "{}", finished.stdout);
     assert!(finished.stderr.starts_with("error: 1 problem"), "{}", finished.stderr);
     let json = ask(&peer, "modern", &["doctor", "--json"]);
     let report: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -74,7 +70,10 @@ fn lines_of_a_program_that_are_no_messages_are_a_problem() {
     let program = format!("echo Welcome; echo; exec '{OWN_BINARY}' serve --stdio");
     let finished = run(&["doctor", "--", "sh", "-c", &program], "");
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(line(&finished.stdout, "stdout").ends_with("a line is no message: Welcome"), "{finished:?}");
+    assert!(
+        line(&finished.stdout, "stdout").ends_with("1 line on stdout is not JSON-RPC: Welcome"),
+        "{finished:?}"
+    );
 }
 
 #[test]
@@ -105,13 +104,9 @@ fn credentials_that_are_missing_or_wrong_are_said() {
     });
     let url = peer.url();
     for (options, code, words) in [
-        (&[][..], 5, "credentials are asked for (HTTP 401)"),
-        (&["--header", "Authorization:Bearer wrong"], 5, "the credentials were refused (HTTP 401)"),
-        (
-            &["--header", "Authorization:Bearer sesame-open-wide-0123456789"],
-            1,
-            "the credentials were accepted",
-        ),
+        (&[][..], 5, "credentials required (HTTP 401)"),
+        (&["--header", "Authorization:Bearer wrong"], 5, "credentials rejected (HTTP 401)"),
+        (&["--header", "Authorization:Bearer sesame-open-wide-0123456789"], 1, "credentials accepted"),
     ] {
         let finished = run(&[&["doctor", &url], options].concat(), "");
         assert_eq!(finished.code, Some(code), "{finished:?}");
@@ -131,7 +126,7 @@ fn a_certificate_is_trusted_or_is_the_problem() {
     assert_eq!(trusted.code, Some(0), "{trusted:?}");
     assert!(line(&trusted.stdout, "tls").starts_with("ok "), "{trusted:?}");
     assert!(line(&trusted.stdout, "tls").contains("TLSv1_3"), "{trusted:?}");
-    assert!(line(&trusted.stdout, "dns").contains("localhost is at "), "{trusted:?}");
+    assert!(line(&trusted.stdout, "dns").contains("localhost resolves to "), "{trusted:?}");
     let strange = run(&["doctor", &url], "");
     assert_eq!(strange.code, Some(4), "{strange:?}");
     assert!(line(&strange.stdout, "tls").starts_with("problem "), "{strange:?}");

@@ -34,7 +34,7 @@ fn what_a_program_wrote_before_it_died_is_told() {
          its standard error ended with:\n  no licence found\n\
          tried:\n  server/discover at 2026-07-28: `sh` exited with code 7\n  \
          initialize at 2025-11-25: `sh` exited with code 7\n\
-         hint: `trunkline doctor` looks at each step of the way\n"
+         hint: `trunkline doctor` checks each step\n"
     );
 }
 
@@ -64,7 +64,7 @@ fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
     assert_eq!(
         refused.stderr,
         "error: the server sent a message of more than 1048576 bytes\n\
-         hint: `--max-message` lets it be longer; the server may have run the call\n"
+         hint: increase `--max-message`; the server may have run the call\n"
     );
 }
 
@@ -72,9 +72,9 @@ fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
 fn a_list_that_is_empty_is_said_to_be() {
     let peer = TestPeer::serving(&trunkline_server::Server::new("empty"));
     for (words, told) in [
-        (&["tools"][..], "the server lists no tools\n"),
-        (&["prompts"], "the server lists no prompts\n"),
-        (&["resources"], "the server lists no resources\n"),
+        (&["tools"][..], "the server has no tools\n"),
+        (&["prompts"], "the server has no prompts\n"),
+        (&["resources"], "the server has no resources\n"),
     ] {
         for way in ["modern", "legacy"] {
             let finished = ask(&peer, way, words);
@@ -87,7 +87,10 @@ fn a_list_that_is_empty_is_said_to_be() {
     }
     let refused = ask(&peer, "legacy", &["complete", "greeting", "name=A"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.ends_with("hint: `trunkline info` says what the server has\n"), "{refused:?}");
+    assert!(
+        refused.stderr.ends_with("hint: `trunkline info` lists the server's capabilities\n"),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -115,11 +118,8 @@ fn a_server_that_is_silent_for_too_long_is_given_up() {
     for way in ["modern", "legacy"] {
         let finished = ask(&peer, way, &["call", "wait", "--timeout", "2s"]);
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
-        assert!(finished.stderr.starts_with("error: no answer within 2"), "{way}: {finished:?}");
-        assert!(
-            finished.stderr.contains("\nhint: `--timeout` lets the server take longer"),
-            "{way}: {finished:?}"
-        );
+        assert!(finished.stderr.starts_with("error: no response within 2"), "{way}: {finished:?}");
+        assert!(finished.stderr.contains("\nhint: increase `--timeout`"), "{way}: {finished:?}");
         peer.wait_for("called");
         peer.wait_for("cancelled");
     }
@@ -136,12 +136,12 @@ fn what_the_server_refuses_is_told_in_its_words() {
 #[test]
 fn a_command_line_that_makes_no_sense_is_told_with_what_would() {
     for (args, told) in [
-        (&["tools"][..], "error: there is no target\nhint: a URL, a configured name"),
-        (&["info", "http://127.0.0.1:1/", "more"], "error: nothing is expected at `more`\n"),
+        (&["tools"][..], "error: missing argument: TARGET\nhint: a URL, a configured name"),
+        (&["info", "http://127.0.0.1:1/", "more"], "error: unexpected argument `more`\n"),
         (&["tools", "ftp://example.com"], "error: `ftp://example.com`: "),
-        (&["tools", "http://x", "--era", "middle"], "write legacy or modern"),
+        (&["tools", "http://x", "--era", "middle"], "expected legacy or modern"),
         (&["tools", "http://x", "--revision", "2024-10-07"], "2024-11-05, 2025-03-26"),
-        (&["tools", "http://x", "--header", "no colon"], "write NAME:VALUE"),
+        (&["tools", "http://x", "--header", "no colon"], "expected NAME:VALUE"),
         (&["help", "targts"], "hint: did you mean `targets`?"),
     ] {
         let finished = run(args, "");

@@ -64,7 +64,7 @@ cat >/dev/null"#;
     let finished = against(script, &["tools"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(finished.stdout, "a\\x1b[2J()\n");
-    assert!(finished.stderr.contains("is left out: "), "{finished:?}");
+    assert!(finished.stderr.contains("skipped tool ``: "), "{finished:?}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn a_tool_is_shown_whole_with_its_schemas() {
     assert!(!shown.contains("test_simple_text"), "{shown}");
     let unknown = ask(&peer, "modern", &["tools", "ad", "--schema"]);
     assert_eq!(unknown.code, Some(2));
-    assert_eq!(unknown.stderr, "error: there is no tool `ad`\nhint: did you mean `add`?\n");
+    assert_eq!(unknown.stderr, "error: unknown tool `ad`\nhint: did you mean `add`?\n");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{way}: {refused:?}");
         assert!(refused.stderr.contains(&peer.address.to_string()), "{way}: {refused:?}");
         assert!(
-            refused.stderr.contains("hint: `--bearer env:NAME` or `--bearer @FILE`"),
+            refused.stderr.contains("hint: send a token with `--bearer env:NAME` or `--bearer @FILE`"),
             "{way}: {refused:?}"
         );
         assert!(output(&peer, way, &["tools", "--bearer", &format!("@{right}")]).contains("add("), "{way}");

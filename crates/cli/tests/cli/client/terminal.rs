@@ -17,11 +17,11 @@ fn a_form_is_filled_in_field_by_field() {
         let mut terminal = at_terminal(&peer, way, &["call", "book"]);
         terminal.wait_for("Everything asks: A table?");
         terminal.answer("name: ", "A");
-        terminal.answer("that does not fit: \"A\" is shorter than 2 characters", "Ann");
+        terminal.answer("`name` is invalid: \"A\" is shorter than 2 characters", "Ann");
         terminal.answer("guests (int) [2]: ", "");
         terminal.wait_for("  1) w  Window");
         terminal.answer("seat (1-2): ", "2");
-        terminal.answer("extras (some of them, with commas) [leave out]: ", "cake, 2");
+        terminal.answer("extras (one or more, separated by commas) [skip]: ", "cake, 2");
         terminal.answer("vip (yes or no) [false]: ", "yes");
         let (code, screen) = terminal.finish();
         assert_eq!(code, Some(0), "{way}: {screen}");
@@ -50,10 +50,10 @@ fn a_page_is_shown_and_agreed_to() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "page"]);
-        terminal.wait_for("Everything asks you to visit a page: Log in, please.");
+        terminal.wait_for("Everything asks you to visit a URL: Log in, please.");
         terminal.wait_for("https://example.com/login?from=peer");
-        terminal.wait_for("it is on example.com");
-        terminal.answer("It is not opened for you. Will you visit it yourself?", "y");
+        terminal.wait_for("host: example.com");
+        terminal.answer("It is not opened automatically. Will you open it yourself?", "y");
         let (code, screen) = terminal.finish();
         assert_eq!(code, Some(0), "{way}: {screen}");
         assert!(screen.ends_with("Accept\n"), "{way}: {screen}");

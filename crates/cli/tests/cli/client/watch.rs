@@ -53,5 +53,5 @@ fn a_server_that_goes_away_ends_it_with_a_failure() {
     drop(peer);
     let finished = running.wait();
     assert_eq!(finished.code, Some(4), "{finished:?}");
-    assert!(finished.stderr.contains("error: the server has ended the connection"), "{finished:?}");
+    assert!(finished.stderr.contains("error: the server closed the connection"), "{finished:?}");
 }

@@ -7,8 +7,8 @@ use crate::process::run_in;
 fn a_file_that_is_wrong_or_that_others_can_write_ends_the_start_with_3() {
     let good = mcp_json(&[("a", builtin("echo"))]);
     for (text, mode, parts) in [
-        (&*good, 0o620, &["can be written by others", "chmod go-w"][..]),
-        (&*good, 0o602, &["can be written by others"]),
+        (&*good, 0o620, &["is writable by other users", "chmod go-w"][..]),
+        (&*good, 0o602, &["is writable by other users"]),
         ("{", 0o600, &["mcp.json:1:"]),
         (
             r#"{"mcpServers":{"a":{"command":"x","comand":"y"},"b":{"url":"ftp://x"}}}"#,
@@ -53,7 +53,7 @@ fn a_hub_that_is_reached_through_a_proxy_is_not_offered_by_itself() {
     let mirror = json!({ "command": OWN_BINARY, "args": ["bridge", format!("http://{address}/mcp")] });
     place.write(&mcp_json(&[own, ("mirror", mirror)]));
     running.wait_for("lead back to this hub");
-    running.wait_for("was read again");
+    running.wait_for("reloaded ");
     let offered = tools(address);
     assert!(!offered.iter().any(|name| name.starts_with("mirror")), "{offered:?}");
     assert_eq!(echoed(address, "a__echo", "still"), "still");

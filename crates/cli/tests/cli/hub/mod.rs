@@ -48,7 +48,7 @@ impl HubFolder {
         let port_file = self.folder.join("address");
         let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
         let mut running = RunningCommand::start_in(&[&fixed[..], args].concat(), &self.folder);
-        running.wait_for("listens on http://127.0.0.1:");
+        running.wait_for("listening on http://127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap().trim_end().parse().unwrap();
         (running, address)
     }

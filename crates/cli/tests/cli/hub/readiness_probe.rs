@@ -14,7 +14,7 @@ fn a_required_server_that_is_not_there_is_the_reason_not_to_be_ready() {
     };
     let place = HubFolder::new("hub_required", "trunkline.toml", &text(missing.to_str().unwrap()));
     let (mut running, address) = place.serve(&[]);
-    let told = running.wait_for("not ready: it is required");
+    let told = running.wait_for("not ready: a required server is unavailable");
     assert!(told.contains("was not found") && told.contains('a'), "{told}");
     let (status, ready) = readiness(address);
     assert_eq!((status, &ready["ready"]), (503, &json!(false)));
@@ -50,7 +50,7 @@ fn off_the_loopback_only_the_admin_address_tells_of_servers() {
     };
     let told = running.wait_for("metrics on http://");
     let admin: SocketAddr = told.split("http://").nth(1).unwrap().split('/').next().unwrap().parse().unwrap();
-    running.wait_for("listens on");
+    running.wait_for("listening on");
     let port = std::fs::read_to_string(&port_file).unwrap();
     let port: u16 = port.trim().rsplit(':').next().unwrap().parse().unwrap();
     let (_, public) = readiness(SocketAddr::from(([127, 0, 0, 1], port)));

@@ -25,13 +25,13 @@ fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
         })
     };
     place.write(&mcp_json(&[a.clone(), ("c", builtin("time"))]));
-    let told = running.wait_for("was read again");
+    let told = running.wait_for("reloaded ");
     assert!(told.contains("added `c`") && told.contains("removed `b`") && !told.contains("`a`"), "{told}");
     assert!(tools(address).contains(&"c__now".to_owned()) && !tools(address).contains(&"b__now".to_owned()));
     let mut changed = builtin("time");
     changed["disabledTools"] = json!(["convert"]);
     place.write(&mcp_json(&[a.clone(), ("c", changed)]));
-    let told = running.wait_for("was read again");
+    let told = running.wait_for("reloaded ");
     assert!(told.contains("updated `c`"), "{told}");
     assert!(!tools(address).contains(&"c__convert".to_owned()));
     over.store(true, Ordering::SeqCst);
@@ -58,7 +58,7 @@ fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place()
         (format!("{good}[servers.b]\ncommand = \"${{UNSET_VARIABLE}}\"\n"), "UNSET_VARIABLE"),
     ] {
         place.write(&wrong);
-        let told = running.wait_for("is not used, and what was before goes on");
+        let told = running.wait_for("invalid config, keeping the previous one");
         assert!(told.contains(part), "{part}: {told}");
         assert_eq!(echoed(address, "a__echo", "still"), "still");
     }
@@ -75,9 +75,9 @@ fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
     let (mut running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["one"]);
     running.signal(Signal::HUP);
-    assert!(running.wait_for("was read again").contains("no server is different"));
+    assert!(running.wait_for("reloaded ").contains("no server changed"));
     place.write(&command("two"));
-    running.wait_for("was read again");
+    running.wait_for("reloaded ");
     wait_until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
     let answer = called(address, "two", json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "two", "{answer}");

@@ -14,7 +14,7 @@ fn a_folder_with_an_mcp_json_needs_no_flags() {
         let place = HubFolder::new("hub_no_flags", file, &mcp_json(&servers));
         let (mut running, address) = place.serve(&[]);
         // Every command line is told before anybody could have caused it to be run.
-        for part in ["  a    ", "--builtin echo  (when it is needed)", "--builtin time", "(disabled)"] {
+        for part in ["  a    ", "--builtin echo  (on first use)", "--builtin time", "(disabled)"] {
             running.wait_for_whole(part);
         }
         assert_eq!(echoed(address, "a__echo", "hello"), "hello");

@@ -121,7 +121,7 @@ async fn subscribe(client: &Client, uris: &BTreeSet<String>) -> Option<(ChangeSt
         }
         Err(Error::ErrorResponse(_)) if uris.len() > 1 => {}
         Err(error) => {
-            tracing::debug!(%error, "a server tells of no changes of resources");
+            tracing::debug!(%error, "cannot subscribe to resource updates");
             return None;
         }
     }

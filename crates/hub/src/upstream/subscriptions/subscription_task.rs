@@ -60,7 +60,7 @@ impl SubscriptionTask {
                     }
                 }
                 Err(unavailable) => {
-                    tracing::debug!(%unavailable, "nobody can be asked for changes");
+                    tracing::debug!(%unavailable, "no connection for resource subscriptions");
                     if let Some(desired) = self.desired.upgrade() {
                         desired.set_subscribed(wanted.borrow().generation, BTreeSet::new());
                     }

@@ -21,20 +21,20 @@ pub(super) fn hub_entry(
                 ..RemoteEndpoint::new(&*url.to_full_string())
             })
         }
-        // What a client cannot speak itself, it speaks through the bridge.
+        // A client without support for the transport uses the bridge.
         Some(url) => own_program(&["bridge", &url.to_full_string()])?,
         None => {
             let config = args.file.path()?;
             let config = std::path::absolute(&config).unwrap_or(config);
             if std::fs::canonicalize(&config).ok() == std::fs::canonicalize(client_file).ok() {
                 return Err(CliFailure::configuration(format!(
-                    "{} is the client's own file, and the hub would serve itself",
+                    "{} is the client's own config file; the hub would start itself",
                     config.display()
                 ))
-                .hint("`trunkline import --all` makes a trunkline.toml of it"));
+                .hint("create a trunkline.toml from it with `trunkline import --all`"));
             }
             let config = config.to_str().ok_or_else(|| {
-                CliFailure::configuration(format!("the path {} is not text in UTF-8", config.display()))
+                CliFailure::configuration(format!("the path {} is not valid UTF-8", config.display()))
             })?;
             own_program(&["serve", "--stdio", "--config", config])?
         }
@@ -51,11 +51,10 @@ fn supports_urls(client: ClientApp) -> bool {
 fn own_program(args: &[&str]) -> Result<ServerLocation, CliFailure> {
     let unknown = |what: String| CliFailure::new(ExitReason::Failed, what);
     let here = std::env::current_exe()
-        .map_err(|error| unknown(format!("it is not known where this program is: {error}")))?;
+        .map_err(|error| unknown(format!("cannot find the path of this program: {error}")))?;
     let named = find_in_path(&here).unwrap_or(here);
-    let command = named
-        .to_str()
-        .ok_or_else(|| unknown(format!("the path {} is not text in UTF-8", named.display())))?;
+    let command =
+        named.to_str().ok_or_else(|| unknown(format!("the path {} is not valid UTF-8", named.display())))?;
     let mut program = LocalProgram::new(command);
     program.args = args.iter().map(|word| ConfigText::new(*word)).collect();
     Ok(ServerLocation::Program(program))

@@ -8,7 +8,7 @@ use super::{InstallArgs, InstallChange};
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 
-/// Tells what was done to the file of a client.
+/// Prints the change to the file of a client.
 ///
 /// # Errors
 /// Standard output cannot be written to.
@@ -36,7 +36,7 @@ pub(super) fn print_change(
     let (name, file, client) = (&args.name, path.display(), args.client);
     if done == InstallChange::Unchanged {
         let as_wanted = if args.uninstall { "is not in" } else { "is already in" };
-        print_stderr(&format!("`{name}` {as_wanted} {file}; nothing is to be done\n"));
+        print_stderr(&format!("`{name}` {as_wanted} {file}; nothing to do\n"));
         return Ok(());
     }
     print_stdout(&diff_lines(args, path, wanted, done)?)?;
@@ -44,22 +44,21 @@ pub(super) fn print_change(
         print_stderr("nothing was written\n");
         return Ok(());
     }
-    let copy =
-        backup.map(|copy| format!("; a copy of what it was is {}", copy.display())).unwrap_or_default();
+    let copy = backup
+        .map(|copy| format!("; the previous version was saved as {}", copy.display()))
+        .unwrap_or_default();
     if done == InstallChange::Removed {
-        print_stderr(&format!(
-            "`{name}` was taken out of {file}{copy}\n{client} is without it when it is started again\n"
-        ));
+        print_stderr(&format!("removed `{name}` from {file}{copy}\nrestart {client} to apply\n"));
         return Ok(());
     }
-    print_stderr(&format!("`{name}` was put into {file}{copy}\n{}\n", restart_hint(client)));
+    print_stderr(&format!("added `{name}` to {file}{copy}\n{}\n", restart_hint(client)));
     if args.http.is_none() {
         print_config_notes(args, client_file)?;
     }
     Ok(())
 }
 
-/// Tells what of the hub's own configuration is to be known now.
+/// Prints notes on the hub's own configuration.
 fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<(), CliFailure> {
     let (file, client) = (args.file.read()?, args.client);
     let servers = file.servers_and_problems().0;
@@ -71,18 +70,17 @@ fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<()
     if !lacking.is_empty() && client != ClientApp::ClaudeCode {
         let (config, lacking) = (file.path().display(), lacking.join(", "));
         print_stderr(&format!(
-            "{config} uses variables for {lacking}; {client} must have them too, or the hub does not start\n"
+            "{config} uses environment variables for {lacking}; {client} must set them too, or the hub fails to start\n"
         ));
     }
     let is_there = |server: &&ServerConfig| {
         client_file.server(server.name.as_str()).is_ok_and(|known| known.same_definition(server))
     };
-    let twice: Vec<&str> = servers.iter().filter(is_there).map(|server| server.name.as_str()).collect();
+    let twice: Vec<_> = servers.iter().filter(is_there).map(|server| format!("`{}`", server.name)).collect();
     if !twice.is_empty() {
-        print_stderr(&format!(
-            "{client} still has {} itself, and has what they offer twice now\n",
-            twice.join(", ")
-        ));
+        let whose_tools = if twice.len() == 1 { "its tools" } else { "their tools" };
+        let twice = twice.join(", ");
+        print_stderr(&format!("{client} still lists {twice} directly, so {whose_tools} now appear twice\n"));
     }
     Ok(())
 }
@@ -105,7 +103,7 @@ fn diff_lines(
         text.push_str(&format!("-   {:?}\n", args.name));
     }
     if let Some(hub) = wanted {
-        // It is written as into a file of its own, since what stands around it is nobody's business here.
+        // The entry is rendered into an empty file, so that nothing else in the client's file is printed.
         let mut alone = ConfigEditor::parse(path, "{}")?.container(args.client.container());
         alone.add(hub)?;
         let lines: Vec<&str> = alone.file().text().lines().collect();
@@ -119,13 +117,13 @@ fn diff_lines(
     })
 }
 
-/// Says what makes a client read its file again.
+/// Returns how to make a client reload its file.
 fn restart_hint(client: ClientApp) -> &'static str {
     match client {
-        ClientApp::ClaudeCode => "start `claude` anew to use it; `/mcp` shows it",
-        ClientApp::ClaudeDesktop => "quit Claude Desktop and start it again to use it",
-        ClientApp::Cursor => "Cursor asks whether to use it; its settings show it under MCP",
-        ClientApp::VsCode => "`MCP: List Servers` in VS Code starts it",
-        _ => "start the client again to use it",
+        ClientApp::ClaudeCode => "restart `claude` to use it; `/mcp` shows it",
+        ClientApp::ClaudeDesktop => "quit and restart Claude Desktop to use it",
+        ClientApp::Cursor => "Cursor asks whether to enable it; see MCP in its settings",
+        ClientApp::VsCode => "start it with `MCP: List Servers` in VS Code",
+        _ => "restart the client to use it",
     }
 }

@@ -17,30 +17,30 @@ use super::{client_parser, user_directories};
 use crate::commands::manage::FileArgs;
 use crate::exit::{CliFailure, ExitReason};
 
-/// Put the hub into Claude Code, Claude Desktop, Cursor …
+/// Add the hub to Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Everything\n\
-else in its file stays as it is, and a copy of the file is left beside it.\n\n\
+#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. The rest of\n\
+its file stays unchanged, and a backup is saved next to it.\n\n\
 Examples:\n  trunkline install claude-code\n  trunkline install cursor --http http://127.0.0.1:7411/mcp\n  \
 trunkline install claude-desktop --uninstall")]
 pub(crate) struct InstallArgs {
-    /// The client
+    /// Client to add it to
     #[arg(value_parser = client_parser(), hide_possible_values = true)]
     client: ClientApp,
-    /// What the hub is called there
+    /// Name of the hub in the client
     #[arg(long, value_name = "NAME", default_value = "trunkline")]
     name: String,
-    /// The hub that runs at this address, instead of one
+    /// Use the hub running at this URL, instead of one
     /// that the client starts
     #[arg(verbatim_doc_comment, long, value_name = "URL")]
     http: Option<Url>,
-    /// Put it into the client's file of this folder
+    /// Use the client's project file in this folder
     #[arg(long)]
     project: bool,
-    /// Take it out again
+    /// Remove the hub from the client
     #[arg(long, conflicts_with = "http")]
     uninstall: bool,
-    /// Say what would be written, and write nothing
+    /// Show the changes without writing them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -111,8 +111,8 @@ fn client_file(args: &InstallArgs) -> Result<PathBuf, CliFailure> {
         return Ok(args.client.user_file(&user_directories()?));
     }
     args.client.project_file().map(PathBuf::from).ok_or_else(|| {
-        CliFailure::new(ExitReason::Usage, format!("{} has no file of a project", args.client))
-            .hint("without `--project` its own file is changed")
+        CliFailure::new(ExitReason::Usage, format!("{} has no project file", args.client))
+            .hint("omit `--project` to change its user file")
     })
 }
 
@@ -124,10 +124,10 @@ fn check_private(editor: &ConfigEditor, hub: &ServerConfig) -> Result<(), CliFai
     }
     let file = editor.file().path().display();
     Err(CliFailure::configuration(format!(
-        "{} would be written to {file}, which others can read",
+        "{} would be written to {file}, which other users can read",
         secrets.join(" and ")
     ))
-    .hint(format!("give an address without a secret, or run `chmod 600 {file}`")))
+    .hint(format!("use a URL without a secret, or run `chmod 600 {file}`")))
 }
 
 /// Refuses to touch a server that only has the name.
@@ -138,6 +138,6 @@ fn check_own_entry(editor: &ConfigEditor, args: &InstallArgs, there: bool) -> Re
         return Ok(());
     }
     let path = editor.file().path().display().to_string();
-    Err(CliFailure::configuration(format!("{path}: `{}` is another server", args.name))
-        .hint("`--name NAME` gives the hub another name"))
+    Err(CliFailure::configuration(format!("{path}: `{}` is already another server", args.name))
+        .hint("choose another name for the hub with `--name NAME`"))
 }

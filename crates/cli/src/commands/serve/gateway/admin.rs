@@ -18,15 +18,15 @@ pub(super) enum GatewaySocket {}
 
 #[cfg(unix)]
 impl GatewaySocket {
-    /// Listens where somebody said, or else where it follows from the file.
+    /// Listens on the given path, or else on the one derived from the file.
     ///
     /// # Errors
-    /// Where somebody said is no place for it.
+    /// The given path cannot be used.
     pub(super) fn open(named: Option<&Path>, file: &Path) -> Result<Option<Self>, CliFailure> {
         if let Some(path) = named {
             let socket = AdminSocket::bind(path).map_err(|error| {
-                CliFailure::configuration(format!("admin socket {} cannot be used: {error}", path.display()))
-                    .hint("give a path of at most 90 characters in a folder that exists and is your own")
+                CliFailure::configuration(format!("cannot use admin socket {}: {error}", path.display()))
+                    .hint("use a path of at most 90 characters in an existing folder that you own")
             })?;
             return Ok(Some(Self { socket }));
         }
@@ -35,20 +35,20 @@ impl GatewaySocket {
             Ok(socket) => Ok(Some(Self { socket })),
             Err(error) => {
                 // It serves all the same, and its file is read again when it changes.
-                tracing::warn!(%error, "this hub cannot be managed at {}", path.display());
+                tracing::warn!(%error, "no admin socket at {}", path.display());
                 Ok(None)
             }
         }
     }
 
-    /// Lets nobody find it any more.
+    /// Removes the path of the socket.
     pub(super) fn unlink(&self) {
         self.socket.unlink();
     }
 
-    /// Does what is asked for. It never returns.
+    /// Handles requests. It never returns.
     pub(super) async fn serve(&self, gateway: &Gateway) -> Infallible {
-        tracing::debug!("managed at {}", self.socket.path().display());
+        tracing::debug!("admin socket at {}", self.socket.path().display());
         let gateway = gateway.clone();
         let manage = move |request| {
             let gateway = gateway.clone();
@@ -63,11 +63,11 @@ impl GatewaySocket {
     /// Opens none.
     ///
     /// # Errors
-    /// Somebody wants one.
+    /// A path was given.
     pub(super) fn open(named: Option<&Path>, _: &Path) -> Result<Option<Self>, CliFailure> {
         match named {
             Some(_) => Err(CliFailure::configuration("a running hub can be managed only on Unix")
-                .hint("edit its file, which it reads again")),
+                .hint("edit its config file; the hub reloads it")),
             None => Ok(None),
         }
     }

@@ -11,7 +11,7 @@ use crate::admin::{
 };
 
 impl Gateway {
-    /// Does what somebody who runs the hub asks for.
+    /// Handles a request from the admin socket.
     pub(super) async fn handle_request(&self, request: AdminRequest) -> AdminResponse {
         let hub = self.hub();
         let done = |outcome: Result<(), ManageError>| {
@@ -62,10 +62,10 @@ impl Gateway {
 /// The most collisions that are described.
 const MAX_COLLISIONS: usize = 50;
 
-/// Describes collisions, and says how many more there are.
+/// Describes collisions, and counts the omitted ones.
 fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
     let more = collisions.len().saturating_sub(MAX_COLLISIONS);
-    let more = (more > 0).then(|| format!("and {more} more names and addresses that several servers claim"));
+    let more = (more > 0).then(|| format!("and {more} more name and URI collisions"));
     collisions.iter().take(MAX_COLLISIONS).map(ToString::to_string).chain(more).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Noticing that the file has changed, or that somebody asks to read it again.
+//! Watches the configuration file for changes and for reload requests.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// How long is waited for quiet at most.
 const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// How often is looked where the system does not tell of changes.
+/// The polling interval where the system cannot watch for changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Gateway {
-    /// Reads the file again whenever it is different, and whenever somebody asks for it by a signal.
+    /// Reloads the file whenever it changes, and on a reload signal.
     pub(super) async fn follow_config(&self, mut hangups: HangupSignals) -> Infallible {
         let mut watch = ConfigWatcher::start(self.plan().source.path());
         loop {
@@ -49,7 +49,7 @@ struct ConfigWatcher {
 
 struct ConfigFolderWatcher {
     changes: mpsc::Receiver<()>,
-    /// It tells of changes for as long as it is there.
+    /// Sends changes until it is dropped.
     _watcher: RecommendedWatcher,
 }
 
@@ -57,7 +57,7 @@ impl ConfigWatcher {
     fn start(file: &Path) -> Self {
         let watching = ConfigFolderWatcher::start(file)
             .inspect_err(|error| {
-                tracing::warn!(%error, "the system does not tell of changes of {}", file.display());
+                tracing::warn!(%error, "cannot watch {} for changes; polling it", file.display());
             })
             .ok();
         Self { file: file.to_owned(), check_first: true, folders: watching }
@@ -70,11 +70,11 @@ impl ConfigWatcher {
             return;
         }
         match &mut self.folders {
-            // Nobody tells any more if that fails, and so it is looked from then on.
+            // If the watcher fails, no more events arrive, and the file is polled from then on.
             Some(watching) => drop(watching.changes.recv().await),
             None => sleep(POLL_INTERVAL).await,
         }
-        // The folder may be gone, or be another one of the same name, of which the one before tells nothing.
+        // The folder may be gone or replaced; the previous watcher reports nothing about the new one.
         self.folders = ConfigFolderWatcher::start(&self.file).ok();
         let latest = Instant::now() + MAX_DEBOUNCE;
         while let Some(watching) = &mut self.folders

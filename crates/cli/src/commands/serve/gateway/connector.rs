@@ -11,13 +11,13 @@ use super::own_server::{OWN_SERVER_NAME, OwnServer};
 use super::self_reference;
 use crate::terminal::escape_line;
 
-/// Connects to what trunkline has itself, in memory, and to servers as their configuration says; each command line is told
+/// Connects to trunkline's own server, in memory, and to servers by their configuration; each command line is logged
 /// before it is started.
 #[derive(Default)]
 pub(super) struct GatewayConnector {
     dial: ConfigConnector,
     own_server: Mutex<Option<OwnServer>>,
-    /// What the programs that are started are told of the hubs that they are within.
+    /// The enclosing hubs, passed to started programs.
     enclosing_hubs: String,
     /// Where this hub is served, if that is an address.
     address: OnceLock<SocketAddr>,
@@ -71,7 +71,7 @@ impl Connector for GatewayConnector {
                     let connecting = self.dial.connect(&server, builder);
                     return Box::pin(async move {
                         if self_reference::is_own_address(url.expose(), here).await {
-                            return Err(Error::Invalid("it is this hub itself".to_owned()));
+                            return Err(Error::Invalid("the URL is this hub itself".to_owned()));
                         }
                         connecting.await
                     });

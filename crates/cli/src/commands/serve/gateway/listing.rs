@@ -1,4 +1,4 @@
-//! What a person is told of the servers.
+//! The server list that is printed at the start.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::exit::print_stderr;
 use crate::terminal::escape_line;
 
 impl Gateway {
-    /// Tells in short what is served.
+    /// Summarizes what is served.
     pub(in crate::commands::serve) fn summary(&self) -> String {
         let plan = self.plan();
         let servers = match plan.servers.len() {
@@ -18,14 +18,14 @@ impl Gateway {
             1 => Some("1 server".to_owned()),
             several => Some(format!("{several} servers")),
         };
-        let servers = servers.map(|count| format!("{count} of {}", plan.file.path().display()));
+        let servers = servers.map(|count| format!("{count} from {}", plan.file.path().display()));
         let builtin = Some(builtin::names(&self.builtin(&plan))).filter(|names| !names.is_empty());
         let described = plan.described.names().into_iter().map(str::to_owned);
         let all: Vec<String> = servers.into_iter().chain(builtin).chain(described).collect();
         escape_line(&all.join(", ")).into_owned()
     }
 
-    /// Tells which programs are started and what is connected to, before that happens.
+    /// Prints the programs to start and the URLs to connect to, before that happens.
     pub(in crate::commands::serve) fn print_all_servers(&self) {
         let plan = self.plan();
         self.print_servers(&plan.servers.iter().collect::<Vec<_>>());
@@ -34,7 +34,7 @@ impl Gateway {
     pub(super) fn print_servers(&self, servers: &[&ServerConfig]) {
         let listing = listing(servers);
         if self.inner.stderr_is_json {
-            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serves"));
+            listing.lines().for_each(|line| tracing::info!(server = line.trim(), "serving"));
         } else if !listing.is_empty() {
             print_stderr(&format!("{listing}\n"));
         }
@@ -59,6 +59,6 @@ fn start_condition(server: &ServerConfig) -> &'static str {
     match (server.enabled, server.start) {
         (false, _) => "disabled",
         (true, StartMode::Eager) => "now",
-        (true, StartMode::Lazy) => "when it is needed",
+        (true, StartMode::Lazy) => "on first use",
     }
 }

@@ -1,4 +1,4 @@
-//! The hub of a configuration file, which is as the file says for as long as it runs.
+//! The hub of a configuration file, which follows the file while it runs.
 
 mod admin;
 #[cfg(unix)]
@@ -44,15 +44,15 @@ pub(crate) struct Gateway {
 struct GatewayInner {
     hub: Hub,
     connector: Arc<GatewayConnector>,
-    /// The built-in servers that were asked for.
+    /// The built-in servers given on the command line.
     builtin: Vec<BuiltinServer>,
     limits: ServerLimits,
     plan: Mutex<Arc<ServePlan>>,
-    /// Held by whoever reads the file and makes the hub like it.
+    /// Held while the file is read and applied.
     reload_lock: tokio::sync::Mutex<()>,
     /// What was wrong with the file when it was last read again.
     last_problem: Mutex<Option<String>>,
-    /// Taken by whoever listens to them.
+    /// Taken by the task that listens for them.
     hangup_signals: Mutex<Option<HangupSignals>>,
     /// Where those who run the hub talk to it.
     admin_socket: Option<GatewaySocket>,
@@ -129,7 +129,7 @@ impl Gateway {
         let _ = self.inner.audit.set(audit);
     }
 
-    /// Makes what trunkline has itself as a plan says, and returns all servers of the hub.
+    /// Builds trunkline's own server from a plan, and returns all servers of the hub.
     ///
     /// # Errors
     /// What trunkline has itself does not fit together; nothing has changed.
@@ -150,7 +150,7 @@ impl Gateway {
         if nothing { BuiltinServer::ALL.to_vec() } else { self.inner.builtin.clone() }
     }
 
-    /// Makes these the servers, and says in the log which of them cannot be used.
+    /// Applies the servers, and logs which of them are unavailable.
     async fn apply(&self, servers: Vec<ServerConfig>) -> ApplyReport {
         let mut applied = self.inner.hub.set_servers(servers).await;
         let lists = [&mut applied.added, &mut applied.removed, &mut applied.updated, &mut applied.unchanged];
@@ -158,12 +158,12 @@ impl Gateway {
             names.retain(|name| *name != OWN_SERVER_NAME);
         }
         for (server, reason) in &applied.failed {
-            tracing::warn!(%server, "cannot be used: {}; it is tried again", escape_line(reason));
+            tracing::warn!(%server, "unavailable: {}; retrying", escape_line(reason));
         }
         applied
     }
 
-    /// Tells why the hub is not ready: which servers it should not be without, and what is the matter with them.
+    /// Returns why the hub is not ready: each unavailable required server with the reason.
     pub(super) fn unready_servers(&self) -> Vec<(String, String)> {
         let plan = self.plan();
         let required = plan.servers.iter().filter(|server| server.required && server.enabled);
@@ -171,19 +171,19 @@ impl Gateway {
             let reason = match self.inner.hub.status_of(server.name.as_str()) {
                 Ok(status) if is_healthy(&status) => return None,
                 Ok(status) => status.reason.unwrap_or_else(|| format!("it is {}", status.state)),
-                Err(_) => "it is not started yet".to_owned(),
+                Err(_) => "not started yet".to_owned(),
             };
             Some((server.name.to_string(), reason))
         });
         missing.collect()
     }
 
-    /// Returns how every server of the file stands.
+    /// Returns the status of every server of the file.
     pub(super) fn server_statuses(&self) -> Vec<UpstreamStatus> {
         self.inner.hub.status().into_iter().filter(|status| status.name != OWN_SERVER_NAME).collect()
     }
 
-    /// Lets nobody who runs the hub find it any more.
+    /// Removes the admin socket.
     pub(super) fn close_admin_socket(&self) {
         if let Some(socket) = &self.inner.admin_socket {
             socket.unlink();
@@ -196,7 +196,7 @@ impl Gateway {
     }
 }
 
-/// Reports whether a server is there, or would be if anybody needed it.
+/// Reports whether a server is available, or would be on first use.
 fn is_healthy(status: &UpstreamStatus) -> bool {
     match status.state {
         UpstreamHealth::Ready | UpstreamHealth::Disabled => true,

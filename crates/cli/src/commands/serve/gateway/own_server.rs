@@ -17,9 +17,9 @@ pub(in crate::commands::serve) const OWN_SERVER_NAME: &str = "this hub";
 #[derive(Clone)]
 pub(super) struct OwnServer {
     pub(super) handle: ServerHandle,
-    /// Serves the hub, which learns what there is like from any other server.
+    /// Serves the hub, which lists it like any other server.
     pub(super) host: Host,
-    /// Stands for everything that it is made of.
+    /// A digest of everything that it is built from.
     digest: String,
 }
 
@@ -61,7 +61,7 @@ impl OwnServer {
     }
 }
 
-/// Returns what stands for some bytes, in hexadecimal digits.
+/// Returns a digest of some bytes, in hexadecimal digits.
 pub(super) fn digest(bytes: &[u8]) -> String {
     let mut written = String::new();
     for byte in Sha256::digest(bytes) {

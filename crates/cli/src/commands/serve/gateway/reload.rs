@@ -17,7 +17,7 @@ use crate::exit::CliFailure;
 use crate::terminal::escape_line;
 
 impl Gateway {
-    /// Reads the file again, makes the hub like it, and says in the log what came of it.
+    /// Reloads the file, applies it, and logs the result.
     ///
     /// # Errors
     /// What is wrong with the file; nothing has changed.
@@ -60,10 +60,10 @@ impl Gateway {
         let servers = self.prepare(&plan)?;
         let before = self.plan();
         if before.serve != plan.serve {
-            tracing::warn!("changes to [serve] need a restart: clients know tools by their names");
+            tracing::warn!("changes to [serve] need a restart");
         }
         if before.audit != plan.audit {
-            tracing::warn!("`audit` counts from the next start on");
+            tracing::warn!("changes to [audit] need a restart");
         }
         let found = diff(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =
@@ -82,10 +82,10 @@ impl Gateway {
         let plan = self.plan();
         let file = plan.file.path().display();
         match outcome {
-            Ok(applied) => tracing::info!("{file} was read again: {}", reload_message(applied)),
+            Ok(applied) => tracing::info!("reloaded {file}: {}", reload_message(applied)),
             Err(failure) => {
                 let told = failure.to_string().replace('\n', "; ");
-                tracing::error!("{file} is not used, and what was before goes on: {}", escape_line(&told));
+                tracing::error!("invalid config, keeping the previous one: {}", escape_line(&told));
             }
         }
     }
@@ -104,5 +104,5 @@ fn reload_message(applied: &ApplyReport) -> String {
         names("failed", &failed),
     ];
     let told: Vec<String> = parts.into_iter().flatten().collect();
-    if told.is_empty() { "no server is different".to_owned() } else { told.join("; ") }
+    if told.is_empty() { "no server changed".to_owned() } else { told.join("; ") }
 }

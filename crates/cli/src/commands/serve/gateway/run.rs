@@ -30,7 +30,7 @@ impl Gateway {
             applying.await;
         }
         for (server, reason) in self.unready_servers() {
-            tracing::error!(server, "not ready: it is required, and {}", escape_line(&reason));
+            tracing::error!(server, "not ready: a required server is unavailable: {}", escape_line(&reason));
         }
         std::future::pending().await
     }

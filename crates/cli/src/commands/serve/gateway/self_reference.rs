@@ -12,10 +12,10 @@ use std::path::Path;
 use super::own_server::digest;
 use crate::exit::CliFailure;
 
-/// Tells the programs that a hub starts which hubs they are within: what stands for the files of those, with commas between.
+/// Informs started programs of the enclosing hubs: digests of their configuration files, separated by commas.
 pub(super) const ENCLOSING_HUBS_VARIABLE: &str = "TRUNKLINE_WITHIN";
 
-/// Returns what the programs that the hub of a file starts are told.
+/// Returns the value of that variable for the programs that the hub of a file starts.
 ///
 /// # Errors
 /// This process was itself started by a hub of the file.
@@ -29,12 +29,10 @@ fn extend_enclosing_hubs(outer: &OsStr, file: &Path) -> Result<String, CliFailur
     // Not every path is text, nor without the sign that is between paths elsewhere.
     let digest = digest(file.as_os_str().as_encoded_bytes());
     if outer.split(',').any(|known| known == digest) {
-        let what = format!(
-            "the hub of {} was started by itself, and would start itself again without end",
-            file.display()
-        );
+        let what =
+            format!("the hub of {} was started by itself and would keep starting itself", file.display());
         return Err(CliFailure::configuration(what)
-            .hint("`--no-config` serves the built-in servers; else take this hub out of its own file"));
+            .hint("remove the hub from its own config file, or use `--no-config` for the built-in servers"));
     }
     Ok(if outer.is_empty() { digest } else { format!("{outer},{digest}") })
 }
@@ -97,7 +95,7 @@ mod tests {
             ("http://[::1]:7411", "127.0.0.1:7411", false),
             ("http://127.0.0.1:7412/mcp", "127.0.0.1:7411", false),
             ("http://127.0.0.1/mcp", "127.0.0.1:7411", false),
-            // An address that is nobody's, and so is not this machine's.
+            // A documentation address, and so not one of this machine.
             ("http://192.0.2.1:7411/mcp", "0.0.0.0:7411", false),
             ("nonsense", "127.0.0.1:7411", false),
         ] {

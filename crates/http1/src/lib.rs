@@ -6,6 +6,9 @@ mod framing;
 pub(crate) mod mutations;
 mod raw_headers;
 mod read_buffer;
+pub mod server;
+#[cfg(test)]
+mod testing;
 mod url;
 
 pub use self::framing::{BodyFraming, BodyRead, ChunkedDecoder, read_length};

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
+use trunkline_http1::server::DrainSignal;
 
 /// Shuts a server down: first gracefully, then at once.
 ///
@@ -70,6 +71,18 @@ impl Shutdown {
     /// Returns a future that a driver can hold; ready when the server must stop after this was called.
     pub(crate) fn watch_stopping(&self) -> OwnedNotified {
         self.state.stopping.clone().notified_owned()
+    }
+}
+
+impl DrainSignal for Shutdown {
+    type Draining = OwnedNotified;
+
+    fn is_draining(&self) -> bool {
+        self.is_draining()
+    }
+
+    fn watch_draining(&self) -> OwnedNotified {
+        self.watch_draining()
     }
 }
 

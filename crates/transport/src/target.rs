@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use trunkline_http1::{Url, UrlError};
 
 use crate::channel::Channel;
 use crate::process::{Command, CommandLineError};
-use trunkline_http1::{Url, UrlError};
 
 /// The server that a client connects to.
 ///

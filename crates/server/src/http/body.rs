@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
+use trunkline_http1::server::MAX_SPARE_CAPACITY;
 use trunkline_protocol::Refusal;
 
 use crate::metrics::process::GaugeGuard;
@@ -81,10 +82,6 @@ impl Body for McpResponseBody {
         }
     }
 }
-
-/// The most capacity that a response buffer may have beyond its length. It may wait long to be read, and counts as
-/// its length plus this.
-pub(super) const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
 /// Turns a response into a buffer without excess capacity.
 pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {

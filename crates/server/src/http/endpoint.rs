@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tracing::Instrument as _;
+use trunkline_http1::server::{IncomingRequest, RequestHead, Service};
 use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
 use trunkline_protocol::era::{self, HeaderOccurrence, MessageRoute};
 use trunkline_protocol::{Message, Refusal, RequestId};
@@ -20,7 +21,6 @@ use super::auth::AuthChallenge;
 use super::body::{self, McpResponseBody, shrink_to_bytes};
 use super::call_exchange::{TimerOwner, first_event};
 use super::cors;
-use super::incoming_request::{IncomingRequest, RequestHead, Service};
 use super::legacy_sse::SseStreams;
 use super::mcp_headers::McpHeaders;
 use super::options::HttpServerOptions;
@@ -173,7 +173,7 @@ impl HttpServiceInner {
         B: Body<Data = Bytes> + Send,
     {
         async move {
-            let headers = head.mcp_headers();
+            let headers = McpHeaders::of(&head);
             let mut response = match self.authorize(&head, &headers) {
                 Ok(principal) => {
                     let mut outcome = match self.check_post(&head, &headers) {
@@ -400,7 +400,7 @@ impl Service for HttpService {
     /// that.
     fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<McpResponseBody>> + Send {
         // Destructured before there is a future, which would otherwise reserve space for it twice.
-        let IncomingRequest { head, body } = request;
+        let (head, body) = request.into_head_and_body();
         self.inner.serve(head, body, TimerOwner::Connection)
     }
 }

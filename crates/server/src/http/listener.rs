@@ -10,12 +10,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
+use trunkline_http1::server::{ConnectionTimeouts, ServerConnection, Service};
 
-use super::connection::{AcceptedStream, ConnectionSocket, ServerConnection};
 use super::endpoint::HttpService;
-use super::incoming_request::Service;
 use super::peer::PeerInfo;
+use super::socket::{AcceptedStream, ConnectionSocket};
 use super::tls::ServerTls;
+use crate::limits::ServerLimits;
 use crate::shutdown::Shutdown;
 
 /// How a server ended.
@@ -44,7 +45,7 @@ pub async fn serve(
     set_listen_backlog(&listener);
     let core = &endpoint.inner.core;
     let shutdown = core.shutdown.clone();
-    let limits = core.limits.clone();
+    let (limits, timeouts) = (core.limits.clone(), connection_timeouts(&core.limits));
     let room = Arc::new(Semaphore::new(limits.connections));
     let crowd = PerAddressLimit::default();
     let acceptor = endpoint.inner.options.tls.as_ref().map(ServerTls::acceptor);
@@ -84,7 +85,7 @@ pub async fn serve(
             if let Some(stream) = tls_handshake(stream, acceptor, limits.head_timeout, &shutdown).await {
                 let admission = ConnectionPermit { _permit: permit, _address_permit: seat };
                 let socket = ConnectionSocket::new(stream, limits.write_timeout, unread, admission);
-                let connection = ServerConnection::new(service, peer, &limits, shutdown);
+                let connection = ServerConnection::new(service, peer, &timeouts, shutdown);
                 if let Err(error) = connection.serve(socket).await {
                     tracing::debug!(%error, "a connection ended early");
                 }
@@ -93,6 +94,14 @@ pub async fn serve(
     }
     drop(listener);
     drain(endpoint, &mut connections, grace).await
+}
+
+fn connection_timeouts(limits: &ServerLimits) -> ConnectionTimeouts {
+    ConnectionTimeouts {
+        head: limits.head_timeout,
+        idle: limits.idle_timeout,
+        response_poll: limits.stream_after,
+    }
 }
 
 /// Lets 4,096 connections wait to be accepted, where tokio asks for 128, as far as the system allows.

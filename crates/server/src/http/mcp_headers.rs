@@ -1,4 +1,5 @@
 use http::HeaderMap;
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::Refusal;
 use trunkline_protocol::era::HeaderOccurrence;
 
@@ -22,6 +23,14 @@ pub(super) struct McpHeaders<'a> {
 }
 
 impl<'a> McpHeaders<'a> {
+    /// Gathers the headers that decide what becomes of a request.
+    pub(super) fn of(head: &'a RequestHead) -> Self {
+        match head.raw_headers() {
+            Some(raw) => Self::read(raw.iter()),
+            None => Self::from_map(&head.parts().headers),
+        }
+    }
+
     pub(super) fn from_map(headers: &'a HeaderMap) -> Self {
         Self::read(headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes())))
     }

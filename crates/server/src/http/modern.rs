@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::era::{self, MirrorHeaders, ValidatedRequest};
 use trunkline_protocol::{Method, Refusal, Request};
 use trunkline_session::Principal;
@@ -7,7 +8,6 @@ use trunkline_session::Principal;
 use super::accept::AcceptedFormats;
 use super::call_exchange::{CallExchange, argument_value};
 use super::endpoint::{HttpServiceInner, event_stream_response, response_outcome};
-use super::incoming_request::RequestHead;
 use super::mcp_headers::McpHeaders;
 use super::post_outcome::PostOutcome;
 use super::stream::SubscriptionEventStream;

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, header};
 use http_body::Body;
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::{Era, Refusal};
 
 use super::body::McpResponseBody;
 use super::cors;
 use super::endpoint::HttpServiceInner;
-use super::incoming_request::RequestHead;
 use super::mcp_headers::McpHeaders;
 use super::options::{HttpServerOptions, SsePaths};
 use super::refusal_response::{header_revision, refusal_response, unauthorized_response};

@@ -1,7 +1,7 @@
+use trunkline_http1::server::RequestHead;
 use trunkline_protocol::Refusal;
 
 use super::endpoint::HttpServiceInner;
-use super::incoming_request::RequestHead;
 use crate::env::Env;
 
 /// The properties of a connection, as an extension of each of its requests.

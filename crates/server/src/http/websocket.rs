@@ -11,14 +11,14 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, Sta
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
+use trunkline_http1::server::{ConnectionUpgrade, RequestHead};
 use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 use trunkline_transport::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
 
 use super::body::McpResponseBody;
-use super::connection::ConnectionUpgrade;
 use super::endpoint::HttpServiceInner;
-use super::incoming_request::RequestHead;
+use super::socket::ConnectionSocket;
 use crate::channel::ChannelServer;
 use crate::env::Env;
 use crate::principal_quota::PrincipalQuota;
@@ -73,14 +73,14 @@ impl WebSocketTasks {
 
 /// The source of an upgraded connection, which depends on its listener.
 enum UpgradeSource {
-    Native(ConnectionUpgrade),
+    Native(ConnectionUpgrade<ConnectionSocket>),
     #[cfg(feature = "hyper")]
     Hyper(hyper::upgrade::OnUpgrade),
 }
 
 impl UpgradeSource {
     fn from_extensions(extensions: &Extensions) -> Option<Self> {
-        let ours = extensions.get::<ConnectionUpgrade>().cloned().map(Self::Native);
+        let ours = extensions.get::<ConnectionUpgrade<ConnectionSocket>>().cloned().map(Self::Native);
         #[cfg(feature = "hyper")]
         let ours = ours.or_else(|| extensions.get().cloned().map(Self::Hyper));
         ours

@@ -3,10 +3,10 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
+use trunkline_http1::{Url, UrlScheme};
 
 use super::no_proxy::NoProxyList;
 use crate::secret::Secret;
-use trunkline_http1::{Url, UrlScheme};
 
 /// The proxy settings.
 ///

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
+use trunkline_http1::server::ServerStream;
 
 use crate::http::listener::ConnectionPermit;
 use crate::metrics::process::{self, EvictionReason};
@@ -17,7 +18,7 @@ use crate::write_budget::PeerBacklog;
 ///
 /// A write that makes no progress for long breaks the connection, so that a peer which does not read cannot keep it. What
 /// such peers leave unread is held to a bound for all of them, and that may break it sooner.
-pub(in crate::http) struct ConnectionSocket {
+pub(super) struct ConnectionSocket {
     stream: AcceptedStream,
     write_timeout: Duration,
     write_timer: Option<Pin<Box<Sleep>>>,
@@ -27,13 +28,13 @@ pub(in crate::http) struct ConnectionSocket {
     _permit: ConnectionPermit,
 }
 
-pub(in crate::http) enum AcceptedStream {
+pub(super) enum AcceptedStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ConnectionSocket {
-    pub(in crate::http) fn new(
+    pub(super) fn new(
         stream: AcceptedStream,
         write_within: Duration,
         unread: PeerBacklog,
@@ -47,11 +48,6 @@ impl ConnectionSocket {
             buffered: 0,
             _permit: admission,
         }
-    }
-
-    /// Says how much memory is held for what is written from now on: whole buffers, however much of them is written.
-    pub(in crate::http) fn set_buffered(&mut self, bytes: usize) {
-        self.buffered = bytes;
     }
 
     /// Counts what is held for a peer that has not taken what was to be written, and passes on how the write went.
@@ -93,6 +89,12 @@ impl ConnectionSocket {
         std::task::ready!(stuck.as_mut().poll(cx));
         process::count_slow_reader(EvictionReason::Stalled);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl ServerStream for ConnectionSocket {
+    fn set_buffered(&mut self, bytes: usize) {
+        self.buffered = bytes;
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::mem::MaybeUninit;
 
+use crate::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Method, StatusCode, Uri, Version};
-use trunkline_http1::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 
-use crate::http::incoming_request::RequestHead;
+use super::incoming_request::RequestHead;
 
 /// The head of a request, and what it says of its connection.
 pub(super) struct ParsedRequestHead {

@@ -11,16 +11,7 @@
 //! - Each request gets its own response, however the bytes are split:
 //!   `every_request_gets_its_own_answer_however_requests_and_answers_are_cut`.
 
-mod body;
-mod body_writer;
-mod connection_io;
-mod deadlines;
-mod request_head;
-mod response_head;
-mod socket;
-mod upgrade;
-mod write_batching;
-
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
@@ -30,51 +21,45 @@ use std::time::Duration;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode, Version, response};
 use http_body::Body;
-use tokio::sync::futures::OwnedNotified;
 use tokio::sync::oneshot;
-use trunkline_http1::read_length;
 
-use self::body::BodyReaderOwner;
-pub use self::body::RequestBody;
-use self::body_writer::ResponseBodyWriter;
-use self::connection_io::ConnectionIo;
-use self::deadlines::{ConnectionDeadlines, ConnectionWait};
-use self::request_head::{ParsedRequestHead, RequestHeadError};
-use self::response_head::{ConnectionPersistence, ResponseLength};
-pub(super) use self::socket::{AcceptedStream, ConnectionSocket};
-pub(super) use self::upgrade::ConnectionUpgrade;
-use self::upgrade::UpgradedConnection;
-use self::write_batching::yield_before_write;
+use super::body::{BodyReaderOwner, RequestBody};
+use super::body_writer::ResponseBodyWriter;
+use super::connection_io::ConnectionIo;
+use super::deadlines::{ConnectionDeadlines, ConnectionTimeouts, ConnectionWait};
 use super::incoming_request::{IncomingRequest, Service};
-use super::peer::PeerInfo;
-use crate::limits::ServerLimits;
-use crate::shutdown::Shutdown;
+use super::request_head::{ParsedRequestHead, RequestHeadError};
+use super::response_head::{self, ConnectionPersistence, ResponseLength};
+use super::server_stream::{DrainSignal, ServerStream};
+use super::upgrade::{ConnectionUpgrade, UpgradedConnection};
+use super::write_batching::yield_before_write;
+use crate::read_length;
 
 /// How long a peer may go on with a request that was answered before it was read. Closing at once would take the answer from
 /// it: the system breaks a connection on which something was left unread.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Whoever answers the requests of a connection, and how long they are waited for.
-pub(super) struct ServerConnection<S> {
+pub struct ServerConnection<S, P, D: DrainSignal> {
     service: S,
     /// What requests are told of the connection; `None` where nobody would look.
-    peer: Option<PeerInfo>,
+    peer: Option<P>,
     deadlines: ConnectionDeadlines,
-    shutdown: Shutdown,
-    draining: Pin<Box<OwnedNotified>>,
+    shutdown: D,
+    draining: Pin<Box<D::Draining>>,
     is_watching: bool,
 }
 
 /// Who has the connection while a request is answered.
-enum ConnectionOwner {
-    Task(Box<ConnectionIo>),
+enum ConnectionOwner<K: ServerStream> {
+    Task(Box<ConnectionIo<K>>),
     /// The body of the request, which is still coming.
-    Body(BodyReaderOwner),
+    Body(BodyReaderOwner<K>),
 }
 
-impl ConnectionOwner {
+impl<K: ServerStream> ConnectionOwner<K> {
     /// Takes the connection, whoever has it.
-    fn reclaim(self) -> Option<Box<ConnectionIo>> {
+    fn reclaim(self) -> Option<Box<ConnectionIo<K>>> {
         match self {
             Self::Task(wire) => Some(wire),
             Self::Body(lender) => lender.reclaim(),
@@ -96,28 +81,32 @@ impl ConnectionOwner {
 }
 
 /// What a request says of its response.
-struct ResponseContext {
+struct ResponseContext<K> {
     is_head: bool,
     version: Version,
     keep_alive: bool,
-    upgrade: Option<oneshot::Sender<UpgradedConnection>>,
+    upgrade: Option<oneshot::Sender<UpgradedConnection<K>>>,
 }
 
 /// What becomes of a connection behind a response.
-enum AfterResponse {
+enum AfterResponse<K> {
     Request,
     Close,
-    Upgrade(oneshot::Sender<UpgradedConnection>),
+    Upgrade(oneshot::Sender<UpgradedConnection<K>>),
 }
 
-impl<S: Service> ServerConnection<S> {
-    pub(super) fn new(service: S, peer: Option<PeerInfo>, limits: &ServerLimits, shutdown: Shutdown) -> Self {
-        let (patience, draining) = (ConnectionDeadlines::new(limits), Box::pin(shutdown.watch_draining()));
+impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnection<S, P, D> {
+    /// Makes a connection with a service that answers its requests; each of them has `peer` as an extension.
+    pub fn new(service: S, peer: Option<P>, timeouts: &ConnectionTimeouts, shutdown: D) -> Self {
+        let (patience, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
         Self { service, peer, deadlines: patience, shutdown, draining, is_watching: false }
     }
 
     /// Answers the requests of a connection until it ends.
-    pub(super) async fn serve(mut self, socket: ConnectionSocket) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The connection broke, or the body of a response did.
+    pub async fn serve<K: ServerStream>(mut self, socket: K) -> io::Result<()> {
         let mut wire = Box::new(ConnectionIo::new(socket));
         loop {
             let head = match poll_fn(|cx| self.poll_head(cx, &mut wire)).await {
@@ -145,10 +134,10 @@ impl<S: Service> ServerConnection<S> {
     }
 
     /// Waits for the head of the next request; `None` if it is not waited for any longer.
-    fn poll_head(
+    fn poll_head<K: ServerStream>(
         &mut self,
         cx: &mut Context<'_>,
-        wire: &mut ConnectionIo,
+        wire: &mut ConnectionIo<K>,
     ) -> Poll<Result<Option<ParsedRequestHead>, RequestHeadError>> {
         if !std::mem::replace(&mut self.is_watching, true) {
             // The task's waker stays the same, so that asking once to be woken is enough.
@@ -166,16 +155,16 @@ impl<S: Service> ServerConnection<S> {
     }
 
     /// Makes a request of a head and of what is here of its body.
-    fn build_request(
+    fn build_request<K: ServerStream>(
         &mut self,
         head: ParsedRequestHead,
-        mut wire: Box<ConnectionIo>,
-    ) -> (IncomingRequest, ResponseContext, ConnectionOwner) {
+        mut wire: Box<ConnectionIo<K>>,
+    ) -> (IncomingRequest, ResponseContext<K>, ConnectionOwner<K>) {
         self.deadlines.request_received();
         let ParsedRequestHead { request: mut head, keep_alive: keeps_alive, upgrades, .. } = head;
         let (is_head, version) = (*head.method() == Method::HEAD, head.version());
         let mut asked = ResponseContext { is_head, version, keep_alive: keeps_alive, upgrade: None };
-        if let Some(peer) = self.peer {
+        if let Some(peer) = self.peer.clone() {
             head.insert_extension(peer);
         }
         if upgrades {
@@ -194,11 +183,11 @@ impl<S: Service> ServerConnection<S> {
     }
 
     /// Waits for the response to a request; `None` if the peer is gone before.
-    async fn answer(
+    async fn answer<K: ServerStream>(
         &mut self,
         request: IncomingRequest,
-        mut holder: ConnectionOwner,
-    ) -> Option<(Response<S::Body>, Box<ConnectionIo>)> {
+        mut holder: ConnectionOwner<K>,
+    ) -> Option<(Response<S::Body>, Box<ConnectionIo<K>>)> {
         let mut answer = pin!(self.service.respond(request));
         let response = poll_fn(|cx| {
             if let Poll::Ready(response) = answer.as_mut().poll(cx) {
@@ -214,13 +203,20 @@ impl<S: Service> ServerConnection<S> {
     }
 }
 
+impl<S, P, D: DrainSignal> fmt::Debug for ServerConnection<S, P, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConnection").field("deadlines", &self.deadlines).finish_non_exhaustive()
+    }
+}
+
 /// Writes a response, as fast as it is made and taken.
-async fn respond<B>(
-    wire: &mut ConnectionIo,
+async fn respond<K, B>(
+    wire: &mut ConnectionIo<K>,
     response: Response<B>,
-    asked: ResponseContext,
-) -> io::Result<AfterResponse>
+    asked: ResponseContext<K>,
+) -> io::Result<AfterResponse<K>>
 where
+    K: ServerStream,
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -254,13 +250,14 @@ where
 }
 
 /// Writes the body of a response and what is before it.
-fn poll_body<B>(
+fn poll_body<K, B>(
     cx: &mut Context<'_>,
-    wire: &mut ConnectionIo,
+    wire: &mut ConnectionIo<K>,
     mut body: Pin<&mut B>,
     writing: &mut ResponseBodyWriter,
 ) -> Poll<io::Result<()>>
 where
+    K: ServerStream,
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -291,7 +288,7 @@ where
 }
 
 /// Returns how long the body of a response is, and how that is told.
-fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext) -> ResponseLength {
+fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext<impl Sized>) -> ResponseLength {
     let status = parts.status;
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return ResponseLength::NoBody;
@@ -308,7 +305,7 @@ fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext) ->
 
 /// Says what is wrong with a head, and ends the connection: where the next request would begin is not known.
 #[cold]
-async fn refuse(wire: &mut ConnectionIo, wrong: RequestHeadError) -> io::Result<()> {
+async fn refuse(wire: &mut ConnectionIo<impl ServerStream>, wrong: RequestHeadError) -> io::Result<()> {
     tracing::debug!(status = wrong.status.as_u16(), wrong.message, "a head was refused");
     let (mut parts, ()) = Response::new(()).into_parts();
     parts.status = wrong.status;
@@ -325,7 +322,7 @@ async fn refuse(wire: &mut ConnectionIo, wrong: RequestHeadError) -> io::Result<
 }
 
 /// Ends a connection once its last response is written.
-async fn close(wire: &mut ConnectionIo) -> io::Result<()> {
+async fn close(wire: &mut ConnectionIo<impl ServerStream>) -> io::Result<()> {
     // A peer that is gone already need not be told.
     let _ = poll_fn(|cx| wire.poll_close(cx)).await;
     // What is here already is read in any case.

@@ -3,15 +3,17 @@ use std::io::{self, IoSlice, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use crate::{BodyFraming, BodyRead, MAX_COPIED_BODY, ReadBuffer};
 use bytes::{Buf as _, Bytes};
 use http::response;
-use tokio::io::AsyncWrite as _;
-use trunkline_http1::{BodyFraming, BodyRead, MAX_COPIED_BODY, ReadBuffer};
 
 use super::request_head::{self, ParsedRequestHead, RequestHeadError};
 use super::response_head::{self, ConnectionPersistence, ResponseLength};
-use super::socket::ConnectionSocket;
-use crate::http::body::MAX_SPARE_CAPACITY;
+use super::server_stream::ServerStream;
+
+/// What a buffer of a response may have allocated beyond its length. It may wait long to be read, and is counted by its length
+/// and this.
+pub const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
 /// What waits to be written is let grow to this before more of a response is asked for.
 const WRITE_BUFFER_TARGET: usize = 64 * 1024;
@@ -24,8 +26,8 @@ const MAX_READ_AHEAD: usize = 8 * 1024;
 const MAX_SKIPPED: usize = 64 * 1024;
 
 /// One connection as bytes: the request that is read, and the response that is written.
-pub(super) struct ConnectionIo {
-    socket: ConnectionSocket,
+pub(super) struct ConnectionIo<K> {
+    socket: K,
     read_buffer: ReadBuffer,
     scanned: usize,
     /// What is left of the body of the request that is being answered.
@@ -44,8 +46,8 @@ pub(super) struct ConnectionIo {
     is_flushed: bool,
 }
 
-impl ConnectionIo {
-    pub(super) fn new(socket: ConnectionSocket) -> Self {
+impl<K: ServerStream> ConnectionIo<K> {
+    pub(super) fn new(socket: K) -> Self {
         Self {
             socket,
             read_buffer: ReadBuffer::default(),
@@ -272,7 +274,7 @@ impl ConnectionIo {
     }
 
     /// Takes the connection out, with what was read ahead.
-    pub(super) fn into_socket(mut self) -> (ConnectionSocket, Bytes) {
+    pub(super) fn into_socket(mut self) -> (K, Bytes) {
         self.socket.set_buffered(0);
         (self.socket, self.read_buffer.into_bytes())
     }

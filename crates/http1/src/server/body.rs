@@ -4,14 +4,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use crate::BodyFraming;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use parking_lot::{Mutex, MutexGuard};
-use trunkline_http1::BodyFraming;
+use parking_lot::Mutex;
 
 use super::connection_io::ConnectionIo;
+use super::server_stream::ServerStream;
 
-/// The body of a request that came over a connection of [`serve`](crate::http::serve).
+/// The body of a request that came over a [`ServerConnection`](super::ServerConnection).
 ///
 /// It is read as it arrives, and only by whoever polls it. As soon as the request is answered, what was not read is gone.
 pub struct RequestBody(RequestBodyKind);
@@ -70,12 +71,20 @@ impl fmt::Debug for RequestBody {
 }
 
 /// A connection that is lent to the body of a request, so that whoever reads the body reads the connection.
-#[derive(Clone)]
-pub(super) struct BodyReader(Arc<Mutex<BodyReaderState>>);
+///
+/// Only a body that did not come with its head has one, so that a call through a table of functions for each piece is cheap.
+pub(super) type BodyReader = Arc<dyn BodySource>;
 
-enum BodyReaderState {
+/// Gives the pieces of a body, whatever the socket that they come from.
+pub(super) trait BodySource: Send + Sync {
+    fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>>;
+
+    fn size_hint(&self) -> SizeHint;
+}
+
+enum BodyReaderState<K> {
     Connection {
-        io: Box<ConnectionIo>,
+        io: Box<ConnectionIo<K>>,
         /// Whoever waits for more of the body.
         reader: Option<Waker>,
     },
@@ -85,7 +94,7 @@ enum BodyReaderState {
     Reclaimed,
 }
 
-impl BodyReader {
+impl<K: ServerStream> BodySource for Mutex<BodyReaderState<K>> {
     fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match &mut *self.lock() {
             BodyReaderState::Connection { io: wire, reader } => {
@@ -111,18 +120,14 @@ impl BodyReader {
             BodyReaderState::Reclaimed => SizeHint::default(),
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, BodyReaderState> {
-        self.0.lock()
-    }
 }
 
 /// Who has lent a connection. It is taken back at the latest when this is dropped, or whoever keeps the body would keep it.
-pub(super) struct BodyReaderOwner(BodyReader);
+pub(super) struct BodyReaderOwner<K: ServerStream>(Arc<Mutex<BodyReaderState<K>>>);
 
-impl BodyReaderOwner {
-    pub(super) fn new(wire: Box<ConnectionIo>) -> Self {
-        Self(BodyReader(Arc::new(Mutex::new(BodyReaderState::Connection { io: wire, reader: None }))))
+impl<K: ServerStream> BodyReaderOwner<K> {
+    pub(super) fn new(wire: Box<ConnectionIo<K>>) -> Self {
+        Self(Arc::new(Mutex::new(BodyReaderState::Connection { io: wire, reader: None })))
     }
 
     pub(super) fn reader(&self) -> BodyReader {
@@ -130,16 +135,16 @@ impl BodyReaderOwner {
     }
 
     /// Takes the connection back, whatever is left of the body.
-    pub(super) fn reclaim(&self) -> Option<Box<ConnectionIo>> {
+    pub(super) fn reclaim(&self) -> Option<Box<ConnectionIo<K>>> {
         self.reclaim_if(|_| true)
     }
 
     /// Takes the connection back if the body is over.
-    pub(super) fn reclaim_finished(&self) -> Option<Box<ConnectionIo>> {
+    pub(super) fn reclaim_finished(&self) -> Option<Box<ConnectionIo<K>>> {
         self.reclaim_if(|wire| wire.body().is_complete())
     }
 
-    fn reclaim_if(&self, is_time: impl Fn(&ConnectionIo) -> bool) -> Option<Box<ConnectionIo>> {
+    fn reclaim_if(&self, is_time: impl Fn(&ConnectionIo<K>) -> bool) -> Option<Box<ConnectionIo<K>>> {
         let mut lent = self.0.lock();
         let left = match &*lent {
             BodyReaderState::Connection { io: wire, .. } if !is_time(wire) => return None,
@@ -161,7 +166,7 @@ impl BodyReaderOwner {
     }
 }
 
-impl Drop for BodyReaderOwner {
+impl<K: ServerStream> Drop for BodyReaderOwner<K> {
     fn drop(&mut self) {
         self.reclaim();
     }

@@ -2,19 +2,18 @@ use std::error::Error;
 use std::fmt;
 use std::sync::OnceLock;
 
+use crate::RawHeaders;
 use http::request::Parts;
 use http::uri::Authority;
 use http::{Extensions, Method, Request, Response, Uri, Version};
 use http_body::Body;
-use trunkline_http1::RawHeaders;
 
-use super::connection::RequestBody;
-use super::mcp_headers::McpHeaders;
+use super::body::RequestBody;
 
-/// A request that came over a connection of [`serve`](super::serve).
+/// A request that came over a [`ServerConnection`](super::ServerConnection).
 ///
-/// Most are messages to the endpoint, which needs a few of their headers and each of them once. So they are as the client wrote
-/// them until somebody wants [the request](Self::into_request).
+/// Most services need a few of its headers and each of them once. So they are as the client wrote them until somebody wants
+/// [the request](Self::into_request).
 pub struct IncomingRequest {
     pub(super) head: RequestHead,
     pub(super) body: RequestBody,
@@ -29,6 +28,11 @@ impl IncomingRequest {
     /// Returns the address.
     pub fn uri(&self) -> &Uri {
         &self.head.uri
+    }
+
+    /// Takes the head and the body apart.
+    pub fn into_head_and_body(self) -> (RequestHead, RequestBody) {
+        (self.head, self.body)
     }
 
     /// Returns the request.
@@ -47,7 +51,7 @@ impl fmt::Debug for IncomingRequest {
     }
 }
 
-/// Answers the requests of [`serve`](super::serve): an endpoint, a function, or something that adds paths beside an endpoint.
+/// Answers the requests of a connection: an endpoint, a function, or something that adds paths beside an endpoint.
 pub trait Service: Clone + Send + Sync + 'static {
     /// The body of a response.
     type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send;
@@ -70,7 +74,7 @@ where
 }
 
 /// The head of a request. Its headers are put into a map only if somebody looks for one by its name.
-pub(super) struct RequestHead {
+pub struct RequestHead {
     method: Method,
     uri: Uri,
     version: Version,
@@ -92,24 +96,28 @@ impl RequestHead {
         }
     }
 
-    pub(super) fn method(&self) -> &Method {
+    /// Returns the method.
+    pub fn method(&self) -> &Method {
         &self.method
     }
 
-    pub(super) fn path(&self) -> &str {
+    /// Returns the path.
+    pub fn path(&self) -> &str {
         self.uri.path()
     }
 
-    pub(super) fn query(&self) -> Option<&str> {
+    /// Returns the query.
+    pub fn query(&self) -> Option<&str> {
         self.uri.query()
     }
 
     /// Returns the host of the first line, which only a request to a proxy has.
-    pub(super) fn authority(&self) -> Option<&Authority> {
+    pub fn authority(&self) -> Option<&Authority> {
         self.uri.authority()
     }
 
-    pub(super) fn version(&self) -> Version {
+    /// Returns the version of HTTP.
+    pub fn version(&self) -> Version {
         self.version
     }
 
@@ -118,16 +126,13 @@ impl RequestHead {
         self.extensions.insert(extension);
     }
 
-    /// Gathers the headers that decide what becomes of the request.
-    pub(super) fn mcp_headers(&self) -> McpHeaders<'_> {
-        match self.parts.get() {
-            Some(parts) => McpHeaders::from_map(&parts.headers),
-            None => McpHeaders::read(self.raw_headers.iter()),
-        }
+    /// Returns the headers as the client wrote them; `None` once they are in a map, where [`parts`](Self::parts) has them.
+    pub fn raw_headers(&self) -> Option<&RawHeaders> {
+        self.parts.get().is_none().then_some(&self.raw_headers)
     }
 
     /// Returns the head with all of its headers in a map.
-    pub(super) fn parts(&self) -> &Parts {
+    pub fn parts(&self) -> &Parts {
         self.parts.get_or_init(|| Box::new(self.to_parts()))
     }
 
@@ -146,6 +151,14 @@ impl RequestHead {
             Some(parts) => *parts,
             None => self.to_parts(),
         }
+    }
+}
+
+impl fmt::Debug for RequestHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Neither the query nor a header, which may hold a secret.
+        let mut shown = f.debug_struct("RequestHead");
+        shown.field("method", &self.method).field("path", &self.path()).finish_non_exhaustive()
     }
 }
 

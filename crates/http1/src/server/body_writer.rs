@@ -2,6 +2,7 @@ use bytes::{Buf, Bytes};
 
 use super::connection_io::ConnectionIo;
 use super::response_head::ResponseLength;
+use super::server_stream::ServerStream;
 
 /// How far the body of a response is written.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ impl ResponseBodyWriter {
     }
 
     /// Writes a piece; nothing is the end.
-    pub(super) fn write<D: Buf>(&mut self, wire: &mut ConnectionIo, piece: Option<D>) {
+    pub(super) fn write<D: Buf>(&mut self, wire: &mut ConnectionIo<impl ServerStream>, piece: Option<D>) {
         match (piece, &mut self.length) {
             (Some(mut piece), ResponseLength::Known(left)) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX);
@@ -53,7 +54,7 @@ impl ResponseBodyWriter {
     }
 }
 
-fn write_chunk(wire: &mut ConnectionIo, bytes: Bytes, length: ResponseLength) {
+fn write_chunk(wire: &mut ConnectionIo<impl ServerStream>, bytes: Bytes, length: ResponseLength) {
     if length == ResponseLength::Chunked {
         wire.write_text(format_args!("{:x}\r\n", bytes.len()));
         wire.write_chunk(bytes, b"\r\n");

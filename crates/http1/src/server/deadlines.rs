@@ -5,7 +5,16 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep};
 
-use crate::limits::ServerLimits;
+/// How long a connection is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionTimeouts {
+    /// The time in which a head has to be whole.
+    pub head: Duration,
+    /// The time between two requests.
+    pub idle: Duration,
+    /// How often a service is polled that makes a response, so that it needs no timer of its own.
+    pub response_poll: Duration,
+}
 
 /// How long one connection is waited for: a head must be whole in its time, and a connection may be idle for longer.
 ///
@@ -42,12 +51,12 @@ pub(super) enum ConnectionWait {
 
 impl ConnectionDeadlines {
     /// Begins to wait for the first head, which has no more time than any other.
-    pub(super) fn new(limits: &ServerLimits) -> Self {
-        let ServerLimits { head_timeout: head_within, idle_timeout: idle_within, stream_after, .. } = *limits;
-        let (look_every, deadline) = (stream_after.max(MIN_POLL_INTERVAL), after(head_within));
+    pub(super) fn new(timeouts: &ConnectionTimeouts) -> Self {
+        let ConnectionTimeouts { head, idle, response_poll } = *timeouts;
+        let (look_every, deadline) = (response_poll.max(MIN_POLL_INTERVAL), after(head));
         Self {
-            head_timeout: head_within,
-            idle_timeout: idle_within,
+            head_timeout: head,
+            idle_timeout: idle,
             poll_interval: look_every,
             wait: None,
             is_first: true,
@@ -106,17 +115,13 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::testing::CountingWaker;
+    use crate::testing::CountedWakes;
 
     const SECOND: Duration = Duration::from_secs(1);
     const NEVER: u32 = 1000;
 
-    fn patience(head_within: Duration, idle_within: Duration) -> ConnectionDeadlines {
-        ConnectionDeadlines::new(&ServerLimits {
-            head_timeout: head_within,
-            idle_timeout: idle_within,
-            ..ServerLimits::default()
-        })
+    fn patience(head: Duration, idle: Duration) -> ConnectionDeadlines {
+        ConnectionDeadlines::new(&ConnectionTimeouts { head, idle, response_poll: 2 * SECOND })
     }
 
     /// Returns after how many seconds the patience ends, if a head begins after so many.
@@ -161,7 +166,7 @@ mod tests {
     async fn whoever_makes_a_response_is_polled_now_and_then() {
         let mut patience = patience(10 * SECOND, 60 * SECOND);
         patience.poll_interval = 2 * SECOND;
-        let (waker, wakes) = CountingWaker::pair();
+        let (waker, wakes) = CountedWakes::pair();
         let mut cx = Context::from_waker(&waker);
         patience.request_received();
         for looks in 0..3 {
@@ -177,7 +182,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn deadlines_one_after_the_other_share_a_timer_and_each_is_kept() {
         let mut patience = patience(10 * SECOND, 10 * SECOND);
-        let (waker, wakes) = CountingWaker::pair();
+        let (waker, wakes) = CountedWakes::pair();
         let mut cx = Context::from_waker(&waker);
         // Nine deadlines are taken back in time, as those of requests that come.
         for _ in 0..9 {
@@ -198,7 +203,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_that_has_used_up_its_turn_is_woken_nevertheless() {
         let mut patience = patience(SECOND, SECOND);
-        let (waker, wakes) = CountingWaker::pair();
+        let (waker, wakes) = CountedWakes::pair();
         while tokio::task::coop::has_budget_remaining() {
             tokio::task::coop::consume_budget().await;
         }

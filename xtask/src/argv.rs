@@ -9,7 +9,7 @@ const CALLS: usize = 1_000_000;
 pub(crate) fn command(mut args: Args) -> TaskResult {
     let calls = args.number().unwrap_or(CALLS);
     args.finish()?;
-    let campaign = "a_million_calls_are_read_back_exactly_or_refused_for_a_reason";
+    let campaign = "million_built_argvs_parse_back_or_are_rejected";
     let test = ["test", "--package", "trunkline-commands", "--test", "tree", "--", "--ignored", "--exact"];
     run::run(
         run::cargo()

@@ -16,7 +16,7 @@ fn schema() -> Value {
 
 /// Regenerates the schema if `TRUNKLINE_SCHEMA=overwrite`.
 #[test]
-fn the_schema_for_editors_is_the_one_that_is_kept() {
+fn editor_schema_matches_the_stored_file() {
     let path = document("trunkline.schema.json");
     let now = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     if std::env::var("TRUNKLINE_SCHEMA").is_ok_and(|word| word == "overwrite") {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_a_line_of_the_log_with_its_place_and_without_what_it_says() {
+    fn panic_log_line_has_the_location_without_the_message() {
         let heard = LogSink::default();
         let writer = heard.clone();
         let log = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();

@@ -5,11 +5,11 @@
 //! # Invariants
 //!
 //! - The documentation shows only output that the command prints: `transcripts_are_what_the_command_prints`.
-//! - A usage or configuration error includes what to do: `files_that_cannot_be_used_are_a_matter_of_configuration`,
-//!   `a_wrong_command_line_says_what_would_be_right`.
-//! - No secret and no variable of the environment leaves over stdio or its logs: `no_secret_of_a_pipe_is_logged`,
-//!   `no_variable_of_the_process_comes_out_of_a_pipe`.
-//! - Nothing that a bridge started outlives it: `nothing_outlives_a_bridge_however_it_ends`.
+//! - A usage or configuration error includes what to do: `unusable_option_files_exit_with_the_configuration_code`,
+//!   `invalid_options_are_reported_with_the_expected_value`.
+//! - No secret and no variable of the environment leaves over stdio or its logs: `secrets_sent_over_stdio_are_never_logged`,
+//!   `process_environment_never_leaks_over_stdio`.
+//! - Nothing that a bridge started outlives it: `no_child_process_outlives_the_bridge`.
 
 mod admin;
 mod args;

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_result_is_kept_as_long_as_its_server_says_and_not_longer() {
+    async fn cached_result_expires_after_the_servers_ttl() {
         let cache = ResponseCache::new(8, 1000);
         put(&cache, "a", 100, 1);
         put(&cache, "b", 0, 1);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_asked_for_before_a_change_is_not_kept_after_it() {
+    async fn result_requested_before_a_change_is_not_cached_after_it() {
         let cache = ResponseCache::new(8, 1000);
         let reservation = cache.reserve(read("a"));
         cache.invalidate(|_| false);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_results_go_when_there_is_no_room() {
+    async fn oldest_results_are_evicted_when_the_cache_is_full() {
         let cache = ResponseCache::new(3, 100);
         for (uri, bytes) in [("a", 10), ("b", 10), ("c", 10), ("d", 10), ("e", 90), ("f", 101)] {
             put(&cache, uri, 1000, bytes);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_revision_of_a_configuration_is_the_one_of_that_name() {
+    fn configured_revisions_map_to_protocol_revisions_of_the_same_name() {
         assert_eq!(ProtocolRevision::ALL.map(revision_of), Revision::ALL);
         for revision in ProtocolRevision::ALL {
             assert_eq!(revision_of(revision).as_str(), revision.as_str());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_becomes_a_target() {
+    fn configured_server_is_converted_to_a_target() {
         let mut program = LocalProgram::new("run");
         program.args = vec!["a b".into(), "c".into()];
         program.env.insert("KEY".into(), "canary".into());

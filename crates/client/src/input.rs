@@ -3,10 +3,10 @@
 //! # Invariants
 //!
 //! - An input request is answered, declined or left open in the same way in both eras:
-//!   `a_question_is_answered_declined_or_left_open_in_the_same_way_in_both_eras`.
+//!   `elicitation_accept_decline_and_cancel_are_equal_in_both_eras`.
 //! - An input request is answered even if the call that it was attributed to has ended:
-//!   `a_question_is_answered_although_the_call_that_it_was_given_to_is_over`,
-//!   `calls_of_many_threads_that_ask_at_one_time_all_end`.
+//!   `input_request_is_answered_after_its_call_has_ended`,
+//!   `concurrent_calls_of_many_threads_with_input_requests_all_complete`.
 
 use futures_util::future::BoxFuture;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};

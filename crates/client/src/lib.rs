@@ -6,11 +6,11 @@
 //!
 //! # Invariants
 //!
-//! - A program sees the same results over every transport: `streamable_http_carries_everything_in_every_revision`,
-//!   `websockets_carry_everything_in_every_revision`,
-//!   `http_with_sse_carries_everything_in_every_revision_that_has_sessions`.
-//! - A dropped client leaves no task, connection or session: `nothing_is_left_of_a_client_that_is_gone`,
-//!   `a_client_that_is_dropped_ends_its_session_too`.
+//! - A program sees the same results over every transport: `streamable_http_supports_all_features_in_every_revision`,
+//!   `websocket_supports_all_features_in_every_revision`,
+//!   `http_sse_supports_all_features_in_every_legacy_revision`.
+//! - A dropped client leaves no task, connection or session: `dropped_or_closed_http_client_leaves_no_connection_or_task`,
+//!   `dropped_client_deletes_its_http_session`.
 
 mod builder;
 mod cache;

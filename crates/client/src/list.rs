@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Endless pagination is an error: `pages_without_end_are_an_error`.
+//! - Endless pagination is an error: `endless_list_pages_are_an_error`.
 
 use std::collections::HashSet;
 use std::ops::Deref;

@@ -61,7 +61,7 @@ mod tests {
     use crate::wake_counter::WakeCounter;
 
     #[test]
-    fn whoever_finds_nothing_is_woken_once_by_the_next_change() {
+    fn mailbox_waiter_is_woken_once_by_the_next_update() {
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
         let mailbox = Mailbox::new(Vec::new());

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - An idle session that the server dropped is opened again while there are subscribers:
-//!   `a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoever_watches`.
-//! - A server without a standalone stream keeps its session: `a_server_that_only_has_no_stream_keeps_its_session`.
+//!   `lost_session_is_reopened_for_subscribers_without_any_call`.
+//! - A server without a standalone stream keeps its session: `missing_standalone_stream_does_not_reopen_the_session`.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_was_left_is_used_again() {
+    fn slab_reuses_freed_slots() {
         let mut slots = Slab::default();
         let (first, second) = (slots.insert(1), slots.insert(2));
         assert_eq!(slots.remove(first), Some(1));

@@ -23,7 +23,7 @@ const STARTS: &str = "TRUNKLINE_TEST_STARTS";
 
 /// Not a test of anything: the server that the others start. What the harness prints before it is noise to a client.
 #[test]
-fn this_binary_is_a_server_if_it_is_told_so() {
+fn client_child_process_serves_stdio_when_requested() {
     let Ok(mode) = std::env::var(MODE) else { return };
     if let Ok(starts) = std::env::var(STARTS) {
         let mut file = std::fs::OpenOptions::new().create(true).append(true).open(starts).unwrap();
@@ -68,7 +68,7 @@ fn serve_old() {
 
 fn program(mode: &str) -> Command {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "this_binary_is_a_server_if_it_is_told_so", "--nocapture"])
+        .args(["--exact", "client_child_process_serves_stdio_when_requested", "--nocapture"])
         .env(MODE, mode)
 }
 
@@ -99,7 +99,7 @@ impl Drop for StartLog {
 }
 
 #[tokio::test]
-async fn a_program_is_started_called_and_ended() {
+async fn server_process_is_started_called_and_stopped() {
     let builder = Client::builder().env("TRUNKLINE_TEST_VARIABLE", "given");
     let client = within(builder.connect(program("everything"))).await.unwrap();
     let server = client.server();
@@ -110,7 +110,7 @@ async fn a_program_is_started_called_and_ended() {
 }
 
 #[tokio::test]
-async fn an_old_program_is_started_again_and_not_probed_the_next_time() {
+async fn legacy_process_is_restarted_and_its_era_is_cached() {
     let (starts, verdicts) = (StartLog::new(), EraCache::default());
     for (connection, started) in [(1, 2), (2, 3), (3, 4)] {
         let command = program("old").env(STARTS, &starts.0);
@@ -123,7 +123,7 @@ async fn an_old_program_is_started_again_and_not_probed_the_next_time() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_serve_says_why_in_the_error() {
+async fn process_that_does_not_serve_is_reported_with_its_output() {
     let error = within(Client::connect(program("broken"))).await.unwrap_err();
     let Error::Unreachable(unreachable) = error else { panic!("{error}") };
     assert!(unreachable.cause.contains("the configuration is missing"), "{unreachable}");
@@ -133,7 +133,7 @@ async fn a_program_that_does_not_serve_says_why_in_the_error() {
 }
 
 #[tokio::test]
-async fn a_program_that_dies_in_a_call_ends_it_with_its_last_words() {
+async fn process_exit_during_a_call_fails_it_with_the_last_stderr_lines() {
     let client = within(Client::connect(program("everything"))).await.unwrap();
     let error = within(client.call("die", json!({})).into_future()).await.unwrap_err();
     let Error::Closed { cause, may_have_run: true } = error else { panic!("{error}") };
@@ -141,7 +141,7 @@ async fn a_program_that_dies_in_a_call_ends_it_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_program_ends_with_the_last_client() {
+async fn server_process_is_stopped_with_the_last_client() {
     let client = within(Client::connect(program("everything"))).await.unwrap();
     drop(client);
     // Other tests of this binary have children too, so that only those of this one can be waited for: all that are ending.

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_begins_with_a_dot_is_matched_only_where_it_is_meant() {
+    fn glob_matches_leading_dots_only_explicitly() {
         for (pattern, path, expected) in [
             ("**/a.yaml", "a.yaml", true),
             ("**/a.yaml", "b/c/a.yaml", true),

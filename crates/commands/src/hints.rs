@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_tell_whether_a_command_reads_or_destroys() {
+    fn verbs_determine_read_only_and_destructive_annotations() {
         for (words, read_only, destructive) in [
             (&["component", "list"][..], Some(true), None),
             (&["list-users"], Some(true), None),

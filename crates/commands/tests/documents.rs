@@ -10,14 +10,14 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_guide_shows_the_example_as_it_is() {
+fn commands_guide_contains_the_example_verbatim() {
     let example = read("examples/greet.rs");
     let code = example.split_at(example.find("use clap").unwrap()).1;
     assert!(read("docs/commands.md").contains(&format!("```rust\n{code}```\n")));
 }
 
 #[test]
-fn the_defaults_of_manifests_are_in_the_document_of_limits() {
+fn manifest_limits_are_documented() {
     let ManifestLimits { depth, files, entries, timeout: within, bytes, watched } = ManifestLimits::default();
     let thousands = |number: usize| match number {
         0..1000 => number.to_string(),

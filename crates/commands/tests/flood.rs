@@ -17,7 +17,7 @@ fn peak() -> u64 {
 }
 
 #[tokio::test]
-async fn a_gibibyte_of_output_costs_at_most_its_limit() {
+async fn gibibyte_of_command_output_uses_no_more_memory_than_its_limit() {
     let command =
         Command::new("head").arg(Arg::new("bytes").long("bytes").required(true)).arg(Arg::new("file"));
     let limits = RunLimits { stdout_bytes: 1 << 20, timeout: None, ..RunLimits::default() };

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_have_a_unit_and_are_neither_none_nor_endless() {
+    fn durations_need_a_unit_and_a_finite_positive_value() {
         let table = [
             ("500ms", Some(500)),
             ("30s", Some(30_000)),
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_time_prints_as_it_would_be_written() {
+    fn duration_display_round_trips() {
         for text in ["500ms", "30s", "90s", "2m", "1h", "61m"] {
             assert_eq!(ConfigDuration::parse(text).unwrap().to_string(), text);
         }

@@ -23,8 +23,8 @@
 //! # Invariants
 //!
 //! - No text causes a panic: `every_target_survives_its_corpus`.
-//! - An error message never contains a value of the file: `a_mistake_never_repeats_a_value`.
-//! - Nesting beyond a limit is rejected: `nesting_without_end_is_refused_and_not_followed`.
+//! - An error message never contains a value of the file: `config_errors_never_contain_values`.
+//! - Nesting beyond a limit is rejected: `deeply_nested_config_is_rejected_without_recursion`.
 #![forbid(unsafe_code)]
 
 mod de;

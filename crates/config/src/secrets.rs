@@ -222,7 +222,7 @@ mod tests {
     use crate::server::{LocalProgram, RemoteEndpoint, ServerName};
 
     #[test]
-    fn secrets_are_known_by_their_names_and_by_how_they_begin() {
+    fn secrets_are_detected_by_name_and_prefix() {
         let table = [
             ("GITHUB_TOKEN", "x1y2z3a4", true),
             ("githubToken", "x1y2z3a4", true),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_found_wherever_a_server_can_have_them_and_told_without_their_values() {
+    fn literal_secrets_are_reported_by_name_without_values() {
         let mut program = LocalProgram::new("run");
         program.args =
             ["--api-key", "canary-1234", "--token=canary-1234", "--port", "80"].map(ConfigText::new).into();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_with_a_secret_is_shown_as_what_it_is_for() {
+    fn argument_with_a_secret_is_redacted_to_its_name() {
         let table: &[(&[&str], &[&str])] = &[
             (&["-e", "GITHUB_TOKEN=canary-1"], &["-e", "GITHUB_TOKEN=…"]),
             (&["--env=GITHUB_TOKEN=canary-1"], &["--env=…"]),

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_count_lines_and_characters_from_one() {
+    fn source_positions_count_lines_and_characters_from_one() {
         let text = "a\näöü = 1\r\nlast";
         for (offset, line, column) in [(0, 1, 1), (1, 1, 2), (2, 2, 1), (8, 2, 4), (14, 3, 1), (999, 3, 5)] {
             assert_eq!(

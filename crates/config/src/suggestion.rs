@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_suggested_only_if_it_is_near() {
+    fn similar_name_is_suggested_only_within_the_distance_limit() {
         let known = ["command", "args", "env", "url", "headers", "enabled"];
         let table = [
             ("comand", Some("command")),

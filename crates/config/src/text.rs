@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_prints_neither_what_is_written_nor_what_it_stands_for() {
+    fn config_text_debug_is_redacted() {
         let text = ConfigText::expanded("${SENTINEL}".into(), "canary".into());
         assert_eq!(format!("{text:?} {:#?}", Some(&text)), "Text(…) Some(\n    Text(…),\n)");
         assert_eq!((text.as_written(), text.expose()), ("${SENTINEL}", "canary"));

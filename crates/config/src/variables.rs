@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_expanded_wherever_they_stand() {
+    fn variables_are_expanded_at_any_position() {
         let table = [
             ("", ""),
             ("plain $A $ {A} }", "plain $A $ {A} }"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_refused() {
+    fn invalid_variable_references_are_rejected() {
         let table = [
             ("${NONE}", ExpandError::Unset("NONE".into())),
             ("${env:NONE}", ExpandError::Unset("NONE".into())),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_variables_stay_and_are_spelled_our_way() {
+    fn unexpanded_variables_are_normalized() {
         let variables = ConfigVariables::unexpanded();
         let kept = VariableExpander::new(&variables, Some("/project".into()));
         let table = [
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_never_become_more_than_the_bound() {
+    fn variable_expansion_is_bounded() {
         let variables = ConfigVariables::fixed([("BIG", "x".repeat(1 << 20))]);
         let expander = VariableExpander::new(&variables, None);
         let results: Vec<_> = (0..10).map(|_| expander.expand("${BIG}").map(|text| text.len())).collect();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_never_print_their_values() {
+    fn variables_debug_has_no_values() {
         let variables = ConfigVariables::fixed([("NAME", "canary")]);
         assert_eq!(format!("{variables:?}"), "ConfigVariables([\"NAME\"])");
     }

@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_a_body_arrives_makes_no_difference(
+        fn body_decodes_equally_for_any_chunking(
             body in mutated(BODIES, b"\r\n\0 \t;0159afF-\x7f\xff"),
             piece in 1_usize..9,
         ) {
@@ -231,7 +231,7 @@ mod tests {
     ];
 
     #[test]
-    fn nothing_behind_what_is_malformed_is_taken_for_the_end() {
+    fn malformed_chunk_is_never_taken_for_the_end_of_a_body() {
         for body in ["zz\r\n", "5\n", "5\r\nhello\n\r\n", "0\r\nx-a: b\n", "ffffffffffffffffff\r\n"] {
             let (mut framing, mut buffer) = (BodyFraming::chunked(), BytesMut::from(body));
             while framing.read(&mut buffer).is_ok() {}
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_read_however_they_arrive() {
+    fn chunked_body_decodes_for_any_fragmentation() {
         let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MAX_CHUNK_LINE));
         let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MAX_SKIPPED_BYTES / 8 + 1));
         let talk = format!("{}0\r\n\r\n", format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(20));

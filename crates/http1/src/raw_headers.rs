@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_has_the_same_headers_as_before_and_no_value_is_printed() {
+    fn raw_headers_convert_to_an_equal_map_and_debug_has_no_values() {
         let mut map = HeaderMap::new();
         for value in ["sentinel", "", "sentinel too"] {
             map.append(SET_COOKIE, HeaderValue::from_static(value));

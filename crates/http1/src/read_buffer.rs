@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn room_follows_what_comes_and_is_given_back() {
+    fn read_buffer_grows_with_traffic_and_shrinks_afterwards() {
         let mut intake = ReadBuffer::default();
         fill(&mut intake, b"hello", 0);
         assert!((READ_BYTES..2 * READ_BYTES).contains(&intake.buffer.capacity()));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_kept_while_nothing_is_expected() {
+    fn idle_read_buffer_retains_little_memory() {
         let mut intake = ReadBuffer::default();
         fill(&mut intake, &[b'x'; 300_000], 300_000);
         intake.buffer.clear();

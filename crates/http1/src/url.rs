@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_whole_or_refused() {
+    fn urls_are_parsed_strictly() {
         let table: &[(&str, Result<&str, UrlError>)] = &[
             ("http://127.0.0.1:8080/mcp", Ok("http://127.0.0.1:8080/mcp")),
             ("HTTPS://Example.COM:443/Mcp?a=b#c", Ok("https://example.com/Mcp?a=b")),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_read_relative_to_the_address_that_gave_them() {
+    fn url_references_are_resolved_relative_to_their_base() {
         let base: Url = "https://example.com/mcp/sse?token=t".parse().unwrap();
         let table: &[(&str, Result<&str, UrlError>)] = &[
             ("/messages?sessionId=1", Ok("https://example.com/messages?sessionId=1")),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_known_by_name_and_address() {
+    fn loopback_urls_are_detected_by_name_and_address() {
         let table = [
             ("http://localhost/", true),
             ("http://x.localhost/", true),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_never_prints_its_query() {
+    fn url_display_redacts_the_query() {
         let url: Url = "https://example.com/mcp?key=sentinel".parse().unwrap();
         assert_eq!(format!("{url} {url:?}"), "https://example.com/mcp?… Url(https://example.com/mcp?…)");
     }

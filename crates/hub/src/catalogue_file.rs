@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_are_read_back_as_they_were_for_the_same_server_alone() {
+    fn stored_listings_are_restored_only_for_the_same_server() {
         let folder = CatalogueFolder::new("catalogue-read-back");
         let path = folder.0.join("deep").join("file.json");
         let (name, reach) =
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_of_an_era_are_kept_until_the_server_does_not_speak_it_or_speaks_another_revision_of_it() {
+    fn stored_listings_last_until_their_era_or_revision_changes() {
         let reach = ServerLocation::Program(LocalProgram::new("one"));
         let legacy = listing();
         let modern = (key(Era::Modern, 5), Arc::new(UpstreamCatalogue::default()));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_first_format_is_not_used_and_is_replaced() {
+    fn catalogue_file_of_format_1_is_ignored_and_replaced() {
         let folder = CatalogueFolder::new("catalogue-first-format");
         let path = folder.0.join("file.json");
         let (name, reach) =
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_trusted_or_read_are_as_good_as_empty() {
+    fn untrusted_or_broken_catalogue_file_counts_as_empty() {
         let folder = CatalogueFolder::new("catalogue-broken");
         let path = folder.0.join("file.json");
         let (name, reach) =
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_too_much_to_keep_is_not_kept() {
+    fn server_with_oversized_listings_is_not_stored() {
         let reach = ServerLocation::Program(LocalProgram::new("one"));
         let long = json!({ "name": "t", "description": "d".repeat(MAX_SERVER_BYTES), "inputSchema": { "type": "object" } });
         let tools = Arc::new(vec![Tool::read(&RawJson::from(&long)).unwrap()]);

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - Every pair of transports carries every feature between the eras:
-//!   `every_pair_of_transports_carries_every_feature_between_the_eras`.
+//!   `every_pair_of_transports_supports_every_feature_across_eras`.
 //! - Each call ends once, at its own caller, with its result or an error, while upstreams are killed, restarted, toggled
 //!   and replaced under load: the campaigns in `tests/faults`; `cargo xtask faults` runs them at full length.
 

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_is_read_back_and_grows_by_whoever_marks_it() {
+    fn via_path_is_read_back_and_extended_by_each_hub() {
         let (one, two) = (HubId::random(), HubId::random());
         assert_ne!(one, two);
         let item = RawJson::parse(r#"{"name":"t","_meta":{"x":1}}"#).unwrap();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_trail_and_a_long_one_is_refused() {
+    fn malformed_via_path_is_ignored_and_a_long_one_refused() {
         for nonsense in ["", "x", " ", "g123456789abcdef", "0123456789abcdef0"] {
             assert!(ViaPath::from_meta(Some(&meta(nonsense))).is_empty(), "{nonsense}");
         }

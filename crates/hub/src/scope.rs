@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Unrelated anonymous clients share no upstream state: `anonymous_strangers_share_nothing_that_a_server_keeps`.
+//! - Unrelated anonymous clients share no upstream state: `isolated_anonymous_clients_share_no_server_state`.
 //! - A resource update is delivered only to the anonymous clients that subscribed to it:
-//!   `a_change_that_one_stranger_watches_is_not_told_to_another`.
+//!   `resource_update_is_not_sent_to_another_anonymous_client`.
 
 use trunkline_server::{Caller, ChangeSubscriber};
 use trunkline_session::{Principal, SessionId};
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_anonymous_clients_off_the_loopback_are_strangers_to_each_other() {
+    fn only_isolated_anonymous_clients_have_a_client_scope() {
         use AnonymousClients::{Isolated, SingleUser};
         let id = SessionId::random();
         let named = Principal::Named("ann".into());

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines_are_split_as_a_shell_would_and_nothing_is_expanded() {
+    fn command_lines_are_split_like_a_shell_without_expansion() {
         let table: &[(&str, Result<&[&str], CommandLineError>)] = &[
             ("npx -y  server\t--flag", Ok(&["npx", "-y", "server", "--flag"])),
             (r#"a 'b c' "d e" f\ g"#, Ok(&["a", "b c", "d e", "f g"])),
@@ -198,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_read_as_the_same_command() {
+    fn command_display_parses_back_to_the_same_command() {
         let command = Command::new("a b").args(["it's", "", "$x", "plain", "\"", "\\", "ä\n"]);
         assert_eq!(command.to_string().parse(), Ok(command));
     }
 
     #[test]
-    fn values_of_variables_are_never_printed() {
+    fn command_debug_has_no_variable_values() {
         let command = Command::new("a").env("TOKEN", "sentinel");
         assert!(!format!("{command} {command:?}").contains("sentinel"));
     }

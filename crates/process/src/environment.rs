@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listed_wins_over_what_is_passed_on_and_over_the_base() {
+    fn set_variables_override_inherited_and_base_variables() {
         // Tests of this crate do not change their own environment; cargo sets this variable for them.
         let ours = std::env::var_os("CARGO_MANIFEST_DIR").unwrap();
         let name = OsString::from("CARGO_MANIFEST_DIR");

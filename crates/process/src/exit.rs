@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_reads_as_the_rest_of_a_sentence() {
+    fn process_exit_displays_as_a_predicate() {
         let table = [
             (ProcessExit::Code(0), "exited with code 0"),
             (ProcessExit::Code(-3), "exited with code -3"),

@@ -21,13 +21,13 @@
 //! # Invariants
 //!
 //! - No child survives if this process is killed while it starts and stops children:
-//!   `killing_the_parent_while_it_starts_and_ends_children_leaves_none`.
+//!   `killing_the_parent_during_spawns_and_exits_leaves_no_child`.
 //! - A child ends with its handle or future, and leaves no open descriptor:
-//!   `a_thousand_cancelled_runs_leave_no_process_and_no_descriptor`,
-//!   `dropping_the_handle_ends_the_server_in_the_background`.
-//! - A child inherits no descriptor but its three standard streams: `a_child_has_only_its_three_standard_descriptors`.
-//! - Captured output and partial lines are bounded: `a_flood_of_a_gibibyte_costs_at_most_its_limit`,
-//!   `a_line_that_never_ends_costs_its_limit_and_the_server_goes_on`.
+//!   `thousand_cancelled_runs_leak_no_process_and_no_descriptor`,
+//!   `dropping_the_handle_terminates_the_server_in_the_background`.
+//! - A child inherits no descriptor but its three standard streams: `child_has_only_its_three_standard_descriptors`.
+//! - Captured output and partial lines are bounded: `gibibyte_of_output_uses_at_most_the_capture_limit`,
+//!   `endless_stdout_line_uses_at_most_the_limit_and_the_server_continues`.
 
 mod child_counter;
 mod command;

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_same_however_the_bytes_come() {
+    fn line_splitter_yields_equal_lines_for_any_chunking() {
         let text = b"one\r\n\ntwo is too long for its limit\nthree\nlast";
         let expected = ["one", "", "two is t", "three", "last"];
         for piece in 1..=text.len() {

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_is_the_last_bytes_however_they_came() {
+    fn stderr_tail_has_the_last_bytes_for_any_chunking() {
         let all: Vec<u8> = (0..3 * StderrBuffer::LIMIT).map(|n| b'a' + (n % 26) as u8).collect();
         for piece in [1_000, 64 * 1024 - 1, 64 * 1024, 64 * 1024 + 1, all.len()] {
             let mut tail = StderrBuffer::new();

@@ -7,8 +7,8 @@
 //! # Invariants
 //!
 //! - A request is rejected if a case-insensitive decoder could read an unknown member as a known one:
-//!   `members_that_differ_from_known_ones_only_in_case_are_refused`. A hub does not forward it:
-//!   `a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the_server`.
+//!   `members_that_differ_only_in_case_are_rejected`. A hub does not forward it:
+//!   `call_with_case_variant_of_a_member_is_refused_before_the_server`.
 
 use crate::json::{JsonKind, JsonScanner, RawJson};
 use crate::meta;

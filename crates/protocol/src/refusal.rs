@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn carried_refusals_keep_their_codes_where_those_mean_nothing_else() {
+    fn relayed_error_codes_are_kept_unless_the_era_reserves_them() {
         let written = |refusal: &Refusal, era| {
             let mut writer = JsonWriter::with_capacity(64);
             refusal.write(&mut writer, era);
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_revision_has_no_code_for_is_said_to_the_model() {
+    fn refusal_without_a_code_becomes_a_tool_result() {
         let missing = Refusal::missing_capability(&RawJson::EMPTY_OBJECT);
         let gap =
             Incompatibility { feature: "f", downstream: Revision::NEWEST, upstream: None, required: None };
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_with_data_name_what_is_needed() {
+    fn refusal_data_names_the_required_capabilities() {
         let supported = RevisionSet::from_revisions([Revision::V2026_07_28]);
         assert_eq!(
             Refusal::unsupported_version("v9", supported).data().unwrap().as_str(),

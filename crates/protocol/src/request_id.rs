@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_echoed_as_it_came_and_equals_only_its_own_text() {
+    fn request_id_is_echoed_verbatim_and_compared_by_text() {
         let tokens = [
             "0",
             "-0",
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_that_we_make_is_the_one_that_we_read(number: u64) {
+        fn numeric_request_id_round_trips(number: u64) {
             prop_assert_eq!(id(&number.to_string()).unwrap(), RequestId::from_number(number));
         }
     }

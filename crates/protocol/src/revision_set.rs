@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handshake_ends_in_what_is_spoken_here() {
+    fn negotiation_selects_a_supported_revision() {
         use Revision::{V2024_11_05 as R1, V2025_06_18 as R3, V2025_11_25 as R4, V2026_07_28 as R5};
         for (supported, requested, answer) in [
             (RevisionSet::ALL, R1, Some(R1)),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_come_first() {
+    fn revision_set_iterates_newest_first() {
         assert!(RevisionSet::ALL.newest_first().eq(Revision::ALL.into_iter().rev()));
         let some = RevisionSet::from_revisions([Revision::V2024_11_05, Revision::V2026_07_28]);
         assert!(some.newest_first().eq([Revision::V2026_07_28, Revision::V2024_11_05]));

@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_texts_over_the_limit_are_cut_and_never_within_a_character() {
+    fn shorten_truncates_long_texts_at_character_boundaries() {
         for (length, expected) in [
             (MAX_CHARACTERS, MAX_CHARACTERS),
             (MAX_CHARACTERS + 1, MAX_CHARACTERS + 1),

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - An event over the limit is rejected before its end and never buffered whole:
-//!   `endless_event_is_refused_before_its_end_and_costs_no_more`.
+//!   `sse_decoder_rejects_an_endless_event_within_its_memory_limit`.
 
 mod decode;
 mod encode;

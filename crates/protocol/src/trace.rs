@@ -117,7 +117,7 @@ mod tests {
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn a_traceparent_is_read_as_the_standard_writes_it_and_in_no_other_way() {
+    fn traceparent_is_parsed_strictly() {
         for (text, legible) in [
             (GOOD, true),
             ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", true),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_of_a_request_stands_in_its_meta() {
+    fn trace_context_is_read_from_request_meta() {
         for (meta, sampled, state) in [
             (format!(r#"{{"traceparent":"{GOOD}"}}"#), Some(true), None),
             (

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_named_caller_is_held_to_its_own_number_and_leaves_nothing() {
+    fn call_quota_limits_each_named_principal_and_is_released() {
         let callers = CallQuota::new(2);
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
         for _ in 0..2 {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_may_run_nothing_leaves_nothing_either() {
+    fn call_quota_of_zero_leaves_no_entry() {
         let callers = CallQuota::new(0);
         assert_eq!(callers.acquire(&Principal::Named("ann".into())), Err(CallQuotaExceeded));
         assert!(callers.running.is_empty());

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - The queue of a subscriber that never reads is bounded, and no change is lost:
-//!   `a_subscriber_that_never_reads_is_bounded_and_misses_nothing`.
+//!   `change_subscriber_that_never_reads_is_bounded_and_loses_no_change`.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_are_told_only_what_they_want_and_once() {
+    fn subscribers_get_each_subscribed_change_once() {
         let changes = ChangePublisher::default();
         let subscription = changes.subscribe(SubscriptionFilter {
             tools: true,
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_one_subscriber_alone_reaches_no_other_and_is_bounded() {
+    fn direct_messages_reach_only_their_subscriber_and_are_bounded() {
         let changes = ChangePublisher::default();
         let (one, other) = (
             changes.subscribe(SubscriptionFilter::all_lists()),
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_subscription_leaves_nothing() {
+    fn dropped_subscription_is_removed_from_the_publisher() {
         let changes = ChangePublisher::default();
         let subscription = changes.subscribe(SubscriptionFilter::all_lists());
         assert_eq!(changes.count(), 1);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_that_never_reads_is_bounded_and_misses_nothing() {
+    fn change_subscriber_that_never_reads_is_bounded_and_loses_no_change() {
         let changes = ChangePublisher::default();
         let subscription = changes.subscribe(SubscriptionFilter {
             uris: BTreeSet::from(["x:/".to_owned()]),

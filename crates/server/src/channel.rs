@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - A message that exceeds the memory or the time for large requests closes its channel:
-//!   `a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long`.
+//!   `channel_closes_on_a_partial_message_over_budget_or_past_its_deadline`.
 
 mod backpressure;
 mod channel_call;

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_completed_from_what_was_typed_and_settled() {
+    fn completion_uses_the_typed_value_and_the_other_arguments() {
         let values = |params: &Value| complete(params).unwrap()["completion"]["values"].clone();
         assert_eq!(values(&of_prompt("a", "x")), json!(["x {}"]));
         assert_eq!(values(&of_prompt("b", "x")), json!([]));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_a_hundred_values_are_given() {
+    fn completion_returns_at_most_a_hundred_values() {
         for (all, given, more) in [(0, 0, false), (100, 100, false), (101, 100, true), (5_000, 100, true)] {
             let completion = complete(&of_template("x:{v}", &all.to_string())).unwrap()["completion"].take();
             assert_eq!(completion["values"].as_array().unwrap().len(), given);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_name_nothing_are_refused() {
+    fn malformed_or_unknown_completion_references_are_refused() {
         let with = |key: &str, value: Value| {
             let mut params = of_prompt("a", "");
             params[key] = value;

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_say_their_errors_and_refuse_only_what_is_a_refusal() {
+    fn tool_errors_become_error_results_and_refusals_stay_refusals() {
         let said = |text: &str| Ok(CallToolResult::error(text));
         for (error, expected) in [
             (ToolError::new("no seats"), said("no seats")),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_capability_keeps_its_code_outside_of_tools_too() {
+    fn missing_capability_keeps_its_error_code_for_prompts_and_resources() {
         let refusal = through_question_mark(unsupported()).into_refusal();
         assert!(refusal.is_same_kind(&Refusal::MISSING_CAPABILITY));
         assert_eq!(refusal.code(Era::Modern), -32021);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn build_errors_show_every_problem_on_a_line_of_its_own() {
+    fn build_error_lists_one_problem_per_line() {
         let error = BuildError::new(vec!["one".into(), "two".into()]);
         assert_eq!(error.to_string(), "one\ntwo");
     }

@@ -6,17 +6,17 @@
 //! # Invariants
 //!
 //! - A handler sees the same description of its caller in every revision and over every transport:
-//!   `a_handler_knows_the_same_of_every_caller_whatever_the_revision_and_the_transport`.
+//!   `handler_context_is_the_same_over_every_revision_and_transport`.
 //! - Legacy clients receive the same messages over every transport:
-//!   `a_legacy_client_hears_the_same_over_every_transport`.
+//!   `legacy_client_gets_the_same_responses_over_every_transport`.
 //! - A principal at its call limit is refused, and other callers are not:
-//!   `a_caller_with_as_many_calls_as_it_may_have_is_refused_and_the_others_are_not`.
+//!   `principal_at_its_call_limit_is_refused_while_others_are_served`.
 //! - Large requests share one memory limit while they are read, run or wait for input, and small requests are answered
-//!   meanwhile: `half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_answered_all_the_while`,
-//!   `a_large_call_keeps_its_room_while_it_runs_in_either_era`.
+//!   meanwhile: `incomplete_large_requests_stay_within_the_memory_budget`,
+//!   `large_call_holds_its_memory_permit_while_it_runs_in_both_eras`.
 //! - Channels share the limit on unread bytes; the one that has been stalled longest is closed:
-//!   `channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut`. The limit counts whole buffers until the
-//!   client is gone: `an_unread_answer_counts_whole_over_every_transport_until_its_client_is_gone`.
+//!   `channel_idle_longest_is_evicted_from_the_shared_write_budget`. The limit counts whole buffers until the
+//!   client is gone: `unread_response_counts_fully_until_its_client_disconnects`.
 
 mod argument;
 mod call;

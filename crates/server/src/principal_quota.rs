@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_principal_is_held_to_its_share_and_everybody_to_the_total() {
+    fn quota_limits_each_principal_and_the_total() {
         let quota = PrincipalQuota::new(3, 2);
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
         let first = quota.acquire(&ann).unwrap();

@@ -86,7 +86,7 @@ mod tests {
     const KIB: usize = 1024;
 
     #[test]
-    fn room_is_taken_as_a_request_grows_and_given_back_when_it_goes() {
+    fn request_memory_grows_with_the_request_and_is_released() {
         let unanswered = RequestMemory::new(1024 * KIB);
         let held = || unanswered.used.load(Ordering::Relaxed) / KIB;
         let mut request = None;

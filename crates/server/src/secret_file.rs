@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_exposed_when_its_group_or_others_have_any_right_to_it() {
+    fn secret_file_is_exposed_with_any_group_or_other_permission() {
         let path = std::env::temp_dir().join(format!("trunkline-secret-file-{}", std::process::id()));
         std::fs::write(&path, "secret").unwrap();
         for (mode, exposed) in

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_read_from_texts() {
+    fn text_arguments_deserialize_into_types() {
         let given =
             texts(&[("id", "7"), ("deep", "true"), ("unit", "metric"), ("note", "12"), ("other", "x")]);
         let read = read::<TestArguments>(given).unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_text_that_does_not_fit() {
+    fn text_argument_errors_name_the_argument() {
         for (pairs, expected) in [
             (vec![("id", "-7")], "`id`: must be an integer that is not negative"),
             (vec![("id", "7"), ("ratio", "half")], "`ratio`: must be a number"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_and_nothing_are_read_too() {
+    fn text_arguments_deserialize_into_maps_and_unit() {
         let pairs = texts(&[("a", "1"), ("b", "2")]);
         let map: BTreeMap<String, String> = read(pairs.clone()).unwrap();
         assert_eq!(map.into_iter().collect::<Vec<_>>(), pairs);

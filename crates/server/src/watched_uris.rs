@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_for_each_address_and_given_back_with_it() {
+    fn watched_uri_budget_is_reserved_and_released_per_uri() {
         let watched = WatchedUriBudget::new(2 * (PER_URI_OVERHEAD + 10));
         let held = || watched.used.load(Ordering::Relaxed);
         let (mut one, mut other) = (watched.permit(), watched.permit());

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_holder_is_cut_and_of_several_the_one_that_stands_still_longest() {
+    fn write_budget_evicts_the_largest_holder_that_is_idle_longest() {
         let unread = WriteBudget::new(990);
         let [mut small, mut still, mut slow] = [(); 3].map(|()| SlowPeer::of(&unread));
         assert_eq!(still.wait(300), Ok(()));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_holds_more_than_all_may_is_cut_at_once() {
+    fn write_budget_evicts_a_single_holder_above_the_total() {
         let unread = WriteBudget::new(1000);
         let [mut small, mut large] = [(); 2].map(|()| SlowPeer::of(&unread));
         assert_eq!(small.wait(900), Ok(()));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_counts_whole_until_it_is_released_however_little_of_it_is_unwritten() {
+    fn write_budget_counts_a_partly_written_buffer_completely() {
         let unread = WriteBudget::new(1000);
         let [mut first, mut second] = [(); 2].map(|()| SlowPeer::of(&unread));
         assert_eq!(first.holding.record_unwritten(10, 900, &first.waker), Ok(()));

@@ -45,7 +45,7 @@ impl AsyncWrite for SlowFlush {
 }
 
 #[tokio::test]
-async fn a_channel_ends_only_after_its_answers_are_flushed() {
+async fn channel_ends_only_after_its_responses_are_flushed() {
     let flushed = Arc::new(AtomicBool::new(false));
     let writer = SlowFlush { polls_left: 5, flushed: flushed.clone() };
     let host = Server::new("test").host(HostOptions::default()).unwrap();
@@ -56,7 +56,7 @@ async fn a_channel_ends_only_after_its_answers_are_flushed() {
 }
 
 #[tokio::test]
-async fn stopping_ends_a_channel_that_drains_behind_an_endless_call() {
+async fn stopping_ends_a_draining_channel_with_an_endless_call() {
     let started = Arc::new(Notify::new());
     let tool = {
         let started = started.clone();

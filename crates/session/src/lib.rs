@@ -14,10 +14,10 @@
 //!
 //! # Invariants
 //!
-//! - An event is replayed only on its own stream: `memory_events_keep_the_contract`.
-//! - State is returned only to the principal that created it, and ends once: `memory_states_keep_the_contract`,
-//!   `a_live_value_is_given_only_to_who_made_it_and_ends_once`.
-//! - A store is empty once everything in it has ended: `churn_of_every_kind_leaves_nothing_in_the_session_store`.
+//! - An event is replayed only on its own stream: `memory_events_pass_the_contract_suite`.
+//! - State is returned only to the principal that created it, and ends once: `memory_states_pass_the_contract_suite`,
+//!   `live_value_is_returned_only_to_its_owner_and_dropped_once`.
+//! - A store is empty once everything in it has ended: `session_store_is_empty_after_random_churn`.
 #![forbid(unsafe_code)]
 
 pub mod contract;

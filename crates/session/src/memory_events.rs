@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_does_not_cost_its_session_memory_for_ever() {
+    fn event_buffer_shrinks_after_a_burst() {
         let store = MemoryEvents::new(EventLimits::default());
         let session = SessionId::random();
         let at = |seq| EventId { stream: StreamId(seq), seq };

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn principal_named_like_another_kind_is_still_another_principal() {
+    fn principal_named_like_another_kind_is_not_equal_to_it() {
         for (kind, name) in [(Principal::Anonymous, "anonymous"), (Principal::Process, "process")] {
             let impostor = Principal::Named(name.into());
             assert_eq!(kind.to_string(), impostor.to_string());

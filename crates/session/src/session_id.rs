@@ -125,13 +125,13 @@ mod tests {
     }
 
     #[test]
-    fn session_id_never_prints_whole_in_debug_output() {
+    fn session_id_debug_output_is_redacted() {
         let id = SessionId::parse(b"0123456789abcdef0123456789abcdef").unwrap();
         assert_eq!(format!("{id:?} {:?} {}", Some(id), id.short()), "01234567… Some(01234567…) 01234567…");
     }
 
     #[test]
-    fn session_ids_do_not_repeat_and_use_every_bit() {
+    fn session_ids_are_unique_and_use_every_bit() {
         let ids: Vec<_> = (0..10_000).map(|_| SessionId::random()).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
         for bit in 0..128 {

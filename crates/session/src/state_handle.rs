@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn state_handle_never_prints_whole_in_debug_output() {
+    fn state_handle_debug_output_is_redacted() {
         let handle = StateHandle::parse("st_0123456789abcdef0123456789abcdef").unwrap();
         assert_eq!(format!("{handle:?}"), "st_01234567…");
         assert_ne!(StateHandle::random(), StateHandle::random());

@@ -98,7 +98,7 @@ mod tests {
     use crate::frame_split::SPLIT_BYTES;
 
     #[tokio::test]
-    async fn a_long_frame_is_read_in_fragments_however_much_of_it_came_ahead() {
+    async fn long_frame_is_split_for_any_number_of_preread_bytes() {
         let payload = vec![b'x'; 3 * SPLIT_BYTES];
         let length = u64::try_from(payload.len()).unwrap().to_be_bytes();
         let frame = [&[0x81, 127][..], &length, &payload].concat();

@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn split_frames_are_the_same_messages_however_they_are_cut(
+        fn split_frames_decode_to_equal_messages_for_any_chunking(
             lengths in proptest::collection::vec((0..4 * SPLIT_BYTES, any::<bool>(), any::<bool>()), 1..6),
             mask in proptest::option::of(any::<[u8; 4]>()),
             piece in 1..3 * SPLIT_BYTES,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_beyond_the_limit_control_frames_and_short_frames_are_left_as_they_are() {
+    fn oversized_control_and_short_frames_are_not_split() {
         for (opcode, length) in [
             (OpCode::Data(Data::Text), 0),
             (OpCode::Data(Data::Text), 125),

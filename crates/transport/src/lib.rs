@@ -6,9 +6,9 @@
 //! # Invariants
 //!
 //! - A WebSocket connection stays open while its peer is alive, even if this side does not read:
-//!   `a_peer_is_not_given_up_for_what_we_do_not_read`.
+//!   `unread_websocket_messages_do_not_count_as_missed_pongs`.
 //! - Pongs queued for a peer that does not read are bounded, and the peer is not read from meanwhile:
-//!   `a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded`.
+//!   `pongs_for_a_peer_that_does_not_read_are_bounded`.
 
 mod channel;
 mod counting_stream;

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_never_quite_catches_up_does_not_make_the_buffer_grow() {
+    fn write_buffer_stays_bounded_for_a_slow_reader() {
         let mut channel = LineChannel::new(tokio::io::empty(), SlowWriter { pause: false }, 1024);
         let mut cx = Context::from_waker(Waker::noop());
         let message = "7".repeat(32 * 1024);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn held_is_the_whole_buffer_and_shrinks_as_a_long_message_is_taken() {
+    fn queued_memory_shrinks_while_a_long_message_is_written() {
         let mut channel = LineChannel::new(tokio::io::empty(), SlowWriter { pause: false }, 1024);
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!((channel.queued(), channel.queued_memory()), (0, 0));

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mock_plays_messages_and_errors_in_order_and_then_its_end() {
+    async fn mock_yields_messages_and_errors_in_order_and_then_ends() {
         let (mock, mut channel) = mock();
         mock.receive("one");
         mock.fail_receive(ReceiveError::TooLong { limit: 3 });
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_functions_of_a_test_may_use_the_mock_themselves() {
+    async fn mock_callbacks_may_use_the_mock() {
         let (mock, mut channel) = mock();
         let script = mock.clone();
         mock.respond_with(move |sent| {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_mock_is_over_in_both_directions_and_says_so() {
+    async fn closed_mock_fails_in_both_directions() {
         let (mock, mut channel) = mock();
         mock.receive("never read");
         assert!(!mock.is_closed());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_for_a_message_are_woken_by_it_or_by_the_end() {
+    async fn mock_wait_for_wakes_on_a_message_or_on_close() {
         let (mock, mut channel) = mock();
         let (found, sent) = tokio::join!(mock.wait_for(|message| message == "b"), async {
             say(&mut channel, "a").await?;

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_an_address_a_name_a_command_or_refused() {
+    fn target_text_is_a_url_a_name_a_command_or_invalid() {
         let table = [
             ("http://127.0.0.1:1/mcp", "Url(Url(http://127.0.0.1:1/mcp))"),
             ("ws://h/", "Url(Url(ws://h/))"),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_configured_is_a_program() {
+    fn unconfigured_name_becomes_a_program() {
         assert!(
             matches!(Target::from("server").or_command(), Target::Command(c) if c == Command::new("server"))
         );
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_opener_opens_a_channel_of_its_own_each_time() {
+    async fn channel_opener_opens_a_new_channel_on_each_call() {
         let opener = ChannelOpener::new("a peer", || async { Ok(crate::memory(1).0) });
         let target = Target::from(opener.clone());
         assert_eq!(target.to_string(), "a peer");

@@ -358,13 +358,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_answers_no_ping_is_given_up_after_two() {
+    async fn websocket_breaks_after_two_missed_pongs() {
         let (server, _silent) = pair().await;
         assert_eq!(drive(server).await, (3 * PING_INTERVAL, io::ErrorKind::TimedOut));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_only_answers_pings_is_kept() {
+    async fn peer_that_only_sends_pongs_stays_connected() {
         let (mut server, mut client) = pair().await;
         let driven = std::future::poll_fn(|cx| {
             for channel in [&mut server, &mut client] {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_is_not_given_up_for_what_we_do_not_read() {
+    async fn unread_websocket_messages_do_not_count_as_missed_pongs() {
         let (server, mut client) = pair().await;
         client.send("{}");
         std::future::poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_held_of_a_message_is_told_until_it_is_received() {
+    async fn unread_bytes_counts_a_message_until_it_is_received() {
         let (mut server, mut client) = pair().await;
         let mut cx = Context::from_waker(std::task::Waker::noop());
         client.send(&"x".repeat(4000));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_pings_without_reading_is_not_read_from_and_its_pongs_are_bounded() {
+    async fn pongs_for_a_peer_that_does_not_read_are_bounded() {
         for (role, masked) in [(WebSocketRole::Server, true), (WebSocketRole::Client, false)] {
             let stream = PingingPeer { masked, ..PingingPeer::default() };
             let mut channel = WebSocketChannel::new(stream, role, 4096).await;
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn messages_go_both_ways_and_a_peer_that_leaves_is_gone_both_ways() {
+    async fn websocket_close_by_the_peer_ends_both_directions() {
         let (mut server, mut client) = pair().await;
         let long = "x".repeat(4096);
         for _ in 0..2 {

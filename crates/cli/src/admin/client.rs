@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_is_not_there_counts_as_nobody() {
+    fn only_a_missing_listener_counts_as_no_hub() {
         let folder = std::env::temp_dir().join(format!("trunkline-hubs-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();

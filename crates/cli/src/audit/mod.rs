@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - Every call is one line, and no line contains a secret: `every_call_is_a_line_and_secrets_are_in_none`.
+//! - Every call is one line, and no line contains a secret: `audit_log_has_one_line_per_call_without_secrets`.
 //! - A line that cannot be written in time is dropped; calls do not wait for it:
-//!   `a_line_that_nobody_takes_away_is_lost_and_not_waited_for`.
+//!   `audit_lines_are_dropped_when_the_writer_queue_is_full`.
 
 mod record;
 mod writer;

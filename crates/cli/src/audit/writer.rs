@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_counted_and_told() {
+    fn dropped_audit_lines_are_written_as_a_count() {
         let folder = std::env::temp_dir().join(format!("trunkline-audit-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("log");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_nobody_takes_away_is_lost_and_not_waited_for() {
+    fn audit_lines_are_dropped_when_the_writer_queue_is_full() {
         let (lines, orders) = sync_channel(1);
         let (_end, ended) = channel();
         let writer = AuditWriter {

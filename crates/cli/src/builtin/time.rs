@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_with_what_would_be_right() {
+    fn invalid_time_input_is_reported_with_the_format() {
         for (said, part) in [
             (now(Some("Mars/Phobos")), "`Mars/Phobos` is not a time zone; use an IANA name"),
             (now(Some("")), "`` is not a time zone"),

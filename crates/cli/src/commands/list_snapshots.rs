@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_told_by_what_came_went_and_became_another() {
+    fn list_difference_names_added_removed_and_changed_items() {
         let mut known = list(&[("a", "1"), ("b", "1"), ("c", "1")]);
         let difference = replace_list(&mut known, list(&[("a", "1"), ("b", "2"), ("d\x1b", "1")]));
         assert_eq!(difference.to_string(), "added d\\x1b; removed c; changed b");

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_told_with_what_would_be_one() {
+    fn invalid_targets_are_reported_with_the_accepted_forms() {
         for (given, part) in
             [(&[][..], "missing argument: TARGET"), (&["ftp://h"], "ftp://h"), (&["a 'b"], "not closed")]
         {

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_did_is_told_in_the_words_of_the_protocol() {
+    fn user_replies_map_to_elicitation_actions() {
         let accepted = elicit_result(ElicitationReply::Accept(Some(RawJson::EMPTY_OBJECT)));
         assert_eq!((accepted.action, accepted.content), (ElicitAction::Accept, Some(RawJson::EMPTY_OBJECT)));
         assert_eq!(elicit_result(ElicitationReply::Decline).action, ElicitAction::Decline);

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - The expanded value of a configuration variable is never shown: `what_a_variable_stands_for_is_not_shown`.
+//! - The expanded value of a configuration variable is never shown: `expanded_variable_values_are_never_printed`.
 //! - Ctrl-C cancels the call and clears the progress bar:
-//!   `control_c_cancels_a_call_at_the_server_and_takes_the_bar_away`.
-//! - A server process gets the cancellation before its stdin is closed: `a_program_is_told_before_its_input_is_closed`.
+//!   `ctrl_c_cancels_the_call_at_the_server_and_clears_the_progress_bar`.
+//! - A server process gets the cancellation before its stdin is closed: `an_interrupted_call_is_cancelled_before_stdin_of_the_program_is_closed`.
 //! - A second Ctrl-C does not wait for a server that does not exit:
-//!   `a_second_interrupt_does_not_wait_for_a_server_that_does_not_end`.
+//!   `a_second_interrupt_skips_the_wait_for_a_server_that_does_not_exit`.
 
 mod build;
 mod command_words;

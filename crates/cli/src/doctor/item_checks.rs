@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_tool_is_said() {
+    fn tool_checks_report_every_problem() {
         let long = "x".repeat(70);
         let longer = "x".repeat(130);
         for (name, schema, expected) in [
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_that_contradict_each_other_or_are_missing_are_said() {
+    fn doctor_reports_contradicting_and_missing_hints() {
         let mut both = tool("rm", GOOD);
         both.annotations = Some(ToolAnnotations {
             read_only: Some(true),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_cannot_see_is_a_problem() {
+    fn invisible_characters_are_a_problem() {
         let mut hidden = tool("f", GOOD);
         hidden.description = Some("Adds.\u{e0041}\u{202e}".to_owned());
         let found = of_tools(&[hidden]);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_says_how_something_stands() {
+    fn doctor_report_lines_have_a_status() {
         let sheet = OutputLayout { columns: 80, style: TextStyle::PLAIN };
         assert_eq!(
             report().to_text(sheet),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_said_in_units_that_one_can_picture() {
+    fn durations_are_formatted_in_readable_units() {
         let words = [900, 12_345, 2_500_000].map(|us| format_duration(Duration::from_micros(us)));
         assert_eq!(words, ["0.9 ms", "12 ms", "2.5 s"]);
     }

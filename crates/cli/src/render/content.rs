@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_tool_returns_steers_the_terminal(text in hazardous(), key in hazardous()) {
+        fn rendered_tool_results_never_control_the_terminal(text in hazardous(), key in hazardous()) {
             let mut link = Resource::new(text.clone(), key.clone());
             link.description = Some(text.clone());
             let result = CallToolResult {

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn pretty_values_are_laid_out_as_everybody_does() {
+    fn pretty_json_uses_the_conventional_layout() {
         for json in ["7", "\"a\\\\\"", "{}", "[]", r#"{"a":[],"b":{"c":[1,"x:{,}\"y",{}]},"d":null}"#] {
             let value: Value = serde_json::from_str(json).unwrap();
             let expected = serde_json::to_string_pretty(&value).unwrap();

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_said_in_units_that_one_can_picture() {
+    fn sizes_are_formatted_in_readable_units() {
         assert_eq!([1, 70, 20_000, 50_000_000].map(format_size), ["1 byte", "70 bytes", "20 KiB", "48 MiB"]);
     }
 }

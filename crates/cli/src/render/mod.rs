@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Control sequences in tool results are escaped: `nothing_that_a_tool_returns_steers_the_terminal`.
+//! - Control sequences in tool results are escaped: `rendered_tool_results_never_control_the_terminal`.
 
 mod content;
 mod json;

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart_by_how_they_are_written() {
+    fn save_targets_are_parsed_by_their_form() {
         let there = tempdir().unwrap();
         assert_eq!(SaveTarget::parse("-"), Ok(SaveTarget::Stdout));
         assert_eq!(SaveTarget::parse("new/"), Ok(SaveTarget::Folder("new/".into())));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_is_the_servers_mistake() {
+    fn invalid_base64_is_reported_as_a_server_error() {
         let folder = tempdir().unwrap();
         let out = SaveTarget::File(folder.path().join("out"));
         let failure = save(vec![image("!!", None)], &out, SaveSelection::MediaFirst, "x").unwrap_err();

@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_value_of_a_peer_steers_the_terminal(value in any_json(), columns in 1_usize..100) {
+        fn rendered_peer_values_never_contain_control_characters(value in any_json(), columns in 1_usize..100) {
             let text = format_value(&value.into(), columns);
             prop_assert!(!text.chars().any(|c| is_unsafe_char(c) && c != '\n' && c != '\t'), "{text:?}");
         }

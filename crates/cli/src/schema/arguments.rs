@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_by_the_name_of_the_argument() {
+    fn argument_errors_name_the_argument() {
         for (words, whole, expected) in [
             (&[][..], None, "missing argument `query`"),
             (&["query=x", "limit=many"], None, "argument `limit` must be a whole number"),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_one_that_says_something() {
+    fn first_line_skips_blank_lines() {
         for (text, line) in
             [("\n\n  Adds   two\tnumbers. \nMore.", "Adds two numbers."), ("", ""), ("a\x1b[2J", "a\\x1b[2J")]
         {
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_of_a_peer_steers_the_terminal(text in any::<String>(), hazards in "[\u{0}-\u{9f}\u{200b}-\u{206f}\u{e0000}-\u{e00ff}]{0,40}") {
+        fn escaped_peer_text_never_contains_control_characters(text in any::<String>(), hazards in "[\u{0}-\u{9f}\u{200b}-\u{206f}\u{e0000}-\u{e00ff}]{0,40}") {
             let text = format!("{text}{hazards}{text}");
             prop_assert!(!escape_line(&text).chars().any(is_unsafe_char));
             prop_assert!(!first_line(&text).chars().any(is_unsafe_char));
@@ -106,7 +106,7 @@ mod tests {
         }
 
         #[test]
-        fn text_that_only_shows_is_not_changed(text in "[ -~äöü日本語\n\t]{0,60}") {
+        fn printable_text_is_not_escaped(text in "[ -~äöü日本語\n\t]{0,60}") {
             prop_assert_eq!(escape_text(&text), text.as_str());
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Control sequences of a peer are escaped: `no_text_of_a_peer_steers_the_terminal`.
+//! - Control sequences of a peer are escaped: `escaped_peer_text_never_contains_control_characters`.
 
 mod escape;
 mod output_layout;

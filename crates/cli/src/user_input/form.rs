@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_asked_field_by_field_with_defaults_and_menus() {
+    fn form_prompts_show_defaults_and_menus() {
         let lines = ["Ann", "", "2", "1, music", "yes", "ann@example.com"];
         let (reply, seen) = with_person(BOOKING, &[], &lines);
         let expected = r#"{"name":"Ann","guests":2,"seat":"a","extras":["cake","music"],"vip":true,"email":"ann@example.com"}"#;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_asked_again() {
+    fn invalid_form_input_is_prompted_again() {
         let lines =
             ["", "A", "Ann", "9", "x", ":skip", "3", "w", "1,2,3", "cake", "maybe", "", "nowhere", ""];
         let (reply, seen) = with_person(BOOKING, &[], &lines);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_may_say_no_or_break_off_at_any_field() {
+    fn form_can_be_declined_or_cancelled_at_any_field() {
         for (lines, expected) in [
             (&[":decline"][..], ElicitationReply::Decline),
             (&[":cancel"], ElicitationReply::Cancel),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_in_advance_is_not_asked() {
+    fn preset_answers_are_not_prompted_for() {
         let (reply, seen) =
             with_person(BOOKING, &["name=Ann", "seat=aisle", "extras=cake,wine"], &["", "", ":skip"]);
         assert_eq!(
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_person_answers_have_to_be_given() {
+    fn forms_without_a_terminal_need_preset_answers() {
         for (answers, expected) in [
             (
                 &[][..],
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_alone_are_accepted_only_when_somebody_says_so() {
+    fn form_defaults_are_accepted_only_with_answer_accept() {
         let schema = r#"{"type":"object","properties":{"confirm":{"type":"boolean","default":true}}}"#;
         assert!(unattended(schema, &[]).unwrap_err().contains("`--answer confirm=VALUE`"));
         assert!(unattended(schema, &["other=x"]).is_err());
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_form_only_shows() {
+    fn hostile_form_text_is_escaped() {
         let schema = r#"{"type":"object","properties":{"a\u001b[2J":{"title":"\u001b]0;x\u0007","enum":["\u202e"],"description":"\r"}}}"#;
         let mut question = form(schema);
         question.message = "\x1b[31mred".to_owned();

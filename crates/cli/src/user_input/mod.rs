@@ -3,10 +3,10 @@
 //! # Invariants
 //!
 //! - A form is accepted with its defaults only if the user requested that:
-//!   `defaults_alone_are_accepted_only_when_somebody_says_so`.
-//! - URLs are never opened: `pages_are_agreed_to_and_never_opened`.
+//!   `form_defaults_are_accepted_only_with_answer_accept`.
+//! - URLs are never opened: `url_elicitation_is_accepted_by_preset_answer_and_never_opened`.
 //! - A preset answer that is missing or invalid is reported, and the call ends:
-//!   `an_answer_that_is_missing_or_does_not_fit_is_named`.
+//!   `missing_and_invalid_preset_answers_are_reported_with_the_field`.
 
 mod field;
 mod form;

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_to_answer() {
+    fn sampling_prompt_without_an_answer_returns_none() {
         for lines in [&[":decline"][..], &["."], &[]] {
             assert_eq!(play(lines).0, None, "{lines:?}");
         }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_shown_with_its_host_and_agreed_to_by_hand() {
+    fn url_elicitation_shows_the_host_and_prompts_for_consent() {
         for (line, expected) in [
             ("y", ElicitationReply::Accept(None)),
             ("n", ElicitationReply::Decline),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_misleads_in_an_address_is_said() {
+    fn misleading_urls_get_a_warning() {
         for (url, part) in [
             ("https://bank.com@evil.example/", "host: evil.example\n  warning: the text before the @"),
             ("https://аpple.com", "characters that look like others"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_person_agreement_has_to_be_given() {
+    fn url_elicitation_without_a_terminal_needs_a_preset_answer() {
         let given = |text: &str| PresetAnswers::new(&[text.parse().unwrap()]);
         let failure = confirm_url(&question("https://example.com"), "demo", &PresetAnswers::default(), None)
             .unwrap_err();

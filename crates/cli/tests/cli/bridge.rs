@@ -75,7 +75,7 @@ fn over_http(test: &str, bridge: &[String]) -> (RunningCommand, SocketAddr) {
 }
 
 #[test]
-fn lines_of_every_revision_go_through_and_what_the_server_says_of_itself_is_untouched() {
+fn stdio_bridge_forwards_every_revision_and_the_server_identity() {
     for upstream in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let bridge = ["bridge", "--revision", upstream, "--", TRUNKLINE, "serve", "--stdio"];
         for client in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -131,7 +131,7 @@ esac
 done"#;
 
 #[test]
-fn a_client_is_shown_what_the_server_would_show_it_itself() {
+fn bridge_forwards_lists_unchanged() {
     let bridge = ["bridge", "--era", "legacy", "--", "sh", "-c", ASKS_SOME].map(str::to_owned);
     for era in ["modern", "legacy"] {
         let asked = through_pipes(era, &["call", "ask", "--answer", "accept"], &bridge);
@@ -142,7 +142,7 @@ fn a_client_is_shown_what_the_server_would_show_it_itself() {
 }
 
 #[test]
-fn a_caller_who_gives_up_ends_the_call_at_the_server() {
+fn client_cancellation_cancels_the_call_at_the_server() {
     let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let bridge = upstream(&peer, way);
@@ -160,7 +160,7 @@ fn a_caller_who_gives_up_ends_the_call_at_the_server() {
 }
 
 #[test]
-fn a_configured_name_is_bridged_as_its_configuration_says() {
+fn bridge_uses_the_configuration_of_a_named_server() {
     let here = folder("bridge_by_name");
     let toml = format!(
         "[servers.clock]\ncommand = {TRUNKLINE:?}\nargs = [\"serve\", \"--stdio\"]\ntools.deny = [\"convert\"]\n"
@@ -176,7 +176,7 @@ fn a_configured_name_is_bridged_as_its_configuration_says() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_before_anything_is_answered() {
+fn bridge_fails_before_responding_if_the_server_is_unreachable() {
     let input = lines(&[initialize()]);
     let silent = ["bridge", "--", "sh", "-c", "exit 3"];
     let finished = run(&silent, &input);
@@ -190,7 +190,7 @@ fn a_server_that_is_not_there_is_told_before_anything_is_answered() {
 }
 
 #[test]
-fn credentials_are_shown_to_the_server_and_asked_of_the_callers() {
+fn bridge_sends_credentials_upstream_and_requires_its_own() {
     let here = folder("bridge_credentials");
     let tokens = file(&here, "tokens", "ann upstream-token-of-ann\n", 0o600);
     let mine = file(&here, "mine", "upstream-token-of-ann\n", 0o600);
@@ -237,7 +237,7 @@ fn gone(pid: Pid) {
 }
 
 #[test]
-fn nothing_outlives_a_bridge_however_it_ends() {
+fn no_child_process_outlives_the_bridge() {
     let pid_file = folder("bridge_ends").join("pid");
     let server = noting(&pid_file);
     for (ending, code) in [
@@ -285,7 +285,7 @@ fn an_interrupt_ends_a_bridge_that_is_still_connecting() {
 }
 
 #[test]
-fn a_server_that_dies_is_started_again_when_it_is_needed() {
+fn bridge_restarts_a_crashed_server_on_demand() {
     let pid_file = folder("bridge_death").join("pid");
     let [program, option, script] = noting(&pid_file);
     let words = ["bridge", "--", &program, &option, &script].map(str::to_owned);

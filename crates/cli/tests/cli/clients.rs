@@ -61,7 +61,7 @@ fn imported(words: &[&str], home: &Path) -> Vec<String> {
 }
 
 #[test]
-fn servers_of_every_client_are_taken_over_and_told_one_by_one() {
+fn import_lists_and_imports_the_servers_of_every_client() {
     let home = home("import_all");
     let expected = [
         "postgres (Claude Code, local) taken",
@@ -119,7 +119,7 @@ fn servers_of_every_client_are_taken_over_and_told_one_by_one() {
 }
 
 #[test]
-fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
+fn import_prints_the_reason_for_skipped_servers() {
     let home = home("import_reasons");
     let told = done(&["import", "--all"], &home);
     for part in [
@@ -150,7 +150,7 @@ fn what_is_skipped_or_not_whole_is_told_with_the_reason() {
 }
 
 #[test]
-fn a_secret_of_a_client_goes_only_where_nobody_else_reads_it() {
+fn import_writes_secrets_only_to_files_that_other_users_cannot_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = home("import_secrets");
     let config = home.join("trunkline.toml");
@@ -167,7 +167,7 @@ fn a_secret_of_a_client_goes_only_where_nobody_else_reads_it() {
 }
 
 #[test]
-fn the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace() {
+fn install_and_uninstall_restore_the_file_of_every_client() {
     let home = home("install_all");
     file(&home, "trunkline.toml", "[servers.a]\ncommand = \"x\"\n", 0o600);
     let config = home.join("trunkline.toml");
@@ -226,7 +226,7 @@ fn what_a_client_starts_is_the_hub() {
 }
 
 #[test]
-fn a_hub_that_runs_is_an_address_or_a_bridge_to_it_for_clients_that_take_only_programs() {
+fn install_http_writes_a_url_or_a_bridge_for_program_only_clients() {
     let home = home("install_http");
     let url = "http://127.0.0.1:7411/mcp";
     for (client, _, path) in CLIENTS {
@@ -274,7 +274,7 @@ fn a_client_without_a_file_gets_one_and_a_project_its_own() {
 }
 
 #[test]
-fn what_is_not_ours_is_not_touched() {
+fn install_leaves_another_server_of_the_same_name_unchanged() {
     let home = folder("install_refusals");
     let none = run_at_home(&["install", "cursor"], &home, &[]);
     assert_eq!(none.code, Some(3), "{none:?}");
@@ -317,7 +317,7 @@ fn what_is_not_ours_is_not_touched() {
 }
 
 #[test]
-fn an_address_with_a_secret_is_not_written_where_others_can_read_it() {
+fn install_rejects_a_url_secret_in_a_readable_file() {
     let home = folder("install_secret");
     std::fs::create_dir(home.join(".cursor")).unwrap();
     file(&home.join(".cursor"), "mcp.json", "{}\n", 0o644);

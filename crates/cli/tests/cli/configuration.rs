@@ -24,7 +24,7 @@ fn check(args: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn a_wrong_command_line_says_what_would_be_right() {
+fn invalid_options_are_reported_with_the_expected_value() {
     for (args, parts) in [
         (&["serve", "--builtin", "sqlite"][..], &["sqlite", "echo", "time"][..]),
         (&["serve", "--builtin", "echo,"], &["echo", "time"]),
@@ -64,7 +64,7 @@ fn a_wrong_command_line_says_what_would_be_right() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_a_matter_of_configuration() {
+fn unusable_option_files_exit_with_the_configuration_code() {
     let folder = folder("files_that_cannot_be_used");
     let secret = "0123456789abcdef0123456789abcdef";
     let auth = |name: &str, content: &str, mode| format!("bearer:{}", file(&folder, name, content, mode));
@@ -89,7 +89,7 @@ fn files_that_cannot_be_used_are_a_matter_of_configuration() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_used_and_a_path_with_two_meanings_are_told() {
+fn unusable_certificate_and_duplicate_path_are_reported() {
     let folder = folder("certificates");
     let missing = folder.join("missing").join("file");
     let missing = missing.to_str().unwrap();
@@ -107,7 +107,7 @@ fn a_certificate_that_cannot_be_used_and_a_path_with_two_meanings_are_told() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_authentication_or_the_words_that_it_has_none() {
+fn non_loopback_address_needs_auth_or_insecure_no_auth() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         check(
             &["serve", "--http", address],
@@ -123,7 +123,7 @@ fn an_address_that_others_can_reach_needs_authentication_or_the_words_that_it_ha
 }
 
 #[test]
-fn options_that_can_mean_nothing_together_are_a_matter_of_configuration() {
+fn conflicting_options_exit_with_the_configuration_code() {
     for (args, parts) in [
         (&["--audit-arguments"][..], &["needs an audit log", "--audit FILE"][..]),
         (
@@ -136,7 +136,7 @@ fn options_that_can_mean_nothing_together_are_a_matter_of_configuration() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_the_way_to_another() {
+fn address_in_use_is_reported_with_a_hint() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     check(&["serve", "--http", &address], 1, &[&address, "in use", "--http :0"]);

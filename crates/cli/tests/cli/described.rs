@@ -52,7 +52,7 @@ fn run_command(args: &[&str], config: &str) -> FinishedCommand {
 }
 
 #[test]
-fn a_described_command_runs_from_the_terminal() {
+fn run_executes_a_configured_command() {
     let (folder, config) = described("described-run", FILE);
     std::fs::write(folder.join("broken.sh"), "echo half; echo \"no luck $1\" >&2; exit 3\n").unwrap();
     for (args, code, stdout, stderr) in [
@@ -86,7 +86,7 @@ fn a_described_command_runs_from_the_terminal() {
 }
 
 #[test]
-fn a_described_command_is_explained() {
+fn explain_shows_a_configured_command() {
     let (_, config) = described("described-explain", FILE);
     let plain = run_command(&["explain", "greet", "name=a b"], &config);
     assert_eq!(plain.code, Some(0), "{plain:?}");
@@ -123,7 +123,7 @@ fn a_described_command_is_explained() {
 }
 
 #[test]
-fn mistakes_in_descriptions_are_told_with_their_place() {
+fn invalid_command_tables_are_reported_with_the_position() {
     for (text, expected) in [
         (
             "[commands.a]\nargv = [\"p\", \"{x}\"]\n",
@@ -200,7 +200,7 @@ fn described_commands_are_served_beside_the_built_in_servers() {
 }
 
 #[test]
-fn a_call_of_what_the_policy_hides_is_in_the_log_with_its_rule() {
+fn audit_log_names_the_rule_of_a_denied_call() {
     let (folder, config) = described("described-audit", FILE);
     let log = folder.join("log");
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "make", "arguments": {} } });

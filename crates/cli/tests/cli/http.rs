@@ -65,7 +65,7 @@ fn more_callers_are_served_than_a_shell_has_given_descriptors() {
 }
 
 #[test]
-fn tls_is_spoken_with_a_certificate_and_its_key() {
+fn tls_is_served_with_a_certificate_and_key() {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let folder = folder("tls_files");
     let certificate = file(&folder, "cert.pem", &made.cert.pem(), 0o644);
@@ -98,7 +98,7 @@ fn the_banner_says_how_to_connect_and_the_port_file_lives_as_long_as_the_server(
 }
 
 #[test]
-fn a_descriptor_is_told_the_address_when_the_server_is_ready() {
+fn ready_fd_receives_the_address() {
     let (running, address) = RunningCommand::serve("ready_fd", &["--ready-fd", "1"]);
     assert_eq!(running.read_line().trim_end(), address.to_string());
     assert_eq!(get(address, "/healthz", &[]).status, 200);
@@ -117,7 +117,7 @@ fn a_log_of_json_is_nothing_but_json() {
 }
 
 #[test]
-fn probes_answer_while_the_server_is_well() {
+fn health_probes_respond_while_the_server_runs() {
     let (_running, address) = RunningCommand::serve("probes", &[]);
     let alive = get(address, "/healthz", &[]);
     assert_eq!((alive.status, alive.body.as_str()), (200, "ok"));
@@ -129,7 +129,7 @@ fn probes_answer_while_the_server_is_well() {
 }
 
 #[test]
-fn pages_and_names_from_elsewhere_reach_nothing() {
+fn requests_with_foreign_origin_or_host_are_rejected() {
     let (_running, address) = RunningCommand::serve("foreign", &[]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     for foreign in [
@@ -149,7 +149,7 @@ fn pages_and_names_from_elsewhere_reach_nothing() {
 }
 
 #[test]
-fn a_name_and_an_origin_that_are_refused_are_told_once_with_the_reason() {
+fn rejected_host_and_origin_are_logged_once_with_the_reason() {
     let (running, address) = RunningCommand::serve("foreign_warned", &[]);
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hello" })));
     for foreign in ["one.example", "two.example"] {
@@ -220,7 +220,7 @@ fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
 }
 
 #[test]
-fn an_idle_session_ends_after_the_time_that_the_option_says() {
+fn idle_session_expires_after_session_ttl() {
     let (_running, address) = RunningCommand::serve("ttl", &["--session-ttl", "1ms"]);
     let opened = post(address, &initialize(), &[]);
     let id = opened.header("mcp-session-id").unwrap();

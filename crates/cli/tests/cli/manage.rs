@@ -113,7 +113,7 @@ fn servers_are_listed_without_starting_any() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_with_what_could() {
+fn management_errors_have_hints() {
     let here = folder("manage_refusals");
     let nothing = run_refused(&["servers"], &here, 3);
     assert!(
@@ -155,7 +155,7 @@ fn what_cannot_be_done_is_told_with_what_could() {
 }
 
 #[test]
-fn a_secret_is_written_only_where_nobody_else_reads_it() {
+fn add_writes_secrets_only_to_files_that_other_users_cannot_read() {
     let here = folder("manage_secrets");
     let config = here.join("trunkline.toml");
     let secret = ["add", "a", "https://h.example/mcp", "--header", "X-Api-Key: canary-canary"];
@@ -200,7 +200,7 @@ fn server_state(here: &Path, server: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_running_hub_is_told_of_everything() {
+fn management_commands_update_the_running_hub() {
     let here = folder("manage_hub");
     let ourselves = env!("CARGO_BIN_EXE_trunkline");
     let toml = format!(
@@ -281,7 +281,7 @@ fn a_running_hub_is_told_of_everything() {
 }
 
 #[test]
-fn a_hub_with_a_socket_of_its_own_is_found_by_that() {
+fn admin_socket_option_finds_the_hub() {
     let here = folder("manage_socket");
     let toml = format!(
         "[servers.say]\ncommand = {:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\"]\n",

@@ -36,7 +36,7 @@ fn metrics_on_the_loopback_show_what_was_called() {
 }
 
 #[test]
-fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_server_alone() {
+fn non_loopback_metrics_and_reasons_are_only_on_the_admin_address() {
     let folder = folder("admin");
     let tokens = file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600);
     let auth = format!("bearer:{tokens}");
@@ -84,7 +84,7 @@ fn off_the_loopback_metrics_and_reasons_are_on_the_address_of_those_who_run_the_
 }
 
 #[test]
-fn where_others_can_reach_the_metrics_they_say_who_they_are() {
+fn non_loopback_metrics_require_auth() {
     let folder = folder("admin_elsewhere");
     let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));
     for (args, status) in [(&["--auth", &auth][..], 401), (&["--insecure-no-auth"], 200)] {
@@ -110,7 +110,7 @@ fn where_others_can_reach_the_metrics_they_say_who_they_are() {
 }
 
 #[test]
-fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_reasons() {
+fn proxied_loopback_hides_metrics_and_reasons() {
     let folder = folder("proxied");
     let auth = format!("bearer:{}", file(&folder, "tokens", "ann 0123456789abcdef\n", 0o600));
     for (test, args) in
@@ -127,7 +127,7 @@ fn on_the_loopback_too_strangers_that_a_proxy_brings_see_neither_metrics_nor_rea
 }
 
 #[test]
-fn an_address_for_metrics_that_is_taken_is_told_with_the_option_that_changes_it() {
+fn admin_address_in_use_hints_at_the_admin_option() {
     let (_running, address) = RunningCommand::serve("taken", &[]);
     let second =
         RunningCommand::start(&["serve", "--http", "127.0.0.1:0", "--admin", &address.to_string()]).wait();

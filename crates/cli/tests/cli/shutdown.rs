@@ -19,7 +19,7 @@ fn half_a_request(address: SocketAddr) -> RawConnection {
 }
 
 #[test]
-fn a_standing_stream_is_closed_with_its_result_at_the_first_signal() {
+fn standalone_stream_is_closed_with_its_result_on_the_first_signal() {
     let (running, address) = RunningCommand::serve("listen", &[]);
     let listen = modern(7, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
     let mut stream = RawConnection::open(address);
@@ -58,7 +58,7 @@ fn a_legacy_stream_and_an_idle_connection_do_not_hold_it_up() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once_what_still_drains() {
+fn a_second_signal_during_drain_exits_immediately() {
     for (second, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
         let (mut running, address) = RunningCommand::serve("second_signal", &["--grace", "1h"]);
         let _half = half_a_request(address);
@@ -76,7 +76,7 @@ fn a_second_signal_ends_at_once_what_still_drains() {
 }
 
 #[test]
-fn nobody_is_waited_for_longer_than_the_grace() {
+fn shutdown_never_waits_longer_than_the_grace() {
     let (running, address) = RunningCommand::serve("grace", &["--grace", "50ms"]);
     let mut half = half_a_request(address);
     running.signal(Signal::TERM);
@@ -87,7 +87,7 @@ fn nobody_is_waited_for_longer_than_the_grace() {
 }
 
 #[test]
-fn it_is_unready_before_it_stops_serving_if_it_is_told_to_wait() {
+fn drain_delay_reports_unready_while_still_serving() {
     let (mut running, address) = RunningCommand::serve("drain_delay", &["--drain-delay", "1h"]);
     running.signal(Signal::TERM);
     running.wait_for("shutting down");

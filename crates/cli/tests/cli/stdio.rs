@@ -68,7 +68,7 @@ fn every_answer_reaches_a_file() {
 }
 
 #[test]
-fn logs_go_to_their_file_as_json_and_never_to_standard_output() {
+fn json_logs_go_to_the_log_file_and_never_to_stdout() {
     let path = folder("logs_go_to_their_file").join("log");
     let path = path.to_str().unwrap();
     let args = ["serve", "--stdio", "--log-level", "trace", "--log-format", "json", "--log-file", path];
@@ -83,7 +83,7 @@ fn logs_go_to_their_file_as_json_and_never_to_standard_output() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_refused_and_the_next_one_answered() {
+fn oversized_stdio_line_is_rejected_and_the_next_is_answered() {
     let long = modern(1, "tools/call", call("echo", json!({ "message": "x".repeat(2000) })));
     let input = lines(&[long, modern(2, "tools/call", call("echo", json!({ "message": "short" })))]);
     let finished = run(&["serve", "--stdio", "--max-message", "1KiB"], &input);
@@ -106,7 +106,7 @@ fn a_signal_ends_it_while_the_input_stays_open() {
 }
 
 #[test]
-fn a_call_that_outlasts_the_grace_after_the_input_is_refused_and_the_exit_code_says_so() {
+fn stdio_call_longer_than_the_grace_is_cut_off_and_exits_with_1() {
     let folder = folder("a_call_that_outlasts_the_input");
     // Longer than any machine takes to get there; it is ended with its group.
     file(&folder, "trunkline.toml", "[commands.slow]\nargv = [\"sleep\", \"1000\"]\n", 0o600);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn everybody_is_woken_when_due_and_nobody_who_left() {
+    async fn deadline_timer_wakes_due_waiters_but_not_dropped_ones() {
         let timer = DeadlineTimer::default();
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_time_that_is_moved_counts_from_the_next_poll_on() {
+    async fn moved_deadline_applies_from_the_next_poll() {
         let timer = DeadlineTimer::default();
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_task_ends_when_nobody_waits_and_begins_again_with_the_next() {
+    async fn timer_task_ends_without_waiters_and_restarts_with_the_next() {
         let timer = DeadlineTimer::default();
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_another_runtime_is_woken_whatever_becomes_of_the_first() {
+    fn call_of_another_runtime_is_woken_although_the_first_is_dropped() {
         let runtime = || runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (first, second) = (runtime(), runtime());
         let timer = DeadlineTimer::default();

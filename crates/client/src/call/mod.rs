@@ -2,14 +2,14 @@
 //!
 //! # Invariants
 //!
-//! - A call that is dropped before it was sent is never sent: `a_call_that_is_dropped_before_it_was_sent_is_never_sent`.
+//! - A call that is dropped before it was sent is never sent: `call_dropped_before_sending_is_never_sent`.
 //! - A call is repeated only if the server rejected it because of a header, and then once:
-//!   `a_call_that_a_header_spoils_is_made_once_more_with_a_fresh_list`.
+//!   `header_mismatch_refreshes_tools_and_retries_the_call_once`.
 //! - A retry of a modern call has a new id, the same arguments and the unchanged `requestState`:
-//!   `a_retry_has_a_new_id_the_same_arguments_and_the_state_byte_for_byte`.
+//!   `resumed_call_has_new_id_same_arguments_and_verbatim_request_state`.
 //! - A call has a maximum total time, even with progress:
-//!   `progress_keeps_a_call_alive_up_to_a_hard_cap_and_only_if_it_grows`.
-//! - Input rounds are bounded: `a_server_that_asks_without_end_is_given_up`.
+//!   `increasing_progress_extends_the_timeout_up_to_the_total_timeout`.
+//! - Input rounds are bounded: `input_rounds_beyond_the_limit_fail_the_call`.
 
 mod call_builder;
 mod completion;

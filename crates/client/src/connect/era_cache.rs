@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_verdict_is_forgotten_after_a_day_and_the_oldest_first_of_too_many() {
+    async fn era_cache_entry_expires_after_a_day_and_the_oldest_is_evicted() {
         let era_cache = EraCache::default();
         era_cache.put("a", Era::Legacy);
         assert_eq!(era_cache.clone().get("a"), Some(Era::Legacy));

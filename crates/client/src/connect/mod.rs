@@ -6,10 +6,10 @@
 //! # Invariants
 //!
 //! - A modern server that starts slowly is probed again before a legacy handshake:
-//!   `a_modern_server_that_was_only_slow_to_start_is_asked_again`.
+//!   `slow_modern_server_is_probed_again_after_version_error`.
 //! - Over HTTP no era is inferred from wrong credentials, failures or timeouts:
-//!   `what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried`.
-//! - HTTP+SSE is tried last, and an error lists every attempt: `http_with_sse_is_tried_last_and_every_attempt_is_told`.
+//!   `inconclusive_probe_fails_without_further_attempts`.
+//! - HTTP+SSE is tried last, and an error lists every attempt: `http_sse_is_tried_last_and_every_attempt_is_in_the_error`.
 
 mod attempt;
 mod channel;

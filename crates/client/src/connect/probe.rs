@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_probe_sees_decides_the_era() {
+    fn probe_outcome_decides_the_era() {
         let table = [
             (described(r#"{"supportedVersions":["2026-07-28"]}"#), ProbeDecision::Modern(NEW)),
             (
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_over_a_channel_means_an_old_server() {
+    fn no_probe_response_over_a_channel_means_a_legacy_server() {
         let table = [
             (DiscoverOutcome::TimedOut, ProbeDecision::Legacy(R4)),
             (lost(TransportFailureKind::Malformed("not JSON".to_owned())), ProbeDecision::Legacy(R4)),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn over_http_only_a_complaint_about_the_request_means_an_old_server() {
+    fn over_http_only_request_errors_mean_a_legacy_server() {
         let status = |status| lost(TransportFailureKind::Status { status, excerpt: String::new() });
         let unauthorized = |status| lost(TransportFailureKind::Unauthorized { status, challenge: None });
         for number in [400, 402, 404, 405, 406, 409, 410, 413, 415, 422, 431] {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_place_that_takes_no_such_requests_leads_to_http_with_sse() {
+    fn only_rejected_posts_fall_back_to_http_sse() {
         let lost = |kind| {
             HandshakeError::Transport(TransportFailure { delivery: DeliveryStatus::NotDelivered, kind })
         };
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_common_revision_is_never_guessed_at() {
+    fn probe_without_common_revision_is_never_guessed() {
         for observation in [
             described(r#"{"supportedVersions":["2099-01-01"]}"#),
             described(r#"{"supportedVersions":[]}"#),

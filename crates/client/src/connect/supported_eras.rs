@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_tells_which_eras_a_server_speaks() {
+    fn connection_infers_the_supported_eras() {
         use Era::{Legacy, Modern};
         let (yes, no, unknown) = (Some(true), Some(false), None);
         for (wanted, spoken, lists_other, legacy, modern) in [

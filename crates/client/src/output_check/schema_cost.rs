@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_doubles_is_known_by_its_cost() {
+    fn exponential_schema_references_have_exponential_cost() {
         assert!(cost_per_path(&doubling(3), 1).unwrap() < 64);
         assert!(cost_per_path(&doubling(60), 1).unwrap() > 1 << 50);
     }
 
     #[test]
-    fn a_schema_that_doubles_with_every_level_of_a_value_is_known_by_its_cost() {
+    fn schema_doubling_per_value_level_has_exponential_cost() {
         let node = json!({ "properties": { "x": { "$ref": "#" } }, "required": ["y"] });
         let schema = json!({ "anyOf": [node, node] });
         assert!(cost_per_path(&schema, 2).unwrap() < 64);
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_schema_that_refers_to_itself_is_cheap() {
+    fn recursive_schema_without_branching_is_cheap() {
         let schema = json!({ "type": "object", "properties": { "children": { "type": "array", "items": { "$ref": "#" } } } });
         assert!(cost_per_path(&schema, 60).unwrap() < 1000);
     }
 
     #[test]
-    fn what_never_ends_or_refers_elsewhere_has_no_cost_that_is_known() {
+    fn endless_or_remote_references_have_no_known_cost() {
         for schema in [
             json!({ "$ref": "#" }),
             json!({ "anyOf": [{ "$ref": "#" }] }),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_measured_by_its_parts_and_levels() {
+    fn value_size_counts_parts_and_levels() {
         assert_eq!(value_size(&json!(1)), (1, 1));
         assert_eq!(value_size(&json!({ "a": [1, 2], "b": {} })), (5, 3));
     }

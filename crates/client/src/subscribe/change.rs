@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_below_a_watched_one_is_a_part_of_it() {
+    fn uri_below_a_subscribed_uri_is_a_sub_resource() {
         for (uri, watched, expected) in [
             ("file:///a", "file:///a", true),
             ("file:///a/b", "file:///a", true),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_is_read_back_as_it_was_written() {
+    fn change_filter_round_trips_through_json() {
         for filter in [
             ChangeFilter::default(),
             ChangeFilter::all_lists(),

@@ -77,7 +77,7 @@ fn call(client: &Client) -> tokio::task::JoinHandle<bool> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_although_the_call_that_it_was_given_to_is_over() {
+async fn input_request_is_answered_after_its_call_has_ended() {
     let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     let (first, second) = (call(&client), call(&client));
@@ -96,7 +96,7 @@ async fn a_question_is_answered_although_the_call_that_it_was_given_to_is_over()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_given_to_another_call_when_its_own_is_dropped() {
+async fn input_request_is_routed_to_another_call_when_its_call_is_dropped() {
     let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     let (first, second) = (call(&client), call(&client));
@@ -114,7 +114,7 @@ async fn a_question_is_given_to_another_call_when_its_own_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_goes_with_the_only_call_that_can_have_asked_it() {
+async fn input_request_ends_with_the_only_call_that_could_have_caused_it() {
     let slow = GatedHandler::new();
     let (script, client) = connect(&slow).await;
     for finishes in [true, false] {
@@ -140,7 +140,7 @@ async fn a_question_goes_with_the_only_call_that_can_have_asked_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_are_given_whatever_becomes_of_the_call_beside_which_they_were_asked_for() {
+async fn roots_request_is_answered_although_the_concurrent_call_ends() {
     for finishes in [true, false] {
         let slow = GatedHandler::new();
         let (script, client) = connect(&slow).await;
@@ -164,7 +164,7 @@ async fn roots_are_given_whatever_becomes_of_the_call_beside_which_they_were_ask
 
 /// On real threads, where questions, answers and ends of calls cross each other in every way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn calls_of_many_threads_that_ask_at_one_time_all_end() {
+async fn concurrent_calls_of_many_threads_with_input_requests_all_complete() {
     use trunkline_client::protocol::model::FormElicitRequest;
 
     let answers = crate::support::Answers::new(|question| {

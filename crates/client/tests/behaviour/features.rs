@@ -75,7 +75,7 @@ async fn lists_calls_reads_prompts_and_completions_are_the_same_in_every_revisio
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_refuses_is_an_error_with_its_code() {
+async fn server_error_is_returned_with_its_code() {
     for (client, ..) in clients(nobody).await {
         let Err(Error::ErrorResponse(refused)) = client.call("nothing", json!({})).await else { panic!() };
         assert_eq!(refused.code, -32602);
@@ -88,7 +88,7 @@ async fn what_a_server_refuses_is_an_error_with_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_reaches_whoever_called() {
+async fn progress_reaches_the_caller() {
     for (client, ..) in clients(nobody).await {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = heard.clone();
@@ -104,7 +104,7 @@ async fn progress_reaches_whoever_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn log_messages_reach_whoever_wants_them() {
+async fn log_messages_reach_the_registered_callbacks() {
     for revision in Revision::ALL {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -129,7 +129,7 @@ async fn log_messages_reach_whoever_wants_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
+async fn dropped_call_is_cancelled_at_the_server() {
     for (client, _, life) in clients(nobody).await {
         let running = Arc::new(tokio::sync::Notify::new());
         let began = running.clone();
@@ -153,7 +153,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_silent_for_too_long_times_out_and_is_cancelled() {
+async fn silent_call_times_out_and_is_cancelled() {
     for (client, _, life) in clients(nobody).await {
         let error = client.call("wait", json!({})).await.unwrap_err();
         assert!(matches!(error, Error::TimedOut { .. }) && error.may_have_run(), "{error}");
@@ -163,7 +163,7 @@ async fn a_call_that_is_silent_for_too_long_times_out_and_is_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_declined_or_left_open_in_the_same_way_in_both_eras() {
+async fn elicitation_accept_decline_and_cancel_are_equal_in_both_eras() {
     for (action, said) in [
         (ElicitAction::Accept, "true"),
         (ElicitAction::Decline, "the user declined"),
@@ -204,7 +204,7 @@ fn booleans(
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_in_sequence_and_at_once_are_each_answered() {
+async fn sequential_and_concurrent_input_requests_are_all_answered() {
     let answer = booleans(|message| matches!(message, "First?" | "B?"));
     for (client, answers, _) in clients(answer).await.into_iter().filter(|(client, ..)| has_forms(client)) {
         let sequence = within(client.call("in_sequence", json!({})).into_future()).await.unwrap();
@@ -216,7 +216,7 @@ async fn questions_in_sequence_and_at_once_are_each_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_ask_at_one_time_all_end() {
+async fn concurrent_calls_with_input_requests_all_complete() {
     for (client, answers, _) in
         clients(booleans(|_| true)).await.into_iter().filter(|(client, ..)| has_forms(client))
     {
@@ -229,7 +229,7 @@ async fn calls_that_ask_at_one_time_all_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_asked_in_every_revision() {
+async fn sampling_works_in_every_revision() {
     let answer = |question: &InputRequest| {
         assert!(matches!(question, InputRequest::Sampling(_)));
         Ok(InputResponse::Sampling(CreateMessageResult {
@@ -248,7 +248,7 @@ async fn a_model_is_asked_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_are_given_in_every_revision() {
+async fn roots_are_answered_in_every_revision() {
     let answer = |question: &InputRequest| {
         assert!(matches!(question, InputRequest::Roots));
         Ok(InputResponse::Roots(vec![Root { uri: "file:///home".to_owned(), ..Root::default() }]))
@@ -264,7 +264,7 @@ async fn roots_are_given_in_every_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_not_offered_is_refused_without_a_word() {
+async fn undeclared_elicitation_fails_the_call() {
     for revision in Revision::ALL {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder()).await;
@@ -275,7 +275,7 @@ async fn a_question_that_was_not_offered_is_refused_without_a_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_told_by_one_stream_in_both_eras() {
+async fn change_stream_reports_changes_in_both_eras() {
     for revision in Revision::ALL {
         let life = Life::default();
         let server = server(&life);
@@ -309,7 +309,7 @@ async fn changes_are_told_by_one_stream_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_kept_as_long_as_the_server_allows_and_no_change_is_told() {
+async fn read_result_is_cached_for_its_ttl_in_the_modern_era() {
     for (client, _, life) in clients(nobody).await {
         let modern = client.server().revision.era() == Era::Modern;
         for _ in 0..3 {
@@ -321,7 +321,7 @@ async fn a_result_is_kept_as_long_as_the_server_allows_and_no_change_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ping_is_there_where_the_revision_has_it() {
+async fn ping_is_supported_in_the_legacy_era_only() {
     for (client, ..) in clients(nobody).await {
         match client.ping().await {
             Ok(_) => assert_eq!(client.server().revision.era(), Era::Legacy),

@@ -25,7 +25,7 @@ fn done(id: &Value) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_nobody_waits_for_are_dropped_and_each_call_gets_its_own() {
+async fn unmatched_responses_are_dropped_and_each_call_gets_its_own() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let calls = (0..3).map(|_| client.call("t", json!({})).into_future());
@@ -51,7 +51,7 @@ async fn answers_that_nobody_waits_for_are_dropped_and_each_call_gets_its_own() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_calls_that_are_answered_backwards_each_get_their_own() {
+async fn thousand_calls_answered_in_reverse_order_get_their_own_responses() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let calls = (0..1000).map(|_| client.call("t", json!({})).into_future());
@@ -74,7 +74,7 @@ async fn a_thousand_calls_that_are_answered_backwards_each_get_their_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_with_the_id_of_a_call_is_not_taken_for_its_answer() {
+async fn server_request_with_a_calls_id_is_not_its_response() {
     let (script, opener) = mute();
     let answers = Answers::new(|_| Ok(InputResponse::Roots(Vec::new())));
     let builder = Client::builder().input(answers).pin(Revision::V2025_11_25);
@@ -93,7 +93,7 @@ async fn a_question_with_the_id_of_a_call_is_not_taken_for_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_cannot_be_sent_ends_every_call_with_the_reason_and_none_is_left() {
+async fn send_failure_fails_all_calls_with_the_reason() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     script.newest().fail_next_send(std::io::Error::other("the cable is cut"));
@@ -109,7 +109,7 @@ async fn a_message_that_cannot_be_sent_ends_every_call_with_the_reason_and_none_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_its_deadline_is_dropped() {
+async fn late_response_after_timeout_is_dropped() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let error = client.call("t", json!({})).timeout(Duration::from_secs(1)).await.unwrap_err();
@@ -130,7 +130,7 @@ async fn an_answer_after_its_deadline_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_keeps_a_call_alive_up_to_a_hard_cap_and_only_if_it_grows() {
+async fn increasing_progress_extends_the_timeout_up_to_the_total_timeout() {
     for (grows, expected) in [(true, 600), (false, 60)] {
         let (script, opener) = mute();
         let client = connect(opener, Revision::V2025_11_25).await;
@@ -156,7 +156,7 @@ async fn progress_keeps_a_call_alive_up_to_a_hard_cap_and_only_if_it_grows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_ends_every_call_and_the_next_one_is_not_sent() {
+async fn closed_channel_fails_all_calls_and_later_calls_are_not_sent() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let (script, opener) = mute();
         let client = connect(opener, revision).await;
@@ -173,7 +173,7 @@ async fn a_server_that_dies_ends_every_call_and_the_next_one_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn noise_is_skipped_and_endless_noise_is_the_end() {
+async fn malformed_messages_are_skipped_up_to_a_limit() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let noise = ["hello", "{", "[]", "7", r#"{"jsonrpc":"1.0","id":3}"#, "{\"jsonrpc\":\"2.0\"}", "\u{0}"];
@@ -192,7 +192,7 @@ async fn noise_is_skipped_and_endless_noise_is_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_read_is_an_error_of_its_own_call_alone() {
+async fn unreadable_response_fails_only_its_own_call() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let (first, second, ()) = tokio::join!(
@@ -210,7 +210,7 @@ async fn an_answer_that_cannot_be_read_is_an_error_of_its_own_call_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_is_too_long_is_the_fault_of_the_only_call_that_it_can_belong_to() {
+async fn oversized_message_fails_the_only_call_in_flight() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
@@ -221,7 +221,7 @@ async fn a_message_that_is_too_long_is_the_fault_of_the_only_call_that_it_can_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_is_answered_and_a_flood_of_pings_is_not_queued_without_end() {
+async fn ping_is_answered_and_a_ping_flood_is_bounded() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     script.newest().receive(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#);
@@ -231,7 +231,7 @@ async fn a_ping_is_answered_and_a_flood_of_pings_is_not_queued_without_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_no_client_knows_is_refused() {
+async fn unknown_server_request_is_refused() {
     let (script, opener) = mute();
     let _client = connect(opener, Revision::V2025_11_25).await;
     for (method, code) in [
@@ -251,7 +251,7 @@ async fn a_request_that_no_client_knows_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_questions_is_refused_beyond_a_bound() {
+async fn session_input_request_flood_is_refused_beyond_the_limit() {
     let (script, opener) = mute();
     // Somebody who never answers.
     struct NeverAnswers;
@@ -291,7 +291,7 @@ async fn a_flood_of_questions_is_refused_beyond_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_the_server_takes_back_is_not_answered() {
+async fn cancelled_input_request_is_not_answered() {
     let (script, opener) = mute();
     let answers = Answers::new(|_| panic!("it was taken back"))
         .declaring(trunkline_client::protocol::model::ClientCapabilities::default().with_form());
@@ -318,7 +318,7 @@ async fn a_question_that_the_server_takes_back_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_modern_server_is_refused_within_a_call_and_outside_of_one() {
+async fn modern_server_request_is_refused_within_and_outside_of_calls() {
     let (script, opener) = mute();
     let answers = Answers::new(|_| panic!("nothing is asked"));
     let client =
@@ -348,7 +348,7 @@ async fn a_request_of_a_modern_server_is_refused_within_a_call_and_outside_of_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_beyond_the_bound_wait_for_their_turn() {
+async fn calls_beyond_the_in_flight_limit_wait() {
     let (script, opener) = mute();
     let limits = ClientLimits { in_flight: 2, ..ClientLimits::default() };
     let client =
@@ -371,7 +371,7 @@ async fn calls_beyond_the_bound_wait_for_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_dropped_before_it_was_sent_is_never_sent() {
+async fn call_dropped_before_sending_is_never_sent() {
     let (script, opener) = mute();
     let client = connect(opener, Revision::V2025_11_25).await;
     {
@@ -385,7 +385,7 @@ async fn a_call_that_is_dropped_before_it_was_sent_is_never_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_is_dropped_ends_its_connection() {
+async fn dropped_client_closes_its_connection() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let (script, opener) = mute();
         let client = connect(opener.clone(), revision).await;
@@ -403,7 +403,7 @@ async fn a_client_that_is_dropped_ends_its_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_changes_is_opened_again_when_it_ends_and_says_that_something_may_be_missing() {
+async fn ended_change_stream_is_reopened_and_reports_missed_changes() {
     let (script, opener) = ScriptedPeer::new(|_, message| {
         or_handshake(message, |message| {
             let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });

@@ -36,7 +36,7 @@ async fn list(opener: &ChannelOpener, revision: Revision) -> Result<Vec<String>,
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_pages_are_read_and_an_empty_cursor_is_one_like_any_other() {
+async fn all_list_pages_are_read_including_those_with_an_empty_cursor() {
     for revision in ERAS {
         let (script, opener) = lister(|cursor| {
             ScriptAction::Result(match cursor {
@@ -52,7 +52,7 @@ async fn all_pages_are_read_and_an_empty_cursor_is_one_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_without_end_are_an_error() {
+async fn endless_list_pages_are_an_error() {
     let counter = AtomicUsize::new(0);
     let circle = lister(|cursor| {
         let next = if cursor == Some("a") { "b" } else { "a" };
@@ -83,7 +83,7 @@ async fn pages_without_end_are_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cursor_that_the_server_forgot_begins_the_list_again_once() {
+async fn rejected_cursor_restarts_the_list_once() {
     for (forgets, expected) in [(1, Ok(2)), (2, Err(()))] {
         let forgotten = AtomicUsize::new(0);
         let (script, opener) = lister(move |cursor| match cursor {
@@ -98,7 +98,7 @@ async fn a_cursor_that_the_server_forgot_begins_the_list_again_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_cannot_be_used_is_left_out_alone_and_the_rest_is_verbatim() {
+async fn unusable_list_item_is_skipped_and_the_others_are_verbatim() {
     let marked = |kind: &str| {
         json!({ "name": "bad", "inputSchema": { "type": "object",
         "properties": { "p": { "type": kind, "x-mcp-header": "P" } } } })
@@ -125,7 +125,7 @@ async fn an_item_that_cannot_be_used_is_left_out_alone_and_the_rest_is_verbatim(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_that_nests_too_deep_is_left_out_alone_and_at_once() {
+async fn too_deeply_nested_list_item_is_skipped() {
     let deep = (0..300).fold(json!({ "type": "object" }), |inner, _| json!({ "not": inner }));
     let page = json!({ "tools": [tool("a"), { "name": "deep", "inputSchema": deep }, tool("b")] });
     for revision in ERAS {
@@ -140,7 +140,7 @@ async fn an_item_that_nests_too_deep_is_left_out_alone_and_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_kept_as_long_as_the_strictest_page_allows_and_until_it_changes() {
+async fn list_is_cached_for_its_shortest_page_ttl_or_until_it_changes() {
     let (script, opener) = lister(|cursor| {
         ScriptAction::Result(match cursor {
             None => {
@@ -165,7 +165,7 @@ async fn a_list_is_kept_as_long_as_the_strictest_page_allows_and_until_it_change
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_is_held_to_the_schema_that_its_tool_promises() {
+async fn tool_result_is_validated_against_its_output_schema() {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     let described = json!({ "name": "t", "inputSchema": { "type": "object" }, "outputSchema": schema });
     for (result, expected) in [
@@ -195,7 +195,7 @@ async fn a_result_is_held_to_the_schema_that_its_tool_promises() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_a_header_spoils_is_made_once_more_with_a_fresh_list() {
+async fn header_mismatch_refreshes_tools_and_retries_the_call_once() {
     for (spoilt, calls) in [(1, 2), (2, 2)] {
         let called = AtomicUsize::new(0);
         let (script, opener) = ScriptedPeer::new(move |_, message| {

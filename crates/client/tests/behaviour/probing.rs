@@ -41,7 +41,7 @@ fn unsupported(supported: Value) -> ScriptAction {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_describes_itself_is_modern_and_no_hands_are_shaken() {
+async fn server_that_answers_discover_is_modern_without_handshake() {
     let (client, methods, script) = probe(|_| described(), |_| panic!()).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2026_07_28);
     assert_eq!(methods, [[DISCOVER]]);
@@ -58,7 +58,7 @@ fn lists_both() -> ScriptAction {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
+async fn preferred_era_is_used_over_a_channel_if_supported_else_the_other() {
     type Say = fn() -> ScriptAction;
     let (yes, no, unknown) = (Some(true), Some(false), None);
     let old: Say = || initialized("2025-11-25");
@@ -93,7 +93,7 @@ async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
+async fn probe_error_or_timeout_leads_to_initialize_on_the_same_connection() {
     for code in [-32601, -32602, -32600, -32000, -32001, -32603, 0, 42] {
         let (client, methods, _) = probe(move |_| error(code), |_| initialized("2025-06-18")).await;
         assert_eq!(client.unwrap().server().revision, Revision::V2025_06_18, "{code}");
@@ -105,7 +105,7 @@ async fn any_error_and_silence_lead_to_the_handshake_on_the_same_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
+async fn slow_modern_server_is_probed_again_after_version_error() {
     for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
         let slow = |asked| if asked == 0 { ScriptAction::Wait } else { described() };
         let (client, methods, _) = probe(slow, move |_| refused()).await;
@@ -120,14 +120,14 @@ async fn a_modern_server_that_was_only_slow_to_start_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_away_is_started_again_and_not_probed() {
+async fn server_that_closes_on_probe_is_reopened_without_probe() {
     let (client, methods, _) = probe(|_| ScriptAction::End, |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
     assert_eq!(methods, [vec![DISCOVER], vec![INITIALIZE, INITIALIZED]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_falls_silent_at_the_probe_for_good_is_started_again_and_not_probed() {
+async fn server_silent_after_probe_is_reopened_without_probe() {
     for (is_first, ends) in [(AtomicBool::new(true), true), (AtomicBool::new(true), false)] {
         let shake = move |_: &Value| match is_first.swap(false, Ordering::SeqCst) {
             true if ends => ScriptAction::End,
@@ -141,7 +141,7 @@ async fn a_server_that_falls_silent_at_the_probe_for_good_is_started_again_and_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_lists_its_revisions_is_taken_at_its_word() {
+async fn listed_revisions_of_the_server_are_used() {
     let (client, methods, script) =
         probe(|_| unsupported(json!(["2025-03-26", "2024-11-05"])), |_| initialized("2025-03-26")).await;
     assert_eq!(client.unwrap().server().revision, Revision::V2025_03_26);
@@ -156,7 +156,7 @@ async fn a_server_that_lists_its_revisions_is_taken_at_its_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_a_revision_in_common_is_an_error_and_is_not_guessed_at() {
+async fn connect_without_common_revision_fails_without_handshake() {
     for (discover, asked) in [
         (json!(["2099-01-01"]), 1),
         // One that refuses what it lists is not asked for ever.
@@ -169,7 +169,7 @@ async fn a_server_without_a_revision_in_common_is_an_error_and_is_not_guessed_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_was_tried_is_in_the_error() {
+async fn connect_error_lists_every_attempt() {
     let (client, ..) = probe(|_| error(-32601), |_| error(-32603)).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
     let attempts: Vec<String> = unreachable.attempts.iter().map(ToString::to_string).collect();
@@ -181,7 +181,7 @@ async fn everything_that_was_tried_is_in_the_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_handshake_has_a_deadline_of_its_own() {
+async fn handshake_has_its_own_timeout() {
     let began = tokio::time::Instant::now();
     let (client, ..) = probe(|_| ScriptAction::Wait, |_| ScriptAction::Wait).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
@@ -191,7 +191,7 @@ async fn the_handshake_has_a_deadline_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_revision_cannot_be_negotiated_by_a_handshake() {
+async fn initialize_rejects_modern_revisions() {
     for revision in ["2026-07-28", "2099-01-01", ""] {
         let (client, ..) = probe(|_| error(-32601), move |_| initialized(revision)).await;
         assert!(matches!(client, Err(Error::Unreachable(_))), "{revision}");
@@ -201,7 +201,7 @@ async fn a_modern_revision_cannot_be_negotiated_by_a_handshake() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pinned_revision_is_spoken_without_a_probe_or_not_at_all() {
+async fn pinned_revision_is_used_without_probe_or_fails() {
     for revision in Revision::ALL {
         let (script, opener) =
             ScriptedPeer::new(|_, message| crate::support::or_handshake(message, |_| ScriptAction::Wait));
@@ -221,7 +221,7 @@ async fn a_pinned_revision_is_spoken_without_a_probe_or_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_to_the_probe_that_comes_late_is_dropped() {
+async fn late_probe_response_is_dropped() {
     let (client, _, script) = probe(|_| ScriptAction::Wait, |_| initialized("2025-11-25")).await;
     let client = client.unwrap();
     let probe = &script.sent()[0][0];

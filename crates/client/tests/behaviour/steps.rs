@@ -38,7 +38,7 @@ fn text(result: &RawJson) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_gives_the_questions_and_goes_on_with_the_answers_in_both_eras() {
+async fn step_returns_input_requests_and_resumes_in_both_eras() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let host = server(&Life::default()).host(HostOptions::default()).unwrap();
         let client = connect(&host, revision, Client::builder().input(forms())).await;
@@ -63,7 +63,7 @@ async fn a_step_gives_the_questions_and_goes_on_with_the_answers_in_both_eras() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_portable_continuation_goes_on_from_any_client() {
+async fn portable_continuation_resumes_from_any_client() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let first = connect(&host, Revision::NEWEST, Client::builder().input(forms())).await;
     let round = asked(&first, ClientCall::tool("confirm", json!({}))).await;
@@ -77,7 +77,7 @@ async fn a_portable_continuation_goes_on_from_any_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_live_continuation_that_is_dropped_cancels_the_call() {
+async fn dropped_live_continuation_cancels_the_call() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
     let round = asked(&client, ClientCall::tool("confirm", json!({}))).await;
@@ -88,7 +88,7 @@ async fn a_live_continuation_that_is_dropped_cancels_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_that_a_user_takes_is_not_the_servers() {
+async fn input_wait_does_not_count_towards_the_request_timeout() {
     let host = server(&Life::default()).host(HostOptions::default()).unwrap();
     let client = connect(&host, Revision::V2025_11_25, Client::builder().input(forms())).await;
     let round = asked(&client, ClientCall::tool("confirm", json!({}))).await;
@@ -123,7 +123,7 @@ fn asker(times: usize) -> (ScriptedPeer, trunkline_client::transport::ChannelOpe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_has_a_new_id_the_same_arguments_and_the_state_byte_for_byte() {
+async fn resumed_call_has_new_id_same_arguments_and_verbatim_request_state() {
     let (script, opener) = asker(2);
     let answers = Answers::new(|_| Ok(accept(&json!({ "x": 1 }))));
     let client = within(Client::builder().input(answers).connect(opener)).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_retry_has_a_new_id_the_same_arguments_and_the_state_byte_for_byte() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_without_end_is_given_up() {
+async fn input_rounds_beyond_the_limit_fail_the_call() {
     let (script, opener) = asker(usize::MAX);
     let answers = Answers::new(|_| Ok(accept(&json!({}))));
     let client = within(Client::builder().input(answers).connect(opener)).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_server_that_asks_without_end_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_only_wants_to_be_asked_again_is_at_a_pace() {
+async fn deferred_call_is_polled_with_backoff() {
     let (script, opener) = ScriptedPeer::new(|_, message| {
         or_handshake(message, |message| match message["params"]["requestState"].as_str() {
             None => ScriptAction::Result(json!({ "resultType": "input_required", "requestState": "0" })),
@@ -175,7 +175,7 @@ async fn a_server_that_only_wants_to_be_asked_again_is_at_a_pace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_that_make_no_sense_are_errors() {
+async fn malformed_modern_results_are_errors() {
     let roots = json!({ "k": { "method": "roots/list" } });
     for (result, expected) in [
         (json!({ "resultType": "task", "taskId": "t" }), "unknown type of result `task`"),
@@ -201,7 +201,7 @@ async fn results_that_make_no_sense_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_within_a_list_is_an_error() {
+async fn input_required_result_of_a_list_is_an_error() {
     let result = json!({ "resultType": "input_required", "requestState": "s" });
     let (_, opener) =
         ScriptedPeer::new(move |_, message| or_handshake(message, |_| ScriptAction::Result(result.clone())));
@@ -210,7 +210,7 @@ async fn a_question_within_a_list_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_server() {
+async fn refused_sampling_or_roots_fails_a_modern_call_and_is_sent_to_a_legacy_server() {
     let answers = Answers::new(|_| Err(Refusal::application(-1, "not today")))
         .declaring(ClientCapabilities::default().with_sampling());
     for revision in Revision::ALL {
@@ -229,7 +229,7 @@ async fn refusing_a_model_or_roots_ends_a_modern_call_and_is_told_to_a_legacy_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_to_visit_first_are_questions_too() {
+async fn required_url_elicitations_become_input_requests() {
     let (script, opener) = ScriptedPeer::new(|_, message| match message["method"].as_str() {
         Some("server/discover") => crate::support::error(-32601),
         Some("tools/call") if message["id"].as_u64() < Some(4) => {

@@ -6,7 +6,7 @@ use trunkline_client::Error;
 use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, soon, text_result};
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_too_late_reaches_nobody_else() {
+async fn late_response_reaches_no_other_call() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (late, _) = peer.call().await;
@@ -26,7 +26,7 @@ async fn an_answer_that_comes_too_late_reaches_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_twice_counts_once() {
+async fn duplicate_response_counts_once() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (first, _) = peer.call().await;
@@ -45,7 +45,7 @@ async fn an_answer_that_comes_twice_counts_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_for_nobody_is_dropped() {
+async fn response_with_unknown_id_is_dropped() {
     // Ids that were never used, and ones that only look like one that was.
     let ids = [
         json!(999_999),
@@ -80,7 +80,7 @@ async fn an_answer_for_nobody_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_for_another_call_ends_that_one_and_each_call_ends_once() {
+async fn misdirected_response_does_not_complete_another_call() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (first, name) = peer.call().await;
@@ -101,7 +101,7 @@ async fn an_answer_for_another_call_ends_that_one_and_each_call_ends_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_malformed_ends_its_own_call_at_once() {
+async fn malformed_response_fails_its_own_call_at_once() {
     // What stands behind the id, and what the error says.
     let table = [
         (r#""result":{},"error":{"code":1,"message":"x"}"#, "response"),
@@ -142,7 +142,7 @@ async fn an_answer_that_is_malformed_ends_its_own_call_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_makes_no_sense_is_told_as_such() {
+async fn malformed_handshake_is_reported_as_such() {
     // What a server answers to `initialize`, and what the error says.
     let table = [
         (json!({ "result": {} }), "protocolVersion"),
@@ -180,7 +180,7 @@ async fn a_handshake_that_makes_no_sense_is_told_as_such() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_an_id_is_for_the_only_call_or_for_nobody() {
+async fn error_without_id_fails_the_only_call_or_is_dropped() {
     let client = connect(ERAS[1], async |mut peer: ScriptedChannel| {
         let (_, _) = peer.call().await;
         peer.send(

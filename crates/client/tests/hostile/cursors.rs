@@ -39,7 +39,7 @@ fn page(cursor: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
+async fn endless_list_is_an_error_and_calls_still_work() {
     // How the pages are made, and what the error says.
     let table: &[(PageScript, &str)] = &[
         (|_| page(&json!("same")), "in a circle"),
@@ -74,7 +74,7 @@ async fn a_list_that_never_ends_is_an_error_and_calls_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_pages_are_slow_takes_no_longer_than_a_call_may() {
+async fn list_with_slow_pages_ends_at_the_total_timeout() {
     for era in ERAS {
         let limits = ClientLimits { max_total_timeout: Duration::from_secs(600), ..ClientLimits::default() };
         let client =
@@ -88,7 +88,7 @@ async fn a_list_whose_pages_are_slow_takes_no_longer_than_a_call_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_huge_pages_costs_no_more_than_its_limit() {
+async fn list_with_huge_pages_stops_at_the_byte_limit() {
     // Each page is within the limit for messages, and a thousand of them are not within any memory.
     fn huge(number: usize) -> Value {
         let mut tool = tool("a");

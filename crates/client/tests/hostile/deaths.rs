@@ -9,7 +9,7 @@ use trunkline_transport::ChannelOpener;
 use crate::peer::{ERAS, ScriptedChannel, call, connect, soon, text_result};
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_leaves_after_the_handshake_is_told_at_once() {
+async fn server_exit_after_the_handshake_is_reported_at_once() {
     for era in ERAS {
         let client = connect(era, async |peer: ScriptedChannel| drop(peer)).await;
         for _ in 0..3 {
@@ -24,7 +24,7 @@ async fn a_server_that_leaves_after_the_handshake_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_leaves_in_mid_call_ends_every_call_and_none_is_sent_twice() {
+async fn server_exit_during_calls_fails_them_without_retry() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             for _ in 0..10 {
@@ -43,7 +43,7 @@ async fn a_server_that_leaves_in_mid_call_ends_every_call_and_none_is_sent_twice
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_cut_off_at_any_byte_is_no_answer() {
+async fn response_truncated_at_any_byte_fails_the_call() {
     for era in ERAS {
         let length =
             format!("{}\n", json!({ "jsonrpc": "2.0", "id": 2, "result": text_result("whole") })).len();
@@ -74,7 +74,7 @@ async fn an_answer_that_is_cut_off_at_any_byte_is_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_is_cut_off_at_any_byte_is_told_with_every_attempt() {
+async fn handshake_truncated_at_any_byte_is_reported_with_every_attempt() {
     for era in ERAS {
         // Long enough for every answer; a cut beyond the end leaves the server alive until the client calls.
         for cut in 0..260 {
@@ -111,7 +111,7 @@ async fn a_handshake_that_is_cut_off_at_any_byte_is_told_with_every_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_at_the_probe_is_opened_again_for_the_handshake() {
+async fn server_exit_on_probe_reopens_the_channel_for_initialize() {
     let opened = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = Arc::clone(&opened);
     let opener = ChannelOpener::new("a fragile server", move || {

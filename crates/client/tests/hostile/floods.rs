@@ -24,7 +24,7 @@ const NOTICES: [fn(usize, &Value) -> Value; 6] = [
 ];
 
 #[tokio::test(start_paused = true)]
-async fn floods_of_notices_keep_no_answer_from_its_call() {
+async fn notification_floods_do_not_block_responses() {
     for era in ERAS {
         for make in NOTICES {
             let client = connect(era, async move |mut peer: ScriptedChannel| {
@@ -46,7 +46,7 @@ async fn floods_of_notices_keep_no_answer_from_its_call() {
 }
 
 #[test]
-fn a_server_that_never_stops_talking_is_held_to_the_deadline() {
+fn constant_notifications_do_not_defer_the_deadline() {
     // With a thread for each side and a clock that is real, so that there is always something to hear.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -70,7 +70,7 @@ fn a_server_that_never_stops_talking_is_held_to_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
+async fn endless_line_is_bounded_and_calls_time_out() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let calls = [peer.call().await, peer.call().await];
@@ -93,7 +93,7 @@ async fn a_line_that_never_ends_costs_its_limit_and_the_calls_their_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_too_long_is_told_to_the_only_call_that_it_can_be_for() {
+async fn oversized_response_fails_the_only_call_it_can_belong_to() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
@@ -109,7 +109,7 @@ async fn an_answer_that_is_too_long_is_told_to_the_only_call_that_it_can_be_for(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_little_nonsense_is_skipped_and_endless_nonsense_is_the_end() {
+async fn garbage_lines_are_skipped_up_to_the_limit() {
     let nonsense = [
         "7\n",
         "\"x\"\n",
@@ -149,7 +149,7 @@ async fn a_little_nonsense_is_skipped_and_endless_nonsense_is_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_nest_too_deep_or_come_in_huge_batches_are_nonsense() {
+async fn too_deep_messages_and_huge_batches_count_as_malformed() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, name) = peer.call().await;

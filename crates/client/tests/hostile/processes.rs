@@ -24,7 +24,7 @@ async fn connect(command: Command) -> Result<Client, Error> {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_told_with_its_status_and_its_last_words() {
+async fn process_exit_is_reported_with_status_and_last_stderr_lines() {
     // What it is, and what the error of the first call says.
     let table: &[(&str, &[&str])] = &[
         ("dies-after-the-handshake", &["exited with code 3", "\n  one\n  two\n  three"]),
@@ -46,7 +46,7 @@ async fn a_server_that_dies_is_told_with_its_status_and_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_gets_as_far_as_the_handshake_is_unreachable_with_every_attempt() {
+async fn process_failing_before_the_handshake_is_unreachable_with_every_attempt() {
     let table: &[(Command, &[&str])] = &[
         (server("dies-at-start"), &["exited with code 78", "cannot find its configuration"]),
         (server("dies-at-the-probe"), &["no answer within"]),
@@ -70,7 +70,7 @@ async fn a_server_that_never_gets_as_far_as_the_handshake_is_unreachable_with_ev
 }
 
 #[tokio::test]
-async fn a_server_that_dies_within_its_answer_at_any_byte_is_told_as_dead() {
+async fn process_exit_within_a_response_at_any_byte_is_reported() {
     let length = child::answer(&json!(2)).len();
     let cuts: Vec<usize> = (0..=length).collect();
     // A few at one time: the machine has other things to do as well.
@@ -91,7 +91,7 @@ async fn a_server_that_dies_within_its_answer_at_any_byte_is_told_as_dead() {
 }
 
 #[tokio::test]
-async fn floods_on_either_output_keep_no_answer_from_its_call() {
+async fn stdout_and_stderr_floods_do_not_block_responses() {
     for role in ["floods-stderr", "floods-stdout"] {
         let client = connect(server(role)).await.unwrap();
         for _ in 0..2 {
@@ -102,7 +102,7 @@ async fn floods_on_either_output_keep_no_answer_from_its_call() {
 }
 
 #[tokio::test]
-async fn servers_that_do_not_stop_are_stopped() {
+async fn processes_that_ignore_shutdown_are_killed() {
     // A grandchild beside it, one in a session of its own, and servers that heed neither their input nor a request.
     let commands = [
         server("ignores-everything"),
@@ -126,7 +126,7 @@ async fn servers_that_do_not_stop_are_stopped() {
 /// Runs alone, in a process of its own: it counts what the whole process has.
 #[tokio::test]
 #[ignore = "runs alone"]
-async fn leaks() {
+async fn process_leak_check_child() {
     let roles = [
         "dies-at-start",
         "dies-at-the-probe",
@@ -177,9 +177,15 @@ async fn leaks() {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the process that is started is this test itself")]
-fn hostile_servers_leave_no_process_no_descriptor_and_no_task() {
+fn hostile_processes_leave_no_process_descriptor_or_task() {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes::leaks", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "processes::process_leak_check_child",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -56,7 +56,7 @@ fn builder(input: impl InputHandler) -> ClientBuilder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_asks_in_every_round_is_stopped() {
+async fn modern_server_exceeding_the_input_rounds_is_stopped() {
     let script = async |mut peer: ScriptedChannel| {
         let mut rounds = 0;
         while let Some(message) = peer.next().await {
@@ -84,7 +84,7 @@ async fn a_modern_server_that_asks_in_every_round_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_server_that_asks_without_end_is_stopped() {
+async fn legacy_server_exceeding_the_input_rounds_is_stopped() {
     let script = async |mut peer: ScriptedChannel| {
         let (id, _) = peer.call().await;
         for number in 0.. {
@@ -109,7 +109,7 @@ async fn a_legacy_server_that_asks_without_end_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_questions_within_a_call_is_refused_beyond_a_bound() {
+async fn input_request_flood_within_a_call_is_refused_beyond_the_limit() {
     const FLOOD: usize = 5_000;
     let eager = ImmediateHandler::default();
     let script = async |mut peer: ScriptedChannel| {
@@ -145,7 +145,7 @@ async fn a_flood_of_questions_within_a_call_is_refused_beyond_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_call_its_time() {
+async fn input_requests_without_reading_responses_are_bounded_and_time_out() {
     // Within a call, and outside of any; questions that can be answered, that cannot, and pings.
     let questions: [fn(usize) -> Value; 3] = [
         form,
@@ -186,7 +186,7 @@ async fn a_server_that_asks_without_reading_the_answers_costs_a_bound_and_the_ca
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_outside_of_calls_are_answered_up_to_a_bound() {
+async fn input_requests_outside_of_calls_are_answered_up_to_the_limit() {
     let (tell, flooded) = tokio::sync::oneshot::channel();
     let script = async |mut peer: ScriptedChannel| {
         for number in 0..200 {
@@ -207,7 +207,7 @@ async fn questions_outside_of_calls_are_answered_up_to_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_before_its_question_is_answered_is_believed() {
+async fn response_before_the_input_response_completes_the_call() {
     let script = async |mut peer: ScriptedChannel| {
         let (id, _) = peer.call().await;
         peer.send(form(0)).await;

@@ -11,7 +11,7 @@ use trunkline_transport::ChannelOpener;
 use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, connect_with, soon};
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ignores_a_cancellation_harms_nobody() {
+async fn ignored_cancellation_does_not_affect_other_calls() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (ignored, _) = peer.call().await;
@@ -45,7 +45,7 @@ fn progress(token: &Value, step: usize) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_call_ends_in_its_time_and_is_cancelled_while_others_are_answered() {
+async fn silent_call_times_out_and_is_cancelled_while_others_complete() {
     for era in ERAS {
         let (tell, cancelled) = tokio::sync::oneshot::channel();
         let client = connect(era, async |mut peer: ScriptedChannel| {
@@ -80,7 +80,7 @@ async fn a_silent_call_ends_in_its_time_and_is_cancelled_while_others_are_answer
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_without_end_has_an_end() {
+async fn endless_progress_ends_at_the_total_timeout() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
@@ -102,7 +102,7 @@ async fn progress_without_end_has_an_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_that_does_not_grow_is_no_sign_of_life() {
+async fn constant_progress_does_not_extend_the_timeout() {
     for era in ERAS {
         let client = connect(era, async |mut peer: ScriptedChannel| {
             let (id, _) = peer.call().await;
@@ -122,7 +122,7 @@ async fn progress_that_does_not_grow_is_no_sign_of_life() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_reads_nothing_costs_calls_their_time_and_nothing_more() {
+async fn server_that_reads_nothing_only_makes_calls_time_out() {
     for era in ERAS {
         let limits = ClientLimits { queued_bytes: 64 * 1024, in_flight: 8, ..ClientLimits::default() };
         let client = connect_with(Client::builder().limits(limits), era, async |peer: ScriptedChannel| {
@@ -147,7 +147,7 @@ async fn a_server_that_reads_nothing_costs_calls_their_time_and_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_speaks_is_given_up_after_every_attempt() {
+async fn silent_server_is_unreachable_after_every_attempt() {
     let opener = ChannelOpener::new("a silent server", || async {
         let (channel, peer) = ScriptedChannel::pair(1 << 20);
         tokio::spawn(async move {
@@ -176,7 +176,7 @@ async fn a_server_that_never_speaks_is_given_up_after_every_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opener_that_never_opens_is_given_up() {
+async fn channel_opener_that_never_completes_times_out() {
     let opener = ChannelOpener::new("a void", || async {
         std::future::pending::<()>().await;
         Ok(ScriptedChannel::pair(1).0)
@@ -186,7 +186,7 @@ async fn an_opener_that_never_opens_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_only_while_nobody_waits_is_survived() {
+async fn responses_after_cancellation_do_not_affect_later_calls() {
     // It answers every call just after the client gave up on it.
     let client = connect(Revision::V2026_07_28, async |mut peer: ScriptedChannel| {
         let mut late = Vec::new();

@@ -33,7 +33,7 @@ async fn outcome(script: EraScript) -> (String, Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_the_other() {
+async fn preferred_era_is_used_over_http_if_supported_else_the_other() {
     let both: EraScript = |seen| seen.discover().or_else(|| seen.session()).unwrap();
     let legacy: EraScript = |seen| then_session(seen, seen.error(404, -32601, Value::Null));
     let modern: EraScript = |seen| seen.discover().unwrap_or_else(|| seen.error(400, -32022, json!({})));
@@ -56,7 +56,7 @@ async fn the_era_that_is_preferred_is_spoken_where_a_server_has_both_and_else_th
 }
 
 #[tokio::test]
-async fn a_server_of_both_eras_is_not_taken_for_a_legacy_one_because_it_was_spoken_to_so_once() {
+async fn legacy_preference_is_not_cached_for_a_dual_era_server() {
     let server = ScriptedHttpServer::start(|seen| seen.discover().or_else(|| seen.session()).unwrap()).await;
     let verdicts = EraCache::default();
     for era in [Era::Legacy, Era::Modern, Era::Legacy] {
@@ -72,7 +72,7 @@ fn then_session(seen: &SeenRequest, said: ScriptedResponse) -> ScriptedResponse 
 }
 
 #[tokio::test]
-async fn what_a_server_answers_first_decides_its_era() {
+async fn first_http_response_decides_the_era() {
     let modern = "streamable-http 2026-07-28";
     let legacy = "streamable-http 2025-11-25";
     let table: &[(&str, EraScript, &str)] = &[
@@ -137,7 +137,7 @@ async fn what_a_server_answers_first_decides_its_era() {
 }
 
 #[tokio::test]
-async fn what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried() {
+async fn inconclusive_probe_fails_without_further_attempts() {
     let table: &[(&str, EraScript, &str)] = &[
         (
             "wrong credentials",
@@ -185,7 +185,7 @@ async fn what_says_nothing_about_the_era_is_the_end_and_nothing_else_is_tried() 
 }
 
 #[tokio::test]
-async fn a_server_that_goes_on_refusing_what_it_lists_is_not_asked_for_ever() {
+async fn server_that_rejects_its_listed_revision_is_retried_once() {
     let script: EraScript = |seen| seen.error(400, -32022, json!({ "supported": ["2026-07-28"] }));
     let (outcome, attempts, seen) = outcome(script).await;
     assert!(outcome.starts_with("unreachable: error -32022"), "{outcome}");
@@ -193,7 +193,7 @@ async fn a_server_that_goes_on_refusing_what_it_lists_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_is_unreachable() {
+async fn refused_connection_is_unreachable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
@@ -203,7 +203,7 @@ async fn nobody_at_the_address_is_unreachable() {
 }
 
 #[tokio::test]
-async fn http_with_sse_is_tried_last_and_every_attempt_is_told() {
+async fn http_sse_is_tried_last_and_every_attempt_is_in_the_error() {
     let (outcome, attempts, seen) = outcome(|_| ScriptedResponse::status(404, "nothing here")).await;
     assert_eq!(outcome, "unreachable: the server answered with HTTP 404: nothing here");
     let expected = [
@@ -216,7 +216,7 @@ async fn http_with_sse_is_tried_last_and_every_attempt_is_told() {
 }
 
 #[tokio::test]
-async fn only_a_place_that_takes_no_requests_of_this_kind_leads_to_http_with_sse() {
+async fn http_sse_fallback_requires_a_rejected_post() {
     let table: &[(&str, EraScript)] = &[
         ("a failure", |_| ScriptedResponse::status(500, "")),
         ("a page", |_| ScriptedResponse::status(200, "<html>").with("content-type", "text/html")),
@@ -237,7 +237,7 @@ async fn only_a_place_that_takes_no_requests_of_this_kind_leads_to_http_with_sse
 }
 
 #[tokio::test]
-async fn a_pin_is_all_that_is_tried() {
+async fn only_the_pinned_revision_is_tried() {
     let server = ScriptedHttpServer::start(|seen| seen.session().unwrap()).await;
     let pinned = direct().pin(Revision::V2025_03_26).connect(server.url.as_str());
     let client = within(pinned).await.unwrap();
@@ -264,7 +264,7 @@ async fn a_pin_is_all_that_is_tried() {
 }
 
 #[tokio::test]
-async fn an_era_is_remembered_until_it_turns_out_to_be_wrong() {
+async fn cached_era_is_used_until_it_is_wrong() {
     let is_new = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let server = ScriptedHttpServer::start({
         let is_new = is_new.clone();

@@ -176,7 +176,7 @@ async fn cancels(place: &TestServer, client: &Client, what: &str) {
 }
 
 #[tokio::test]
-async fn streamable_http_carries_everything_in_every_revision() {
+async fn streamable_http_supports_all_features_in_every_revision() {
     for always_stream in [false, true] {
         let place =
             TestServer::start_with(HttpServerOptions { always_stream, ..HttpServerOptions::default() }).await;
@@ -187,7 +187,7 @@ async fn streamable_http_carries_everything_in_every_revision() {
 }
 
 #[tokio::test]
-async fn websockets_carry_everything_in_every_revision() {
+async fn websocket_supports_all_features_in_every_revision() {
     let place = TestServer::start().await;
     for revision in Revision::ALL {
         check_everything(&place, &place.url("ws", "/ws"), revision, "websocket", direct()).await;
@@ -195,7 +195,7 @@ async fn websockets_carry_everything_in_every_revision() {
 }
 
 #[tokio::test]
-async fn http_with_sse_carries_everything_in_every_revision_that_has_sessions() {
+async fn http_sse_supports_all_features_in_every_legacy_revision() {
     let place = TestServer::start().await;
     for revision in Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Legacy) {
         check_everything(&place, &place.url("http", "/sse"), revision, "sse", direct()).await;
@@ -203,7 +203,7 @@ async fn http_with_sse_carries_everything_in_every_revision_that_has_sessions() 
 }
 
 #[tokio::test]
-async fn everything_works_over_tls_and_through_proxies() {
+async fn all_features_work_over_tls_and_through_proxies() {
     let certificate = Certificate::new();
     let tls = HttpServerOptions { tls: Some(certificate.tls()), ..HttpServerOptions::default() };
     let (plain, secure) = (TestServer::start().await, TestServer::start_with(tls).await);
@@ -248,7 +248,7 @@ async fn everything_works_over_tls_and_through_proxies() {
 }
 
 #[tokio::test]
-async fn without_a_pin_each_place_is_spoken_to_in_the_newest_way_that_it_has() {
+async fn unpinned_connect_selects_the_newest_revision_of_each_transport() {
     let place = TestServer::start().await;
     for (scheme, path, revision, transport) in [
         ("http", "/mcp", Revision::NEWEST, "streamable-http"),

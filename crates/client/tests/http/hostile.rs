@@ -55,7 +55,7 @@ fn good(seen: &SeenRequest) -> ScriptedResponse {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_named() {
+async fn invalid_http_response_is_reported_with_the_reason() {
     let table: &[(&str, ResponseScript, &str)] = &[
         (
             "a page",
@@ -135,7 +135,7 @@ async fn an_answer_that_is_none_is_named() {
 }
 
 #[tokio::test]
-async fn whatever_never_ends_costs_no_more_than_the_limits() {
+async fn endless_http_responses_stop_at_the_limits() {
     let table: &[(&str, ResponseScript, &str)] = &[
         (
             "a body",
@@ -214,7 +214,7 @@ async fn whatever_never_ends_costs_no_more_than_the_limits() {
 }
 
 #[tokio::test]
-async fn a_stream_is_searched_for_its_own_response_and_nothing_else_is_taken_for_it() {
+async fn response_stream_accepts_only_the_response_with_its_own_id() {
     for revision in BOTH {
         let server = ScriptedHttpServer::start(move |seen| {
             open(seen, revision).unwrap_or_else(|| {
@@ -235,7 +235,7 @@ async fn a_stream_is_searched_for_its_own_response_and_nothing_else_is_taken_for
 }
 
 #[tokio::test]
-async fn a_question_within_a_request_that_stands_alone_is_not_answered() {
+async fn server_request_in_a_stateless_response_stream_is_dropped() {
     let server = ScriptedHttpServer::start(|seen| {
         seen.discover().unwrap_or_else(|| {
             let question = "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"roots/list\"}\n\n";
@@ -249,7 +249,7 @@ async fn a_question_within_a_request_that_stands_alone_is_not_answered() {
 }
 
 #[tokio::test]
-async fn credentials_are_shown_to_their_own_origin_only_and_never_printed() {
+async fn credentials_are_sent_to_their_origin_only_and_never_printed() {
     let thief = ScriptedHttpServer::start(|seen| seen.discover().unwrap()).await;
     let stolen = thief.url.clone();
     // Wherever a server may name another place: as a redirect, and as where messages are posted to.
@@ -282,7 +282,7 @@ async fn credentials_are_shown_to_their_own_origin_only_and_never_printed() {
 }
 
 #[tokio::test]
-async fn a_server_that_moved_within_its_origin_is_followed_and_one_that_moves_in_circles_is_not() {
+async fn same_origin_redirect_is_followed_and_redirect_loop_is_not() {
     for status in [307, 308] {
         let server = ScriptedHttpServer::start(move |seen| match seen.path.as_str() {
             "/mcp" => ScriptedResponse::status(status, "").with("location", "/mcp/"),
@@ -306,7 +306,7 @@ async fn a_server_that_moved_within_its_origin_is_followed_and_one_that_moves_in
 }
 
 #[tokio::test]
-async fn a_header_that_cannot_be_sent_is_refused_before_anything_is() {
+async fn invalid_custom_header_is_rejected_before_connecting() {
     let server = ScriptedHttpServer::start(|seen| seen.discover().unwrap()).await;
     for (name, value) in
         [("Host", "elsewhere"), ("X-A", "a\r\nX-B: b"), ("two words", "a"), ("Mcp-Name", "a")]
@@ -318,7 +318,7 @@ async fn a_header_that_cannot_be_sent_is_refused_before_anything_is() {
 }
 
 #[tokio::test]
-async fn a_stream_of_http_with_sse_that_is_wrong_is_named() {
+async fn invalid_http_sse_stream_is_reported_with_the_reason() {
     type Stream = fn() -> ScriptedResponse;
     let table: &[(&str, Stream, &str)] = &[
         ("an end", || ScriptedResponse::events(": hello\n\n"), "ended before it said where"),
@@ -349,7 +349,7 @@ async fn a_stream_of_http_with_sse_that_is_wrong_is_named() {
 }
 
 #[tokio::test]
-async fn a_message_that_http_with_sse_does_not_take_ends_the_connection_with_the_reason() {
+async fn sse_post_to_an_unknown_session_closes_the_connection_with_the_reason() {
     let server = ScriptedHttpServer::start(|seen| match (seen.method.as_str(), seen.path.as_str()) {
         ("GET", _) => ScriptedResponse::endless_events("event: endpoint\ndata: /messages?id=1\n\n"),
         (_, "/messages?id=1") => ScriptedResponse::status(404, ""),
@@ -363,7 +363,7 @@ async fn a_message_that_http_with_sse_does_not_take_ends_the_connection_with_the
 }
 
 #[tokio::test]
-async fn a_message_that_http_with_sse_does_not_take_is_lost_alone() {
+async fn rejected_sse_post_fails_only_its_own_call() {
     let place = TestServer::start().await;
     let client = within(direct().connect(place.url("http", "/sse"))).await.unwrap();
     assert_eq!(client.server().transport, "sse");
@@ -388,7 +388,7 @@ async fn a_message_that_http_with_sse_does_not_take_is_lost_alone() {
 }
 
 #[tokio::test]
-async fn a_call_that_ends_in_an_error_leaves_its_connection_to_the_others() {
+async fn timed_out_http_call_does_not_affect_other_calls() {
     let server = ScriptedHttpServer::start(|seen| {
         seen.discover().unwrap_or_else(|| match seen.body["params"]["name"].as_str() {
             Some("hang") => ScriptedResponse::endless_events(&text_event(&json!(0), "for nobody")),
@@ -408,7 +408,7 @@ async fn a_call_that_ends_in_an_error_leaves_its_connection_to_the_others() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_client_that_is_gone() {
+async fn dropped_or_closed_http_client_leaves_no_connection_or_task() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "GET" => ScriptedResponse::endless_events("id: 1\ndata:\n\n"),

@@ -31,7 +31,7 @@ fn strict(seen: &SeenRequest) -> ScriptedResponse {
 }
 
 #[tokio::test]
-async fn arguments_are_repeated_in_headers_after_a_list_that_the_server_asks_for() {
+async fn arguments_are_mirrored_in_headers_after_the_tools_are_listed() {
     let server = ScriptedHttpServer::start(|seen| seen.discover().unwrap_or_else(|| strict(seen))).await;
     let client = within(direct().pin(Revision::NEWEST).connect(server.url.as_str())).await.unwrap();
     let arguments =

@@ -23,7 +23,7 @@ fn count(server: &ScriptedHttpServer, words: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_is_taken_up_behind_its_last_event() {
+async fn broken_response_stream_is_resumed_after_its_last_event_id() {
     // The last event that each request names, and what it is told; the standing stream names none.
     let server = ScriptedHttpServer::start(|seen| {
         match (seen.request_name().as_str(), seen.header("last-event-id")) {
@@ -58,7 +58,7 @@ async fn a_stream_that_ends_is_taken_up_behind_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_taken_up_is_lost_and_the_call_is_not_repeated() {
+async fn unresumable_stream_fails_the_call_without_retry() {
     type ResumptionScript = fn(&SeenRequest) -> ScriptedResponse;
     let table: &[(&str, ResumptionScript, &str)] = &[
         ("no id", |_| ScriptedResponse::events(": hello\n\n"), "the stream ended before the response came"),
@@ -108,7 +108,7 @@ async fn a_stream_that_cannot_be_taken_up_is_lost_and_the_call_is_not_repeated()
 }
 
 #[tokio::test]
-async fn taking_up_a_stream_is_given_up_after_a_few_failures() {
+async fn stream_resumption_stops_after_repeated_failures() {
     let server = ScriptedHttpServer::start(|seen| {
         match (seen.request_name().as_str(), seen.header("last-event-id")) {
             ("tools/call", _) => ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"),
@@ -126,7 +126,7 @@ async fn taking_up_a_stream_is_given_up_after_a_few_failures() {
 }
 
 #[tokio::test]
-async fn a_stream_of_a_request_that_stands_alone_is_never_taken_up() {
+async fn stateless_response_stream_is_never_resumed() {
     let server = ScriptedHttpServer::start(|seen| {
         seen.discover().unwrap_or_else(|| ScriptedResponse::events("id: a\nretry: 1\ndata:\n\n"))
     })
@@ -138,7 +138,7 @@ async fn a_stream_of_a_request_that_stands_alone_is_never_taken_up() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not_repeated() {
+async fn http_response_truncated_at_any_byte_fails_the_call_without_retry() {
     for revision in [Revision::V2025_06_18, Revision::NEWEST] {
         for is_stream in [false, true] {
             let answer = move |seen: &SeenRequest| {
@@ -180,7 +180,7 @@ async fn a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not
 }
 
 #[tokio::test]
-async fn calls_of_the_real_server_that_let_their_clients_go_are_come_back_for() {
+async fn calls_with_released_streams_are_resumed_to_completion() {
     let place = TestServer::start().await;
     let tool = Tool::new("release").run(async |cx: Context| {
         for step in 1..=3 {

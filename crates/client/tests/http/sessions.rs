@@ -22,7 +22,7 @@ fn echo(seen: &SeenRequest) -> ScriptedResponse {
 }
 
 #[tokio::test]
-async fn every_request_names_the_session_and_the_version_and_the_end_is_told() {
+async fn requests_carry_session_id_and_version_and_close_deletes_the_session() {
     let server = ScriptedHttpServer::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
     let client = connect(&server).await;
     assert_eq!(within(client.call("a", json!({}))).await.unwrap().text(), "a");
@@ -44,14 +44,14 @@ async fn every_request_names_the_session_and_the_version_and_the_end_is_told() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_dropped_ends_its_session_too() {
+async fn dropped_client_deletes_its_http_session() {
     let server = ScriptedHttpServer::start(|seen| seen.session().unwrap_or_else(|| echo(seen))).await;
     drop(connect(&server).await);
     assert_eq!(server.wait_for_request("DELETE").await.header("mcp-session-id"), Some("the-session"));
 }
 
 #[tokio::test]
-async fn a_server_that_keeps_no_sessions_is_told_of_none() {
+async fn requests_to_a_server_without_sessions_carry_no_session_id() {
     let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "initialize" => seen.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} })),
         _ => seen.session().unwrap_or_else(|| echo(seen)),
@@ -65,7 +65,7 @@ async fn a_server_that_keeps_no_sessions_is_told_of_none() {
 }
 
 #[tokio::test]
-async fn notifications_are_taken_by_any_status_that_says_so() {
+async fn any_success_status_accepts_a_notification() {
     for (status, body) in [(202, ""), (200, ""), (204, ""), (200, "{}"), (202, "Accepted")] {
         let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
             "notifications/initialized" => ScriptedResponse::status(status, body),
@@ -78,7 +78,7 @@ async fn notifications_are_taken_by_any_status_that_says_so() {
 }
 
 #[tokio::test]
-async fn an_id_of_a_session_that_is_none_is_refused() {
+async fn invalid_session_id_is_rejected() {
     for id in ["a b", "", &"x".repeat(2000)] {
         let id = id.to_owned();
         let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
@@ -112,7 +112,7 @@ fn forgetful(
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() {
+async fn lost_session_is_reopened_and_the_call_retried() {
     let server = ScriptedHttpServer::start(forgetful(|call| call == 1)).await;
     let client = connect(&server).await;
     for name in ["a", "b", "c"] {
@@ -134,7 +134,7 @@ async fn a_session_that_the_server_has_forgotten_is_opened_again_once_for_all() 
 }
 
 #[tokio::test]
-async fn a_session_that_is_said_to_be_gone_in_other_words_is_opened_again_too() {
+async fn session_lost_by_status_400_is_reopened_too() {
     let refused = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000,
         "message": "Bad Request: No valid session ID provided" } });
     let handshakes = AtomicUsize::new(0);
@@ -160,7 +160,7 @@ async fn a_session_that_is_said_to_be_gone_in_other_words_is_opened_again_too() 
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
+async fn server_that_loses_every_session_is_retried_once() {
     let server = ScriptedHttpServer::start(forgetful(|_| true)).await;
     let client = connect(&server).await;
     let error = within(client.call("a", json!({}))).await.unwrap_err();
@@ -170,7 +170,7 @@ async fn a_server_that_forgets_every_session_is_not_asked_for_ever() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call() {
+async fn failed_session_reopening_is_retried_by_the_next_call() {
     let handshakes = AtomicUsize::new(0);
     let server = ScriptedHttpServer::start(move |seen| {
         match (seen.request_name().as_str(), seen.header("mcp-session-id")) {
@@ -193,7 +193,7 @@ async fn a_session_that_cannot_be_opened_again_is_tried_again_by_the_next_call()
 }
 
 #[tokio::test]
-async fn a_stream_that_broke_in_one_session_is_not_looked_for_in_the_next() {
+async fn broken_stream_is_not_resumed_in_a_new_session() {
     let handshakes = AtomicUsize::new(0);
     let server = ScriptedHttpServer::start(move |seen| {
         let name = seen.body["params"]["name"].as_str().unwrap_or_default().to_owned();
@@ -230,7 +230,7 @@ async fn a_stream_that_broke_in_one_session_is_not_looked_for_in_the_next() {
 }
 
 #[tokio::test]
-async fn many_calls_that_lose_one_session_open_one() {
+async fn concurrent_calls_with_a_lost_session_reopen_it_once() {
     let server = ScriptedHttpServer::start(forgetful(|call| call < 8)).await;
     let client = connect(&server).await;
     let calls = (0..8).map(|number| client.call(number.to_string(), json!({})).into_future());
@@ -241,7 +241,7 @@ async fn many_calls_that_lose_one_session_open_one() {
 }
 
 #[tokio::test]
-async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
+async fn standalone_stream_reports_changes_and_is_resumed() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let server = ScriptedHttpServer::start(move |seen| {
         match (seen.request_name().as_str(), seen.header("last-event-id")) {
@@ -267,7 +267,7 @@ async fn the_standing_stream_tells_of_changes_and_is_taken_up_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoever_watches() {
+async fn lost_session_is_reopened_for_subscribers_without_any_call() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let (handshakes, streams) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let server = ScriptedHttpServer::start(move |seen| {
@@ -302,7 +302,7 @@ async fn a_session_that_is_forgotten_while_nobody_calls_is_opened_again_for_whoe
 }
 
 #[tokio::test]
-async fn a_server_that_only_has_no_stream_keeps_its_session() {
+async fn missing_standalone_stream_does_not_reopen_the_session() {
     let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "GET" => ScriptedResponse::status(404, ""),
         "ping" => seen.result(json!({})),
@@ -318,7 +318,7 @@ async fn a_server_that_only_has_no_stream_keeps_its_session() {
 }
 
 #[tokio::test]
-async fn pings_and_questions_on_the_standing_stream_are_answered() {
+async fn pings_and_input_requests_on_the_standalone_stream_are_answered() {
     let questions = "data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n\
                      data: {\"jsonrpc\":\"2.0\",\"id\":\"r\",\"method\":\"roots/list\"}\n\n";
     let server = ScriptedHttpServer::start(move |seen| match seen.request_name().as_str() {
@@ -347,7 +347,7 @@ async fn pings_and_questions_on_the_standing_stream_are_answered() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lost() {
+async fn call_waits_until_the_standalone_stream_is_open() {
     let server = ScriptedHttpServer::start(|seen| match seen.request_name().as_str() {
         "GET" => ScriptedResponse::endless_events(""),
         _ => seen.session().unwrap_or_else(|| echo(seen)),
@@ -364,7 +364,7 @@ async fn a_call_waits_for_the_standing_stream_since_what_is_said_before_it_is_lo
 }
 
 #[tokio::test]
-async fn a_standing_stream_that_fails_does_no_harm() {
+async fn failing_standalone_stream_does_not_affect_calls() {
     for said in [
         ScriptedResponse::status(405, ""),
         ScriptedResponse::status(404, ""),
@@ -388,7 +388,7 @@ async fn a_standing_stream_that_fails_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_is_cancelled_as_its_era_wants_it() {
+async fn dropped_http_call_is_cancelled_by_notification_or_disconnect() {
     for revision in [Revision::V2025_11_25, Revision::NEWEST] {
         let server = ScriptedHttpServer::start(move |seen| {
             let opened = if revision == Revision::NEWEST { seen.discover() } else { seen.session() };

@@ -16,7 +16,7 @@ fn agree_and_leave(seen: &SeenRequest) -> ScriptedResponse {
 }
 
 #[tokio::test]
-async fn a_websocket_that_does_not_open_says_why() {
+async fn failed_websocket_handshake_is_reported_with_the_reason() {
     type WebSocketScript = fn(&SeenRequest) -> ScriptedResponse;
     let table: &[(&str, WebSocketScript, &str)] = &[
         ("no such place", |_| ScriptedResponse::status(404, "nothing here"), "HTTP 404: nothing here"),
@@ -54,7 +54,7 @@ async fn a_websocket_that_does_not_open_says_why() {
 }
 
 #[tokio::test]
-async fn a_websocket_that_ends_before_it_answers_says_nothing_about_the_era() {
+async fn websocket_closed_during_the_probe_is_inconclusive() {
     let server = ScriptedHttpServer::start(agree_and_leave).await;
     let url = server.url.replacen("http://", "ws://", 1);
     let Err(Error::Unreachable(error)) = within(direct().connect(url.as_str())).await else { panic!() };

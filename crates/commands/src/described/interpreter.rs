@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_programs_are_known_by_what_stands_before_them() {
+    fn code_arguments_of_interpreters_are_detected_by_the_preceding_words() {
         for (line, expected) in [
             ("sh -c", Some(InjectionRisk::Code)),
             ("/bin/bash -lc", Some(InjectionRisk::Code)),

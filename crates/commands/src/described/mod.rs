@@ -3,12 +3,12 @@
 //! # Invariants
 //!
 //! - A value is never part of a script; scripts receive it as an argument:
-//!   `scripts_get_their_arguments_only_beside_their_text`.
+//!   `script_arguments_are_passed_by_environment_or_file_never_in_the_text`.
 //! - A value may begin with a dash only after a `--` that is declared to precede it:
-//!   `only_a_double_dash_that_is_there_and_says_so_of_the_value_lets_it_begin_with_a_dash`.
+//!   `leading_dash_is_allowed_only_directly_after_a_double_dash`.
 //! - A confirmation shows only the text written for it, and no value can imitate that text:
-//!   `the_question_has_the_words_of_the_file_or_what_was_given_and_nothing_else`.
-//! - Legacy clients confirm before the command runs, too: `the_user_is_asked_before_a_command_runs_in_the_legacy_era`.
+//!   `confirmation_shows_the_configured_question_or_the_arguments_only`.
+//! - Legacy clients confirm before the command runs, too: `command_requires_confirmation_in_the_legacy_era`.
 
 mod argument;
 mod arguments_file;

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_shown_such_that_nobody_takes_them_for_something_else() {
+    fn values_in_questions_are_quoted_and_escaped() {
         let long = "a".repeat(150) + &"b".repeat(100);
         let shortened = format!("\"{}\" … 50 characters … \"{}\"", "a".repeat(140), "b".repeat(60));
         for (texts, expected) in [

@@ -19,7 +19,7 @@ fn line(config: &Value, call: &Value) -> String {
 }
 
 #[test]
-fn values_take_their_places_and_words_without_them_are_left_out() {
+fn placeholders_are_filled_and_words_without_values_are_left_out() {
     let git = json!({
         "argv": ["git", "log", "{oneline}", ["-n", "{count}"], "--author={author}", "--grep={words}", "{{}}", "--", "{paths}"],
         "arguments": {
@@ -55,7 +55,7 @@ fn values_take_their_places_and_words_without_them_are_left_out() {
 }
 
 #[test]
-fn a_value_that_begins_a_word_cannot_make_an_option_of_it() {
+fn value_with_leading_dash_is_rejected_where_it_could_be_an_option() {
     let config = |allow_dash: bool| json!({ "argv": ["p", "{a}", "--", "{a}"], "arguments": { "a": { "allow_dash": allow_dash } } });
     for value in ["-", "-x", "--", "--x=y"] {
         let refused = "`a` begins with `-`, which the command could read as an option";
@@ -71,7 +71,7 @@ fn a_value_that_begins_a_word_cannot_make_an_option_of_it() {
 }
 
 #[test]
-fn only_a_double_dash_that_is_there_and_says_so_of_the_value_lets_it_begin_with_a_dash() {
+fn leading_dash_is_allowed_only_directly_after_a_double_dash() {
     let refused = "`b` begins with `-`, which the command could read as an option";
     let arguments = json!({ "a": { "required": false }, "b": {} });
     for (argv, call, expected) in [
@@ -92,7 +92,7 @@ fn only_a_double_dash_that_is_there_and_says_so_of_the_value_lets_it_begin_with_
 }
 
 #[test]
-fn a_script_has_its_arguments_beside_its_text() {
+fn script_arguments_are_environment_variables_or_a_file() {
     let script = |pass: &str| {
         json!({
             "script": "echo ${ARG_WHO} {who}", "pass": pass,
@@ -117,7 +117,7 @@ fn a_script_has_its_arguments_beside_its_text() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn described_command_faults_are_reported_with_their_path() {
     let argument = |argument: Value| json!({ "argv": ["p", "{a}"], "arguments": { "a": argument } });
     for (config, expected) in [
         (json!({}), "``: it has neither `argv` nor `script`"),
@@ -188,7 +188,7 @@ fn mistakes_are_told_with_their_place() {
 }
 
 #[test]
-fn schemas_say_what_the_file_says() {
+fn described_command_schema_follows_the_configuration() {
     let command = described(json!({
         "argv": ["p", "{a}", "{b}", "{c}", "{d}"],
         "arguments": {
@@ -214,7 +214,7 @@ fn schemas_say_what_the_file_says() {
 }
 
 #[test]
-fn the_question_has_the_words_of_the_file_or_what_was_given_and_nothing_else() {
+fn confirmation_shows_the_configured_question_or_the_arguments_only() {
     for (confirm, expected) in [
         (json!("Push {branch} to {remote}?"), Some("Push main to origin?")),
         (json!(true), Some("Run `c` with branch = main, remote = origin?")),
@@ -233,7 +233,7 @@ fn the_question_has_the_words_of_the_file_or_what_was_given_and_nothing_else() {
 }
 
 #[test]
-fn values_of_the_environment_are_never_printed() {
+fn described_environment_values_are_never_printed() {
     let command = described(json!({ "argv": ["p"], "env": { "TOKEN": "sentinel" } })).unwrap();
     let printed = format!("{command:?}");
     assert!(printed.contains("TOKEN") && !printed.contains("sentinel"), "{printed}");

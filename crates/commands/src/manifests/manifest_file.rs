@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_has_the_encoded_path_as_its_uri_and_the_way_as_its_name() {
+    fn manifest_resource_has_encoded_uri_and_relative_name() {
         for (path, uri, name, media) in [
             ("/w/a/golem.yaml", "file:///w/a/golem.yaml", "golem.yaml", "application/yaml"),
             ("/w/a/b/golem.yaml", "file:///w/a/b/golem.yaml", "b/golem.yaml", "application/yaml"),

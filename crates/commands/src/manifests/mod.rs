@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Only manifests below the configured folders can be read: `nothing_but_a_manifest_below_the_folders_can_be_read`.
+//! - Only manifests below the configured folders can be read: `only_manifests_below_the_folders_can_be_read`.
 
 mod folders;
 mod manifest_file;

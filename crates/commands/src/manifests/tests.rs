@@ -73,7 +73,7 @@ fn workspace() -> ManifestTestFolder {
 }
 
 #[test]
-fn manifests_are_those_of_the_folder_of_its_children_and_of_folders_above_up_to_the_repository() {
+fn manifests_are_found_in_the_folder_its_children_and_parents() {
     let folder = workspace();
     let near = [
         "repo/app/golem.yaml",
@@ -96,7 +96,7 @@ fn manifests_are_those_of_the_folder_of_its_children_and_of_folders_above_up_to_
 }
 
 #[test]
-fn what_begins_with_a_dot_is_found_only_where_it_is_meant() {
+fn hidden_manifests_are_found_only_by_explicit_patterns() {
     let folder = workspace();
     for path in [
         "repo/.env",
@@ -126,7 +126,7 @@ fn what_begins_with_a_dot_is_found_only_where_it_is_meant() {
 }
 
 #[test]
-fn links_are_neither_listed_nor_followed_and_a_loop_ends() {
+fn symbolic_links_are_neither_listed_nor_followed() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
     folder.write("outside/golem.yaml", "secret");
@@ -139,7 +139,7 @@ fn links_are_neither_listed_nor_followed_and_a_loop_ends() {
 }
 
 #[test]
-fn a_look_ends_at_its_limits() {
+fn manifest_scan_stops_at_its_limits() {
     let folder = ManifestTestFolder::new();
     for at in 0..50 {
         folder.write(&format!("f{at}/golem.yaml"), "x");
@@ -163,7 +163,7 @@ fn a_look_ends_at_its_limits() {
 }
 
 #[test]
-fn nothing_but_a_manifest_below_the_folders_can_be_read() {
+fn only_manifests_below_the_folders_can_be_read() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
     let folders = ManifestFolders::open(&rule(
@@ -209,7 +209,7 @@ fn nothing_but_a_manifest_below_the_folders_can_be_read() {
 }
 
 #[test]
-fn a_provider_tells_what_has_come_gone_and_changed() {
+fn manifest_rescan_reports_added_removed_and_changed_files() {
     let folder = workspace();
     let here = folder.0.join("repo/app/here");
     let provider = Manifests::new(["golem.yaml"]).directory(&here).provider();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_within_another_allows_what_both_allow() {
+    fn intersected_policies_allow_what_both_allow() {
         let policy = |rules: &[&str]| Policy::from_rules(rules).unwrap();
         let both = policy(&["deny a b"]).intersect(policy(&["allow a *"])).intersect(policy(&["deny a c"]));
         for (path, allowed) in
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_matches_no_command_is_found() {
+    fn unused_policy_rules_are_reported() {
         let commands = ["component delete", "worker list"];
         let commands: Vec<Vec<String>> =
             commands.iter().map(|words| words.split(' ').map(str::to_owned).collect()).collect();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_named() {
+    fn invalid_policy_rule_is_reported_with_its_number() {
         for (rules, expected) in [
             (&["allow"][..], "rule 1 of the policy, `allow`, names no command"),
             (&["allow a", "a *"], "rule 2 of the policy, `a *`, must begin with `allow`, `deny` or `preset`"),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preset_of_golem_has_sixteen_patterns_and_hides_what_they_name() {
+    fn golem_preset_hides_its_sixteen_patterns() {
         let policy = Policy::golem();
         assert_eq!(policy.rules.len(), 16);
         for hidden in [
@@ -308,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_pattern_of_plain_words_matches_exactly_itself(
+        fn literal_pattern_matches_only_itself(
             words in prop::collection::vec("[^\\s*?\u{0}]{1,8}", 1..5),
             other in prop::collection::vec("[^\\s*?]{1,8}", 1..5),
         ) {
@@ -318,7 +318,7 @@ mod tests {
         }
 
         #[test]
-        fn a_trailing_star_matches_what_begins_with_the_same_words_and_nothing_else(
+        fn trailing_star_matches_only_paths_with_the_same_prefix(
             head in prop::collection::vec("[a-zé;$`|&-]{1,6}", 1..4),
             path in prop::collection::vec("[a-zé;$`|&-]{1,6}", 0..5),
         ) {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_to_serve_in_every_spelling() {
+    fn serve_flags_are_parsed_in_every_spelling() {
         for (line, expected) in [
             ("demo --serve", Some(ListenMode::Stdio)),
             ("demo --serve-stdio", Some(ListenMode::Stdio)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_the_flags_stands_before_every_command() {
+    fn words_next_to_serve_flags_prefix_every_command() {
         let line = "demo --profile a --serve=1 --serve-port-file f --serve-policy=p --must=x --serve-resources *.yaml";
         let request = read(line).unwrap();
         assert_eq!(request.prefix, ["--profile", "a", "--must=x"]);

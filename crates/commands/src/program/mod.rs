@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - Arguments of parent commands are not in any schema, unless the author exposes them:
-//!   `no_schema_has_an_argument_that_lies_above_the_leaves`.
+//!   `tool_schemas_have_no_arguments_of_parent_commands`.
 
 mod flags;
 mod parse;

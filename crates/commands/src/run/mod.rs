@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Captured output is bounded: `a_gibibyte_of_output_costs_at_most_its_limit`.
+//! - Captured output is bounded: `gibibyte_of_command_output_uses_no_more_memory_than_its_limit`.
 
 mod command_process;
 mod function;

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_wrote_and_how_it_ended_becomes_the_result() {
+    fn command_output_and_exit_become_the_tool_result() {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let done = CommandEnding::Exited(ProcessExit::Code(0));
         for (ending, stdout, stderr, result_format, expected) in [

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A stored output is readable only by the caller that produced it:
-//!   `an_output_is_read_whole_and_only_by_who_caused_it`.
+//!   `stored_output_is_complete_and_readable_only_by_its_principal`.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_read_whole_and_only_by_who_caused_it() {
+    fn stored_output_is_complete_and_readable_only_by_its_principal() {
         let store: Arc<OutputStore> = Arc::default();
         let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
         assert_eq!(put(&store, b"short", &[], &ann), None);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_where_there_are_too_many_and_its_room_with_it() {
+    fn oldest_output_is_evicted_beyond_the_count_and_frees_its_bytes() {
         let store: Arc<OutputStore> = Arc::default();
         let links: Vec<_> = (0..=MAX_STORED_OUTPUTS)
             .map(|_| put(&store, b"12", &[b"345"], &Principal::Process).unwrap())
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn one_output_and_all_together_take_no_more_than_their_room() {
+    fn stored_outputs_stay_within_single_and_total_byte_limits() {
         let store =
             Arc::new(OutputStore { max_output_bytes: 1000, max_total_bytes: 4000, ..OutputStore::default() });
         let all = [b'x'; 1000];
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bounds_are_in_the_document_of_limits() {
+    fn output_store_limits_are_documented() {
         let document = include_str!("../../../../docs/limits.md");
         for row in [
             format!("| bytes of one output that is kept | {} MiB |", MAX_OUTPUT_BYTES >> 20),

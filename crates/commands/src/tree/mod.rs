@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Hostile values reach the program unchanged: `hostile_values_are_passed_on_as_they_are`. `cargo xtask argv` checks a
+//! - Hostile values reach the program unchanged: `hostile_argument_values_reach_the_program_unchanged`. `cargo xtask argv` checks a
 //!   million calls.
 
 mod argument;

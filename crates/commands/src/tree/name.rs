@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_words_of_the_path() {
+    fn tool_name_joins_the_words_of_the_path() {
         assert_eq!(
             named(&["component list", "api-key_new list", "--version", "größe.x"]),
             ["component_list", "api-key_new_list", "version", "gr__e_x"]
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_collide_or_are_too_long_end_in_a_hash_of_their_own() {
+    fn colliding_or_long_tool_names_end_in_a_hash() {
         let long = "a".repeat(80);
         let names = named(&["a b_c", "a_b c", &long, "x y"]);
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 4, "{names:?}");

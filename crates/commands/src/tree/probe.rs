@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_value_is_what_its_parser_reads() {
+    fn value_kind_is_detected_from_the_parser() {
         let range = |least, most| ValueKind::Integer { least, most };
         let names =
             |names: &[&str]| ValueKind::Choice(names.iter().map(|name| ((*name).to_owned(), None)).collect());

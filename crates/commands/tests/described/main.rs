@@ -47,7 +47,7 @@ fn text(result: &CallToolResult) -> &str {
 }
 
 #[tokio::test]
-async fn git_is_a_tool() {
+async fn described_git_command_runs_as_a_tool() {
     let folder = folder("git");
     run("git", &["init", "--quiet", "--initial-branch=main", "."], &folder);
     let commit = ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "--allow-empty", "-m"];
@@ -81,7 +81,7 @@ async fn git_is_a_tool() {
 }
 
 #[tokio::test]
-async fn sqlite_is_a_tool_and_its_json_is_structured() {
+async fn described_sqlite_command_returns_structured_json() {
     let folder = folder("sqlite");
     run(
         "sqlite3",
@@ -129,7 +129,7 @@ fn echo() -> String {
 }
 
 #[tokio::test]
-async fn curl_is_a_tool() {
+async fn described_curl_command_runs_as_a_tool() {
     let base = echo();
     let server = server(
         &folder("curl"),
@@ -147,7 +147,7 @@ async fn curl_is_a_tool() {
 }
 
 #[tokio::test]
-async fn scripts_get_their_arguments_only_beside_their_text() {
+async fn script_arguments_are_passed_by_environment_or_file_never_in_the_text() {
     let python = "import json, os; a = json.load(open(os.environ['ARGUMENTS_FILE'])); print(json.dumps({'n': len(a['words']), 'last': a['words'][-1]}))";
     let folder = folder("script");
     let server = server(
@@ -176,7 +176,7 @@ async fn scripts_get_their_arguments_only_beside_their_text() {
 }
 
 #[tokio::test]
-async fn what_the_policy_hides_cannot_be_called() {
+async fn described_command_hidden_by_policy_cannot_be_called() {
     let commands = json!({ "a-read": { "argv": ["echo", "a"] }, "a-write": { "argv": ["echo", "b"] } });
     let server = server(&folder("policy"), &commands, &["allow *-read"]);
     assert_eq!(text(&server.call("a-read", json!({})).await.unwrap()), "a\n");
@@ -219,7 +219,7 @@ fn confirmed_server(folder: &Path) -> Server {
 }
 
 #[tokio::test]
-async fn the_user_is_asked_before_a_command_runs_in_the_legacy_era() {
+async fn command_requires_confirmation_in_the_legacy_era() {
     for (action, confirm, runs) in
         [("accept", true, true), ("accept", false, false), ("decline", true, false), ("cancel", true, false)]
     {
@@ -251,7 +251,7 @@ async fn the_user_is_asked_before_a_command_runs_in_the_legacy_era() {
 }
 
 #[tokio::test]
-async fn the_user_is_asked_before_a_command_runs_in_the_modern_era() {
+async fn command_requires_confirmation_in_the_modern_era() {
     let meta = |capabilities: Value| {
         json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",

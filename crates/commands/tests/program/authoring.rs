@@ -34,7 +34,7 @@ fn session(calls: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn one_line_makes_a_server_of_a_program_that_derives_its_parser() {
+fn derived_clap_program_serves_with_one_line() {
     let calls = [
         json!({ "name": "hello", "arguments": { "name": "--serve", "times": 2 } }),
         json!({ "name": "goodbye" }),
@@ -55,7 +55,7 @@ fn one_line_makes_a_server_of_a_program_that_derives_its_parser() {
 }
 
 #[test]
-fn what_the_operator_puts_before_the_commands_is_before_each_of_them() {
+fn operator_prefix_precedes_every_command() {
     let folder = folder("prefix");
     let (_store, service) = store();
     std::fs::write(folder.join("policy"), "# only what is needed\nallow component *\n").unwrap();
@@ -89,7 +89,7 @@ fn what_the_operator_puts_before_the_commands_is_before_each_of_them() {
 }
 
 #[test]
-fn every_command_is_listed_with_the_rule_that_decides() {
+fn serve_list_prints_every_command_with_its_policy_rule() {
     let output = command(example("depot")).arg("--serve-list").output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
     for line in [

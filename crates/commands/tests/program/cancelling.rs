@@ -22,7 +22,7 @@ fn command_line(process: &Path) -> String {
 
 /// Each of them has a child of its own, which would live for a day.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_cancelled_calls_leave_no_process() {
+async fn thousand_cancelled_command_calls_leave_no_process() {
     let mark = format!("TRUNKLINE_TEST_MARK=cancel-{}", std::process::id());
     let (name, value) = mark.split_once('=').unwrap();
     let host = host(&program().env(name, value));

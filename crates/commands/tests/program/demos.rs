@@ -18,16 +18,16 @@ fn demo(name: &str) {
 }
 
 #[test]
-fn the_demo_by_hand_gets_what_it_wants() {
+fn verified_demo_script_succeeds() {
     demo("verified.sh");
 }
 
 #[test]
-fn the_demo_for_continuous_integration_passes() {
+fn ci_demo_script_succeeds() {
     demo("ci.sh");
 }
 
 #[test]
-fn the_demo_with_a_store_behind_it_works_to_its_end() {
+fn full_demo_script_succeeds() {
     demo("full.sh");
 }

@@ -41,7 +41,7 @@ fn program(over: Receiver<()>) -> Program {
 }
 
 #[tokio::test]
-async fn a_function_of_this_process_runs_the_commands() {
+async fn in_process_function_runs_the_commands() {
     let (_going_on, over) = channel();
     let limits = RunLimits { stdout_bytes: 100, ..RunLimits::default() };
     let host = host(&program(over).limits(limits));
@@ -61,7 +61,7 @@ async fn a_function_of_this_process_runs_the_commands() {
 }
 
 #[tokio::test]
-async fn lines_of_a_function_are_progress_too() {
+async fn in_process_output_lines_are_reported_as_progress() {
     let (_going_on, over) = channel();
     let host = host(&program(over));
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;
@@ -73,7 +73,7 @@ async fn lines_of_a_function_are_progress_too() {
 }
 
 #[tokio::test]
-async fn a_function_that_takes_too_long_is_not_waited_for() {
+async fn in_process_function_timeout_ends_the_wait() {
     let (going_on, over) = channel();
     let host = host(&program(over).timeout(Duration::from_millis(50)));
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;

@@ -18,7 +18,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_tools_of_the_example_are_those_of_the_list() {
+async fn example_program_lists_the_expected_tools() {
     let host = host(&program());
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     let listed = tools(&mut peer).await;
@@ -40,7 +40,7 @@ async fn the_tools_of_the_example_are_those_of_the_list() {
 }
 
 #[tokio::test]
-async fn no_schema_has_an_argument_that_lies_above_the_leaves() {
+async fn tool_schemas_have_no_arguments_of_parent_commands() {
     let host = host(&program());
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;
     for tool in tools(&mut peer).await {
@@ -73,7 +73,7 @@ fn least(schema: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_tool_runs_its_command_and_none_is_misunderstood() {
+async fn every_example_tool_runs_its_command() {
     let (_store, service) = store();
     let host = host(&program().env("DEPOT_SERVICE", service));
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;
@@ -99,7 +99,7 @@ async fn every_tool_runs_its_command_and_none_is_misunderstood() {
 }
 
 #[tokio::test]
-async fn tools_are_made_once_however_often_they_are_listed() {
+async fn tools_are_built_once_and_listed_many_times() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
     // To know the range of a number, its parser is asked when the schema is made.
@@ -122,7 +122,7 @@ async fn tools_are_made_once_however_often_they_are_listed() {
 }
 
 #[tokio::test]
-async fn a_new_command_is_a_new_tool_without_another_word() {
+async fn added_subcommand_becomes_a_tool() {
     let with = |command: Command| async move {
         let host = host(&Program::new(command).executable("/bin/true"));
         let mut peer = LegacyPeer::legacy(&host, json!({})).await;
@@ -136,7 +136,7 @@ async fn a_new_command_is_a_new_tool_without_another_word() {
 }
 
 #[tokio::test]
-async fn what_a_policy_hides_is_answered_like_what_never_was() {
+async fn hidden_tool_call_is_answered_like_an_unknown_tool() {
     let only = Policy::from_rules(["deny component delete", "allow component *", "allow --version"]).unwrap();
     let host = host(&program().policy(only));
     let mut peer = LegacyPeer::legacy(&host, json!({})).await;
@@ -164,7 +164,7 @@ async fn what_a_policy_hides_is_answered_like_what_never_was() {
 }
 
 #[tokio::test]
-async fn no_value_is_read_as_a_flag_by_which_the_program_serves_itself() {
+async fn argument_values_are_never_parsed_as_serve_flags() {
     // Before the `--` that the last values need, this value can only stand bare.
     let command = Command::new("p")
         .arg(Arg::new("file").required(true).allow_hyphen_values(true))

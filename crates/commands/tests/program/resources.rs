@@ -54,7 +54,7 @@ async fn manifests_are_listed_read_and_watched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn manifests_of_folders_that_are_too_many_to_be_watched_are_looked_for() {
+async fn manifests_beyond_the_watch_limit_are_polled() {
     let folder = folder("unwatched");
     std::fs::create_dir_all(folder.join(".git")).unwrap();
     std::fs::create_dir_all(folder.join("child")).unwrap();

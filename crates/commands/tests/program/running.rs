@@ -12,7 +12,7 @@ async fn peer(program: &Program) -> LegacyPeer {
 }
 
 #[tokio::test]
-async fn every_kind_of_argument_arrives_as_it_was_sent() {
+async fn every_argument_kind_reaches_the_program_unchanged() {
     let mut peer = peer(&program()).await;
     let arguments = json!({
         "input": "in put", "output": "out\nput", "rest": ["-x", "--", ""], "dry": true, "color": false, "verbose": 3,
@@ -28,7 +28,7 @@ async fn every_kind_of_argument_arrives_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_told_before_anything_runs() {
+async fn invalid_arguments_are_rejected_before_anything_runs() {
     // An executable that is not there: whoever tries to run it says so.
     let mut peer = peer(&program().executable("/nowhere/depot")).await;
     for (arguments, said) in [
@@ -54,7 +54,7 @@ async fn arguments_that_do_not_fit_are_told_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn lines_are_progress_for_who_asked_for_it() {
+async fn output_lines_are_progress_if_the_caller_requested_it() {
     let mut peer = peer(&program()).await;
     let arguments = json!({ "lines": 3, "pause_ms": 1 });
     let asked = json!({ "name": "debug_slow", "arguments": arguments, "_meta": { "progressToken": "p" } });
@@ -72,7 +72,7 @@ async fn lines_are_progress_for_who_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_says_both_outputs_and_its_code() {
+async fn failed_command_returns_both_outputs_and_its_exit_code() {
     let mut peer = peer(&program()).await;
     let result = peer.call("debug_fail", json!({ "code": 3 })).await;
     assert_eq!(result["isError"], true);
@@ -86,7 +86,7 @@ async fn a_command_that_fails_says_both_outputs_and_its_code() {
 }
 
 #[tokio::test]
-async fn a_command_that_never_ends_is_ended() {
+async fn endless_command_is_killed_at_its_timeout() {
     let limits = RunLimits {
         timeout: Some(Duration::from_millis(300)),
         kill_after: Duration::from_millis(200),
@@ -99,7 +99,7 @@ async fn a_command_that_never_ends_is_ended() {
 }
 
 #[tokio::test]
-async fn a_command_has_nothing_to_read_and_hardly_an_environment() {
+async fn command_has_empty_stdin_and_a_minimal_environment() {
     let mut peer = peer(&program().inherit("CARGO_MANIFEST_DIR").env("GIVEN", "1")).await;
     assert_eq!(text(&peer.call("debug_read", json!({})).await), "0 bytes\n");
     let result = peer.call("debug_environment", json!({})).await;
@@ -114,7 +114,7 @@ async fn a_command_has_nothing_to_read_and_hardly_an_environment() {
 }
 
 #[tokio::test]
-async fn output_beyond_the_limit_is_cut_and_the_cut_is_marked() {
+async fn output_beyond_the_limit_is_truncated_with_a_note() {
     let limits = RunLimits { stdout_bytes: 1000, ..RunLimits::default() };
     let mut peer = peer(&program().limits(limits)).await;
     let result = peer.call("debug_flood", json!({ "bytes": 5_000_000 })).await;
@@ -134,7 +134,7 @@ async fn output_beyond_the_limit_is_cut_and_the_cut_is_marked() {
 }
 
 #[tokio::test]
-async fn json_is_structured_content_where_the_program_is_told_to_write_it() {
+async fn json_output_becomes_structured_content_with_the_json_option() {
     let (_store, service) = store();
     let program = program().env("DEPOT_SERVICE", service).json_output("--format", "json");
     let mut peer = peer(&program).await;
@@ -152,7 +152,7 @@ async fn json_is_structured_content_where_the_program_is_told_to_write_it() {
 }
 
 #[tokio::test]
-async fn an_argument_above_the_leaves_may_be_given_where_the_author_exposes_it() {
+async fn exposed_parent_argument_is_accepted() {
     let (_store, service) = store();
     let program = program().env("DEPOT_SERVICE", service).expose("format").policy(Policy::new());
     let mut peer = peer(&program).await;
@@ -163,7 +163,7 @@ async fn an_argument_above_the_leaves_may_be_given_where_the_author_exposes_it()
 }
 
 #[tokio::test]
-async fn a_backend_that_is_down_fails_the_call_and_not_the_server() {
+async fn unreachable_backend_fails_only_the_call() {
     let mut peer = peer(&program().env("DEPOT_SERVICE", "http://127.0.0.1:9")).await;
     let failed = peer.call("component_list", json!({})).await;
     assert_eq!(failed["isError"], true);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::support::{command, depot, folder, post, serve, store};
 
 #[test]
-fn the_eight_steps_of_a_session_by_hand() {
+fn manual_http_session_runs_its_eight_steps() {
     // 1. The program is started, and says where it is.
     let folder = folder("sequence");
     std::fs::create_dir_all(folder.join("examples")).unwrap();
@@ -86,7 +86,7 @@ fn the_eight_steps_of_a_session_by_hand() {
 }
 
 #[test]
-fn answers_are_events_unless_the_client_takes_only_json() {
+fn responses_are_events_unless_the_client_accepts_only_json() {
     let (_server, address) = serve(&folder("accept"), &[]);
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -104,7 +104,7 @@ fn answers_are_events_unless_the_client_takes_only_json() {
 }
 
 #[test]
-fn serving_beside_a_command_is_refused_as_clap_refuses_and_help_tells_of_the_flags() {
+fn serve_flag_with_a_command_is_a_clap_error_and_help_lists_the_flags() {
     for (arguments, code, said) in [
         (&["--serve=0", "component", "list"][..], 2, "must be used without a command"),
         (&["--serve=high"], 2, "invalid value 'high'"),

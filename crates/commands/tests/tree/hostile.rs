@@ -30,7 +30,7 @@ fn read_back(arguments: &Value, id: &str) -> Result<Option<Vec<String>>, ArgvErr
 }
 
 #[test]
-fn hostile_values_are_passed_on_as_they_are() {
+fn hostile_argument_values_reach_the_program_unchanged() {
     let long = "é".repeat(60_000);
     let values = [
         "-x",
@@ -88,7 +88,7 @@ fn hostile_values_are_passed_on_as_they_are() {
 }
 
 #[test]
-fn an_empty_text_is_a_value_where_one_is_required_and_none_where_it_is_not() {
+fn empty_string_is_a_value_if_required_and_otherwise_absent() {
     assert_eq!(read_back(&json!({ "place": "" }), "place"), Ok(Some(vec![String::new()])));
     for id in ["option", "short"] {
         assert_eq!(read_back(&json!({ "place": "p", id: "" }), id), Ok(None), "{id}");
@@ -100,7 +100,7 @@ fn an_empty_text_is_a_value_where_one_is_required_and_none_where_it_is_not() {
 }
 
 #[test]
-fn what_no_line_can_carry_is_refused_and_named() {
+fn inexpressible_argument_values_are_rejected_by_name() {
     let mib = "a".repeat(1 << 20);
     let most = "a".repeat((128 << 10) - 1);
     let many: Vec<&str> = std::iter::repeat_n(most.as_str(), 9).collect();

@@ -58,7 +58,7 @@ fn program() -> Command {
 }
 
 #[test]
-fn every_leaf_is_a_tool_and_hidden_ones_and_groups_are_not() {
+fn visible_leaf_commands_are_tools_and_groups_are_not() {
     assert_eq!(
         names(&tree(program())),
         [
@@ -83,7 +83,7 @@ fn every_leaf_is_a_tool_and_hidden_ones_and_groups_are_not() {
 }
 
 #[test]
-fn calls_become_lines_in_which_values_are_values() {
+fn calls_are_converted_to_argv_with_escaped_values() {
     let tree = tree(program());
     for (tool, arguments, expected) in [
         ("component_get", json!({ "component_name": "x" }), "component|get|--|x"),
@@ -132,7 +132,7 @@ fn calls_become_lines_in_which_values_are_values() {
 }
 
 #[test]
-fn calls_that_no_line_can_say_are_refused_with_the_reason() {
+fn inexpressible_calls_are_rejected_with_the_reason() {
     let tree = tree(program());
     for (tool, arguments, expected) in [
         ("component_get", json!({ "profile": "admin" }), "`profile` is not one of its arguments"),
@@ -160,14 +160,14 @@ fn calls_that_no_line_can_say_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_program_without_commands_is_one_tool() {
+fn program_without_subcommands_is_one_tool() {
     let tree = tree(Command::new("sum").version("1").arg(Arg::new("n").num_args(1..)));
     assert_eq!(names(&tree), ["sum"]);
     assert_eq!(line(&tree, "sum", &json!({ "n": ["1", "-2"] })), "--|1|-2");
 }
 
 #[test]
-fn a_multicall_program_is_refused() {
+fn multicall_program_is_rejected() {
     let error =
         trunkline_commands::CommandTree::from_command(Command::new("box").multicall(true)).unwrap_err();
     assert_eq!(error, TreeError::Multicall("box".to_owned()));

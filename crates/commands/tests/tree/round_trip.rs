@@ -109,14 +109,14 @@ fn run(programs: u32) {
 }
 
 #[test]
-fn a_call_is_read_back_exactly_or_refused_for_a_reason() {
+fn built_argv_parses_back_to_the_same_arguments_or_is_rejected() {
     run(400);
 }
 
 /// The campaign; `cargo xtask argv N` runs it with N sets of arguments.
 #[test]
 #[ignore = "a campaign of many minutes"]
-fn a_million_calls_are_read_back_exactly_or_refused_for_a_reason() {
+fn million_built_argvs_parse_back_or_are_rejected() {
     let calls = std::env::var("TRUNKLINE_CALLS").map_or(1_000_000, |count| count.parse::<usize>().unwrap());
     run(u32::try_from(calls.div_ceil(CALLS)).unwrap());
 }

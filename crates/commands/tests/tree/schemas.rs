@@ -14,7 +14,7 @@ fn property(arg: Arg) -> Value {
 }
 
 #[test]
-fn every_kind_of_argument_has_its_schema() {
+fn every_clap_argument_kind_has_its_schema() {
     let long = |id: &'static str| Arg::new(id).long(id);
     for (arg, expected) in [
         (long("a"), json!({ "type": "string" })),
@@ -68,7 +68,7 @@ fn every_kind_of_argument_has_its_schema() {
 }
 
 #[test]
-fn nothing_but_the_arguments_of_the_leaf_is_taken() {
+fn tool_schema_has_leaf_and_required_parent_arguments_only() {
     let command = Command::new("p")
         .arg(Arg::new("profile").long("profile").global(true))
         .arg(Arg::new("target").long("target").required(true))
@@ -90,7 +90,7 @@ fn nothing_but_the_arguments_of_the_leaf_is_taken() {
 }
 
 #[test]
-fn what_clap_says_of_arguments_together_is_in_the_schema() {
+fn argument_relations_of_clap_are_in_the_schema() {
     let flag = |id: &'static str| Arg::new(id).long(id).action(ArgAction::SetTrue);
     let value = |id: &'static str| Arg::new(id).long(id).value_parser(value_parser!(u8));
     let command = Command::new("c")
@@ -122,14 +122,14 @@ fn what_clap_says_of_arguments_together_is_in_the_schema() {
 }
 
 #[test]
-fn a_value_by_place_needs_those_before_it() {
+fn positional_requires_the_positionals_before_it() {
     let number = |id: &'static str| Arg::new(id).value_parser(value_parser!(u8));
     let schema = schema(Command::new("c").arg(number("a").required(true)).arg(number("b")).arg(number("c")));
     assert_eq!(schema["dependentRequired"], json!({ "c": ["b"] }));
 }
 
 #[test]
-fn names_that_no_interface_takes_are_replaced_and_still_mean_the_same() {
+fn invalid_property_names_are_replaced_and_map_to_their_arguments() {
     let command = Command::new("c").arg(Arg::new("größe in cm").long("size")).arg(Arg::new("ok").long("ok"));
     let tree = tree(Command::new("p").subcommand(command));
     let leaf = leaf(&tree, "c");

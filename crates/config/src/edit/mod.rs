@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - An edit of a client's file changes only the bytes of its entry: `an_edit_of_a_clients_file_keeps_everything_else`.
+//! - An edit of a client's file changes only the bytes of its entry: `editing_mcp_json_preserves_everything_else`.
 //! - A file that another program changed since it was read is not overwritten:
-//!   `a_file_that_changed_meanwhile_is_not_overwritten`.
+//!   `saving_fails_if_the_config_changed_on_disk`.
 
 mod fields;
 mod json;

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_made_together_and_nothing_else_is() {
+    fn text_edits_are_applied_together_and_change_nothing_else() {
         let splices = vec![
             TextEdit::insert(9, "!"),
             TextEdit::replace(0..3, "A"),

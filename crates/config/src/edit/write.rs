@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_last_decides_whether_a_file_is_replaced() {
+    fn file_is_replaced_only_if_the_final_check_passes() {
         let folder = std::env::temp_dir().join(format!("trunkline-replace-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_others_are_not_trusted_unless_the_superuser_names_them() {
+    fn foreign_files_are_trusted_only_if_named_by_the_superuser() {
         let table = [
             (1000, 1000, FileOrigin::Discovered, true),
             (0, 1000, FileOrigin::Discovered, true),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_was_found_is_trusted_by_its_own_owner_too() {
+    fn discovered_symlink_needs_a_trusted_owner() {
         let folder = std::env::temp_dir().join(format!("trunkline-link-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_refused_and_not_waited_for() {
+    fn pipe_as_config_is_rejected_without_blocking() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let pipe = std::env::temp_dir().join(format!("trunkline-pipe-{}", std::process::id()));
         let _ = std::fs::remove_file(&pipe);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_advice_can_be_pasted_into_a_shell() {
+    fn path_in_a_hint_is_quoted_for_the_shell() {
         for (path, word) in [("/a/b.toml", "/a/b.toml"), ("a b", "'a b'"), ("it's", "'it'\\''s'")] {
             assert_eq!(shell_word(Path::new(path)), word);
         }

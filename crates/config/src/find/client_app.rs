@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_keeps_its_servers_where_its_platform_says() {
+    fn client_config_paths_match_each_platform() {
         let places = |platform| UserDirectories::for_home(platform, "/h");
         let table = [
             (ClientApp::ClaudeCode, HostPlatform::Linux, "/h/.claude.json"),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_for_settings_that_the_environment_names_is_used() {
+    fn settings_folder_of_the_environment_is_used() {
         let mut places = UserDirectories::for_home(HostPlatform::Linux, "/h");
         places.settings = Some("/etc/xdg".into());
         places.claude = Some("/h/.claude-work".into());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_known_by_the_names_that_they_are_given() {
+    fn client_apps_are_parsed_from_their_names() {
         for client in ClientApp::ALL {
             assert_eq!(ClientApp::parse(client.as_str()), Some(client));
         }

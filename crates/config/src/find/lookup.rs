@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nowhere_is_told_with_those_that_are() {
+    fn lookup_of_an_unknown_name_lists_known_names() {
         let one = file(r#"{"mcpServers":{"github":{"command":"x"},"files":{"command":"y"}}}"#);
         for (name, files, expected) in [
             ("githab", vec![one.clone()], "`githab` is configured; did you mean `github`?"),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_that_has_a_name_is_the_one_that_counts() {
+    fn lookup_uses_the_first_file_with_the_name() {
         let first = file(r#"{"mcpServers":{"a":{"command":"first"}}}"#);
         let second = file(r#"{"mcpServers":{"a":{"command":"second"},"b":{"url":"ftp://x"}}}"#);
         let found = choose("a", &[first.clone(), second.clone()]).unwrap();

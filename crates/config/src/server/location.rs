@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_checked_before_anybody_dials() {
+    fn invalid_server_urls_are_rejected_at_parse_time() {
         let table = [
             ("http://127.0.0.1:8080/mcp", true),
             ("HTTPS://example.com", true),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_server_has_no_secret() {
+    fn server_debug_and_display_have_no_secrets() {
         let mut program = LocalProgram::new("run");
         program.args = vec![
             ConfigText::expanded("--token=${T}".into(), "--token=canary".into()),

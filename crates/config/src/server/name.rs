@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_what_people_write_and_can_read() {
+    fn server_names_are_validated() {
         let (longest, longer) = ("é".repeat(64), "é".repeat(65));
         for (text, valid) in [
             ("github", true),

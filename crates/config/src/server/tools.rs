@@ -152,13 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_full_of_stars_is_no_way_to_stop_us() {
+    fn pattern_with_many_stars_matches_in_polynomial_time() {
         let pattern = NamePattern::new("*a".repeat(64) + "b");
         assert!(!pattern.matches(&"a".repeat(4096)));
     }
 
     #[test]
-    fn denied_tools_are_never_offered_and_others_only_if_allowed() {
+    fn denied_tools_are_hidden_and_others_need_a_matching_allow_rule() {
         let rules = |allow: &[&str], deny: &[&str]| ToolRules {
             allow: allow.iter().map(|text| NamePattern::new(*text)).collect(),
             deny: deny.iter().map(|text| NamePattern::new(*text)).collect(),

@@ -86,7 +86,7 @@ fn servers_of_every_client_are_read_into_one_form() {
 }
 
 #[test]
-fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
+fn keys_without_effect_are_warnings_with_a_position() {
     let table: &[(&str, &[&str])] = &[
         ("claude_code.mcp.json", &[]),
         (
@@ -114,7 +114,7 @@ fn what_has_no_effect_is_noted_with_its_place_and_never_an_error() {
 }
 
 #[test]
-fn words_of_editors_stand_for_the_folder_of_the_project() {
+fn editor_variables_expand_to_the_project_folder() {
     let text = r#"{"servers": {"a": {"command": "${workspaceFolder}/run", "cwd": "sub"}}}"#;
     for path in ["/shop/.vscode/mcp.json", "/shop/.cursor/mcp.json", "/shop/.mcp.json"] {
         let server = ConfigFile::parse(path, text, variables()).unwrap().server("a").unwrap();
@@ -139,7 +139,7 @@ fn our_own_keys_work_in_a_clients_file_as_well() {
 }
 
 #[test]
-fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
+fn obsolete_key_is_accepted_with_a_warning() {
     let toml = "[servers.a]\ncommand = 'x'\nattribution = 'oldest'\nshare = 'session'\n";
     let json = r#"{"mcpServers": {"a": {"command": "x", "attribution": "exact", "share": "session"}}}"#;
     for (name, text, place) in [("t.toml", toml, "3:1"), ("mcp.json", json, "1:39")] {
@@ -155,7 +155,7 @@ fn a_key_of_an_earlier_version_is_accepted_and_noted_with_its_place() {
 }
 
 #[test]
-fn a_files_servers_for_one_project_are_apart_from_the_others() {
+fn project_servers_of_a_client_file_are_separate() {
     let file = read("claude.json");
     assert_eq!(file.server_names(), ["memory"]);
     let project = file.for_project(std::path::Path::new("/home/ann/shop")).unwrap();
@@ -164,7 +164,7 @@ fn a_files_servers_for_one_project_are_apart_from_the_others() {
 }
 
 #[test]
-fn no_sample_prints_a_secret_in_debug_output() {
+fn debug_output_of_sample_configs_has_no_secrets() {
     for name in SAMPLES {
         let file = read(name);
         let (servers, problems) = file.servers_and_problems();
@@ -174,7 +174,7 @@ fn no_sample_prints_a_secret_in_debug_output() {
 }
 
 #[test]
-fn variables_can_stay_as_they_are_written() {
+fn unexpanded_config_keeps_variables_as_written() {
     let table = [
         (
             "claude_code.mcp.json",

@@ -24,7 +24,7 @@ fn examples(text: &str, language: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_example_of_the_document_is_read_without_a_problem_or_a_note() {
+fn documented_config_examples_parse_without_warnings() {
     let text = std::fs::read_to_string(document("configuration.md")).unwrap();
     let variables =
         ConfigVariables::fixed(["GITHUB_TOKEN", "TOKEN", "HOME", "API_KEY"].map(|name| (name, "/value")));
@@ -41,7 +41,7 @@ fn every_example_of_the_document_is_read_without_a_problem_or_a_note() {
 }
 
 #[test]
-fn every_key_is_in_the_document_and_every_key_of_the_document_is_one() {
+fn documented_config_keys_match_the_code() {
     let text = std::fs::read_to_string(document("configuration.md")).unwrap();
     let table = text.split("\n## ").find(|part| part.starts_with("`trunkline.toml`")).unwrap();
     let written: Vec<&str> = table
@@ -66,7 +66,7 @@ fn every_key_is_in_the_document_and_every_key_of_the_document_is_one() {
 }
 
 #[test]
-fn every_bound_is_in_the_document_of_limits() {
+fn config_limits_are_documented() {
     let document = std::fs::read_to_string(document("limits.md")).unwrap();
     let rows = [
         format!("| `MOST_CONFIG_BYTES` | {} MiB |", MAX_CONFIG_BYTES >> 20),

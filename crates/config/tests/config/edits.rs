@@ -40,7 +40,7 @@ fn edited(path: &str, text: &str, change: &Do) -> String {
 }
 
 #[test]
-fn servers_are_added_to_our_own_file() {
+fn servers_are_added_to_trunkline_toml() {
     let a = "[servers.a]\ncommand = \"a\"\n";
     let x = "[servers.x]\ncommand = \"run\"\nargs = [\"-y\"]\n";
     let table = [
@@ -80,7 +80,7 @@ fn servers_are_added_to_our_own_file() {
 }
 
 #[test]
-fn servers_are_removed_from_our_own_file_with_the_comments_about_them() {
+fn servers_are_removed_from_trunkline_toml_with_their_comments() {
     let table = [
         ("[servers.x]\ncommand='x'\n", ""),
         (
@@ -116,7 +116,7 @@ fn servers_are_removed_from_our_own_file_with_the_comments_about_them() {
 }
 
 #[test]
-fn servers_are_switched_off_and_on_in_our_own_file() {
+fn servers_are_disabled_and_enabled_in_trunkline_toml() {
     let off = [
         ("[servers.x] # it\ncommand='x'\n", "[servers.x] # it\nenabled = false\ncommand='x'\n"),
         (
@@ -143,7 +143,7 @@ fn servers_are_switched_off_and_on_in_our_own_file() {
 }
 
 #[test]
-fn servers_are_added_to_a_clients_file_in_its_own_style() {
+fn servers_are_added_to_mcp_json_in_its_style() {
     let table = [
         ("", "{\n  \"mcpServers\": {\n    \"x\": {\n      \"command\": \"run\"\n    }\n  }\n}\n"),
         ("{}", "{\n  \"mcpServers\": {\n    \"x\": {\n      \"command\": \"run\"\n    }\n  }\n}"),
@@ -186,7 +186,7 @@ fn servers_are_added_to_a_clients_file_in_its_own_style() {
 }
 
 #[test]
-fn servers_are_removed_from_a_clients_file_with_their_commas() {
+fn servers_are_removed_from_mcp_json_with_their_commas() {
     let table = [
         ("{\"servers\": {\"x\": {}}}", "{\"servers\": {}}"),
         ("{\"servers\": {\"x\": {}, \"b\": {}}}", "{\"servers\": {\"b\": {}}}"),
@@ -212,7 +212,7 @@ fn servers_are_removed_from_a_clients_file_with_their_commas() {
 }
 
 #[test]
-fn servers_are_switched_off_and_on_in_a_clients_file() {
+fn servers_are_disabled_and_enabled_in_mcp_json() {
     let off = [
         (
             "{\"servers\": {\"x\": {\"command\": \"x\"}}}",
@@ -240,7 +240,7 @@ fn servers_are_switched_off_and_on_in_a_clients_file() {
 }
 
 #[test]
-fn everything_that_is_said_of_a_server_is_written_and_read_again() {
+fn server_definition_round_trips_through_both_formats() {
     let text = "[servers.x]\ncommand = 'r \"u\" n'\nargs = ['${A}', 'a\\b', 'ä', '']\nenv = { A = '${B:-c}', \"x-y\" = '1' }\n\
         cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nshare = 'call'\n\
         revision = '2025-06-18'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
@@ -271,7 +271,7 @@ fn everything_that_is_said_of_a_server_is_written_and_read_again() {
 }
 
 #[test]
-fn an_address_is_spoken_to_as_before_after_it_was_written_and_read_again() {
+fn remote_transport_round_trips_through_mcp_json() {
     for (url, wire, written) in [
         ("https://h/mcp", RemoteTransport::Auto, r#""type": "http", "transport": "auto""#),
         ("${URL}", RemoteTransport::Auto, r#""type": "http", "transport": "auto""#),
@@ -298,7 +298,7 @@ fn an_address_is_spoken_to_as_before_after_it_was_written_and_read_again() {
 }
 
 #[test]
-fn a_folder_that_counts_from_another_file_stays_the_same_folder() {
+fn relative_cwd_is_rebased_when_a_server_is_copied() {
     let text = "[servers.x]\ncommand = 'x'\ncwd = 'data'\n[servers.y]\ncommand = 'y'\ncwd = '${D}/z'\n";
     let servers =
         ConfigFile::parse("/shop/t.toml", text, ConfigVariables::unexpanded()).unwrap().servers().unwrap();
@@ -312,7 +312,7 @@ fn a_folder_that_counts_from_another_file_stays_the_same_folder() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_changes_nothing() {
+fn failed_edit_reports_an_error_and_changes_nothing() {
     let folder = Folder::new("refusals");
     let text = "[servers.a]\ncommand = 'a'\n";
     let path = folder.write("t.toml", text);
@@ -333,7 +333,7 @@ fn what_cannot_be_done_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_not_overwritten() {
+fn saving_fails_if_the_config_changed_on_disk() {
     let folder = Folder::new("meanwhile");
     let path = folder.write("t.toml", "[servers.a]\ncommand = 'a'\n");
     let mut editor = ConfigEditor::open(&path).unwrap();
@@ -351,7 +351,7 @@ fn a_file_that_changed_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn a_file_keeps_its_mode_and_a_link_stays_a_link() {
+fn saving_keeps_the_file_mode_and_symlinks() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new("mode");
     let real = folder.write("real.toml", "[servers.a]\ncommand = 'a'\n");

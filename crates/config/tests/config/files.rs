@@ -6,7 +6,7 @@ use trunkline_config::{ConfigFile, MAX_CONFIG_BYTES};
 use super::support::{Folder, SAMPLES, sample, set_mode, variables};
 
 #[test]
-fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
+fn group_writable_config_is_rejected_with_a_chmod_hint() {
     let folder = Folder::new("modes");
     let path = folder.write("trunkline.toml", "");
     for (mode, refused) in
@@ -24,7 +24,7 @@ fn a_configuration_that_others_can_write_to_is_refused_with_what_to_run() {
 }
 
 #[test]
-fn what_is_no_file_too_long_or_no_text_is_refused_without_waiting() {
+fn non_files_and_oversized_or_binary_configs_are_rejected_without_blocking() {
     let folder = Folder::new("shapes");
     let most = usize::try_from(MAX_CONFIG_BYTES).unwrap();
     folder.write("long.toml", &"#".repeat(most + 1));

@@ -8,7 +8,7 @@ fn told(path: &str, text: &str) -> String {
 }
 
 #[test]
-fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
+fn toml_errors_have_a_position_and_a_suggestion() {
     let table = [
         ("[servers.a]\ncommand = 'x'\n", "fine"),
         ("", "fine"),
@@ -128,7 +128,7 @@ fn every_mistake_in_our_own_file_is_told_with_its_place_and_what_was_meant() {
 }
 
 #[test]
-fn every_mistake_in_a_clients_file_is_told_with_its_place() {
+fn mcp_json_errors_have_a_position() {
     let table = [
         ("{}", "fine"),
         ("", "fine"),
@@ -166,7 +166,7 @@ fn every_mistake_in_a_clients_file_is_told_with_its_place() {
 }
 
 #[test]
-fn all_mistakes_are_told_together_and_one_server_is_read_without_the_others() {
+fn all_config_errors_are_reported_and_one_server_loads_alone() {
     let text = "[servers.a]\ncomand = 'x'\n[servers.b]\ncommand = 'y'\n[servers.c]\nurl = 'c'\n";
     let file = ConfigFile::parse("t.toml", text, variables()).unwrap();
     let error = file.servers().unwrap_err();
@@ -177,7 +177,7 @@ fn all_mistakes_are_told_together_and_one_server_is_read_without_the_others() {
 }
 
 #[test]
-fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
+fn unset_variable_of_a_disabled_server_is_no_error() {
     let toml = |rest: &str| format!("[servers.a]\ncommand = 'x'\nargs = ['${{NONE}}', '${{TOKEN}}']\n{rest}");
     let read = |path: &str, text: &str| {
         ConfigFile::parse(path, text, ConfigVariables::fixed([("TOKEN", "canary")])).unwrap()
@@ -207,7 +207,7 @@ fn what_a_server_that_is_switched_off_lacks_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_name_that_is_not_there_is_told_with_those_that_are() {
+fn unknown_server_error_lists_known_servers() {
     let table = [
         ("[servers.github]\ncommand = 'x'", "githb", "t.toml: has no server `githb`; did you mean `github`?"),
         ("[servers.github]\ncommand = 'x'", "files", "t.toml: has no server `files`; it has `github`"),
@@ -220,7 +220,7 @@ fn a_name_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn a_mistake_never_repeats_a_value() {
+fn config_errors_never_contain_values() {
     let texts = [
         "[servers.a]\ncommand = 'x'\nshare = 'canary'",
         "[servers.a]\ncommand = 'x'\ntimeout = 'canary'",
@@ -240,7 +240,7 @@ fn a_mistake_never_repeats_a_value() {
 }
 
 #[test]
-fn nesting_without_end_is_refused_and_not_followed() {
+fn deeply_nested_config_is_rejected_without_recursion() {
     let deep = 200_000;
     let texts = [
         ("t.toml", format!("a = {}", "[".repeat(deep))),
@@ -257,7 +257,7 @@ fn nesting_without_end_is_refused_and_not_followed() {
 }
 
 #[test]
-fn more_servers_than_there_may_be_are_refused() {
+fn too_many_servers_are_rejected() {
     let text =
         |count: usize| (0..count).map(|n| format!("[servers.s{n}]\ncommand = 'x'\n")).collect::<String>();
     assert!(ConfigFile::parse("t.toml", &text(1024), variables()).is_ok());

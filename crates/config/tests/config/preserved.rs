@@ -202,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn an_edit_of_our_own_file_keeps_everything_else(look in look()) {
+    fn editing_trunkline_toml_preserves_everything_else(look in look()) {
         let text = toml(&look);
         check_add("t.toml", &text, &server("new", "run -y ${A}"));
         check_remove("t.toml", &text, look.shapes.len());
@@ -210,7 +210,7 @@ proptest! {
     }
 
     #[test]
-    fn an_edit_of_a_clients_file_keeps_everything_else(look in look()) {
+    fn editing_mcp_json_preserves_everything_else(look in look()) {
         let text = json(&look);
         check_add("m.json", &text, &server("new", "run -y ${A}"));
         check_remove("m.json", &text, look.shapes.len());
@@ -219,7 +219,7 @@ proptest! {
 }
 
 #[test]
-fn every_sample_stays_as_it_is_when_a_server_comes_and_goes() {
+fn adding_and_removing_a_server_restores_every_sample() {
     for name in super::support::SAMPLES {
         check_add(name, &super::support::sample(name), &server("new", "https://h/mcp"));
     }

@@ -48,7 +48,7 @@ fn section(text: &str) -> ConfigSection {
 }
 
 #[test]
-fn tables_of_other_rooms_are_read_as_any_type() {
+fn sections_decode_into_any_type() {
     let text = "[commands.b]\nargv = ['df']\ntimeout = '2m'\n\
         [commands.a]\nargv = ['echo', '${GITHUB_TOKEN}']\nscript = 'echo ${NOT_SET}'\ntoken = '${GITHUB_TOKEN}'\n\
         [commands.a.args.n]\ntype = 'integer'\nmin = 3\n\
@@ -69,7 +69,7 @@ fn tables_of_other_rooms_are_read_as_any_type() {
 }
 
 #[test]
-fn mistakes_in_them_are_told_with_their_place_and_what_was_meant() {
+fn section_errors_have_a_position_and_a_suggestion() {
     let table = [
         (
             "argv = []\ndescribtion = 'x'",
@@ -105,7 +105,7 @@ fn mistakes_in_them_are_told_with_their_place_and_what_was_meant() {
 }
 
 #[test]
-fn a_reader_can_place_what_only_it_can_know() {
+fn section_reader_can_report_a_problem_at_a_key() {
     let section = section("[commands.a]\nargv = ['df', '-h']\n");
     let table = [
         (&["a", "argv", "1"][..], "trunkline.toml:2:15: key `commands.a.argv.1`: no"),
@@ -119,7 +119,7 @@ fn a_reader_can_place_what_only_it_can_know() {
 }
 
 #[test]
-fn what_is_no_table_and_what_is_not_there_is_told() {
+fn missing_sections_and_non_tables_are_reported() {
     let error = section("[commands]\na = 1").tables().unwrap_err();
     assert_eq!(error.to_string(), "trunkline.toml:2:5: key `commands.a`: expected a table, found a number");
     let file = ConfigFile::parse("trunkline.toml", "", variables()).unwrap();

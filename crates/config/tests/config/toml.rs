@@ -38,7 +38,7 @@ fn every_key_of_a_server_is_read() {
 }
 
 #[test]
-fn what_is_not_said_is_at_its_default() {
+fn omitted_server_keys_have_defaults() {
     let text =
         "[servers.a]\ncommand = 'x'\n[servers.b]\nurl = 'ws://localhost:1/ws'\ntransport = 'websocket'";
     let file =

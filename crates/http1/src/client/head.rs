@@ -123,7 +123,7 @@ mod tests {
     use crate::mutations::mutated;
 
     #[test]
-    fn the_end_of_a_body_is_found_in_one_place_only_or_refused() {
+    fn response_with_ambiguous_body_length_is_rejected() {
         type HeadCaseHeaders = &'static [(&'static str, &'static str)];
         let chunked = Some(BodyFraming::chunked());
         let table: &[(u16, HeadCaseHeaders, Option<BodyFraming>)] = &[
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_whole_or_not_at_all() {
+    fn response_head_is_parsed_only_when_complete() {
         let text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-a:\r\nContent-Length: 2\r\n\r\n{}";
         let (head, _) = text.split_once("{}").unwrap();
         for end in 0..head.len() {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_is_not_looked_at_again_and_the_end_is_found_nevertheless() {
+    fn response_head_scan_resumes_without_rescanning() {
         let text = b"HTTP/1.1 204 No Content\r\nx-a: b\r\n\r\n";
         let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
         for (at, byte) in text.iter().enumerate() {
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_a_head_arrives_makes_no_difference_and_no_byte_is_lost(
+        fn response_head_parses_equally_for_any_chunking(
             text in mutated(HEADS, b"\r\n\0 \t;:,0159aT/\x7f\xff"),
             piece in 1_usize..9,
         ) {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_only_if_the_response_leaves_no_doubt() {
+    fn connection_is_reused_only_after_an_unambiguous_response() {
         let table = [
             ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", true),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_wrong_or_too_large_is_refused() {
+    fn malformed_or_oversized_response_head_is_rejected() {
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(MAX_HEADERS + 1));
         let endless = format!("HTTP/1.1 200 OK\r\nx-a: {}", "b".repeat(MAX_HEAD_BYTES));
         let large = format!("{endless}\r\n\r\n");

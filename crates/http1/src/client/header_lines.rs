@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_would_begin_another_line_is_not_written() {
+    fn header_value_with_a_line_break_is_not_written() {
         let name = HeaderName::from_static("x-a");
         let table = [
             ("plain", true),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_ever_printed() {
+    fn header_lines_debug_has_no_values() {
         let map =
             HeaderMap::from_iter([(HeaderName::from_static("x-a"), HeaderValue::from_static("sentinel"))]);
         let lines = HeaderLines::from(map);

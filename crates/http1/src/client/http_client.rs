@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_kept_for_less_than_its_server_keeps_it() {
+    fn idle_timeout_is_shorter_than_the_servers_keep_alive() {
         let table: &[(&[(&str, &str)], u64)] = &[
             (&[], 4),
             (&[("keep-alive", "timeout=5")], 4),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_at_the_origin_of_its_client_only() {
+    fn request_target_must_have_the_clients_origin() {
         let url: Url = "https://example.com/mcp?a=b".parse().unwrap();
         let client = HttpClient::new(NeverConnects, url.clone(), &HttpClientOptions::default());
         let place = client.target(&url).unwrap();

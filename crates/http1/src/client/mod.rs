@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - A refused connection is reported as "not sent": `nobody_at_the_address_means_that_nothing_was_sent`.
+//! - A refused connection is reported as "not sent": `refused_connection_is_reported_as_not_sent`.
 //! - Bytes that arrive before a request was sent are never used as its response:
-//!   `what_a_server_says_unasked_answers_nobody`.
+//!   `unsolicited_response_is_never_matched_to_a_request`.
 
 mod body;
 mod client_connection;

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_found_by_its_name_however_that_is_written() {
+    fn response_header_lookup_ignores_case() {
         let text = Bytes::from_static(
             b"HTTP/1.1 200 OK\r\nContent-TYPE: \t a/b \r\nset-cookie: a\r\nvary:\r\nSet-Cookie: b\nlocation: \xff\n\n",
         );
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_has_the_same_headers_as_before_and_no_value_is_printed() {
+    fn response_headers_convert_to_an_equal_map_and_debug_has_no_values() {
         let mut map = HeaderMap::new();
         for value in ["sentinel", "", "sentinel too"] {
             map.append(SET_COOKIE, HeaderValue::from_static(value));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_head_has_its_time_from_when_it_begins_and_a_connection_is_kept_for_longer() {
+    async fn head_timeout_starts_with_its_first_byte_and_idle_timeout_is_longer() {
         for (begins_after, expected) in [(NEVER, 10), (0, 10), (5, 10)] {
             let mut patience = patience(10 * SECOND, 60 * SECOND);
             assert_eq!(lasts(&mut patience, begins_after).await, expected, "the first, {begins_after}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_has_all_the_time_that_it_takes() {
+    async fn running_request_has_no_connection_timeout() {
         let mut cx = Context::from_waker(Waker::noop());
         let mut patience = patience(10 * SECOND, 60 * SECOND);
         patience.request_received();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_makes_a_response_is_polled_now_and_then() {
+    async fn pending_response_is_polled_periodically() {
         let mut patience = patience(10 * SECOND, 60 * SECOND);
         patience.poll_interval = 2 * SECOND;
         let (waker, wakes) = CountedWakes::pair();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deadlines_one_after_the_other_share_a_timer_and_each_is_kept() {
+    async fn consecutive_deadlines_share_one_timer_and_each_fires() {
         let mut patience = patience(10 * SECOND, 10 * SECOND);
         let (waker, wakes) = CountedWakes::pair();
         let mut cx = Context::from_waker(&waker);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_has_used_up_its_turn_is_woken_nevertheless() {
+    async fn deadline_fires_despite_an_exhausted_cooperative_budget() {
         let mut patience = patience(SECOND, SECOND);
         let (waker, wakes) = CountedWakes::pair();
         while tokio::task::coop::has_budget_remaining() {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_time_without_end_is_waited_for_without_end() {
+    async fn duration_max_never_times_out() {
         let mut patience = patience(Duration::MAX, Duration::MAX);
         patience.poll_interval = Duration::MAX;
         let mut cx = Context::from_waker(Waker::noop());
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_is_sooner_than_the_timer_is_kept() {
+    async fn earlier_deadline_resets_the_timer() {
         let mut cx = Context::from_waker(Waker::noop());
         let mut patience = patience(SECOND, 60 * SECOND);
         patience.request_received();

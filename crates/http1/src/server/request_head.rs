@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_say_what_comes_behind_them() {
+    fn request_headers_determine_the_body_framing() {
         let chunked = BodyFraming::chunked();
         // The end of the body, whether the connection is kept, whether the body is to be asked for, whether it may be upgraded.
         let table: &[(&str, BodyFraming, [bool; 3])] = &[
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_read_in_two_ways_is_refused() {
+    fn ambiguous_request_heads_are_rejected() {
         let many = "x-a: b\r\n".repeat(MAX_HEADERS + 1);
         let long = format!("x-a: {}\r\n", "b".repeat(MAX_HEAD_BYTES));
         let table: &[(&str, u16)] = &[

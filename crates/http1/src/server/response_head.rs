@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_says_how_its_body_ends_in_one_place_only() {
+    fn response_head_has_exactly_one_body_framing_header() {
         let table = [
             (
                 200,

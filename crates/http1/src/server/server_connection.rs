@@ -5,11 +5,11 @@
 //!
 //! # Invariants
 //!
-//! - A request head that two parsers could read differently is rejected: `what_could_be_read_in_two_ways_is_refused`.
+//! - A request head that two parsers could read differently is rejected: `ambiguous_request_heads_are_rejected`.
 //! - Bytes after a malformed chunk are never parsed as a request:
-//!   `nothing_behind_a_malformed_chunk_is_taken_for_a_request`.
+//!   `bytes_after_a_malformed_chunk_are_not_parsed_as_a_request`.
 //! - Each request gets its own response, however the bytes are split:
-//!   `every_request_gets_its_own_answer_however_requests_and_answers_are_cut`.
+//!   `pipelined_requests_get_their_own_responses_for_any_fragmentation`.
 
 use std::fmt;
 use std::future::poll_fn;

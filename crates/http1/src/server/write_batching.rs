@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_company_waits_and_whoever_is_alone_does_not() {
+    fn writes_are_batched_only_with_concurrent_connections() {
         let near_the_end = || Cell::new(u32::MAX - 100);
         let company =
             WriteBatching { started: near_the_end(), finished: near_the_end(), ..WriteBatching::new() };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_those_who_take_their_time() {
+    fn write_batching_does_not_wait_for_slow_requests() {
         const MANY: u32 = 16;
         // So many may take longer than one, and each of them may not.
         for (turn, waits) in [(MAX_TURN / 2, true), (2 * MAX_TURN, false), (MAX_WAIT, false)] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_long_however_little_each_of_a_crowd_has_to_do() {
+    fn write_batching_stops_when_the_wait_exceeds_its_bound() {
         let company = WriteBatching { concurrency: Cell::new(MAX_CONCURRENCY), ..WriteBatching::new() };
         let first = company.begin_write().unwrap();
         assert_eq!((0..1000).filter_map(|_| company.begin_write()).count(), 1000);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_from_elsewhere_takes_a_turn_too() {
+    fn writes_begun_on_another_thread_count_as_batch_turns() {
         let (here, there) = (
             WriteBatching { concurrency: Cell::new(MAX_CONCURRENCY), ..WriteBatching::new() },
             WriteBatching::new(),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_elsewhere_does_not_count() {
+    fn writes_finished_on_another_thread_are_not_counted_as_concurrent() {
         let (here, there) = (WriteBatching::new(), WriteBatching::new());
         for _ in 0..100 * SAMPLE_INTERVAL {
             if let Some(arrival) = here.begin_write() {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_are_ready_have_read_before_anybody_writes() {
+    async fn ready_connections_are_read_before_any_response_is_written() {
         const MANY: usize = 8;
         let happened = Mutex::new(Vec::new());
         let mut were_in_order = 0;

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_each_principals_own() {
+    fn remembered_links_are_bounded_and_private_to_each_principal() {
         use trunkline_session::Principal;
         let seen = LinkOwners::new(16);
         let [ada, bob] = ["ada", "bob"].map(|who| SharingScope::Principal(Principal::Named(who.into())));

@@ -3,13 +3,13 @@
 //! # Invariants
 //!
 //! - The items of an upstream stay listed while others are reconfigured:
-//!   `hundreds_of_configurations_leave_no_moment_without_a_server_that_stays`.
+//!   `unchanged_server_stays_listed_and_callable_through_300_reconfigurations`.
 //! - An upstream that is replaced, reconnected or listed again is never without tools:
-//!   `a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_tools`.
+//!   `replaced_reconnected_or_relisted_server_keeps_its_tools_listed`.
 //! - A slow connection attempt blocks neither the next configuration nor shutdown:
-//!   `a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_nor_the_end_waiting`.
+//!   `slow_connect_blocks_neither_the_next_configuration_nor_shutdown`.
 //! - No process remains of an upstream that was removed, disconnected or replaced, or after the hub is dropped:
-//!   `no_process_is_left_after_a_server_is_removed_disconnected_or_replaced_or_the_hub_is_dropped`.
+//!   `no_process_is_left_after_remove_disconnect_replace_or_drop_of_the_hub`.
 
 mod announce;
 mod apply;

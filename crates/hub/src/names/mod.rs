@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - On a name collision neither item gets the name, and both are reported:
-//!   `a_name_that_two_items_would_have_is_nobodys_and_both_are_told`.
+//!   `colliding_names_get_digests_and_the_collision_is_reported`.
 
 mod template;
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_two_items_would_have_is_nobodys_and_both_are_told() {
+    fn colliding_names_get_digests_and_the_collision_is_reported() {
         let (names, collisions) = assigned(&NameTemplate::hub(), &[("a", "b__c"), ("a__b", "c"), ("a", "d")]);
         let names: Vec<_> = names.into_iter().map(Option::unwrap).collect();
         assert!(names[0].starts_with("a__b__c_") && names[1].starts_with("a__b__c_"), "{names:?}");
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_one_item_spells_exactly_is_that_items() {
+    fn exact_name_wins_over_a_sanitized_one() {
         let (names, collisions) = assigned(&NameTemplate::hub(), &[("a", "x.y"), ("a", "x_y")]);
         assert_eq!(names[1].as_deref(), Some("a__x_y"));
         assert!(names[0].as_deref().is_some_and(|name| name.starts_with("a__x_y_")), "{names:?}");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn untouched_names_that_are_there_twice_are_left_out() {
+    fn duplicate_verbatim_names_are_left_out() {
         let (names, collisions) = assigned(&NameTemplate::verbatim(), &[("a", "x"), ("b", "x"), ("b", "y")]);
         assert_eq!(names, [None, None, Some("y".to_owned())]);
         assert_eq!(collisions[0].owners.len(), 2);

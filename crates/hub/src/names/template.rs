@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_makes_legal_names_of_at_most_64_characters() {
+    fn name_template_generates_valid_names_of_at_most_64_characters() {
         let (long_server, long_tool) = ("s".repeat(64), "t".repeat(128));
         let hub = NameTemplate::hub();
         for (template, server, tool, expected) in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_read_back_as_it_was_written_and_refused_where_it_makes_no_names() {
+    fn name_template_round_trips_and_invalid_ones_are_rejected() {
         for text in ["{tool}", "{server}__{tool}", "mcp__{server}__{tool}", "x-{server}_{tool}-y"] {
             assert_eq!(
                 text.parse::<NameTemplate>().map(|template| template.to_string()).as_deref(),

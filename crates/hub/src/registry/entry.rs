@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_make_no_sense_are_removed_and_others_are_kept() {
+    fn invalid_mirror_header_keys_are_removed_and_valid_ones_stay() {
         let good =
             json!({ "type": "object", "properties": { "a": { "type": "string", "x-mcp-header": "A" } } });
         let bad =
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_about_tasks_is_not_carried() {
+    fn task_support_of_a_tool_is_not_forwarded() {
         let listed = entry(&json!({ "type": "object" })).list_item(Revision::V2025_11_25);
         assert_eq!(listed.as_str(), r#"{"name":"t","inputSchema":{"type":"object"}}"#);
     }

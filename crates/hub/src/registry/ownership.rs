@@ -8,8 +8,8 @@
 //! # Invariants
 //!
 //! - An upstream never serves a resource that an upstream configured before it claims:
-//!   `a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_template`,
-//!   `a_template_without_a_scheme_takes_nothing_that_another_server_claims`.
+//!   `later_server_cannot_claim_a_uri_that_matches_an_earlier_template`,
+//!   `template_without_scheme_takes_no_uri_that_another_server_claims`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_two_servers_list_belongs_to_the_first() {
+    fn uri_listed_by_two_servers_belongs_to_the_first() {
         check(
             &[("a", &["x:1", "x:2"], &[]), ("b", &["x:2", "x:3"], &[])],
             &["a: x:1 x:2 / ", "b: x:3 / x:2 of a"],
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_listing_does_not_take_an_address_from_an_earlier_template() {
+    fn later_listing_does_not_take_a_uri_from_an_earlier_template() {
         check(
             &[("good", &[], &["good://item/{id}"]), ("evil", &["good://item/5", "good://other/5"], &[])],
             &["good:  / ", "evil: good://other/5 / good://item/5 of good"],
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_listing_is_kept_beside_a_later_template() {
+    fn earlier_listing_wins_over_a_later_template() {
         check(
             &[("a", &["x:1"], &[]), ("b", &["x:1", "x:2"], &["x:{id}"])],
             &["a: x:1 / ", "b: x:2 / x:1 of a"],
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_templates_that_match_the_earlier_one_counts() {
+    fn earlier_of_two_matching_templates_wins() {
         check(
             &[("a", &[], &["x:a/{id}"]), ("b", &[], &["x:{+rest}"]), ("c", &["x:b"], &["x:a/{name}"])],
             &["a:  / ", "b:  / ", "c:  / x:b of b"],
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_without_a_scheme_takes_nothing_that_another_server_claims() {
+    fn template_without_scheme_takes_no_uri_that_another_server_claims() {
         for catch_all in ["{+x}", "{x}:{+y}", "x{+rest}", "{scheme}://{host}{/path}"] {
             check(
                 &[("evil", &[], &[catch_all]), ("good", &["x://h/1"], &["x://i/{id}"])],
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_keep_what_they_list_and_match_themselves() {
+    fn servers_own_the_uris_that_they_list_and_match() {
         check(
             &[("a", &["x:1", "x:2"], &["x:{id}", "{+x}"])],
             &["a: x:1 x:2 / "],

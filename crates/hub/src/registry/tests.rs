@@ -47,7 +47,7 @@ fn names<T>(named: &NamedMap<T>) -> Vec<&str> {
 }
 
 #[test]
-fn a_tool_is_found_by_its_name_on_this_side_and_called_by_its_own() {
+fn tool_is_routed_by_exposed_name_and_called_by_its_upstream_name() {
     let registry = build(&[offer("b", tools(&["x.y", "z"])), offer("a", tools(&["z"]))]);
     assert_eq!(names(&registry.tools), ["a__z", "b__x_y", "b__z"]);
     assert_eq!(registry.tools["b__x_y"].target, ToolTarget::Upstream("b", "x.y".into()));
@@ -56,7 +56,7 @@ fn a_tool_is_found_by_its_name_on_this_side_and_called_by_its_own() {
 }
 
 #[test]
-fn a_server_that_keeps_its_names_has_them_as_they_are_beside_those_of_others() {
+fn in_process_server_keeps_its_tool_names_without_a_prefix() {
     let own = |names: &[&str]| UpstreamOffer { keeps_original_names: true, ..offer("own", tools(names)) };
     let registry = build(&[own(&["z", "x.y"]), offer("a", tools(&["z"]))]);
     assert_eq!(names(&registry.tools), ["a__z", "x.y", "z"]);
@@ -67,7 +67,7 @@ fn a_server_that_keeps_its_names_has_them_as_they_are_beside_those_of_others() {
 }
 
 #[test]
-fn rules_leave_tools_out_rename_them_and_describe_them_anew() {
+fn tool_rules_hide_rename_and_redescribe_tools() {
     let mut offered = offer("s", tools(&["get", "delete", "list"]));
     offered.rules = ToolRules {
         deny: vec![NamePattern::new("del*")],
@@ -82,7 +82,7 @@ fn rules_leave_tools_out_rename_them_and_describe_them_anew() {
 }
 
 #[test]
-fn a_server_whose_name_begins_like_another_keeps_what_is_its_own() {
+fn servers_with_a_common_name_prefix_keep_their_own_items() {
     let both = [offer("a", tools(&["x"])), offer("a__b", tools(&["y"]))];
     assert_eq!(names(&build(&both).tools), ["a__b__y", "a__x"]);
     assert_eq!(names(&build(&both[1..]).tools), ["a__b__y"]);
@@ -137,7 +137,7 @@ fn a_resource_belongs_to_the_first_server_that_claims_it() {
 }
 
 #[test]
-fn what_nobody_lists_is_asked_of_the_only_server_that_has_resources() {
+fn unlisted_resource_belongs_to_the_only_server_with_resources() {
     let registry = build(&[offer("a", resources(&[], &[])), offer("b", tools(&["t"]))]);
     assert_eq!(registry.owner_of("any:thing"), Some(&"a"));
     assert_eq!(registry.with_resources_named("a"), Some(&"a"));
@@ -145,7 +145,7 @@ fn what_nobody_lists_is_asked_of_the_only_server_that_has_resources() {
 }
 
 #[test]
-fn agents_without_resources_get_tools_for_them_while_there_are_any() {
+fn resource_tools_are_exposed_while_a_server_has_resources() {
     let with = |offers: &[UpstreamOffer<&'static str>]| {
         let registry = HubRegistry::build(&NameTemplate::agent(), ResourceTools::Enabled, offers);
         registry.tools.keys().map(ToString::to_string).collect::<Vec<_>>()
@@ -155,7 +155,7 @@ fn agents_without_resources_get_tools_for_them_while_there_are_any() {
 }
 
 #[test]
-fn only_lists_that_changed_are_different() {
+fn registry_diff_reports_only_changed_lists() {
     let before = build(&[offer("a", tools(&["t"]))]);
     let same = build(&[offer("a", tools(&["t"]))]);
     assert_eq!(same.diff(&before), ListDifferences::default());
@@ -180,7 +180,7 @@ fn instructions_are_joined_under_the_names_of_their_servers() {
 }
 
 #[test]
-fn listings_of_one_server_for_different_clients_are_added_up() {
+fn listings_of_one_server_are_merged_without_duplicates() {
     let both = tools(&["a", "b"]).merge(&tools(&["b", "c"]));
     let names: Vec<_> = both.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_which_end_has_no_words_and_what_would() {
+    fn incompatibility_names_the_side_and_the_required_revision() {
         use Revision as R;
         let form = InputRequest::form("?", RawJson::EMPTY_OBJECT);
         let choices = r#"{"type":"object","properties":{"a":{"type":"array"}}}"#;
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_named_by_their_path_however_odd() {
+    fn missing_capability_is_named_by_its_path() {
         for (required, name) in [
             (r#"{"elicitation":{"url":{}},"roots":{}}"#, "elicitation.url"),
             (r#"{"a":{"b":{"c":{"d":{}}}}}"#, "a.b.c"),

@@ -7,10 +7,10 @@
 //! # Invariants
 //!
 //! - An input request of an abandoned call never reaches another client, and one that waited never reaches another
-//!   principal: `a_question_of_a_call_that_was_given_up_never_reaches_another_client`,
-//!   `a_question_never_reaches_another_principal_however_long_it_has_been_waiting`.
+//!   principal: `input_request_of_an_abandoned_call_never_reaches_another_client`,
+//!   `input_request_never_reaches_another_principal_after_any_wait`.
 //! - State of an upstream travels through the caller encrypted with the hub's own key:
-//!   `the_state_of_a_server_travels_under_the_hubs_own_seal`.
+//!   `upstream_request_state_is_sealed_by_the_hub`.
 
 mod incompatibility;
 mod input_round;

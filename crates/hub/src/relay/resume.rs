@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_travels_is_read_back_for_the_same_server_alone() {
+    fn resume_state_is_decoded_only_for_its_own_server() {
         let limits = HubLimits::default();
         let first = ResumeState::Fresh
             .next_round(Bytes::from_static(b"\"state\""), Era::Modern, false, &limits)
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_cannot_go_on_asking_for_ever() {
+    fn input_rounds_and_polls_of_a_call_are_bounded() {
         let limits = HubLimits { input_rounds: 2, poll_rounds: 3, ..HubLimits::default() };
         for (is_poll, most) in [(false, 2), (true, 3)] {
             let mut resume = ResumeState::Fresh;

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backoff_doubles_to_its_bound_and_never_gives_up() {
+    fn backoff_doubles_up_to_its_maximum_and_never_stops() {
         let limits = HubLimits::default();
         let (mut backoff, now) = (Backoff::default(), Instant::now());
         assert_eq!(backoff.remaining(now), Duration::ZERO);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_well_for_a_minute_and_ended_in_order_resets_too() {
+    fn backoff_resets_after_an_orderly_close_of_a_healthy_connection() {
         let limits = HubLimits::default();
         let began = Instant::now();
         for (lived, resets) in [(59, false), (60, true)] {

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - An upstream that supports both eras is used in the era of the caller, unless the configuration pins one:
-//!   `a_server_of_both_eras_is_spoken_to_in_that_of_the_caller`,
-//!   `a_pin_of_the_configuration_counts_for_clients_of_both_eras`.
+//!   `dual_era_server_is_connected_in_the_era_of_the_caller`,
+//!   `pinned_era_applies_to_clients_of_both_eras`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_gets_its_own_era_unless_the_server_does_not_speak_it_or_one_is_pinned() {
+    fn caller_gets_its_own_era_unless_unsupported_or_pinned() {
         use Era::{Legacy, Modern};
         let unknown = SupportedEras::default();
         let both = unknown.with(Legacy, true).with(Modern, true);

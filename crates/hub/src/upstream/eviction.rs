@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_those_who_hold_most_and_never_by_those_who_hold_less() {
+    fn eviction_takes_from_the_owner_with_the_most_connections() {
         use EvictionDecision::{Evict, Free, Wait};
         let now = Instant::now() + Duration::from_secs(3600);
         for (text, waiting, mine, most, expected) in [
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_above_its_share_leaves_its_next_place_to_one_below_that_waits() {
+    fn owner_above_its_share_yields_to_a_waiting_owner_below_its_share() {
         let now = Instant::now() + Duration::from_secs(3600);
         for (text, waiting, mine, most, expected) in [
             ("a! a! a!", "", 'a', 3, false),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_never_ends_what_another_has_while_it_holds_more() {
+    fn owner_never_evicts_an_owner_with_fewer_connections() {
         let now = Instant::now() + Duration::from_secs(3600);
         let states = ["!", "1", "2"];
         // Every state of four connections of three owners.

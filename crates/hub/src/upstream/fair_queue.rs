@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_served_in_turn_whatever_the_number_of_their_calls() {
+    fn fair_queue_serves_clients_round_robin() {
         let mut queue = FairQueue::default();
         let first: Vec<_> = (0..3).map(|number| queue.join('a', number)).collect();
         queue.join('b', 0);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_was_served_comes_after_those_that_wait() {
+    fn served_client_queues_behind_waiting_clients() {
         let mut queue = FairQueue::default();
         for number in 0..100 {
             let position = queue.join('a', number);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_waits_for_more_than_one_call_of_each_other() {
+    fn fair_queue_delays_a_client_by_at_most_one_call_of_each_other() {
         let mut queue = FairQueue::default();
         for number in 0..500 {
             queue.join('a', number);

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_only_told_what_it_could_use() {
+    fn input_set_is_limited_to_capabilities_of_the_revision() {
         let declared =
             ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
         let all = InputSet::from_capabilities(&declared);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_could_use_is_what_it_reads_of_what_it_is_told() {
+    fn usable_input_set_equals_the_capabilities_read_back_per_revision() {
         for set in 0..1 << 5 {
             // Tools are a part of sampling.
             let set = InputSet::from_capabilities(&InputSet(set).capabilities());

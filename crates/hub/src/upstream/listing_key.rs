@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A client sees only the listing of its own era, and a change in one era invalidates only that:
-//!   `clients_of_each_era_list_and_call_what_the_server_lists_in_it_in_any_order`,
-//!   `a_change_in_one_era_outdates_only_what_clients_of_that_era_see`.
+//!   `clients_list_and_call_the_tools_of_their_own_era_in_any_order`,
+//!   `list_change_in_one_era_notifies_only_clients_of_that_era`.
 
 use trunkline_client::SupportedEras;
 use trunkline_config::ConnectionSharing;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_of_both_eras_see_one_listing_unless_the_upstream_speaks_both() {
+    fn callers_of_both_eras_see_one_listing_unless_the_upstream_has_both() {
         use Era::{Legacy, Modern};
         let caller = ClientCapabilities::default().with_form().with_url();
         let [old, new] =

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn until_a_listing_is_there_the_nearest_smaller_one_is_visible() {
+    fn nearest_smaller_listing_is_visible_until_the_exact_one_exists() {
         let [none, form, both] = sets();
         let mut listings = UpstreamListings::default();
         assert!(listings.visible_to(none).is_none());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn each_era_sees_its_own_listing_and_that_of_the_other_until_there_is_one() {
+    fn each_era_falls_back_to_the_other_listing_until_it_has_its_own() {
         let [none, form, _] = sets();
         let mut listings = UpstreamListings::default();
         listings.store(form, catalogue(&["modern"]));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn inherited_listings_of_an_era_count_until_the_first_own_one_in_that_era() {
+    fn inherited_listings_are_used_until_the_first_own_one_of_that_era() {
         let [none, form, _] = sets();
         let mut before = UpstreamListings::default();
         before.store(none, catalogue(&["modern"]));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn inherited_listings_count_until_the_first_own_one_or_a_failure() {
+    fn inherited_listings_are_used_until_the_first_own_one_or_a_failure() {
         let [none, form, _] = sets();
         let mut before = UpstreamListings::default();
         before.store(none, catalogue(&["old"]));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_sixteen_listings_are_kept() {
+    fn listings_beyond_sixteen_evict_the_oldest() {
         let mut listings = UpstreamListings::default();
         let all = InputSet::from_capabilities(
             &ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots(),

@@ -7,15 +7,15 @@
 //! # Invariants
 //!
 //! - A failing upstream is retried forever; the delay doubles up to a maximum, and resets after a healthy minute:
-//!   `backoff_doubles_to_its_bound_and_never_gives_up`, `backoff_resets_only_after_a_healthy_minute`.
+//!   `backoff_doubles_up_to_its_maximum_and_never_stops`, `backoff_resets_only_after_a_healthy_minute`.
 //! - Calls that wait for a connection are served round-robin by client:
-//!   `clients_get_their_turns_in_turn_whatever_the_number_of_their_calls`.
+//!   `waiting_clients_get_connections_round_robin_whatever_their_call_count`.
 //! - A principal with many sessions never evicts the only connection of another:
-//!   `a_principal_with_many_sessions_never_ends_the_only_connection_of_another`.
+//!   `principal_with_many_sessions_never_evicts_anothers_only_connection`.
 //! - A session that received the roots of one caller serves only callers with the same roots:
-//!   `a_session_that_was_told_of_roots_serves_only_callers_who_have_them`,
-//!   `a_session_that_was_told_of_roots_in_a_call_serves_only_who_is_known_to_have_them`,
-//!   `roots_of_one_caller_are_never_those_of_another`.
+//!   `session_sent_roots_serves_only_callers_with_equal_roots`,
+//!   `session_sent_roots_in_a_call_serves_only_callers_with_known_equal_roots`,
+//!   `roots_of_one_caller_are_never_sent_for_another`.
 
 mod attempt;
 mod backoff;

@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_of_the_set_of_addresses() {
+    fn roots_digest_depends_only_on_the_set_of_uris() {
         assert_eq!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["b", "a", "a"])));
         assert_ne!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["ab"])));
         assert_ne!(roots_digest(&roots(&[])), roots_digest(&roots(&["a"])));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_is_told_what_is_known_or_waits_or_is_told_of_none() {
+    async fn roots_request_gets_known_roots_or_waits_or_gets_none() {
         assert_eq!(session(Some(&["a"])).answer().await, roots(&["a"]));
 
         let waits = session(None);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_that_was_told_of_roots_serves_only_callers_who_have_them() {
+    async fn session_sent_roots_serves_only_callers_with_equal_roots() {
         let session = session(Some(&["a"]));
         let [a, b] = ["a", "b"].map(known);
         assert_eq!(session.answer().await, roots(&["a"]));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_without_roots_takes_those_of_its_first_caller() {
+    async fn session_without_roots_adopts_those_of_its_first_caller() {
         let session = session(None);
         let [a, b] = ["a", "b"].map(known);
         assert!(session.matches_caller(Some(a.0)) && session.matches_caller(Some(b.0)));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn roots_of_one_caller_are_never_told_while_another_calls() {
+    async fn roots_are_not_sent_while_callers_with_other_roots_are_active() {
         for (first, second) in [(Some("a"), Some("b")), (Some("a"), None), (None, None)] {
             let session = session(Some(&["a"]));
             for caller in [first, second] {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_told_of_roots_in_a_call_serves_only_who_is_known_to_have_them() {
+    fn session_sent_roots_in_a_call_serves_only_callers_with_known_equal_roots() {
         let [a, b] = ["a", "b"].map(known);
         let known_caller = session(None);
         known_caller.note_sent_in_call(Some(&roots(&["a"])));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_the_calls_own_if_the_server_says_so_or_the_session_is_past_its_beginning() {
+    fn roots_request_belongs_to_a_call_if_attributed_or_after_the_first_call() {
         let session = session(None);
         session.add_caller(None);
         assert!(session.belongs_to_call(true) && !session.belongs_to_call(false));

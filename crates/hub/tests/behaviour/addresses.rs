@@ -95,7 +95,7 @@ fn parts() -> ServerHandle {
 }
 
 #[tokio::test]
-async fn a_configuration_that_says_how_a_server_is_spoken_to_is_taken_at_its_word() {
+async fn configured_transport_is_used_without_a_fallback() {
     let place = ListeningServer::at("127.0.0.1:0", &parts()).await;
     let url = |scheme: &str, path: &str| format!("{scheme}://{}{path}", place.address);
     let hub = hub_speaking(None);
@@ -152,7 +152,7 @@ async fn refuses_everything() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
 }
 
 #[tokio::test]
-async fn nothing_is_tried_beside_what_the_configuration_says() {
+async fn only_requests_of_the_configured_transport_are_sent() {
     for (wire, methods) in [
         (RemoteTransport::Sse, vec!["GET"]),
         (RemoteTransport::Http, vec!["POST", "POST"]),
@@ -175,7 +175,7 @@ async fn nothing_is_tried_beside_what_the_configuration_says() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_forgot_is_healed_and_the_call_works() {
+async fn expired_upstream_session_is_reopened_and_the_call_succeeds() {
     for revision in [Revision::V2025_03_26, OLD, NEW] {
         let parts = parts();
         let mut place = ListeningServer::at("127.0.0.1:0", &parts).await;
@@ -193,7 +193,7 @@ async fn a_session_that_the_server_forgot_is_healed_and_the_call_works() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_for_a_while_answers_with_a_reason_and_then_again() {
+async fn unreachable_http_server_fails_with_a_reason_and_recovers() {
     for revision in [OLD, NEW] {
         let parts = parts();
         let place = ListeningServer::at("127.0.0.1:0", &parts).await;
@@ -218,7 +218,7 @@ async fn a_server_that_is_gone_for_a_while_answers_with_a_reason_and_then_again(
 }
 
 #[tokio::test]
-async fn a_caller_who_gives_up_is_gone_at_the_server_too_in_every_pair_of_eras() {
+async fn call_aborted_over_http_is_cancelled_at_the_server_in_every_pair_of_eras() {
     for up in [OLD, NEW] {
         for down in [OLD, NEW] {
             let (server, gate) = gated();

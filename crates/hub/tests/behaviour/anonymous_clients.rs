@@ -88,14 +88,14 @@ async fn served(hub: &Hub) -> Vec<[String; 2]> {
 }
 
 #[tokio::test]
-async fn anonymous_clients_of_one_person_share_a_process() {
+async fn single_user_anonymous_clients_share_a_process() {
     let (_heard, _town, hub) = hub(OLD, SingleUser, ConnectionSharing::Principal).await;
     let all: BTreeSet<String> = served(&hub).await.into_iter().flatten().collect();
     assert_eq!(all.len(), 1, "{all:?}");
 }
 
 #[tokio::test]
-async fn anonymous_strangers_share_nothing_that_a_server_keeps() {
+async fn isolated_anonymous_clients_share_no_server_state() {
     for share in [ConnectionSharing::Principal, ConnectionSharing::Session] {
         let (_heard, _town, hub) = hub(OLD, Isolated, share).await;
         let served = served(&hub).await;
@@ -112,7 +112,7 @@ async fn anonymous_strangers_share_nothing_that_a_server_keeps() {
 }
 
 #[tokio::test]
-async fn anonymous_strangers_share_what_keeps_no_sessions_or_is_said_to_be_for_all() {
+async fn isolated_anonymous_clients_share_stateless_and_shared_servers() {
     for (up, share) in [(NEW, ConnectionSharing::Principal), (OLD, ConnectionSharing::All)] {
         let (_heard, _town, hub) = hub(up, Isolated, share).await;
         let all: BTreeSet<String> = served(&hub).await.into_iter().flatten().collect();
@@ -121,7 +121,7 @@ async fn anonymous_strangers_share_what_keeps_no_sessions_or_is_said_to_be_for_a
 }
 
 #[tokio::test]
-async fn roots_of_one_window_are_never_those_of_another_window_of_the_same_person() {
+async fn roots_of_one_client_are_never_sent_for_another_of_the_same_user() {
     let town = TestServers::default();
     let (heard, opener) = numbered();
     town.add_script("a", opener, OLD);
@@ -143,7 +143,7 @@ async fn roots_of_one_window_are_never_those_of_another_window_of_the_same_perso
 }
 
 #[tokio::test]
-async fn a_link_that_one_stranger_was_shown_is_not_for_another() {
+async fn linked_resource_is_not_readable_by_another_anonymous_client() {
     for (anonymous_are, shared) in [(SingleUser, true), (Isolated, false)] {
         for down in [OLD, NEW] {
             let (_heard, _town, hub) = hub(OLD, anonymous_are, ConnectionSharing::Principal).await;
@@ -156,7 +156,7 @@ async fn a_link_that_one_stranger_was_shown_is_not_for_another() {
 }
 
 #[tokio::test]
-async fn a_change_that_one_stranger_watches_is_not_told_to_another() {
+async fn resource_update_is_not_sent_to_another_anonymous_client() {
     for (anonymous_are, shared) in [(SingleUser, true), (Isolated, false)] {
         for down in [OLD, NEW] {
             let (heard, _town, hub) = hub(OLD, anonymous_are, ConnectionSharing::Principal).await;

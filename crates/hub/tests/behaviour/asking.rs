@@ -39,7 +39,7 @@ fn several_choices() -> Value {
 }
 
 #[tokio::test]
-async fn several_choices_are_refused_with_a_sentence_to_whoever_knows_only_one() {
+async fn multi_select_form_is_refused_for_clients_without_it() {
     let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
         None => ScriptReply::Result(json!({ "resultType": "input_required", "requestState": "s",
             "inputRequests": { "k": { "method": "elicitation/create", "params": several_choices() } } })),
@@ -97,7 +97,7 @@ async fn gatekeeper() -> (ScriptedServer, TestServers, Hub) {
 }
 
 #[tokio::test]
-async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_again() {
+async fn url_elicitation_required_error_is_elicited_and_the_call_retried() {
     for down in BOTH {
         let (heard, _town, hub) = gatekeeper().await;
         let (client, answers) = asked(&hub, down, can_everything(), InputResponse::accept(None)).await;
@@ -117,7 +117,7 @@ async fn a_page_that_has_to_be_visited_first_is_a_question_and_the_call_is_made_
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_visits_ends_the_call_with_a_word_about_it() {
+async fn declined_url_elicitation_fails_the_call_with_a_message() {
     for down in BOTH {
         for answer in [InputResponse::decline(), InputResponse::cancel()] {
             let (heard, _town, hub) = gatekeeper().await;
@@ -137,7 +137,7 @@ async fn a_page_that_nobody_visits_ends_the_call_with_a_word_about_it() {
 }
 
 #[tokio::test]
-async fn a_caller_who_cannot_be_shown_a_page_is_told_what_it_would_need() {
+async fn url_elicitation_for_a_client_without_it_names_the_missing_capability() {
     for (down, can) in
         [(NEW, ClientCapabilities::default().with_form()), (OLD, ClientCapabilities::default())]
     {
@@ -160,7 +160,7 @@ async fn a_caller_who_cannot_be_shown_a_page_is_told_what_it_would_need() {
 }
 
 #[tokio::test]
-async fn a_page_that_a_modern_server_goes_on_asking_for_is_opened_once_and_its_end_is_told() {
+async fn repeated_url_elicitation_is_shown_once_and_its_completion_is_notified() {
     // It asks three times for the same page, while the user is still busy there, and then goes on.
     let (heard, _town, hub) = hub(NEW, |message| {
         let round: u64 =
@@ -228,7 +228,7 @@ async fn agree_to_page(peer: &mut MemoryChannel) -> Value {
 }
 
 #[tokio::test]
-async fn that_a_user_is_done_at_a_page_is_told_to_the_client_that_was_asked_and_to_no_other() {
+async fn elicitation_complete_reaches_only_the_elicited_client() {
     // Each call asks for a page of its own, and is over as soon as the user agrees.
     let calls = Arc::new(AtomicUsize::new(0));
     let (heard, opener) = script(move |peer, message| match message["method"].as_str() {

@@ -87,7 +87,7 @@ fn asked(answers: &RecordingHandler) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_question_reaches_the_client_whose_call_asked_it_beside_an_older_call_of_another() {
+async fn input_request_reaches_its_own_client_beside_an_older_call_of_another() {
     for down in BOTH {
         let (heard, _town, hub) = patient(eager_to_grow()).await;
         let (slow, asking) = (agreeable(), agreeable());
@@ -112,7 +112,7 @@ async fn a_question_reaches_the_client_whose_call_asked_it_beside_an_older_call_
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_before_a_further_one_is_made() {
+async fn connection_is_reused_before_another_is_opened() {
     for down in BOTH {
         let (heard, _town, hub) =
             patient(HubLimits { grow_delay: Duration::from_secs(3600), ..quick() }).await;
@@ -136,7 +136,7 @@ async fn a_connection_is_used_again_before_a_further_one_is_made() {
 }
 
 #[tokio::test]
-async fn connections_grow_to_their_bound_and_no_further_and_then_calls_wait() {
+async fn connections_grow_to_the_limit_and_then_calls_queue() {
     for down in BOTH {
         let limits = HubLimits { connections_per_server: 3, ..eager_to_grow() };
         let (heard, _town, hub) = patient(limits).await;
@@ -166,7 +166,7 @@ async fn connections_grow_to_their_bound_and_no_further_and_then_calls_wait() {
 }
 
 #[tokio::test]
-async fn calls_of_one_session_run_beside_each_other_in_one_process_and_its_questions_reach_it() {
+async fn calls_of_one_session_share_a_process_and_get_its_input_requests() {
     let (heard, _town, hub) = patient(eager_to_grow()).await;
     let (own, others) = (agreeable(), agreeable());
     let client = connect(&hub, "ada", OLD, &own).await;
@@ -190,7 +190,7 @@ async fn calls_of_one_session_run_beside_each_other_in_one_process_and_its_quest
 }
 
 #[tokio::test]
-async fn calls_without_a_session_are_asked_only_what_they_caused_themselves() {
+async fn calls_without_a_session_get_only_their_own_input_requests() {
     let (heard, _town, hub) = patient(eager_to_grow()).await;
     let answers = agreeable();
     let client = connect(&hub, "ada", NEW, &answers).await;
@@ -208,7 +208,7 @@ async fn calls_without_a_session_are_asked_only_what_they_caused_themselves() {
 }
 
 #[tokio::test]
-async fn a_call_that_gets_no_turn_in_time_is_refused_as_retryable_with_the_name_of_the_server() {
+async fn call_without_a_connection_in_time_gets_a_retryable_error_naming_the_server() {
     for down in BOTH {
         let limits = HubLimits { connection_wait_timeout: Duration::from_millis(50), ..one_connection() };
         let (heard, _town, hub) = patient(limits).await;
@@ -228,7 +228,7 @@ async fn a_call_that_gets_no_turn_in_time_is_refused_as_retryable_with_the_name_
 }
 
 #[tokio::test]
-async fn clients_get_their_turns_in_turn_whatever_the_number_of_their_calls() {
+async fn waiting_clients_get_connections_round_robin_whatever_their_call_count() {
     let (heard, _town, hub) = patient(one_connection()).await;
     let answers = agreeable();
     let [many, one, other] = [
@@ -262,7 +262,7 @@ async fn clients_get_their_turns_in_turn_whatever_the_number_of_their_calls() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_while_it_waits_takes_no_turn() {
+async fn call_cancelled_while_queued_takes_no_connection() {
     for down in BOTH {
         let (heard, _town, hub) = patient(one_connection()).await;
         let answers = agreeable();
@@ -284,7 +284,7 @@ async fn a_call_that_is_given_up_while_it_waits_takes_no_turn() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_call_that_was_given_up_never_reaches_another_client() {
+async fn input_request_of_an_abandoned_call_never_reaches_another_client() {
     for down in BOTH {
         let (heard, _town, hub) = patient(eager_to_grow()).await;
         let (leaving, staying) = (agreeable(), agreeable());
@@ -307,7 +307,7 @@ async fn a_question_of_a_call_that_was_given_up_never_reaches_another_client() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_others_again_once_the_server_has_answered_a_call_that_was_given_up() {
+async fn connection_is_shared_again_after_the_server_answers_an_abandoned_call() {
     for down in BOTH {
         let (heard, _town, hub) =
             patient(HubLimits { grow_delay: Duration::from_millis(20), ..one_connection() }).await;
@@ -325,7 +325,7 @@ async fn a_connection_serves_others_again_once_the_server_has_answered_a_call_th
 }
 
 #[tokio::test]
-async fn callers_who_can_be_asked_nothing_never_wait_for_a_turn() {
+async fn callers_without_input_capabilities_never_queue() {
     for (can, what) in [
         (ClientCapabilities::default(), "nothing"),
         // Roots are those of the connection, whichever call they are asked in.
@@ -345,7 +345,7 @@ async fn callers_who_can_be_asked_nothing_never_wait_for_a_turn() {
 }
 
 #[tokio::test]
-async fn a_connection_that_all_share_puts_questions_to_none_of_them() {
+async fn connection_shared_by_all_sends_input_requests_to_none() {
     for down in BOTH {
         let (heard, _town, hub) = patient_and_shared(quick(), ConnectionSharing::All).await;
         let (ada, bob) = (agreeable(), agreeable());
@@ -379,7 +379,7 @@ fn log_line(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_log_message_that_names_no_call_reaches_a_client_only_while_no_other_has_a_call() {
+async fn unattributed_log_message_is_forwarded_only_with_one_active_client() {
     for down in BOTH {
         let (heard, _town, hub) = patient(quick()).await;
         let ((ada, adas), (bob, bobs)) = (listening(&hub, down).await, listening(&hub, down).await);
@@ -402,7 +402,7 @@ async fn a_log_message_that_names_no_call_reaches_a_client_only_while_no_other_h
 }
 
 #[tokio::test]
-async fn a_question_never_reaches_another_principal_however_long_it_has_been_waiting() {
+async fn input_request_never_reaches_another_principal_after_any_wait() {
     for down in BOTH {
         let (heard, _town, hub) = patient(quick()).await;
         let (bobs, adas) = (agreeable(), agreeable());
@@ -426,7 +426,7 @@ async fn a_question_never_reaches_another_principal_however_long_it_has_been_wai
 }
 
 #[tokio::test]
-async fn what_a_server_asks_while_nobody_calls_is_refused_in_the_words_that_its_kind_has() {
+async fn input_request_outside_of_calls_is_refused_or_cancelled() {
     for down in BOTH {
         let (heard, _town, hub) = patient(quick()).await;
         let all =
@@ -462,7 +462,7 @@ async fn what_a_server_asks_while_nobody_calls_is_refused_in_the_words_that_its_
 }
 
 #[tokio::test]
-async fn a_question_that_the_caller_did_not_declare_is_refused_with_the_right_code() {
+async fn undeclared_input_request_fails_with_the_code_of_the_revision() {
     let form = || ClientCapabilities::default().with_form();
     let url = || ClientCapabilities::default().with_url();
     let sampling = || ClientCapabilities::default().with_sampling();

@@ -35,7 +35,7 @@ impl Connector for PanickingConnector {
 }
 
 #[tokio::test]
-async fn a_connector_that_panics_is_one_that_failed() {
+async fn panicking_connector_counts_as_a_failed_attempt() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     let connector = PanickingConnector { town, panics: AtomicUsize::new(4) };
@@ -48,7 +48,7 @@ async fn a_connector_that_panics_is_one_that_failed() {
 }
 
 #[tokio::test]
-async fn there_are_never_more_connections_than_there_may_be() {
+async fn connection_count_never_exceeds_the_limit() {
     const MOST: usize = 2;
     let town = TestServers::default();
     let (itself, most) = (Arc::new(OnceLock::<ScriptedServer>::new()), Arc::new(AtomicUsize::new(0)));
@@ -83,7 +83,7 @@ async fn there_are_never_more_connections_than_there_may_be() {
 }
 
 #[tokio::test]
-async fn what_is_one_callers_own_is_stopped_when_it_is_not_used_though_the_server_is_there_from_the_start() {
+async fn idle_private_connection_of_an_eager_server_is_closed() {
     for share in [ConnectionSharing::Principal, ConnectionSharing::Session] {
         let town = TestServers::default();
         town.add_server("a", &echo_server(&["t"]), OLD);

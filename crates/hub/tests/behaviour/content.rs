@@ -47,7 +47,7 @@ async fn seen(block: Value) -> Vec<(Revision, Value)> {
 }
 
 #[tokio::test]
-async fn links_are_words_for_whoever_knows_no_links() {
+async fn resource_links_become_text_for_revisions_without_them() {
     let link = json!({ "type": "resource_link", "uri": "x:y", "name": "the book", "description": "A book." });
     for (revision, block) in seen(link.clone()).await {
         if revision >= V2025_06_18 {
@@ -61,7 +61,7 @@ async fn links_are_words_for_whoever_knows_no_links() {
 }
 
 #[tokio::test]
-async fn sound_is_a_resource_for_whoever_knows_no_sound() {
+async fn audio_becomes_a_resource_or_text_for_revisions_without_it() {
     let sound = json!({ "type": "audio", "data": "UklGRg==", "mimeType": "audio/wav" });
     for (revision, block) in seen(sound.clone()).await {
         if revision >= V2025_03_26 {
@@ -73,7 +73,7 @@ async fn sound_is_a_resource_for_whoever_knows_no_sound() {
 }
 
 #[tokio::test]
-async fn what_hangs_on_a_block_goes_where_it_is_not_known() {
+async fn content_meta_is_removed_for_revisions_without_it() {
     let block = json!({ "type": "text", "text": "t", "_meta": { "x.example/y": 1 },
         "annotations": { "priority": 0.5, "lastModified": "2026-01-01T00:00:00Z" } });
     for (revision, block) in seen(block).await {
@@ -85,7 +85,7 @@ async fn what_hangs_on_a_block_goes_where_it_is_not_known() {
 }
 
 #[tokio::test]
-async fn structured_content_is_wrapped_or_said_as_text() {
+async fn structured_content_is_wrapped_or_becomes_text() {
     for (value, is_object) in [(json!([1, 2]), false), (json!({ "n": 1 }), true), (json!("s"), false)] {
         let result = json!({ "resultType": "complete", "content": [], "structuredContent": value });
         let (_town, hub) = hub(plain_tool(), result).await;
@@ -109,7 +109,7 @@ async fn structured_content_is_wrapped_or_said_as_text() {
 }
 
 #[tokio::test]
-async fn a_tool_is_described_in_the_words_of_whoever_lists_it() {
+async fn tool_definition_is_adapted_to_the_revision_of_the_client() {
     let tool = json!({
         "name": "t", "title": "The tool", "description": "Does it.",
         "icons": [{ "src": "https://x.example/i.png" }],
@@ -152,7 +152,7 @@ async fn a_tool_is_described_in_the_words_of_whoever_lists_it() {
 }
 
 #[tokio::test]
-async fn what_a_result_carries_for_others_passes_and_what_was_for_one_hop_does_not() {
+async fn result_meta_is_forwarded_except_hop_by_hop_members() {
     let meta =
         json!({ "x.example/y": 1, "io.modelcontextprotocol/serverInfo": { "name": "far", "version": "1" } });
     let result =
@@ -170,7 +170,7 @@ async fn what_a_result_carries_for_others_passes_and_what_was_for_one_hop_does_n
 }
 
 #[tokio::test]
-async fn what_a_request_carries_for_others_passes_and_what_was_for_one_hop_does_not() {
+async fn request_meta_is_forwarded_except_hop_by_hop_members() {
     for up in Revision::ALL {
         let town = TestServers::default();
         let (heard, opener) = script(|_, _| ScriptReply::AsUsual);
@@ -196,7 +196,7 @@ async fn what_a_request_carries_for_others_passes_and_what_was_for_one_hop_does_
 }
 
 #[tokio::test]
-async fn the_context_of_a_completion_goes_only_to_servers_that_know_it() {
+async fn completion_context_is_sent_only_to_revisions_with_it() {
     for up in Revision::ALL {
         let town = TestServers::default();
         let (heard, opener) = script(|_, message| match message["method"].as_str() {

@@ -147,7 +147,7 @@ async fn hub_of(
 }
 
 #[tokio::test]
-async fn clients_of_each_era_list_and_call_what_the_server_lists_in_it_in_any_order() {
+async fn clients_list_and_call_the_tools_of_their_own_era_in_any_order() {
     for config in [lazy("a"), eager("a")] {
         for order in [[OLD, NEW], [NEW, OLD]] {
             let (heard, _town, hub) = hub_of(&TwoFaced::new(), config.clone()).await;
@@ -172,7 +172,7 @@ async fn a_client_that_calls_before_it_lists_finds_the_tools_of_its_era() {
 }
 
 #[tokio::test]
-async fn a_server_of_one_era_is_listed_once_for_clients_of_both() {
+async fn single_era_server_is_listed_once_for_clients_of_both_eras() {
     for (spoken, refused) in [(OLD, NEW), (NEW, OLD)] {
         for config in [lazy("a"), eager("a")] {
             for order in [[OLD, NEW], [NEW, OLD]] {
@@ -193,7 +193,7 @@ async fn a_server_of_one_era_is_listed_once_for_clients_of_both() {
 }
 
 #[tokio::test]
-async fn a_restarted_hub_shows_each_era_its_own_stored_listing() {
+async fn restarted_hub_serves_each_era_its_own_stored_listing() {
     for order in [[OLD, NEW], [NEW, OLD]] {
         let file = ListingsFile::new("restarted-both-eras");
         let (town, server) = (TestServers::default(), TwoFaced::new());
@@ -226,7 +226,7 @@ async fn a_restarted_hub_shows_each_era_its_own_stored_listing() {
 }
 
 #[tokio::test]
-async fn a_client_whose_era_has_no_stored_listing_waits_for_the_list_of_its_own() {
+async fn client_without_a_stored_listing_of_its_era_waits_for_the_server() {
     for (stored, other) in [(OLD, NEW), (NEW, OLD)] {
         let file = ListingsFile::new("restarted-for-the-other-era");
         let (town, server) = (TestServers::default(), TwoFaced::new());
@@ -242,7 +242,7 @@ async fn a_client_whose_era_has_no_stored_listing_waits_for_the_list_of_its_own(
 }
 
 #[tokio::test]
-async fn a_stored_listing_goes_once_the_server_does_not_speak_its_era_any_more() {
+async fn stored_listing_of_an_unsupported_era_is_dropped() {
     for (spoken, refused) in [(OLD, NEW), (NEW, OLD)] {
         let file = ListingsFile::new("restarted-in-one-era");
         let (town, server) = (TestServers::default(), TwoFaced::new());
@@ -269,7 +269,7 @@ async fn a_stored_listing_goes_once_the_server_does_not_speak_its_era_any_more()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_in_one_era_outdates_only_what_clients_of_that_era_see() {
+async fn list_change_in_one_era_notifies_only_clients_of_that_era() {
     for changed in [OLD, NEW] {
         let server = TwoFaced::new();
         let (heard, _town, hub) = hub_of(&server, lazy("a")).await;

@@ -70,7 +70,7 @@ async fn connect(hub: &Hub, down: Revision) -> Client {
 }
 
 #[tokio::test]
-async fn a_server_of_both_eras_is_spoken_to_in_that_of_the_caller() {
+async fn dual_era_server_is_connected_in_the_era_of_the_caller() {
     for config in [lazy("a"), eager("a")] {
         for order in [[OLD, NEW], [NEW, OLD]] {
             let (heard, _town, hub) = hub(EraBehaviour::Both, config.clone()).await;
@@ -88,7 +88,7 @@ async fn a_server_of_both_eras_is_spoken_to_in_that_of_the_caller() {
 }
 
 #[tokio::test]
-async fn a_server_of_one_era_is_spoken_to_in_it_by_all_and_that_is_remembered() {
+async fn single_era_server_is_connected_in_its_era_and_that_is_cached() {
     for (speaks, expected) in [(EraBehaviour::Legacy, "legacy ann"), (EraBehaviour::Modern, "modern")] {
         for order in [[OLD, NEW], [NEW, OLD]] {
             let (heard, _town, hub) = hub(speaks, lazy("a")).await;
@@ -107,14 +107,14 @@ async fn a_server_of_one_era_is_spoken_to_in_it_by_all_and_that_is_remembered() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_server_that_never_answers_a_handshake_is_reached_by_legacy_clients() {
+async fn modern_server_without_initialize_serves_legacy_clients() {
     let (_heard, _town, hub) = hub(EraBehaviour::ModernInSilence, eager("a")).await;
     assert_eq!(say(&connect(&hub, OLD).await, "a__t").await, "modern");
     assert_eq!(say(&connect(&hub, OLD).await, "a__t").await, "modern");
 }
 
 #[tokio::test]
-async fn a_pin_of_the_configuration_counts_for_clients_of_both_eras() {
+async fn pinned_era_applies_to_clients_of_both_eras() {
     type Pin = fn(&mut ServerConfig);
     let with = |pin: Pin| {
         let mut config = lazy("a");
@@ -138,7 +138,7 @@ async fn a_pin_of_the_configuration_counts_for_clients_of_both_eras() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_speak_the_revision_of_its_pin_is_not_used() {
+async fn server_without_its_pinned_revision_is_not_used() {
     let mut config = lazy("a");
     config.revision = Some(ProtocolRevision::V2026_07_28);
     let (_heard, _town, hub) = hub(EraBehaviour::Legacy, config).await;
@@ -149,7 +149,7 @@ async fn a_server_that_does_not_speak_the_revision_of_its_pin_is_not_used() {
 }
 
 #[tokio::test]
-async fn connections_of_both_eras_are_shared_as_the_configuration_says() {
+async fn connections_of_both_eras_are_shared_as_configured() {
     for share in [ConnectionSharing::All, ConnectionSharing::Session, ConnectionSharing::Call] {
         let mut config = lazy("a");
         config.sharing = share;

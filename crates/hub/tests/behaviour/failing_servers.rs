@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_server_that_fails_again_and_again_is_tried_again_and_again() {
+async fn failing_server_is_retried_without_end() {
     let town = TestServers::default();
     town.set_unreachable("a", "still asleep");
     let hub = town.hub();
@@ -28,7 +28,7 @@ async fn a_server_that_fails_again_and_again_is_tried_again_and_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_after_every_handshake_is_left_alone_for_longer_and_longer() {
+async fn server_that_dies_after_each_handshake_backs_off_exponentially() {
     let town = TestServers::default();
     let server = town.add_server("a", &echo_server(&["t"]), OLD);
     let limits = HubLimits {
@@ -59,7 +59,7 @@ async fn a_server_that_dies_after_every_handshake_is_left_alone_for_longer_and_l
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_server_that_is_about_to_be_started_again() {
+async fn call_waits_for_a_server_in_backoff() {
     let town = TestServers::default();
     let server = town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub_within(HubLimits { restart_delay: Duration::from_millis(200), ..quick() });
@@ -75,7 +75,7 @@ async fn a_call_waits_for_a_server_that_is_about_to_be_started_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_lists_anything_costs_only_its_own_tools() {
+async fn server_that_never_lists_costs_only_its_own_tools() {
     for up in [OLD, NEW] {
         let town = TestServers::default();
         town.add_server("well", &echo_server(&["t"]), NEW);
@@ -105,7 +105,7 @@ async fn a_server_that_never_lists_anything_costs_only_its_own_tools() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_answers_the_handshake_or_lies_in_it_costs_only_its_own_tools() {
+async fn mute_or_malformed_handshake_costs_only_its_own_tools() {
     let town = TestServers::default();
     town.add_server("well", &echo_server(&["t"]), NEW);
     let (_, mute) = script(|_, _| ScriptReply::Nothing);
@@ -150,7 +150,7 @@ async fn until_tools(client: &Client, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_server_that_lists_for_ever_is_cut_short() {
+async fn endless_list_is_cut_off_at_the_limit() {
     let town = TestServers::default();
     town.add_server("well", &echo_server(&["t"]), NEW);
     let (_, endless) = script(|_, message| match message["method"].as_str() {
@@ -172,7 +172,7 @@ async fn a_server_that_lists_for_ever_is_cut_short() {
 }
 
 #[tokio::test]
-async fn roots_are_answered_at_the_start_with_those_of_the_caller_or_none() {
+async fn roots_request_at_session_start_gets_the_callers_roots_or_none() {
     let town = TestServers::default();
     let (heard, opener) = script(|_, _| ScriptReply::AsUsual);
     town.add_script("a", opener, OLD);
@@ -192,7 +192,7 @@ async fn roots_are_answered_at_the_start_with_those_of_the_caller_or_none() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_revision_it_agreed_to_is_asked_anew_once() {
+async fn rejected_negotiated_revision_is_renegotiated_once() {
     let has_changed = Arc::new(AtomicBool::new(false));
     let changed = has_changed.clone();
     let (heard, opener) = script(move |_, message| {
@@ -223,7 +223,7 @@ async fn a_server_that_refuses_the_revision_it_agreed_to_is_asked_anew_once() {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_dropped_lets_go_of_everything() {
+async fn dropped_hub_releases_all_connections_and_tasks() {
     for up in [OLD, NEW] {
         let town = TestServers::default();
         let (heard, opener) = script(|_, _| ScriptReply::AsUsual);

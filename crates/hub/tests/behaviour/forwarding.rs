@@ -33,7 +33,7 @@ fn diary(whose: &'static str) -> Server {
 }
 
 #[tokio::test]
-async fn a_resource_is_watched_at_its_owner_and_nowhere_else_in_either_era() {
+async fn resource_is_subscribed_only_at_its_owner_in_either_era() {
     for (up, down) in BOTH.into_iter().flat_map(|up| BOTH.map(|down| (up, down))) {
         let town = TestServers::default();
         let [a, b] = ["a", "b"].map(|name| town.add_server(name, &diary(name), up));
@@ -59,7 +59,7 @@ async fn a_resource_is_watched_at_its_owner_and_nowhere_else_in_either_era() {
 }
 
 #[tokio::test]
-async fn a_resource_that_nobody_has_or_that_cannot_be_watched_is_not_promised() {
+async fn unknown_or_unsubscribable_resource_is_not_acknowledged() {
     let town = TestServers::default();
     town.add_server("a", &diary("a"), OLD);
     town.add_server("b", &diary("b"), NEW);
@@ -75,7 +75,7 @@ async fn a_resource_that_nobody_has_or_that_cannot_be_watched_is_not_promised() 
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_over_the_next_connection_and_tells_that_something_may_have_changed() {
+async fn subscription_moves_to_the_next_connection_and_sends_an_update() {
     for up in BOTH {
         let town = TestServers::default();
         let a = town.add_server("a", &diary("a"), up);
@@ -108,7 +108,7 @@ async fn listening(
 }
 
 #[tokio::test]
-async fn each_client_hears_the_logs_of_its_own_calls_from_its_own_level_on() {
+async fn log_messages_reach_only_the_calling_client_at_its_level() {
     for (up, down) in BOTH.into_iter().flat_map(|up| BOTH.map(|down| (up, down))) {
         let town = TestServers::default();
         town.add_server("a", &diary("a"), up);
@@ -127,7 +127,7 @@ async fn each_client_hears_the_logs_of_its_own_calls_from_its_own_level_on() {
 }
 
 #[tokio::test]
-async fn progress_with_equal_tokens_goes_to_whose_call_it_is() {
+async fn progress_with_equal_tokens_reaches_its_own_caller() {
     for (up, down) in BOTH.into_iter().flat_map(|up| BOTH.map(|down| (up, down))) {
         let town = TestServers::default();
         let (server, gate) = crate::support::gated();
@@ -167,7 +167,7 @@ async fn progress_with_equal_tokens_goes_to_whose_call_it_is() {
 }
 
 #[tokio::test]
-async fn a_watch_of_a_server_that_is_switched_off_is_refused_and_taken_up_when_it_is_back() {
+async fn subscription_at_a_disabled_server_is_refused_until_it_is_enabled() {
     let town = TestServers::default();
     let a = town.add_server("a", &diary("a"), OLD);
     town.add_server("b", &echo_server(&["t"]), OLD);

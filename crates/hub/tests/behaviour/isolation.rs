@@ -186,7 +186,7 @@ impl OwnMessageCheck {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_a_server_says_because_of_a_call_reaches_another_client() {
+async fn server_messages_caused_by_a_call_never_reach_another_client() {
     // On the loopback they share the server's processes, elsewhere they do not.
     for anonymous in [AnonymousClients::SingleUser, AnonymousClients::Isolated] {
         campaign(anonymous).await;

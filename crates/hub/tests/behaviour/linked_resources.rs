@@ -57,7 +57,7 @@ async fn read(client: &Client, uri: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_one_server_pointed_at_is_read_there() {
+async fn linked_resource_is_read_from_the_server_that_linked_it() {
     for down in [OLD, NEW] {
         let (_town, hub) = two_pointing().await;
         let ada = connect(&hub, "ada", down).await;
@@ -74,7 +74,7 @@ async fn what_one_server_pointed_at_is_read_there() {
 }
 
 #[tokio::test]
-async fn what_two_servers_pointed_at_is_read_at_the_one_configured_first() {
+async fn resource_linked_by_two_servers_is_read_from_the_first_configured() {
     for order in [["a", "b"], ["b", "a"]] {
         let (_town, hub) = two_pointing().await;
         let ada = connect(&hub, "ada", NEW).await;
@@ -88,7 +88,7 @@ async fn what_two_servers_pointed_at_is_read_at_the_one_configured_first() {
 }
 
 #[tokio::test]
-async fn what_a_server_pointed_at_for_one_principal_means_nothing_for_another() {
+async fn linked_resource_is_not_readable_by_another_principal() {
     let (_town, hub) = two_pointing().await;
     let (ada, bob) = (connect(&hub, "ada", NEW).await, connect(&hub, "bob", NEW).await);
     point(&ada, "a__t", "x:1").await;
@@ -98,7 +98,7 @@ async fn what_a_server_pointed_at_for_one_principal_means_nothing_for_another() 
 }
 
 #[tokio::test]
-async fn what_a_server_pointed_at_goes_and_comes_back_with_it() {
+async fn linked_resource_falls_back_to_the_other_server_while_its_own_is_disabled() {
     let (_town, hub) = two_pointing().await;
     let ada = connect(&hub, "ada", OLD).await;
     point(&ada, "a__t", "x:1").await;

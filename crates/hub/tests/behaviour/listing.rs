@@ -35,7 +35,7 @@ fn troubled(times: usize, trouble: ListingFault) -> trunkline_client::transport:
 }
 
 #[tokio::test]
-async fn a_list_that_fails_is_asked_for_again_until_it_is_there() {
+async fn failed_list_is_retried_until_it_succeeds() {
     for (trouble, up) in
         [(ListingFault::Error, OLD), (ListingFault::Error, NEW), (ListingFault::Silence, OLD)]
     {
@@ -51,7 +51,7 @@ async fn a_list_that_fails_is_asked_for_again_until_it_is_there() {
 }
 
 #[tokio::test]
-async fn what_the_predecessor_offered_stays_where_the_successor_cannot_list_it_yet() {
+async fn predecessors_listing_stays_until_the_successor_has_listed() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t", "u"]), OLD);
     let later = Duration::from_secs(600);

@@ -36,7 +36,7 @@ async fn theirs(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_its_own_server_says_so_and_serves_the_others() {
+async fn hub_loop_is_reported_and_other_servers_are_served() {
     for pin in [Revision::V2024_11_05, OLD, NEW] {
         let town = TestServers::default();
         town.add_server("a", &echo_server(&["t"]), OLD);
@@ -55,7 +55,7 @@ async fn a_hub_that_is_its_own_server_says_so_and_serves_the_others() {
 }
 
 #[tokio::test]
-async fn hubs_behind_each_other_offer_what_is_theirs_and_nothing_comes_back() {
+async fn chained_hubs_list_their_own_tools_without_loops() {
     for pin in [Revision::V2024_11_05, OLD, NEW] {
         let (town_of_one, town_of_two) = (TestServers::default(), TestServers::default());
         town_of_one.add_server("x", &echo_server(&["t"]), NEW);
@@ -84,7 +84,7 @@ async fn hubs_behind_each_other_offer_what_is_theirs_and_nothing_comes_back() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_is_not_looked_for_in_a_circle() {
+async fn unknown_resource_in_a_hub_loop_fails_with_the_loop_error() {
     let (town_of_one, town_of_two) = (TestServers::default(), TestServers::default());
     let (one, two) = (hub_in(&town_of_one), hub_in(&town_of_two));
     settle_hub(&town_of_one, "two", &two, NEW);

@@ -117,7 +117,7 @@ async fn run(client: &Client, call: ClientCall) -> Value {
 }
 
 #[tokio::test]
-async fn a_malformed_item_costs_no_more_than_itself_in_any_revision() {
+async fn malformed_list_item_is_skipped_alone_in_every_revision() {
     for up in [OLD, NEW] {
         let before = (UpstreamItem::LeftOut.counted(), UpstreamItem::Repaired.counted());
         let (_town, hub) = hub(up, |message| listed(message["method"].as_str()?)).await;
@@ -159,7 +159,7 @@ async fn a_malformed_item_costs_no_more_than_itself_in_any_revision() {
 }
 
 #[tokio::test]
-async fn a_malformed_result_fails_its_own_call_and_names_the_server() {
+async fn malformed_result_fails_only_its_call_and_names_the_server() {
     for up in [OLD, NEW] {
         let (_town, hub) = hub(up, |message| {
             let result = match message["params"]["arguments"]["wrong"].as_str()? {
@@ -191,7 +191,7 @@ async fn a_malformed_result_fails_its_own_call_and_names_the_server() {
 }
 
 #[tokio::test]
-async fn texts_are_cut_and_items_beyond_the_bound_are_left_out() {
+async fn long_texts_are_truncated_and_oversized_items_skipped() {
     let (_town, hub) = hub(OLD, |message| {
         let tool = |name: &str, description: String, schema: Value| {
             json!({ "name": name, "description": description, "inputSchema": schema })
@@ -231,7 +231,7 @@ async fn texts_are_cut_and_items_beyond_the_bound_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_malformed_again_and_again_is_logged_once() {
+async fn repeatedly_malformed_list_is_logged_once() {
     let asked = Arc::new(AtomicUsize::new(0));
     let town = TestServers::default();
     let counted = asked.clone();

@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn a_server_can_be_disconnected_connected_and_pinged_by_hand() {
+async fn server_can_be_disconnected_connected_and_pinged_manually() {
     for revision in [OLD, NEW] {
         let town = TestServers::default();
         town.add_server("a", &echo_server(&["t"]), revision);
@@ -38,7 +38,7 @@ async fn a_server_can_be_disconnected_connected_and_pinged_by_hand() {
 }
 
 #[tokio::test]
-async fn every_word_about_a_server_that_does_not_exist_names_it() {
+async fn every_management_error_names_the_unknown_server() {
     let hub = TestServers::default().hub();
     let nobody = ManageError::NoSuchServer("nobody".to_owned());
     assert_eq!(nobody.to_string(), "there is no server `nobody`");
@@ -50,7 +50,7 @@ async fn every_word_about_a_server_that_does_not_exist_names_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_failed_is_connected_to_by_hand_without_waiting() {
+async fn manual_connect_of_a_failed_server_skips_the_backoff() {
     let town = TestServers::default();
     town.set_unreachable("a", "out to lunch");
     let limits = trunkline_hub::HubLimits {
@@ -72,7 +72,7 @@ async fn a_server_that_failed_is_connected_to_by_hand_without_waiting() {
 }
 
 #[tokio::test]
-async fn states_are_told_as_they_follow_each_other() {
+async fn status_reports_each_health_state_in_order() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     town.block_connections("a");
@@ -91,7 +91,7 @@ async fn states_are_told_as_they_follow_each_other() {
 }
 
 #[tokio::test]
-async fn a_disconnect_while_a_server_is_connected_to_is_not_waited_for_and_wins() {
+async fn disconnect_during_a_pending_connect_returns_at_once_and_wins() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     town.block_connections("a");

@@ -53,7 +53,7 @@ async fn two_libraries() -> (Hub, Client) {
 }
 
 #[tokio::test]
-async fn prompts_and_completions_go_to_whom_they_are_named_after() {
+async fn prompts_and_completions_are_routed_to_their_owner() {
     let (_hub, client) = two_libraries().await;
     for whose in ["a", "b"] {
         let prompt = within(client.get_prompt(format!("{whose}__greet"), json!({}))).await.unwrap();
@@ -70,7 +70,7 @@ async fn prompts_and_completions_go_to_whom_they_are_named_after() {
 }
 
 #[tokio::test]
-async fn resources_are_read_from_their_owner_and_those_of_several_from_the_first() {
+async fn resources_are_read_from_their_first_owner() {
     let (hub, client) = two_libraries().await;
     let listed = within(client.resources()).await.unwrap();
     let uris: Vec<_> = listed.iter().map(|resource| resource.uri.as_str()).collect();
@@ -88,7 +88,7 @@ async fn resources_are_read_from_their_owner_and_those_of_several_from_the_first
 }
 
 #[tokio::test]
-async fn agents_that_know_only_tools_can_list_and_read_resources() {
+async fn resource_tools_list_and_read_resources() {
     let (_hub, client) = two_libraries().await;
     assert_eq!(tools(&client).await, ["list_mcp_resources", "read_mcp_resource"]);
     let all = within(client.call("list_mcp_resources", json!({}))).await.unwrap().text();
@@ -117,7 +117,7 @@ async fn agents_that_know_only_tools_can_list_and_read_resources() {
 }
 
 #[tokio::test]
-async fn names_that_two_servers_would_have_are_told_and_both_can_be_called() {
+async fn colliding_tool_names_are_reported_and_both_are_callable() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["b__c"]), Revision::NEWEST);
     town.add_server("a__b", &echo_server(&["c"]), Revision::V2024_11_05);
@@ -154,7 +154,7 @@ async fn instructions_are_joined_and_names_follow_the_template() {
 }
 
 #[tokio::test]
-async fn names_are_legal_and_short_for_every_model_whatever_servers_call_their_tools() {
+async fn exposed_names_are_valid_for_every_model_api() {
     let town = TestServers::default();
     let long: &'static str = "t123456789_".repeat(11).leak();
     town.add_server("Figma Dev Mode", &echo_server(&["get.code", "get_code", long]), Revision::V2025_11_25);
@@ -176,7 +176,7 @@ async fn names_are_legal_and_short_for_every_model_whatever_servers_call_their_t
 }
 
 #[tokio::test]
-async fn tools_are_allowed_denied_renamed_and_described_by_rules_that_change_while_it_runs() {
+async fn tool_rules_apply_while_the_hub_is_running() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["read_file", "read_dir", "write_file"]), Revision::V2025_06_18);
     let hub = town.hub();
@@ -201,7 +201,7 @@ async fn tools_are_allowed_denied_renamed_and_described_by_rules_that_change_whi
 }
 
 #[tokio::test]
-async fn a_tool_that_is_renamed_to_what_another_is_called_is_told_of_and_neither_is_guessed() {
+async fn tool_renamed_to_an_existing_name_is_reported_as_a_collision() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["x", "y"]), Revision::NEWEST);
     let hub = town.hub();
@@ -218,7 +218,7 @@ async fn a_tool_that_is_renamed_to_what_another_is_called_is_told_of_and_neither
 }
 
 #[tokio::test]
-async fn a_template_that_two_servers_have_belongs_to_the_first_and_is_reported() {
+async fn template_of_two_servers_belongs_to_the_first_and_is_reported() {
     let town = TestServers::default();
     let shelf = |whose: &'static str| {
         let page = ResourceTemplate::new("page:{n}", "page").read(move |_: Page| async move { whose });
@@ -239,7 +239,7 @@ async fn a_template_that_two_servers_have_belongs_to_the_first_and_is_reported()
 }
 
 #[tokio::test]
-async fn a_template_for_names_is_the_hubs_to_choose() {
+async fn hub_option_sets_the_name_template() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), Revision::NEWEST);
     for (template, expected) in [
@@ -262,7 +262,7 @@ async fn a_template_for_names_is_the_hubs_to_choose() {
 }
 
 #[tokio::test]
-async fn a_servers_tool_that_is_called_like_one_of_the_hubs_own_does_not_pose_as_it_and_is_reported() {
+async fn tool_named_like_a_hub_tool_does_not_replace_it_and_is_reported() {
     let town = TestServers::default();
     let posing = echo_server(&["t", "read_mcp_resource"]).with(Resource::new("a:day", "day").text("a day"));
     town.add_server("a", &posing, OLD);

@@ -73,7 +73,7 @@ async fn completed_by(client: &Client, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_template() {
+async fn later_server_cannot_claim_a_uri_that_matches_an_earlier_template() {
     for (up, down) in [(OLD, NEW), (NEW, OLD)] {
         let town = TestServers::default();
         settle(&town, "good", up, &[], &["good://item/{id}"]);
@@ -93,7 +93,7 @@ async fn a_later_server_cannot_answer_for_an_address_that_matches_an_earlier_tem
 }
 
 #[tokio::test]
-async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first() {
+async fn uri_listed_by_two_servers_is_listed_once_and_read_at_the_first() {
     let before = UpstreamItem::Shadowed.counted();
     let town = TestServers::default();
     settle(&town, "a", OLD, &["x:1", "x:both"], &["y:{id}"]);
@@ -126,7 +126,7 @@ async fn an_address_that_two_servers_list_is_listed_once_and_read_at_the_first()
 }
 
 #[tokio::test]
-async fn a_template_that_matches_everything_takes_nothing_from_other_servers() {
+async fn catch_all_template_takes_no_resource_of_other_servers() {
     let town = TestServers::default();
     settle(&town, "evil", OLD, &[], &["{+x}"]);
     settle(&town, "good", NEW, &["good:1"], &["good://item/{id}"]);

@@ -30,7 +30,7 @@ async fn connect(hub: &Hub, who: &str, down: Revision, answers: RecordingHandler
 }
 
 #[tokio::test]
-async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_same() {
+async fn callers_share_a_session_only_with_equal_principal_and_capabilities() {
     let none = ClientCapabilities::default;
     let abilities = [
         none(),
@@ -65,7 +65,7 @@ async fn callers_share_a_session_only_if_they_are_one_principal_and_can_do_the_s
 }
 
 #[tokio::test]
-async fn a_server_without_sessions_is_told_with_each_request_who_can_do_what() {
+async fn stateless_server_gets_the_callers_capabilities_per_request() {
     let town = TestServers::default();
     let (heard, opener) = numbered();
     town.add_script("a", opener, NEW);
@@ -89,7 +89,7 @@ async fn over(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn a_principal_with_many_sessions_never_ends_the_only_connection_of_another() {
+async fn principal_with_many_sessions_never_evicts_anothers_only_connection() {
     let town = TestServers::default();
     let (heard, opener) = numbered();
     town.add_script("a", opener, OLD);
@@ -109,7 +109,7 @@ async fn a_principal_with_many_sessions_never_ends_the_only_connection_of_anothe
 }
 
 #[tokio::test]
-async fn a_principal_gets_its_share_of_connections_although_another_uses_all_of_them() {
+async fn principal_gets_its_fair_share_of_connections_in_use_by_another() {
     let town = TestServers::default();
     let (heard, opener) = script(|peer, message| match message["params"]["name"].as_str() {
         Some("t") if message["params"]["arguments"]["wait"] == true => ScriptReply::Nothing,
@@ -178,7 +178,7 @@ fn folders() -> (ScriptedServer, ChannelOpener) {
 }
 
 #[tokio::test]
-async fn roots_of_one_caller_are_never_those_of_another() {
+async fn roots_of_one_caller_are_never_sent_for_another() {
     for down in [OLD, NEW] {
         let town = TestServers::default();
         let (heard, opener) = folders();
@@ -213,7 +213,7 @@ async fn roots_of_one_caller_are_never_those_of_another() {
 }
 
 #[tokio::test]
-async fn a_caller_that_moves_is_served_where_it_works_now() {
+async fn caller_with_changed_roots_is_served_with_the_new_roots() {
     for down in [OLD, NEW] {
         let town = TestServers::default();
         let (_, opener) = folders();
@@ -238,7 +238,7 @@ async fn a_caller_that_moves_is_served_where_it_works_now() {
 }
 
 #[tokio::test]
-async fn callers_of_different_places_who_come_at_one_time_are_never_told_of_each_others() {
+async fn concurrent_callers_with_different_roots_never_share_them() {
     for down in [OLD, NEW] {
         let town = TestServers::default();
         let (heard, opener) = folders();
@@ -264,7 +264,7 @@ async fn callers_of_different_places_who_come_at_one_time_are_never_told_of_each
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_roots_while_nobody_calls_is_told_of_none_or_those_that_are_known() {
+async fn roots_request_outside_of_calls_gets_known_roots_or_none() {
     let town = TestServers::default();
     let (heard, opener) = numbered();
     town.add_script("a", opener, OLD);

@@ -22,7 +22,7 @@ const MODE: &str = "TRUNKLINE_TEST_MODE";
 
 /// Not a test of anything: the server that the others start. What the harness prints before it is noise to a client.
 #[test]
-fn this_binary_is_a_server_if_it_is_told_so() {
+fn hub_child_process_serves_stdio_when_requested() {
     let Ok(mode) = std::env::var(MODE) else { return };
     // The harness may have begun a line of its own, which is noise to every client.
     writeln!(std::io::stdout()).unwrap();
@@ -84,7 +84,7 @@ fn serve_old() {
 
 fn program(name: &str, mode: &str) -> ServerConfig {
     let mut program = LocalProgram::new(std::env::current_exe().unwrap().to_str().unwrap());
-    program.args = ["--exact", "programs::this_binary_is_a_server_if_it_is_told_so", "--nocapture"]
+    program.args = ["--exact", "programs::hub_child_process_serves_stdio_when_requested", "--nocapture"]
         .map(Into::into)
         .to_vec();
     program.env.insert(MODE.to_owned(), mode.into());
@@ -111,7 +111,7 @@ async fn kill(pid: u32) {
 }
 
 #[tokio::test]
-async fn a_program_that_is_killed_in_the_middle_of_a_call_ends_that_call_and_the_next_one_works() {
+async fn killed_program_fails_its_call_and_the_next_call_works() {
     for mode in ["modern", "legacy"] {
         let hub = hub_within(quick());
         within(hub.set_servers(vec![program("a", mode), program("other", mode)])).await;
@@ -140,7 +140,7 @@ async fn a_program_that_is_killed_in_the_middle_of_a_call_ends_that_call_and_the
 }
 
 #[tokio::test]
-async fn no_process_is_left_after_a_server_is_removed_disconnected_or_replaced_or_the_hub_is_dropped() {
+async fn no_process_is_left_after_remove_disconnect_replace_or_drop_of_the_hub() {
     let hub = hub_within(quick());
     let configs = ["removed", "disconnected", "replaced", "dropped"].map(|name| program(name, "legacy"));
     within(hub.set_servers(configs.to_vec())).await;
@@ -163,7 +163,7 @@ async fn no_process_is_left_after_a_server_is_removed_disconnected_or_replaced_o
 }
 
 #[tokio::test]
-async fn a_program_that_nobody_uses_is_ended_and_started_again_for_the_next_call() {
+async fn idle_program_is_stopped_and_restarted_for_the_next_call() {
     let hub = hub_within(quick());
     let mut config = program("a", "legacy");
     config.idle = Some(Duration::from_millis(1));
@@ -176,7 +176,7 @@ async fn a_program_that_nobody_uses_is_ended_and_started_again_for_the_next_call
 }
 
 #[tokio::test]
-async fn a_program_for_one_call_each_ends_with_its_call() {
+async fn per_call_program_exits_with_its_call() {
     let hub = hub_within(quick());
     let mut config = program("a", "legacy");
     config.sharing = ConnectionSharing::Call;
@@ -192,7 +192,7 @@ async fn a_program_for_one_call_each_ends_with_its_call() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_be_started_says_why_with_its_own_last_words() {
+async fn program_that_fails_to_start_reports_its_last_stderr_lines() {
     let later = Duration::from_secs(600);
     let hub = hub_within(HubLimits { restart_delay: later, max_restart_delay: later, ..quick() });
     let nowhere = ServerConfig::new(
@@ -213,7 +213,7 @@ async fn a_program_that_cannot_be_started_says_why_with_its_own_last_words() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_given_up_while_it_starts_leaves_no_process() {
+async fn program_aborted_while_starting_leaves_no_process() {
     let hub = hub_within(quick());
     for _ in 0..5 {
         let mut config = program("mute", "mute");
@@ -238,7 +238,7 @@ fn mutes_are_alive() -> bool {
 }
 
 #[tokio::test]
-async fn callers_learn_neither_what_variables_stand_for_nor_what_a_program_says_of_itself() {
+async fn errors_for_callers_omit_variable_values_and_program_output() {
     const FILE: &str = r#"{ "mcpServers": { "leaky": {
         "command": "sh", "args": ["-c", "echo said-by-the-program >&2; exit 3", "${TOKEN}"]
     } } }"#;

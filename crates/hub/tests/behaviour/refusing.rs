@@ -49,7 +49,7 @@ pub(crate) async fn outcome(client: &Client, call: ClientCall) -> Value {
 }
 
 #[tokio::test]
-async fn codes_of_a_server_pass_where_the_caller_knows_them() {
+async fn upstream_error_codes_pass_if_the_callers_revision_has_them() {
     let data = json!({ "why": "because" });
     for (code, legacy, modern) in [
         (-32603, json!({ "code": -32603, "data": data }), json!({ "code": -32603, "data": data })),
@@ -86,7 +86,7 @@ async fn codes_of_a_server_pass_where_the_caller_knows_them() {
 }
 
 #[tokio::test]
-async fn what_is_about_the_hop_to_a_server_is_never_said_as_if_it_were_about_ours() {
+async fn hop_errors_of_a_server_become_upstream_protocol_errors() {
     for code in [-32020, -32022] {
         let (_heard, _town, hub) =
             hub(NEW, move |_| ScriptReply::Error(json!({ "code": code, "message": "mismatch" }))).await;
@@ -105,7 +105,7 @@ async fn what_is_about_the_hop_to_a_server_is_never_said_as_if_it_were_about_our
 }
 
 #[tokio::test]
-async fn a_resource_that_is_not_there_is_said_to_be_so_in_either_era() {
+async fn missing_resource_has_its_error_code_in_either_era() {
     for (up, error) in [
         (OLD, json!({ "code": -32002, "message": "gone" })),
         (OLD, json!({ "code": -32602, "message": "gone", "data": { "uri": "x:y" } })),
@@ -125,7 +125,7 @@ async fn a_resource_that_is_not_there_is_said_to_be_so_in_either_era() {
 }
 
 #[tokio::test]
-async fn a_capability_that_the_caller_lacks_is_named() {
+async fn error_names_the_capability_that_the_caller_lacks() {
     let required = json!({ "elicitation": { "url": {} } });
     let error =
         json!({ "code": -32021, "message": "needs a page", "data": { "requiredCapabilities": required } });
@@ -158,7 +158,7 @@ async fn a_capability_that_the_caller_lacks_is_named() {
 }
 
 #[tokio::test]
-async fn results_that_make_no_sense_are_the_servers_fault_and_nobody_elses() {
+async fn malformed_results_are_reported_as_upstream_faults() {
     for up in BOTH {
         for result in [json!(7), json!([]), json!({ "resultType": "riddle" })] {
             if up == OLD && result.is_object() {
@@ -179,7 +179,7 @@ async fn results_that_make_no_sense_are_the_servers_fault_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_too_long_is_told_to_stop_and_its_caller_why() {
+async fn timed_out_call_is_cancelled_at_the_server_and_reported() {
     for up in BOTH {
         let (heard, town, hub) = hub(up, |_| ScriptReply::Nothing).await;
         let mut config = eager("a");
@@ -198,7 +198,7 @@ async fn a_server_that_takes_too_long_is_told_to_stop_and_its_caller_why() {
 }
 
 #[tokio::test]
-async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
+async fn cancelled_call_is_cancelled_at_the_server_in_every_pair_of_eras() {
     for up in BOTH {
         let (heard, _town, hub) = hub(up, |_| ScriptReply::Nothing).await;
         for (at, down) in BOTH.into_iter().enumerate() {
@@ -214,7 +214,7 @@ async fn a_caller_who_gives_up_cancels_at_the_server_in_every_pair_of_eras() {
 }
 
 #[tokio::test]
-async fn a_call_with_a_case_variant_of_a_member_is_refused_and_never_reaches_the_server() {
+async fn call_with_case_variant_of_a_member_is_refused_before_the_server() {
     for up in BOTH {
         let (heard, _town, hub) = hub(up, |_| ScriptReply::AsUsual).await;
         for down in BOTH {

@@ -15,7 +15,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn the_difference_is_applied_and_the_rest_stays_connected() {
+async fn configuration_diff_keeps_unchanged_servers_connected() {
     let town = TestServers::default();
     for name in ["same", "changes", "goes", "comes", "other-rules"] {
         town.add_server(name, &echo_server(&["t"]), OLD);
@@ -45,7 +45,7 @@ async fn the_difference_is_applied_and_the_rest_stays_connected() {
 }
 
 #[tokio::test]
-async fn a_server_that_fails_hurts_no_other_and_says_why() {
+async fn failing_server_affects_no_other_and_reports_its_reason() {
     let town = TestServers::default();
     town.add_server("well", &echo_server(&["t"]), NEW);
     town.set_unreachable("dead", "`npx` was not found in PATH");
@@ -68,7 +68,7 @@ async fn a_server_that_fails_hurts_no_other_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_slow_server_is_left_out_of_the_first_list_and_told_of_when_it_comes() {
+async fn slow_server_is_left_out_of_the_first_list_and_announced_later() {
     let town = TestServers::default();
     town.add_server("quick", &echo_server(&["t"]), NEW);
     town.add_server("slow", &echo_server(&["t"]), OLD);
@@ -88,7 +88,7 @@ async fn a_slow_server_is_left_out_of_the_first_list_and_told_of_when_it_comes()
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_nor_the_end_waiting() {
+async fn slow_connect_blocks_neither_the_next_configuration_nor_shutdown() {
     let town = TestServers::default();
     for name in ["well", "slow", "comes"] {
         town.add_server(name, &echo_server(&["t"]), OLD);
@@ -111,7 +111,7 @@ async fn a_server_that_is_slow_to_connect_keeps_neither_the_next_configuration_n
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_that_was_never_listed_is_found_nevertheless() {
+async fn tool_of_a_never_listed_server_is_found_by_its_name() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
@@ -133,7 +133,7 @@ async fn look_on(hub: Hub, stop: Arc<AtomicBool>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn hundreds_of_configurations_leave_no_moment_without_a_server_that_stays() {
+async fn unchanged_server_stays_listed_and_callable_through_300_reconfigurations() {
     let town = TestServers::default();
     for name in ["stable", "a", "b", "c"] {
         town.add_server(name, &echo_server(&["t"]), if name == "b" { NEW } else { OLD });
@@ -167,7 +167,7 @@ async fn hundreds_of_configurations_leave_no_moment_without_a_server_that_stays(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_tools() {
+async fn replaced_reconnected_or_relisted_server_keeps_its_tools_listed() {
     let town = TestServers::default();
     let server = town.add_server("stable", &echo_server(&["t"]), OLD);
     let hub = town.hub();
@@ -189,7 +189,7 @@ async fn a_server_that_is_replaced_reconnected_or_listed_anew_is_never_without_t
 }
 
 #[tokio::test]
-async fn a_server_that_is_replaced_by_one_that_never_comes_up_loses_its_tools() {
+async fn tools_are_removed_if_the_replacement_server_never_connects() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
@@ -201,7 +201,7 @@ async fn a_server_that_is_replaced_by_one_that_never_comes_up_loses_its_tools() 
 }
 
 #[tokio::test]
-async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
+async fn running_call_finishes_after_its_server_is_removed() {
     let town = TestServers::default();
     let (server, gate) = gated();
     for (name, revision) in [("old", OLD), ("new", NEW)] {
@@ -225,7 +225,7 @@ async fn a_call_that_runs_at_a_server_that_is_removed_may_finish() {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_of_what_changed_and_of_nothing_else() {
+async fn list_changed_is_sent_only_for_lists_that_differ() {
     let town = TestServers::default();
     for name in ["a", "b", "c"] {
         town.add_server(name, &echo_server(&["t"]), NEW);
@@ -254,7 +254,7 @@ async fn until_listed(client: &trunkline_client::Client, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn required_servers_that_are_not_there_are_named() {
+async fn ready_names_the_required_servers_that_failed() {
     let town = TestServers::default();
     town.add_server("there", &echo_server(&["t"]), NEW);
     town.set_unreachable("not-there", "gone fishing");
@@ -271,7 +271,7 @@ async fn required_servers_that_are_not_there_are_named() {
 }
 
 #[tokio::test]
-async fn a_program_is_started_when_the_one_that_it_replaces_is_gone_and_its_tools_stay_meanwhile() {
+async fn replacement_program_starts_after_the_old_one_exits_and_tools_stay() {
     let town = TestServers::default();
     let (itself, seen) = (Arc::new(OnceLock::<ScriptedServer>::new()), Arc::new(Mutex::new(Vec::new())));
     let (program, opener) = script({
@@ -310,7 +310,7 @@ async fn a_program_is_started_when_the_one_that_it_replaces_is_gone_and_its_tool
 }
 
 #[tokio::test]
-async fn a_slow_newcomer_keeps_nobody_waiting_who_was_given_a_list_before() {
+async fn slow_added_server_does_not_delay_later_list_requests() {
     let town = TestServers::default();
     for name in ["a", "new", "off"] {
         town.add_server(name, &echo_server(&["t"]), OLD);
@@ -341,7 +341,7 @@ async fn a_slow_newcomer_keeps_nobody_waiting_who_was_given_a_list_before() {
 }
 
 #[tokio::test]
-async fn other_times_count_for_connections_that_there_are() {
+async fn changed_timeouts_apply_to_open_connections() {
     let town = TestServers::default();
     let (server, gate) = gated();
     town.add_server("a", &server, OLD);

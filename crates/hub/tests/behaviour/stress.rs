@@ -91,7 +91,7 @@ async fn call_on(hub: Hub, who: usize, stop: Arc<AtomicBool>, calls: Arc<StormCa
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_is_done_to_servers_every_call_ends_and_nothing_is_left() {
+async fn every_call_ends_and_nothing_leaks_under_random_server_management() {
     let town = TestServers::default();
     let revisions = [OLD, NEW, Revision::V2024_11_05, NEW];
     let handles: Vec<ServerHandle> = NAMES

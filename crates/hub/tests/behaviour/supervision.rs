@@ -21,7 +21,7 @@ fn shared(name: &str, share: ConnectionSharing) -> ServerConfig {
 }
 
 #[tokio::test]
-async fn a_lazy_server_starts_when_it_is_needed_and_an_eager_one_at_once() {
+async fn lazy_server_starts_on_first_use_and_eager_server_at_once() {
     let town = TestServers::default();
     town.add_server("lazy", &echo_server(&["t"]), OLD);
     town.add_server("eager", &echo_server(&["t"]), NEW);
@@ -34,7 +34,7 @@ async fn a_lazy_server_starts_when_it_is_needed_and_an_eager_one_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_nobody_uses_is_stopped_keeps_its_catalogue_and_starts_again() {
+async fn idle_server_is_stopped_keeps_its_tools_and_restarts_on_use() {
     for start in [StartMode::Lazy, StartMode::Eager] {
         let town = TestServers::default();
         let server = town.add_server("a", &echo_server(&["t"]), OLD);
@@ -57,7 +57,7 @@ async fn a_server_that_nobody_uses_is_stopped_keeps_its_catalogue_and_starts_aga
 }
 
 #[tokio::test]
-async fn a_server_is_not_stopped_under_a_call() {
+async fn idle_timeout_does_not_stop_a_server_during_a_call() {
     let town = TestServers::default();
     let (server, gate) = gated();
     town.add_server("a", &server, OLD);
@@ -90,7 +90,7 @@ async fn asked_as(hub: &trunkline_hub::Hub, who: &str, can: ClientCapabilities) 
 }
 
 #[tokio::test]
-async fn a_server_is_shared_as_its_configuration_says() {
+async fn connections_are_shared_as_configured() {
     let form = || ClientCapabilities::default().with_form();
     // How many connections five callers need: three of one principal, one of another, and one who can be asked.
     for (share, up, connections) in [
@@ -123,7 +123,7 @@ async fn a_server_is_shared_as_its_configuration_says() {
 }
 
 #[tokio::test]
-async fn a_server_for_one_call_each_is_there_for_that_call_alone() {
+async fn per_call_connection_serves_only_its_call() {
     for up in [OLD, NEW] {
         let town = TestServers::default();
         let (server, gate) = gated();
@@ -154,7 +154,7 @@ async fn a_server_for_one_call_each_is_there_for_that_call_alone() {
 }
 
 #[tokio::test]
-async fn connections_of_one_server_are_bounded_and_the_one_that_was_unused_for_longest_goes() {
+async fn longest_idle_connection_is_evicted_at_the_connection_limit() {
     let town = TestServers::default();
     let (server, gate) = gated();
     town.add_server("a", &server.with(echo_tool("t")), OLD);

@@ -85,7 +85,7 @@ fn text(outcome: Result<StepOutcome, Error>) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_in_the_next_request_goes_to_the_call_that_waits() {
+async fn input_response_in_a_retry_resumes_the_suspended_call() {
     let (heard, _town, hub) = asking().await;
     let host = host(&hub, Duration::from_secs(600));
     let ada = connect(&host, "ada").await;
@@ -103,7 +103,7 @@ async fn an_answer_in_the_next_request_goes_to_the_call_that_waits() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_call_that_waits_is_good_for_its_own_caller_request_and_round_alone() {
+async fn suspended_call_state_is_bound_to_caller_request_and_round() {
     let (heard, _town, hub) = asking().await;
     let host = host(&hub, Duration::from_secs(600));
     let (ada, bob) = (connect(&host, "ada").await, connect(&host, "bob").await);
@@ -137,7 +137,7 @@ async fn the_state_of_a_call_that_waits_is_good_for_its_own_caller_request_and_r
 }
 
 #[tokio::test]
-async fn a_server_that_ends_its_call_without_the_answer_has_the_last_word() {
+async fn call_that_ends_before_the_input_response_returns_its_result() {
     let (heard, _town, hub) = asking().await;
     let host = host(&hub, Duration::from_secs(600));
     let ada = connect(&host, "ada").await;
@@ -149,7 +149,7 @@ async fn a_server_that_ends_its_call_without_the_answer_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_while_a_call_waits_is_reported_and_the_call_is_not_run_again() {
+async fn server_death_fails_a_waiting_call_without_a_retry() {
     let (heard, _town, hub) = asking().await;
     let host = host(&hub, Duration::from_secs(600));
     let ada = connect(&host, "ada").await;
@@ -162,7 +162,7 @@ async fn a_server_that_dies_while_a_call_waits_is_reported_and_the_call_is_not_r
 }
 
 #[tokio::test]
-async fn a_call_whose_caller_never_comes_back_is_given_up_at_the_server() {
+async fn suspended_call_without_a_retry_is_cancelled_at_the_server() {
     let (heard, _town, hub) = asking().await;
     let host = host(&hub, Duration::from_millis(50));
     let ada = connect(&host, "ada").await;
@@ -186,7 +186,7 @@ fn travelling() -> Server {
 }
 
 #[tokio::test]
-async fn the_state_of_a_server_travels_under_the_hubs_own_seal() {
+async fn upstream_request_state_is_sealed_by_the_hub() {
     let town = TestServers::default();
     town.add_server("a", &travelling(), Revision::NEWEST);
     let hub = town.hub();
@@ -216,7 +216,7 @@ async fn the_state_of_a_server_travels_under_the_hubs_own_seal() {
 }
 
 #[tokio::test]
-async fn a_server_sees_its_own_state_again_and_nobody_else_can_read_it() {
+async fn request_state_returns_to_its_server_and_is_opaque_to_clients() {
     let town = TestServers::default();
     let (heard, opener) = script(|_, message| match message["method"].as_str() {
         Some("tools/call") if message["params"].get("requestState").is_none() => {
@@ -245,7 +245,7 @@ async fn a_server_sees_its_own_state_again_and_nobody_else_can_read_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_stops_asking_is_stopped_in_words_that_its_caller_has() {
+async fn endless_input_rounds_fail_with_a_readable_error() {
     let town = TestServers::default();
     let (heard, opener) = script(|_, message| match message["method"].as_str() {
         Some("resources/list") => {

@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn tools_go_and_come_back_over_the_same_connection() {
+async fn disabled_and_enabled_server_keeps_its_connection() {
     for revision in [OLD, NEW] {
         let town = TestServers::default();
         let server = town.add_server("a", &echo_server(&["t"]), revision);
@@ -43,7 +43,7 @@ async fn tools_go_and_come_back_over_the_same_connection() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_hidden_is_answered_like_one_that_never_was() {
+async fn hidden_tool_is_refused_like_an_unknown_tool() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();
@@ -60,7 +60,7 @@ async fn a_tool_that_is_hidden_is_answered_like_one_that_never_was() {
 }
 
 #[tokio::test]
-async fn calls_that_run_when_their_server_is_switched_off_finish() {
+async fn running_calls_finish_after_their_server_is_disabled() {
     let town = TestServers::default();
     let (server, gate) = gated();
     town.add_server("old", &server, OLD);
@@ -84,7 +84,7 @@ async fn calls_that_run_when_their_server_is_switched_off_finish() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_off_from_the_start_is_not_even_connected_to() {
+async fn server_disabled_at_start_is_never_connected() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), NEW);
     let hub = town.hub();
@@ -103,7 +103,7 @@ async fn a_server_that_is_off_from_the_start_is_not_even_connected_to() {
 }
 
 #[tokio::test]
-async fn a_lazy_server_that_is_switched_on_late_is_told_of_to_whoever_watches() {
+async fn lazy_server_enabled_later_sends_list_changed() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     town.add_server("b", &echo_server(&["t"]), OLD);
@@ -121,7 +121,7 @@ async fn a_lazy_server_that_is_switched_on_late_is_told_of_to_whoever_watches() 
 }
 
 #[tokio::test]
-async fn a_server_that_was_switched_off_by_hand_stays_off_when_something_else_of_it_changes() {
+async fn manually_disabled_server_stays_disabled_after_other_config_changes() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t", "u"]), OLD);
     let hub = town.hub();
@@ -141,7 +141,7 @@ async fn a_server_that_was_switched_off_by_hand_stays_off_when_something_else_of
 }
 
 #[tokio::test]
-async fn a_server_that_lacks_a_variable_cannot_be_used_even_if_it_is_switched_on() {
+async fn server_with_an_unset_variable_cannot_be_connected_when_enabled() {
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub();

@@ -154,7 +154,7 @@ fn check(
 }
 
 #[tokio::test]
-async fn what_a_modern_server_asks_is_put_or_refused_in_words_to_clients_of_every_revision() {
+async fn modern_input_requests_are_relayed_or_refused_for_every_client_revision() {
     for kind in KINDS {
         let (_heard, _town, hub) = hub(NEW, |message| match message["params"].get("inputResponses") {
             None if !kind.is_declared(message) => {
@@ -179,7 +179,7 @@ async fn what_a_modern_server_asks_is_put_or_refused_in_words_to_clients_of_ever
 }
 
 #[tokio::test]
-async fn what_a_legacy_server_asks_is_put_or_refused_in_words_to_clients_of_every_revision() {
+async fn legacy_input_requests_are_relayed_or_refused_for_every_client_revision() {
     for kind in KINDS {
         let numbers = Arc::new(AtomicUsize::new(0));
         let (_heard, opener) = script(move |peer, message| match message["method"].as_str() {
@@ -213,7 +213,7 @@ async fn what_a_legacy_server_asks_is_put_or_refused_in_words_to_clients_of_ever
 }
 
 #[tokio::test]
-async fn a_legacy_clients_refusal_ends_the_call_of_a_modern_server_and_names_what_was_refused() {
+async fn input_refusal_of_a_legacy_client_fails_the_modern_servers_call() {
     let (heard, _town, hub) = hub(NEW, |_| {
         ScriptReply::Result(json!({ "resultType": "input_required", "requestState": "s",
             "inputRequests": { "k": { "method": "sampling/createMessage", "params": conversation() } } }))

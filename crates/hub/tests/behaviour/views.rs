@@ -62,7 +62,7 @@ fn declaring(capabilities: ClientCapabilities) -> ClientBuilder {
 }
 
 #[tokio::test]
-async fn each_client_lists_what_its_capabilities_give_in_any_order() {
+async fn each_client_lists_the_tools_of_its_capabilities_in_any_order() {
     let none = ClientCapabilities::default();
     let cases = [
         (none.clone(), &["a__t"][..]),
@@ -181,7 +181,7 @@ async fn no_list_changed_is_sent_for_servers_that_are_on_the_first_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_that_come_up_together_are_announced_once_and_only_on_lists_that_were_shown() {
+async fn servers_started_together_are_announced_once_on_shown_lists() {
     let town = TestServers::default();
     let servers = ["a", "b", "c", "d", "e", "f"];
     for name in servers {
@@ -204,7 +204,7 @@ async fn servers_that_come_up_together_are_announced_once_and_only_on_lists_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_not_notified_of_what_changes_for_other_capabilities() {
+async fn client_is_not_notified_of_changes_for_other_capabilities() {
     let town = TestServers::default();
     town.add_script("a", by_capabilities(), OLD);
     let hub = town.hub();
@@ -219,7 +219,7 @@ async fn a_client_is_not_notified_of_what_changes_for_other_capabilities() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_its_own_server_and_for_no_other() {
+async fn call_of_an_unlisted_tool_waits_only_for_its_own_server() {
     for up in [OLD, NEW] {
         for down in [OLD, NEW] {
             let town = TestServers::default();
@@ -247,7 +247,7 @@ async fn a_call_waits_for_its_own_server_and_for_no_other() {
 }
 
 #[tokio::test]
-async fn a_list_is_answered_without_a_server_that_hangs_which_is_announced_when_it_is_up() {
+async fn hanging_server_is_left_out_of_lists_and_announced_when_it_is_up() {
     for down in [OLD, NEW] {
         let town = TestServers::default();
         town.add_server("well", &echo_server(&["t"]), OLD);
@@ -265,7 +265,7 @@ async fn a_list_is_answered_without_a_server_that_hangs_which_is_announced_when_
 }
 
 #[tokio::test]
-async fn a_listing_that_nothing_keeps_up_to_date_is_learnt_again_after_a_change() {
+async fn listing_without_a_connection_is_fetched_again_after_a_change() {
     let town = TestServers::default();
     let server = town.add_server("a", &echo_server(&["t"]), OLD);
     let hub = town.hub_within(HubLimits { idle_timeout: Duration::from_millis(1), ..quick() });
@@ -306,7 +306,7 @@ impl Drop for ListingsFile {
 }
 
 #[tokio::test]
-async fn a_restarted_hub_answers_lists_from_the_previous_run_until_its_servers_are_up() {
+async fn restarted_hub_answers_lists_from_the_catalogue_file() {
     for (up, down) in [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)] {
         let file = ListingsFile::new("restarted-hub");
         let town = TestServers::default();
@@ -336,7 +336,7 @@ async fn a_restarted_hub_answers_lists_from_the_previous_run_until_its_servers_a
 }
 
 #[tokio::test]
-async fn listings_of_the_previous_run_go_where_the_server_cannot_be_started() {
+async fn stored_listings_are_dropped_if_the_server_cannot_start() {
     let file = ListingsFile::new("failed-after-restart");
     let town = TestServers::default();
     town.add_server("a", &echo_server(&["t"]), OLD);

@@ -32,7 +32,7 @@ async fn next(changes: &mut ChangeStream) -> Option<ChangeEvent> {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_at_the_successor_of_a_server_and_when_it_is_back() {
+async fn subscription_continues_at_a_replaced_or_reconnected_server() {
     for up in BOTH {
         let town = TestServers::default();
         let a = town.add_server("a", &diary("a"), up);
@@ -74,7 +74,7 @@ fn watchable(message: &Value) -> ScriptReply {
 }
 
 #[tokio::test]
-async fn a_server_tells_of_no_changes_of_what_is_anothers() {
+async fn resource_update_of_a_server_that_is_not_the_owner_is_dropped() {
     let town = TestServers::default();
     town.add_server("a", &diary("a"), NEW);
     let (liar, opener) = script(|peer, message| {
@@ -104,7 +104,7 @@ async fn a_server_tells_of_no_changes_of_what_is_anothers() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_switched_off_tells_of_changes_when_it_is_back() {
+async fn reenabled_server_sends_missed_resource_updates() {
     for up in BOTH {
         let town = TestServers::default();
         let [a, b] = ["a", "b"].map(|name| town.add_server(name, &diary(name), up));
@@ -123,7 +123,7 @@ async fn a_server_that_is_switched_off_tells_of_changes_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn who_waits_in_vain_ends_nobody_elses_watch() {
+async fn unanswered_subscription_does_not_end_another_clients_subscription() {
     let town = TestServers::default();
     let (slow, opener) =
         script(|_, message| match (message["method"].as_str(), message["params"]["uri"].as_str()) {
@@ -162,7 +162,7 @@ fn listening(peer: &ScriptConnection, message: &Value) -> ScriptReply {
 }
 
 #[tokio::test]
-async fn more_than_can_be_watched_leaves_what_is_watched() {
+async fn subscription_beyond_the_uri_limit_keeps_the_existing_ones() {
     let town = TestServers::default();
     let (server, opener) = script(listening);
     town.add_script("s", opener, NEW);
@@ -192,7 +192,7 @@ async fn as_somebody(hub: &Hub, who: &str) -> Client {
 }
 
 #[tokio::test]
-async fn what_one_principal_watches_is_nothing_to_the_others() {
+async fn subscriptions_of_one_principal_do_not_affect_others() {
     let town = TestServers::default();
     let subscribed: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
     let peers: Arc<Mutex<HashMap<usize, ScriptConnection>>> = Arc::default();
@@ -236,7 +236,7 @@ async fn what_one_principal_watches_is_nothing_to_the_others() {
 }
 
 #[tokio::test]
-async fn one_principal_cannot_use_up_what_the_others_may_watch() {
+async fn one_principal_cannot_exhaust_the_subscriptions_of_others() {
     let town = TestServers::default();
     let (_, opener) = script(listening);
     town.add_script("s", opener, NEW);

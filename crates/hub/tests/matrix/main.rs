@@ -49,7 +49,7 @@ async fn check(driver: &MatrixClient, feature: &Feature, expected: Option<String
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_pair_of_revisions_carries_every_feature() {
+async fn every_pair_of_revisions_supports_every_feature() {
     let mut table = MatrixTable::new("revisions");
     for down in Revision::ALL {
         for up in Revision::ALL {
@@ -64,7 +64,7 @@ async fn every_pair_of_revisions_carries_every_feature() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_pair_of_transports_carries_every_feature_between_the_eras() {
+async fn every_pair_of_transports_supports_every_feature_across_eras() {
     let mut table = MatrixTable::new("transports");
     for (down, up) in
         [Era::Legacy, Era::Modern].map(|down| [Era::Legacy, Era::Modern].map(|up| (down, up))).concat()

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_members_of_a_known_group_and_children_of_the_doomed_belong_to_the_roll() {
+    fn reaper_targets_are_group_members_and_children_of_targets() {
         let member = |group| GroupRecord { group, pipes: [1, 2] };
         let stat = |parent, group| ProcStat { parent, group, start_time: 0, has_exited: false };
         let targets = [KillTarget { id: 70, start_time: 0, terminated: false }];
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_process_is_read_whatever_its_name_is() {
+    fn proc_stat_is_parsed_with_any_process_name() {
         let rest = "4 5 6 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 9 9 9";
         let table = [
             (format!("1 (sh) S {rest}"), Some((4, 5, 12345, false))),

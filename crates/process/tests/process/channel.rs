@@ -27,7 +27,7 @@ async fn end_of(channel: &mut ProcessChannel) -> (Vec<String>, ExitReport) {
 }
 
 #[tokio::test]
-async fn messages_go_both_ways_until_the_server_is_asked_to_end() {
+async fn messages_flow_both_ways_until_shutdown() {
     let (mut channel, process) = spawn(&Command::new("cat"));
     for number in 0..100 {
         let message = format!("{{\"id\":{number}}}");
@@ -40,7 +40,7 @@ async fn messages_go_both_ways_until_the_server_is_asked_to_end() {
 }
 
 #[tokio::test]
-async fn an_end_is_told_with_the_status_and_what_was_last_said() {
+async fn unexpected_exit_reports_the_status_and_last_stderr() {
     // What the server does, what it sent, and the message at the end.
     let table: &[(&str, &[&str], &str)] = &[
         ("exit 0", &[], "`sh` exited with code 0"),
@@ -79,7 +79,7 @@ async fn an_end_is_told_with_the_status_and_what_was_last_said() {
 }
 
 #[tokio::test]
-async fn a_server_that_closes_its_input_is_over_and_what_is_sent_to_it_does_not_pile_up() {
+async fn closed_stdin_ends_the_server_and_drops_queued_messages() {
     let (mut channel, _process) = spawn(&sh("exec <&-; echo '{}'; exec sleep 1000"));
     assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{}");
     for _ in 0..10 {
@@ -103,14 +103,14 @@ async fn noise_on_standard_output_is_skipped_and_counted() {
 }
 
 #[tokio::test]
-async fn the_first_line_of_noise_is_kept_shortened() {
+async fn first_line_of_stdout_noise_is_stored_truncated() {
     let (mut channel, process) = spawn(&sh("head -c 100000 /dev/zero | tr '\\0' x; echo; exit 1"));
     end_of(&mut channel).await;
     assert_eq!(process.noise().first.unwrap(), "x".repeat(200));
 }
 
 #[tokio::test]
-async fn a_line_that_never_ends_costs_its_limit_and_the_server_goes_on() {
+async fn endless_stdout_line_uses_at_most_the_limit_and_the_server_continues() {
     let options = ProcessOptions { message_bytes: 1000, ..ProcessOptions::default() };
     let script = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo '{\"id\":1}'; cat";
     let (mut channel, _process) = process::spawn(&sh(script), options).unwrap();
@@ -120,7 +120,7 @@ async fn a_line_that_never_ends_costs_its_limit_and_the_server_goes_on() {
 }
 
 #[tokio::test]
-async fn a_flood_of_standard_error_never_blocks_the_server() {
+async fn flooded_stderr_never_blocks_the_server() {
     // Nobody polls the channel while the server writes, without a single line break, more than any pipe holds.
     let (mut channel, process) =
         spawn(&sh("head -c 67108864 /dev/zero | tr '\\0' e >&2; echo '{\"id\":1}'; exit 0"));
@@ -131,7 +131,7 @@ async fn a_flood_of_standard_error_never_blocks_the_server() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_are_shown_as_they_come() {
+async fn non_message_lines_are_passed_to_the_observer() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let observer = {
         let seen = Arc::clone(&seen);
@@ -149,7 +149,7 @@ async fn lines_that_are_no_messages_are_shown_as_they_come() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_is_ended_in_time() {
+async fn shutdown_terminates_a_server_that_does_not_read() {
     let (mut channel, process) = spawn(&sh("exec sleep 1000"));
     let large = format!("{{\"x\":\"{}\"}}", "y".repeat(1 << 20));
     channel.send(&large);
@@ -164,7 +164,7 @@ async fn a_server_that_does_not_read_is_ended_in_time() {
 }
 
 #[tokio::test]
-async fn what_a_server_wrote_before_its_end_is_received_however_much_it_is() {
+async fn output_before_an_exit_is_fully_received() {
     // As much as a pipe holds, in many short messages, so that reading them exhausts what a task may do in one turn.
     let (mut channel, process) = spawn(&sh("yes '{}' | head -n 20000; exit 6"));
     let (messages, ended) = end_of(&mut channel).await;
@@ -181,7 +181,7 @@ async fn dropping_the_channel_closes_the_input_of_the_server() {
 }
 
 #[test]
-fn a_runtime_that_ends_takes_its_servers_with_it() {
+fn dropping_the_runtime_kills_its_servers() {
     let (runtime, other) = (runtime(), runtime());
     let (watched, process) = runtime.block_on(async {
         let grace = GracePeriods { after_stdin_close: DEADLINE * 10, after_sigterm: DEADLINE * 10 };

@@ -15,7 +15,7 @@ async fn output(command: &Command) -> String {
 }
 
 #[tokio::test]
-async fn a_child_has_a_minimal_environment_with_what_is_listed() {
+async fn child_has_a_minimal_environment_plus_set_variables() {
     let command =
         Command::new("env").env("LISTED", "a value").env("TERM", "vt100").inherit("CARGO_MANIFEST_DIR");
     let text = output(&command).await;
@@ -35,7 +35,7 @@ async fn a_child_has_a_minimal_environment_with_what_is_listed() {
 }
 
 #[tokio::test]
-async fn a_child_has_only_its_three_standard_descriptors() {
+async fn child_has_only_its_three_standard_descriptors() {
     // One that is not closed by itself when another program is started, as we could have got it from who started us.
     let (reader, writer) = std::io::pipe().unwrap();
     rustix::io::fcntl_setfd(&reader, FdFlags::empty()).unwrap();
@@ -46,7 +46,7 @@ async fn a_child_has_only_its_three_standard_descriptors() {
 }
 
 #[tokio::test]
-async fn a_child_leads_a_group_of_its_own_in_its_folder_with_its_name() {
+async fn child_leads_its_own_group_with_its_folder_and_name() {
     let text = output(
         &sh("cut -d' ' -f5 /proc/$$/stat; echo $$; pwd; tr '\\0' ' ' </proc/$$/cmdline").current_dir("/usr"),
     )
@@ -63,6 +63,6 @@ async fn a_program_with_a_separator_is_relative_to_its_folder() {
 }
 
 #[test]
-fn starting_a_child_neither_copies_this_process_nor_needs_a_thread() {
+fn spawn_neither_forks_this_process_nor_starts_a_thread() {
     alone("resource_usage::cheap");
 }

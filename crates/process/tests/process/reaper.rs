@@ -55,7 +55,7 @@ fn start() -> (Child, Vec<Watched>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_the_parent_leaves_neither_child_nor_grandchild() {
+async fn killing_the_parent_kills_children_and_grandchildren() {
     let (mut parent, watched) = tokio::task::block_in_place(start);
     assert!(watched.iter().all(Watched::is_alive));
     let guard = guard_of(parent.id());
@@ -84,7 +84,7 @@ async fn prolific_parent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_the_parent_while_it_starts_and_ends_children_leaves_none() {
+async fn killing_the_parent_during_spawns_and_exits_leaves_no_child() {
     for round in 0..20 {
         let unique = format!("8{}{round:02}", std::process::id());
         let mut parent = itself("reaper::prolific_parent").env("UNIQUE", &unique).spawn().unwrap();
@@ -101,7 +101,7 @@ async fn killing_the_parent_while_it_starts_and_ends_children_leaves_none() {
 }
 
 #[test]
-fn a_guard_that_was_killed_is_replaced() {
+fn killed_reaper_is_replaced() {
     alone("reaper::replaced");
 }
 
@@ -119,7 +119,7 @@ async fn replaced() {
 }
 
 #[test]
-fn the_guard_holds_nothing_of_ours() {
+fn reaper_holds_no_descriptors_of_its_parent() {
     alone("reaper::bare");
 }
 

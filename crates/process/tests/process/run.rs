@@ -11,7 +11,7 @@ use trunkline_transport::process::{
 use crate::support::{Watched, alone, sh, soon};
 
 #[tokio::test]
-async fn both_outputs_are_captured_apart_and_the_exit_is_told() {
+async fn run_captures_both_outputs_and_the_exit() {
     let table: &[(&str, ProcessExit, &str, &str)] = &[
         ("true", ProcessExit::Code(0), "", ""),
         ("echo out; echo err >&2; exit 3", ProcessExit::Code(3), "out\n", "err\n"),
@@ -39,7 +39,7 @@ async fn arguments_reach_the_program_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_beyond_the_limit_is_read_and_counted() {
+async fn output_beyond_the_capture_limit_is_counted() {
     let limits = RunLimits { stdout_bytes: 10, stderr_bytes: 0, ..RunLimits::default() };
     let script = "head -c 1000000 /dev/zero; head -c 300000 /dev/zero >&2; exit 4";
     let finished = soon("the end", run(&sh(script), &limits)).await.unwrap();
@@ -74,7 +74,7 @@ impl CommandObserver for Beyond {
 }
 
 #[tokio::test]
-async fn a_watcher_is_told_of_the_process_and_of_all_that_is_beyond_the_limits() {
+async fn observer_receives_the_process_id_and_the_overflow() {
     let limits = RunLimits { stdout_bytes: 3, stderr_bytes: 100, ..RunLimits::default() };
     let script = "echo $$; seq 1 100000; echo all is well >&2";
     let mut beyond = Beyond::default();
@@ -112,7 +112,7 @@ async fn lines_are_seen_while_the_command_runs() {
 }
 
 #[tokio::test]
-async fn a_command_whose_time_is_up_is_ended_with_all_that_it_started() {
+async fn command_timeout_terminates_all_descendants() {
     // How it takes the request to end, and how it ends.
     let table = [
         ("sleep 1000 & echo $!; echo $$; wait", ProcessExit::Signal(15)),
@@ -143,7 +143,7 @@ async fn a_command_whose_time_is_up_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn a_command_that_floods_is_still_ended_in_time() {
+async fn command_timeout_applies_during_endless_output() {
     let limits =
         RunLimits { timeout: Some(Duration::from_millis(100)), stdout_bytes: 1000, ..RunLimits::default() };
     let finished = soon("the end", run(&Command::new("yes"), &limits)).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_command_that_floods_is_still_ended_in_time() {
 }
 
 #[tokio::test]
-async fn what_a_command_leaves_behind_is_ended_and_does_not_keep_it_from_being_over() {
+async fn descendants_that_hold_outputs_are_killed_after_the_drain_timeout() {
     let mut watched = Vec::new();
     let observe = |line: OutputLine<'_>| watched.push(Watched::new(&line.text));
     let limits = RunLimits { drain_timeout: Duration::from_millis(50), ..RunLimits::default() };
@@ -169,7 +169,7 @@ async fn what_a_command_leaves_behind_is_ended_and_does_not_keep_it_from_being_o
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_start_is_told_with_its_name_and_the_reason() {
+async fn spawn_error_names_the_program_and_the_reason() {
     let table = [
         (Command::new("no-such-program"), "`no-such-program` was not found in PATH"),
         (Command::new("/no/such/program"), "`/no/such/program` was not found"),
@@ -189,7 +189,7 @@ async fn a_program_that_cannot_start_is_told_with_its_name_and_the_reason() {
 }
 
 #[test]
-fn nothing_starts_without_a_runtime() {
+fn spawn_fails_without_a_tokio_runtime() {
     let mut run = std::pin::pin!(run_nothing());
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     let std::task::Poll::Ready(Err(error)) = run.as_mut().poll(&mut cx) else { panic!("it started") };
@@ -201,11 +201,11 @@ async fn run_nothing() -> Result<(), SpawnError> {
 }
 
 #[test]
-fn a_flood_of_a_gibibyte_costs_at_most_its_limit() {
+fn gibibyte_of_output_uses_at_most_the_capture_limit() {
     alone("resource_usage::flood");
 }
 
 #[test]
-fn a_thousand_cancelled_runs_leave_no_process_and_no_descriptor() {
+fn thousand_cancelled_runs_leak_no_process_and_no_descriptor() {
     alone("resource_usage::cancelled_runs");
 }

@@ -12,7 +12,7 @@ use crate::support::{Watched, receive, receive_watched, sh, soon, spawn};
 const LEADER: &str = "echo \"{\\\"pids\\\":[$$,$!]}\"; ";
 
 #[tokio::test]
-async fn a_server_ends_with_its_descendants_however_it_takes_it() {
+async fn shutdown_terminates_all_descendants_however_the_server_reacts() {
     // What it is, and how its leader ends.
     let table = [
         // It ends when its input does; what it started is ended with it.
@@ -44,7 +44,7 @@ async fn a_server_ends_with_its_descendants_however_it_takes_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_by_itself_leaves_nobody_who_has_one_of_its_outputs() {
+async fn holders_of_output_pipes_are_killed_after_a_voluntary_exit() {
     let table = [
         "sleep 1000",
         "setsid sleep 1000",
@@ -65,7 +65,7 @@ async fn a_server_that_ends_by_itself_leaves_nobody_who_has_one_of_its_outputs()
 }
 
 #[tokio::test]
-async fn dropping_the_handle_ends_the_server_in_the_background() {
+async fn dropping_the_handle_terminates_the_server_in_the_background() {
     for script in [
         format!("sleep 1000 & {LEADER} cat; exit 0"),
         format!("trap '' TERM; sleep 1000 & {LEADER} while :; do sleep 1; done"),
@@ -82,7 +82,7 @@ async fn dropping_the_handle_ends_the_server_in_the_background() {
 }
 
 #[tokio::test]
-async fn an_end_that_nobody_waits_for_goes_on() {
+async fn dropped_shutdown_continues_in_the_background() {
     let (mut channel, process) =
         spawn(&sh(&format!("trap '' TERM; sleep 1000 & {LEADER} while :; do sleep 1; done")));
     let watched = receive_watched(&mut channel).await;
@@ -93,7 +93,7 @@ async fn an_end_that_nobody_waits_for_goes_on() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_by_itself_in_its_grace_is_not_signalled() {
+async fn server_that_exits_within_its_grace_period_gets_no_signal() {
     let options = ProcessOptions {
         grace: GracePeriods { after_stdin_close: crate::support::DEADLINE, after_sigterm: Duration::ZERO },
         ..ProcessOptions::default()

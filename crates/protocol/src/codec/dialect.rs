@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn content_of_the_same_words_is_understood_across_revisions() {
+    fn revisions_with_equal_features_share_content() {
         let understands = |reader, maker| Dialect::of(reader).supports_content_of(Dialect::of(maker));
         for (reader, maker, expected) in [
             (Revision::V2025_11_25, Revision::V2026_07_28, true),

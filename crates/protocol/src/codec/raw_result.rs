@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_while_a_result_is_read_is_what_a_second_look_would_find() {
+    fn layout_recorded_during_parsing_equals_a_second_parse() {
         for (result, is_noted) in [
             ("{}", true),
             (r#"{"content":[],"isError":true}"#, true),

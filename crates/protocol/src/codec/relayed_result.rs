@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_said_anew_only_for_who_would_not_understand_it() {
+    fn relayed_result_is_converted_only_for_dialects_that_lack_a_feature() {
         use Revision as R;
         let link = r#"{"type":"resource_link","uri":"x:1","name":"n"}"#;
         for (result, from, to, expected) in [

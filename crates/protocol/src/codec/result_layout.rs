@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_result_are_found_however_it_is_written() {
+    fn result_layout_is_found_in_any_member_order() {
         for (result, members, meta, is_error) in [
             ("{}", "", None, false),
             (r#"{"content":[],"isError":true}"#, r#""content":[],"isError":true"#, None, true),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_or_has_equal_keys_has_no_shape() {
+    fn non_objects_and_duplicate_keys_have_no_result_layout() {
         for (result, problem) in [
             ("[]", MalformedJson::NotAnObject),
             ("7", MalformedJson::NotAnObject),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_is_told_by_its_kind() {
+    fn result_layout_records_the_type_of_structured_content() {
         for (result, kind) in [
             (r#"{"content":[]}"#, None),
             (r#"{"structuredContent":{"a":1}}"#, Some(JsonKind::Object)),

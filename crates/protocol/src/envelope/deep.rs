@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_of_a_server_may_nest_as_deep_as_it_likes() {
+    fn server_response_may_exceed_the_depth_limit() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         for (message, is_response) in [
             (format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"a":{deep}}}}}"#), true),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_are_seen_at_every_depth_however_they_are_spelled() {
+    fn duplicate_keys_are_detected_at_every_depth_and_in_any_spelling() {
         let many = (0..500).map(|n| format!("\"k{n}\":{n},")).collect::<String>();
         for (text, repeated) in [
             (r#"{"a":1,"a":2}"#.to_owned(), Some("a")),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_ends_the_walk_as_it_does_elsewhere() {
+    fn duplicate_key_scan_stops_at_invalid_json() {
         for text in [r#"{"a":1,"#, r#"{"a":[1,{"b"}]}"#, "[1,]", r#"{"\ud800":1}"#, "{]", "[}"] {
             assert_eq!(walk(text), Err(ScanError::Syntax), "{text}");
         }

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - An object with duplicate keys is rejected, also if one is escaped:
-//!   `members_refuse_equal_keys_however_they_are_spelled`.
+//!   `json_object_rejects_duplicate_keys_in_any_spelling`.
 
 mod distinct;
 mod key;

@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn members_refuse_equal_keys_however_they_are_spelled() {
+    fn json_object_rejects_duplicate_keys_in_any_spelling() {
         for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":2}"#] {
             assert!(parse(text).unwrap_err().to_string().contains("duplicate member `a`"), "{text}");
         }
     }
 
     #[test]
-    fn members_refuse_equal_keys_in_large_objects() {
+    fn json_object_rejects_duplicate_keys_in_large_objects() {
         let mut text = String::from("{");
         for n in 0..200 {
             text.push_str(&format!("\"k{n}\":{n},"));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_any_depth_are_read_without_a_look_into_them() {
+    fn shallow_parse_reads_members_of_any_depth() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let text = ByteString::from(format!(r#"{{"\u0061": {}, "b":"c"}}"#, deep(100_000)));
         assert_eq!(JsonObject::parse(&text), Err(MalformedJson::TooDeep));

@@ -234,21 +234,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raw_keeps_every_digit_and_trims_only_outer_space() {
+    fn raw_json_keeps_every_digit_and_trims_outer_space() {
         let raw = RawJson::parse(" 123456789012345678901234567890.10 ").unwrap();
         assert_eq!(raw.as_str(), "123456789012345678901234567890.10");
         assert_eq!(raw.kind(), JsonKind::Number);
     }
 
     #[test]
-    fn raw_text_is_unescaped_only_when_it_must_be() {
+    fn raw_json_text_is_borrowed_unless_escaped() {
         assert!(matches!(RawJson::parse("\"abc\"").unwrap().as_text(), Some(Cow::Borrowed("abc"))));
         assert_eq!(RawJson::parse(r#""a\u0041\n""#).unwrap().as_text().as_deref(), Some("aA\n"));
         assert_eq!(RawJson::parse("12").unwrap().as_text(), None);
     }
 
     #[test]
-    fn raw_is_readable_where_typed_parsers_read_it() {
+    fn lone_surrogates_are_replaced_and_unparsable_json_is_rejected() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for (text, expected) in [
             (r#"{"a":"\n"}"#, Some(r#"{"a":"\n"}"#)),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_refuses_trailing_text() {
+    fn raw_json_rejects_trailing_text() {
         assert!(RawJson::parse("1 2").is_err());
         assert!(RawJson::parse("").is_err());
     }

@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_taken_at_once_only_if_nothing_else_could_be_meant() {
+    fn number_fast_path_applies_only_to_unambiguous_numbers() {
         for (text, number) in [
             ("7,", Some(7)),
             ("0}", Some(0)),
@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_means_the_same_however_it_is_written_and_whether_it_is_known() {
+    fn escaped_and_plain_keys_are_equal_for_known_and_unknown_names() {
         for (text, known) in [
             (r#"{"name":1}"#, true),
             (r#"{"name" :1}"#, false),

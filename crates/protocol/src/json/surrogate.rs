@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_escapes_without_their_other_half_are_replaced() {
+    fn only_lone_surrogate_escapes_are_replaced() {
         for (text, expected) in [
             (r#""plain""#, None),
             (r#""\ud83d\ude00""#, None),

@@ -94,7 +94,7 @@ mod tests {
     use crate::json::RawJson;
 
     #[test]
-    fn hints_count_without_their_ending_where_they_are_not_given_with_it() {
+    fn annotation_hints_without_suffix_are_a_fallback() {
         let raw = r#"{"readOnly":true,"destructiveHint":false,"destructive":true,"openWorld":"yes"}"#;
         let hints = ToolAnnotations::read(&RawJson::parse(raw.to_owned()).unwrap()).unwrap();
         let meant = hints.with_fallback_hints();

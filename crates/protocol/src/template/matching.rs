@@ -8,7 +8,7 @@
 //! # Invariants
 //!
 //! - Matching takes time linear in the length of the URI, however repetitive it is:
-//!   `a_longer_uri_is_looked_at_more_often_in_proportion_whatever_it_repeats`.
+//!   `template_matching_time_is_linear_in_the_uri_length`.
 
 use super::MAX_LENGTH;
 use super::parse::{TemplateExpression, TemplatePart};
@@ -253,7 +253,7 @@ mod tests {
     use super::super::value::examined;
 
     #[test]
-    fn a_longer_uri_is_looked_at_more_often_in_proportion_whatever_it_repeats() {
+    fn template_matching_time_is_linear_in_the_uri_length() {
         for template in
             ["x:{?a}", "x:{?a,b,c}", "x:{&a}{&b}", "x:{;a}{?b}{&c}", "x:{a}{+b}{/c}", "{+a}{?b}{&c}{#d}"]
         {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use trunkline_protocol::header::{BadHeaderValue, decode_value, encode_value, matches};
 
 #[test]
-fn header_values_travel_plain_or_encoded() {
+fn header_values_are_written_plain_or_base64() {
     let table = [
         ("", ""),
         ("us-west1", "us-west1"),
@@ -63,7 +63,7 @@ fn plain_header_values_are_borrowed() {
 }
 
 #[test]
-fn header_matches_by_meaning_and_case() {
+fn header_match_compares_decoded_values_case_sensitively() {
     let table: [(&[u8], &str, bool); 6] = [
         (b" add ", "add", true),
         (b"=?base64?YWRk?=", "add", true),
@@ -79,7 +79,7 @@ fn header_matches_by_meaning_and_case() {
 
 proptest! {
     #[test]
-    fn any_text_survives_a_header(value in any::<String>()) {
+    fn any_text_round_trips_through_a_header(value in any::<String>()) {
         let encoded = encode_value(&value);
         prop_assert!(encoded.bytes().all(|byte| matches!(byte, 0x20..=0x7E)));
         prop_assert_eq!(encoded.trim_matches(' '), encoded.as_ref());
@@ -88,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn a_header_that_can_be_read_means_one_value(payload in any::<Vec<u8>>(), wrapped in any::<bool>()) {
+    fn decodable_header_has_exactly_one_value(payload in any::<Vec<u8>>(), wrapped in any::<bool>()) {
         let header = if wrapped { [b"=?base64?", payload.as_slice(), b"?="].concat() } else { payload };
         if let Ok(value) = decode_value(&header) {
             let encoded = encode_value(&value);

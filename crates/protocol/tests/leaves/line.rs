@@ -29,7 +29,7 @@ fn outcome(input: &[u8]) -> String {
 }
 
 #[test]
-fn line_framer_cuts_at_line_ends_only() {
+fn line_framer_splits_only_at_newlines() {
     let table: [(&[u8], &str); 17] = [
         (b"", ""),
         (b"a\n", "a"),
@@ -67,7 +67,7 @@ fn line_framer_waits_for_the_rest_of_a_line() {
 }
 
 #[test]
-fn line_framer_refuses_an_endless_line_once_and_at_once() {
+fn line_framer_rejects_an_endless_line_once() {
     let mut framer = LineFramer::new(LIMIT);
     framer.buffer().extend_from_slice(b"1234567890");
     assert_eq!(framer.next_line(), Some(Err(LineTooLong { limit: LIMIT })));
@@ -82,12 +82,12 @@ fn line_framer_refuses_an_endless_line_once_and_at_once() {
 }
 
 #[test]
-fn line_framer_ends_quietly_inside_a_refused_line() {
+fn line_framer_finishes_silently_inside_a_rejected_line() {
     assert_eq!(outcome(b"12345678901234"), "!");
 }
 
 #[test]
-fn endless_line_costs_at_most_the_limit_and_the_buffer_shrinks_afterwards() {
+fn endless_line_uses_at_most_the_limit_and_the_buffer_shrinks_afterwards() {
     const LONG: usize = 1 << 20;
     let read = vec![b'x'; 1 << 16];
     let mut framer = LineFramer::new(LONG);
@@ -105,7 +105,7 @@ fn endless_line_costs_at_most_the_limit_and_the_buffer_shrinks_afterwards() {
 }
 
 #[test]
-fn line_framer_gives_back_the_memory_of_a_long_line_and_keeps_what_follows() {
+fn line_framer_releases_the_memory_of_a_long_line() {
     let mut framer = LineFramer::new(4 << 20);
     framer.buffer().extend_from_slice(&vec![b'x'; 2 << 20]);
     framer.buffer().extend_from_slice(b"\nbegun");
@@ -144,7 +144,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn line_framer_gives_the_same_lines_however_the_bytes_arrive(
+    fn line_framer_yields_equal_lines_for_any_chunking(
         bytes in stream(),
         sizes in prop::collection::vec(0..12_usize, 1..8),
         limit in 0..12_usize,
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn encoded_lines_come_back_one_for_one(messages in prop::collection::vec(any::<Vec<u8>>(), 0..8)) {
+    fn encoded_lines_round_trip(messages in prop::collection::vec(any::<Vec<u8>>(), 0..8)) {
         let mut out = Vec::new();
         for message in &messages {
             encode_line(&mut out, message);

@@ -53,7 +53,7 @@ fn mirrored_params_is_empty_without_marks() {
 }
 
 #[test]
-fn bad_marks_are_refused_with_their_place() {
+fn invalid_header_marks_are_rejected_with_their_path() {
     let mark = json!({"type": "string", "x-mcp-header": "A"});
     let named = |name: Value| json!({"properties": {"p": {"type": "string", "x-mcp-header": name}}});
     let typed = |kind: Value| json!({"properties": {"p": {"type": kind, "x-mcp-header": "A"}}});
@@ -184,7 +184,7 @@ fn mismatch_names_the_header_and_not_the_values() {
 }
 
 #[test]
-fn client_headers_are_encoded_and_leave_out_what_is_absent() {
+fn mirror_headers_are_encoded_and_omit_absent_arguments() {
     let arguments = json!({"region": "Zürich", "count": 5.0, "dry": null, "deep": {"x-mcp-header": ""}});
     let mut headers = params().headers(Some(&arguments));
     headers.sort();
@@ -207,7 +207,7 @@ fn scalar() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_a_client_mirrors_a_server_accepts(
+    fn mirrored_headers_of_a_client_pass_the_server_check(
         region in scalar(), count in -(1_i64 << 53) + 1..1 << 53, dry in scalar(), inner in scalar(),
     ) {
         let arguments =

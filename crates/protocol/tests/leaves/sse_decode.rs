@@ -37,7 +37,7 @@ fn outcome(limit: usize, input: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn sse_decoder_reads_fields_as_the_standard_says() {
+fn sse_decoder_follows_the_standard_for_fields() {
     let table: [(&[u8], &[&str]); 28] = [
         (b"", &[]),
         (b"data: a\n\n", &[":a"]),
@@ -74,14 +74,14 @@ fn sse_decoder_reads_fields_as_the_standard_says() {
 }
 
 #[test]
-fn sse_decoder_tells_empty_data_from_none() {
+fn sse_decoder_distinguishes_empty_data_from_none() {
     let events = events_of(100, &[b"id: 1\ndata:\n\nretry: 5\n\n"]);
     let kinds: Vec<_> = events.iter().map(|event| event.as_ref().unwrap().has_data()).collect();
     assert_eq!(kinds, [true, false]);
 }
 
 #[test]
-fn sse_decoder_refuses_a_large_event_once_and_reads_the_next() {
+fn sse_decoder_rejects_a_large_event_and_continues() {
     let table: [(&[u8], &[&str]); 8] = [
         (b"data: 123456\n\n", &[":123456"]),
         (b"data: 1234567\n\ndata: a\n\n", &["!", ":a"]),
@@ -98,7 +98,7 @@ fn sse_decoder_refuses_a_large_event_once_and_reads_the_next() {
 }
 
 #[test]
-fn endless_event_is_refused_before_its_end_and_costs_no_more() {
+fn sse_decoder_rejects_an_endless_event_within_its_memory_limit() {
     let mut decoder = SseDecoder::new(1000);
     let mut refused = 0;
     for _ in 0..10_000 {
@@ -147,7 +147,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn sse_decoder_gives_the_same_events_however_the_bytes_arrive(
+    fn sse_decoder_yields_equal_events_for_any_chunking(
         bytes in stream(),
         sizes in prop::collection::vec(0..9_usize, 1..8),
         limit in 0..40_usize,

@@ -68,7 +68,7 @@ fn hostile_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_event_is_read_back_as_exactly_one(
+    fn any_written_sse_event_decodes_to_exactly_one(
         event in prop::option::of(hostile_text()),
         id in prop::option::of(hostile_text()),
         data in hostile_bytes(),
@@ -86,14 +86,14 @@ proptest! {
     }
 
     #[test]
-    fn a_comment_is_never_read_as_anything(text in hostile_text()) {
+    fn sse_comment_never_decodes_to_an_event(text in hostile_text()) {
         let mut out = Vec::new();
         write_comment(&mut out, &text);
         prop_assert_eq!(decode(&out), vec![]);
     }
 
     #[test]
-    fn a_priming_event_is_read_back(id in hostile_text(), retry_ms in any::<Option<u64>>()) {
+    fn sse_priming_event_round_trips(id in hostile_text(), retry_ms in any::<Option<u64>>()) {
         let mut out = Vec::new();
         write_priming(&mut out, &id, retry_ms);
         let id = Some(without(&id, &['\r', '\n', '\0']));

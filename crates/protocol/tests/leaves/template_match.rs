@@ -59,7 +59,7 @@ fn reserved_variables_match_across_segments() {
 }
 
 #[test]
-fn labels_and_paths_match_their_lead() {
+fn label_and_path_expressions_match_their_prefix() {
     check(&[
         ("www{.dom}", "www.example.com", "dom=example.com"),
         ("www{.a,b}", "www.example.com", "a=example b=com"),
@@ -100,7 +100,7 @@ fn named_values_match_in_any_order() {
 }
 
 #[test]
-fn characters_that_should_be_encoded_are_taken_as_meant() {
+fn unencoded_characters_match_in_lenient_mode() {
     check(&[
         ("users://{id}", "users://joe@example.com", "id=joe@example.com"),
         ("note://{title}", "note://two words", "title=two words"),
@@ -138,7 +138,7 @@ fn uri_length_is_bounded_in_its_encoded_form() {
 
 /// Templates and URIs on which a backtracking matcher would not finish in a lifetime.
 #[test]
-fn hostile_uris_are_settled_without_backtracking() {
+fn hostile_uris_match_without_backtracking() {
     let many = |expression: &str| UriTemplate::parse(&format!("{}!", expression.repeat(64))).unwrap();
     let long = "a".repeat(MAX_LENGTH);
     let pairs = "&a=".repeat(MAX_LENGTH / 3);
@@ -184,7 +184,7 @@ fn template() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn matching_an_expansion_gives_the_values_back(
+    fn matching_an_expansion_returns_its_values(
         source in prop::sample::select(&UNAMBIGUOUS[..]),
         values in prop::array::uniform3(".{1,20}"),
     ) {
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn every_expansion_is_matched_however_ambiguous(
+    fn every_expansion_matches_even_if_ambiguous(
         source in template(),
         values in prop::collection::vec("[abxé;./?&#-]{1,4}", 15),
     ) {

@@ -24,7 +24,7 @@ fn declared(json: &str, revision: Revision) -> String {
 }
 
 #[test]
-fn clients_can_do_what_they_declare_under_their_revision() {
+fn client_capabilities_depend_on_declaration_and_revision() {
     for (json, expected) in [
         ("{}", ["", "", "", "", ""]),
         (r#"{"elicitation":{}}"#, ["", "", "form", "form", "form"]),
@@ -52,7 +52,7 @@ fn clients_can_do_what_they_declare_under_their_revision() {
 }
 
 #[test]
-fn capabilities_are_said_again_in_modern_words() {
+fn client_capabilities_are_converted_to_the_modern_form() {
     let all = r#"{"experimental":{ "x":1 },"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{"url":{}},"tasks":{},"extensions":{"com.x/e":{}},"new":1.0}"#;
     for (revision, expected) in Revision::ALL.into_iter().zip([
         r#"{"experimental":{ "x":1 },"roots":{},"sampling":{},"new":1.0}"#,
@@ -68,14 +68,14 @@ fn capabilities_are_said_again_in_modern_words() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn malformed_client_capabilities_are_rejected() {
     for json in ["null", "[]", "1", r#"{"roots":{},"roots":{}}"#, r#"{"sampling":{"tools":{},"tools":{}}}"#] {
         assert!(ClientCapabilities::read(&raw(json), Revision::NEWEST).is_err(), "{json}");
     }
 }
 
 #[test]
-fn kept_capabilities_are_small() {
+fn client_capabilities_stay_small() {
     assert!(size_of::<ClientCapabilities>() <= 48);
 }
 
@@ -106,7 +106,7 @@ fn servers_declare_completions_from_the_second_revision_and_extensions_from_the_
 }
 
 #[test]
-fn experimental_capabilities_that_are_no_objects_are_not_passed_on() {
+fn experimental_capabilities_that_are_no_objects_are_dropped() {
     for (json, expected) in [
         (r#"{"experimental":{"a":{},"b":true,"c":[]}}"#, r#"{"experimental":{"a":{}}}"#),
         (r#"{"experimental":{"a":{ "x": 1 }}}"#, r#"{"experimental":{"a":{ "x": 1 }}}"#),
@@ -125,7 +125,7 @@ fn a_server_without_features_declares_none() {
 }
 
 #[test]
-fn a_client_declares_to_each_revision_what_it_has_words_for() {
+fn client_capabilities_are_reduced_to_each_revision() {
     let all = ClientCapabilities::default().with_form().with_url().with_sampling_tools().with_roots();
     let read = |json: &str| ClientCapabilities::read(&raw(json), Revision::NEWEST).unwrap();
     for (client, expected) in [

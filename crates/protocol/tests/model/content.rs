@@ -6,7 +6,7 @@ use trunkline_protocol::model::*;
 use super::{check, raw, written};
 
 #[test]
-fn text_images_and_embedded_resources_are_the_same_everywhere() {
+fn text_image_and_embedded_resource_are_equal_in_all_dialects() {
     for (block, expected) in [
         (Content::text("a\"b"), r#"{"type":"text","text":"a\"b"}"#),
         (
@@ -46,7 +46,7 @@ fn audio_becomes_an_embedded_blob_in_the_first_revision() {
 }
 
 #[test]
-fn a_link_becomes_text_before_the_third_revision() {
+fn resource_link_becomes_text_before_the_third_revision() {
     let described = Resource {
         title: Some("T".into()),
         description: Some("what".into()),
@@ -66,7 +66,7 @@ fn a_link_becomes_text_before_the_third_revision() {
 }
 
 #[test]
-fn a_block_sheds_meta_and_last_modified() {
+fn content_block_loses_meta_and_last_modified_in_old_dialects() {
     let block = Content::Text(TextContent {
         text: "x".into(),
         annotations: Some(Annotations {
@@ -109,7 +109,7 @@ fn structured_objects_are_mirrored_as_text_where_they_are_dropped() {
 }
 
 #[test]
-fn a_mirror_that_exists_is_not_repeated_however_it_is_spaced() {
+fn existing_text_mirror_is_not_repeated_in_any_spacing() {
     for mirror in [r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1 }"#] {
         let result = CallToolResult {
             content: vec![Content::text(mirror)],

@@ -19,7 +19,7 @@ fn tool() -> Tool {
 }
 
 #[test]
-fn an_implementation_sheds_what_came_later() {
+fn implementation_loses_members_of_later_revisions() {
     let implementation = Implementation {
         title: Some("T".into()),
         description: Some("D".into()),
@@ -140,7 +140,7 @@ fn an_output_schema_begins_with_the_third_revision() {
 }
 
 #[test]
-fn a_resource_keeps_its_size_and_sheds_the_rest() {
+fn resource_keeps_its_size_and_loses_members_of_later_revisions() {
     let resource = Resource {
         title: Some("T".into()),
         size: Some(u64::MAX),

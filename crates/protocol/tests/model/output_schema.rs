@@ -13,7 +13,7 @@ fn narrowed(schema: &str, revision: Revision) -> RawJson {
 }
 
 #[test]
-fn schemas_are_narrowed_by_what_they_let_through() {
+fn output_schemas_are_narrowed_by_the_values_they_allow() {
     for (schema, expected) in [
         // Objects stay as they are.
         (r##"{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}}}"##, None),
@@ -72,7 +72,7 @@ fn schemas_are_narrowed_by_what_they_let_through() {
 }
 
 #[test]
-fn references_in_circles_come_to_an_end() {
+fn circular_schema_references_terminate() {
     let circle = r##"{"oneOf":[{"$ref":"#/oneOf/0"},{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}],"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}}}"##;
     assert!(narrowed(circle, Revision::V2025_06_18).as_str().contains("#/anyOf/0/$defs/A"));
     let deep = format!("{}{{\"type\":\"array\"}}{}", "{\"not\":".repeat(100), "}".repeat(100));

@@ -28,7 +28,7 @@ fn check_legacy(question: &InputRequest, expected: [Result<&str, &str>; 5]) {
 }
 
 #[test]
-fn a_form_begins_with_the_third_revision_and_has_a_mode_from_the_fourth() {
+fn form_elicitation_needs_the_third_revision_and_has_a_mode_from_the_fourth() {
     let lacking = Err("elicitation");
     let moded = Ok(r#"{"mode":"form","message":"m","requestedSchema":{ }}"#);
     let plain = Ok(r#"{"message":"m","requestedSchema":{ }}"#);
@@ -36,7 +36,7 @@ fn a_form_begins_with_the_third_revision_and_has_a_mode_from_the_fourth() {
 }
 
 #[test]
-fn a_url_begins_with_the_fourth_revision_which_alone_has_an_id_for_it() {
+fn url_elicitation_needs_the_fourth_revision_and_only_there_has_an_id() {
     let lacking = Err("URL elicitation");
     let mut question = InputRequest::url("m", "https://x");
     if let InputRequest::Url(url) = &mut question {
@@ -55,7 +55,7 @@ fn a_url_begins_with_the_fourth_revision_which_alone_has_an_id_for_it() {
 }
 
 #[test]
-fn roots_are_asked_for_without_parameters() {
+fn roots_list_request_has_no_parameters() {
     check_legacy(&InputRequest::Roots, [Ok("{}"); 5]);
 }
 
@@ -101,7 +101,7 @@ fn forms_are_simplified_for_the_third_revision() {
 }
 
 #[test]
-fn defaults_that_were_dropped_are_filled_in() {
+fn dropped_form_defaults_are_filled_in() {
     let question = form(
         r#"{"type":"object","properties":{"a":{"type":"string","default":"x"},"b":{"type":"boolean","default":true},"c":{"type":"number","default":1.50}}}"#,
     );
@@ -149,7 +149,7 @@ fn sampling_with_audio_is_refused_in_the_first_revision() {
 }
 
 #[test]
-fn a_question_names_the_capability_that_it_needs() {
+fn input_request_names_its_required_capability() {
     let plain = CreateMessageRequest::new([PromptMessage::user("hi")], 10).system("s");
     for (question, method, capability) in [
         (form("{}"), "elicitation/create", r#"{"elicitation":{"form":{}}}"#),
@@ -170,7 +170,7 @@ fn a_question_names_the_capability_that_it_needs() {
 }
 
 #[test]
-fn a_conversation_with_tools_is_written_block_by_block() {
+fn sampling_conversation_with_tools_is_written_per_block() {
     let tool = Tool::new("add", raw(r#"{"type":"object"}"#));
     let failed = CallToolResult::error("too large");
     let question = CreateMessageRequest::new([PromptMessage::user("hi")], 10)
@@ -192,7 +192,7 @@ fn a_conversation_with_tools_is_written_block_by_block() {
 }
 
 #[test]
-fn the_context_of_servers_is_asked_for_only_where_it_was_offered() {
+fn include_context_is_sent_only_to_clients_that_declare_it() {
     let with =
         |scope: &str| sample(&format!(r#"{{"messages":[],"maxTokens":1,"includeContext":"{scope}"}}"#));
     let plain = sample(r#"{"messages":[],"maxTokens":1}"#);
@@ -217,7 +217,7 @@ fn the_context_of_servers_is_asked_for_only_where_it_was_offered() {
 }
 
 #[test]
-fn the_modern_era_asks_within_a_result() {
+fn modern_input_requests_are_written_within_a_result() {
     let rest: JsonObject = raw(r#"{"message":"again","_meta":{"k":1}}"#).members().unwrap();
     let question = InputRequest::Form(FormElicitRequest { message: "m".into(), schema: raw("{ }"), rest });
     let messages = CreateMessageRequest::new(vec![PromptMessage::user("hi")], 10).system("s");
@@ -237,7 +237,7 @@ fn the_modern_era_asks_within_a_result() {
 }
 
 #[test]
-fn answers_that_fit_are_read() {
+fn matching_input_responses_are_accepted() {
     let elicited = |action, content: Option<&str>, rest: &str| {
         let rest = raw(rest).members().unwrap();
         InputResponse::Elicit(ElicitResult { action, content: content.map(raw), rest })
@@ -288,7 +288,7 @@ fn answers_that_fit_are_read() {
 }
 
 #[test]
-fn answers_that_do_not_fit_are_refused_by_the_member() {
+fn mismatched_input_responses_are_rejected_with_the_member() {
     for (question, answer, problem) in [
         (form("{}"), "12", "the value must be an object"),
         (form("{}"), "{}", "`action` is missing"),
@@ -318,7 +318,7 @@ fn answers_that_do_not_fit_are_refused_by_the_member() {
 }
 
 #[test]
-fn a_question_is_read_back_as_it_was_asked_in_either_era() {
+fn input_request_round_trips_in_both_eras() {
     let mut with_meta = InputRequest::url("m", "https://x");
     if let InputRequest::Url(url) = &mut with_meta {
         url.rest = raw(r#"{"_meta":{"a":1}}"#).members().unwrap();
@@ -341,7 +341,7 @@ fn a_question_is_read_back_as_it_was_asked_in_either_era() {
 }
 
 #[test]
-fn what_is_no_question_is_refused_by_the_row_that_fits() {
+fn invalid_input_request_gets_the_matching_refusal() {
     for (method, params, code) in [
         ("x/y", "{}", -32601),
         ("elicitation/create", "{}", -32602),
@@ -357,7 +357,7 @@ fn what_is_no_question_is_refused_by_the_row_that_fits() {
 }
 
 #[test]
-fn an_answer_is_read_back_as_it_was_given_and_several_blocks_are_one_where_there_is_room_for_one() {
+fn input_response_round_trips_and_joins_text_blocks_if_needed() {
     let said = |content: Vec<Content>| {
         InputResponse::Sampling(CreateMessageResult {
             role: Role::Assistant,

@@ -5,7 +5,7 @@ use trunkline_protocol::model::*;
 use super::raw;
 
 #[test]
-fn a_wrong_member_is_named() {
+fn malformed_member_is_named() {
     let tool = |json: &str| Tool::read(&raw(json)).map(|_| ());
     let prompt = |json: &str| Prompt::read(&raw(json)).map(|_| ());
     let resource = |json: &str| Resource::read(&raw(json)).map(|_| ());
@@ -47,7 +47,7 @@ fn a_wrong_member_is_named() {
 }
 
 #[test]
-fn equal_names_are_refused_at_every_level() {
+fn duplicate_members_are_rejected_at_every_level() {
     for json in [
         r#"{"name":"t","name":"t","inputSchema":{}}"#,
         r#"{"name":"t","inputSchema":{},"annotations":{"title":"a","title":"b"}}"#,
@@ -79,7 +79,7 @@ fn sizes_may_be_written_as_floating_numbers() {
 }
 
 #[test]
-fn hints_about_keeping_that_make_no_sense_mean_not_to_keep() {
+fn invalid_cache_hints_mean_no_caching() {
     for (hints, ttl_ms, scope) in [
         ("", 0, CacheScope::Private),
         (r#","ttlMs":-5,"cacheScope":"everybody""#, 0, CacheScope::Private),

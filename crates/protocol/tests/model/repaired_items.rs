@@ -73,7 +73,7 @@ fn with_schema(schema: Value) -> Value {
 }
 
 #[test]
-fn a_tool_with_a_malformed_schema_is_repaired_or_left_out() {
+fn tool_with_malformed_schema_is_repaired_or_omitted() {
     let object = "`inputSchema` must be an object";
     let of_type = "`inputSchema.type` must be `object`";
     let properties = "`inputSchema.properties` must be an object";
@@ -128,7 +128,7 @@ fn a_tool_with_a_malformed_schema_is_repaired_or_left_out() {
 }
 
 #[test]
-fn repaired_schemas_mean_what_was_obviously_meant() {
+fn repaired_schemas_have_the_obvious_meaning() {
     for (schema, expected) in [
         (json!({}), r#"{"type":"object"}"#),
         (json!([]), r#"{"type":"object"}"#),
@@ -146,7 +146,7 @@ fn repaired_schemas_mean_what_was_obviously_meant() {
 }
 
 #[test]
-fn a_malformed_member_of_a_tool_is_dropped_and_one_without_a_name_is_left_out() {
+fn malformed_tool_member_is_dropped_and_unnamed_tool_is_omitted() {
     let schema = "repaired: `outputSchema` is not a schema that every client can use";
     check_table(
         "tool",
@@ -193,7 +193,7 @@ fn a_malformed_member_of_a_tool_is_dropped_and_one_without_a_name_is_left_out() 
 }
 
 #[test]
-fn a_prompt_with_malformed_arguments_is_left_out() {
+fn prompt_with_malformed_arguments_is_omitted() {
     let prompt = |arguments: Value| json!({ "name": "p", "arguments": arguments });
     check_table(
         "prompt",
@@ -214,7 +214,7 @@ fn a_prompt_with_malformed_arguments_is_left_out() {
 }
 
 #[test]
-fn a_malformed_member_of_a_resource_is_dropped_and_one_without_an_address_is_left_out() {
+fn malformed_resource_member_is_dropped_and_resource_without_uri_is_omitted() {
     let resource = |key: &str, value: Value| {
         let mut resource = json!({ "uri": "x:1", "name": "r" });
         resource[key] = value;
@@ -271,7 +271,7 @@ fn a_malformed_member_of_a_resource_is_dropped_and_one_without_an_address_is_lef
 }
 
 #[test]
-fn what_a_server_calls_itself_is_repaired() {
+fn malformed_server_info_is_repaired() {
     let server = |key: &str, value: Value| {
         let mut server = json!({ "name": "s", "version": "1" });
         server[key] = value;
@@ -292,7 +292,7 @@ fn what_a_server_calls_itself_is_repaired() {
 }
 
 #[test]
-fn an_item_that_a_parser_would_reject_is_repaired_or_left_out() {
+fn item_that_a_parser_would_reject_is_repaired_or_omitted() {
     let deep = |levels: usize| {
         let schema = format!("{}{{}}{}", r#"{"type":"object","a":"#.repeat(levels), "}".repeat(levels));
         format!(r#"{{"name":"t","inputSchema":{schema}}}"#)
@@ -363,7 +363,7 @@ fn whole() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn whole_items_need_no_repair() {
+fn valid_items_need_no_repair() {
     for (kind, item) in whole() {
         assert_eq!(check(kind, &(&item).into()), "", "{item}");
     }
@@ -373,7 +373,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn whatever_is_changed_in_an_item_it_is_valid_or_left_out(
+    fn mutated_items_are_repaired_or_omitted(
         which in 0..5_usize,
         mutations in prop::collection::vec(mutated::mutation(), 1..4),
     ) {

@@ -57,7 +57,7 @@ fn content(block: Value) -> Value {
 }
 
 #[test]
-fn the_result_of_a_tool_is_repaired_or_refused() {
+fn tool_result_is_repaired_or_rejected() {
     let text = |key: &str, value: Value| {
         let mut block = json!({ "type": "text", "text": "t" });
         block[key] = value;
@@ -120,7 +120,7 @@ fn the_result_of_a_tool_is_repaired_or_refused() {
 }
 
 #[test]
-fn other_results_are_repaired_or_refused() {
+fn other_results_are_repaired_or_rejected() {
     let message = |role: &str, content: Value| json!({ "messages": [{ "role": role, "content": content }] });
     let text = json!({ "type": "text", "text": "t" });
     check_table(
@@ -177,7 +177,7 @@ fn other_results_are_repaired_or_refused() {
 }
 
 #[test]
-fn a_result_that_is_repaired_says_what_it_said() {
+fn repaired_result_keeps_its_content() {
     let got = |method, from, result: &Value| check(method, from, &result.into()).1.unwrap();
     let block = json!({ "type": "hologram", "rays": 7 });
     let result = got(Method::ToolsCall, Revision::NEWEST, &json!({ "content": [block], "isError": true }));
@@ -196,7 +196,7 @@ fn a_result_that_is_repaired_says_what_it_said() {
 }
 
 #[test]
-fn a_result_that_a_parser_would_reject_is_repaired_or_refused() {
+fn result_that_a_parser_would_reject_is_repaired_or_rejected() {
     let deep =
         |levels: usize| format!(r#"{{"content":[],"x":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
     for (result, expected) in [
@@ -227,7 +227,7 @@ fn a_result_that_a_parser_would_reject_is_repaired_or_refused() {
 
 /// Servers say what their own revision has no words for, and callers of the same revision would reject it.
 #[test]
-fn content_of_a_newer_revision_is_said_in_the_words_of_the_caller() {
+fn content_of_a_newer_revision_is_converted_for_the_client() {
     let link = json!({ "type": "resource_link", "uri": "x:1", "name": "n" });
     let sound = json!({ "type": "audio", "data": "", "mimeType": "audio/wav" });
     for (block, from, expected) in [
@@ -285,7 +285,7 @@ fn whole() -> Vec<(Method, Value)> {
 }
 
 #[test]
-fn whole_results_need_no_repair() {
+fn valid_results_need_no_repair() {
     for (method, result) in whole() {
         for from in Revision::ALL {
             assert_eq!(check(method, from, &(&result).into()).0, "", "{from}: {result}");
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn whatever_is_changed_in_a_result_it_is_valid_or_refused(
+    fn mutated_results_are_repaired_or_rejected(
         which in 0..5_usize,
         from in prop::sample::select(Revision::ALL.to_vec()),
         mutations in prop::collection::vec(mutated::mutation(), 1..4),

@@ -24,7 +24,7 @@ fn an_empty_reply_is_an_empty_object() {
 }
 
 #[test]
-fn a_tool_reply_says_its_type_even_when_it_is_an_error() {
+fn tool_error_result_has_a_result_type() {
     check_reply(
         &ServerResult::Tool(CallToolResult::text("hi")),
         r#"{"content":[{"type":"text","text":"hi"}]}"#,
@@ -38,7 +38,7 @@ fn a_tool_reply_says_its_type_even_when_it_is_an_error() {
 }
 
 #[test]
-fn the_meta_of_a_reply_keeps_its_members_and_gets_our_name() {
+fn result_meta_keeps_its_members_and_gains_server_info() {
     let theirs = r#"{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"upstream"},"b": 2}"#;
     for (meta, legacy, modern) in [
         (theirs, r#"{"messages":[],"_meta":{"a":1,"b":2}}"#, r#"{"a":1,"b":2,$INFO}"#),
@@ -55,7 +55,7 @@ fn the_meta_of_a_reply_keeps_its_members_and_gets_our_name() {
 }
 
 #[test]
-fn reads_and_lists_say_how_long_they_may_be_kept() {
+fn read_and_list_results_have_cache_hints() {
     let read = ReadResourceResult {
         cache: CacheHint { ttl_ms: 1500, scope: CacheScope::Public },
         ..ReadResourceResult::new(vec![ResourceContents::text("u:", "x")])
@@ -79,7 +79,7 @@ fn reads_and_lists_say_how_long_they_may_be_kept() {
 }
 
 #[test]
-fn completions_are_cut_at_one_hundred() {
+fn completions_are_truncated_to_one_hundred_values() {
     let values = |n: usize| vec!["v".to_owned(); n];
     for (count, has_more, shown, more) in [
         (0, None, 0, ""),
@@ -118,7 +118,7 @@ fn carried_objects_keep_their_members_in_order() {
 }
 
 #[test]
-fn questions_are_asked_under_their_keys() {
+fn input_requests_are_written_under_their_keys() {
     let round = InputRequiredResult {
         input_requests: vec![
             ("q\"1".to_owned(), InputRequest::Roots),
@@ -143,7 +143,7 @@ fn questions_are_asked_under_their_keys() {
 }
 
 #[test]
-fn a_success_says_that_it_is_no_error_only_where_it_is_told_to() {
+fn successful_result_has_is_error_only_if_set_explicitly() {
     let mut result = CallToolResult::text("x");
     result.rest.set("isError", raw("false"));
     check_reply(

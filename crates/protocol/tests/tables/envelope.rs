@@ -5,7 +5,7 @@ use trunkline_protocol::{Era, Message, Refusal, emit};
 use super::{malformed, message, request};
 
 #[test]
-fn ids_come_back_byte_for_byte() {
+fn request_ids_are_echoed_byte_for_byte() {
     for id in [
         "1",
         "-7",
@@ -26,7 +26,7 @@ fn ids_come_back_byte_for_byte() {
 }
 
 #[test]
-fn what_is_not_a_message_is_refused_under_its_own_id_where_that_is_legible() {
+fn invalid_message_is_rejected_with_its_id_if_readable() {
     let long_id = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"m"}}"#, "x".repeat(2000));
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{}1{}}}"#,
@@ -115,7 +115,7 @@ fn what_is_not_a_message_is_refused_under_its_own_id_where_that_is_legible() {
 }
 
 #[test]
-fn members_that_differ_from_known_ones_only_in_case_are_refused() {
+fn members_that_differ_only_in_case_are_rejected() {
     let with = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
     for (text, says) in [
         (with(r#"{"name":"a","Name":"b"}"#), "`Name` differs from `name` only in case"),
@@ -176,7 +176,7 @@ fn unknown_members_arguments_and_responses_may_have_any_case() {
 }
 
 #[test]
-fn messages_are_told_apart() {
+fn requests_notifications_and_responses_are_distinguished() {
     assert!(matches!(message(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), Message::Request(_)));
     assert!(matches!(message(r#"{"jsonrpc":"2.0","method":"m"}"#), Message::Notification(_)));
     assert!(matches!(message(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Message::Response(_)));
@@ -186,7 +186,7 @@ fn messages_are_told_apart() {
 }
 
 #[test]
-fn a_batch_is_read_element_by_element_within_its_bound() {
+fn batch_is_read_per_element_up_to_its_limit() {
     let good = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
     match read(format!("[{good},7,{{}}]").into(), MessageLimits::default()).unwrap() {
         MessageOrBatch::Batch(messages) => {
@@ -205,7 +205,7 @@ fn a_batch_is_read_element_by_element_within_its_bound() {
 }
 
 #[test]
-fn params_keep_what_they_do_not_know() {
+fn params_keep_unknown_members() {
     let request = request(
         r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"b":1.0,"_meta":{"z": [1]},"a":{"x" : 2}}}"#,
     );

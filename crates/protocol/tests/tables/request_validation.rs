@@ -49,7 +49,7 @@ fn outcome(case: &Case) -> String {
 }
 
 #[test]
-fn the_first_rung_that_fails_decides() {
+fn first_failed_validation_check_decides_the_refusal() {
     let level = r#""io.modelcontextprotocol/logLevel":"#;
     let bad_level: &'static str = Box::leak(format!(r#"{level}"loud","#).into_boxed_str());
     let good_level: &'static str = Box::leak(format!(r#"{level}"info","#).into_boxed_str());
@@ -180,7 +180,7 @@ fn a_channel_has_no_headers_to_compare_with() {
 }
 
 #[test]
-fn an_unsupported_version_is_told_what_is_spoken_here() {
+fn unsupported_version_error_lists_supported_versions() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2031-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let refusal = validate_request(&request(text), None, RevisionSet::ALL).unwrap_err();
@@ -191,7 +191,7 @@ fn an_unsupported_version_is_told_what_is_spoken_here() {
 }
 
 #[test]
-fn a_server_that_speaks_legacy_revisions_alone_names_them_to_a_modern_client() {
+fn legacy_only_server_lists_its_revisions_to_a_modern_client() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let spoken = RevisionSet::from_revisions([Revision::V2025_11_25, Revision::V2025_06_18]);

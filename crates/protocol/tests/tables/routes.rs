@@ -29,7 +29,7 @@ fn text(kind: &str) -> String {
 }
 
 #[test]
-fn posted_messages_go_where_their_body_says() {
+fn http_messages_are_routed_by_their_body() {
     let session_required = "refused: no session: send `in";
     let foreign_response = "refused: a response may only ";
     for (kind, header, session, expected) in [
@@ -62,7 +62,7 @@ fn posted_messages_go_where_their_body_says() {
 }
 
 #[test]
-fn messages_on_a_channel_go_where_they_belong() {
+fn channel_messages_are_routed_by_era_and_session() {
     let initialize_first = "refused: send `initialize` fi";
     for (kind, initialized, expected) in [
         ("modern", false, "Modern"),

@@ -93,7 +93,7 @@ mod tests {
     use crate::testing::caller;
 
     #[test]
-    fn content_types_follow_from_the_revision() {
+    fn caller_content_types_depend_on_the_revision() {
         for (revision, last) in [
             (Revision::V2024_11_05, "resource"),
             (Revision::V2025_03_26, "audio"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_is_printed_or_serialized_shows_the_names_of_its_variables_only() {
+    fn caller_debug_and_serialize_show_only_names_of_env_variables() {
         let mut caller = caller(Revision::NEWEST, &json!({ "sampling": {} }));
         caller.env = Env::new(vec![("TOKEN".into(), Secret::new("sentinel"))]);
         let id = SessionId::random();

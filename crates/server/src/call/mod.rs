@@ -6,8 +6,8 @@
 //!
 //! # Invariants
 //!
-//! - A destructor that panics ends only its own call: `a_destructor_that_panics_ends_no_more_than_its_call`.
-//! - If one input request of a round cannot be sent, none is: `nothing_is_asked_when_one_of_several_questions_cannot_be`.
+//! - A destructor that panics ends only its own call: `panicking_destructor_ends_only_its_own_call`.
+//! - If one input request of a round cannot be sent, none is: `no_input_request_is_sent_if_one_of_several_is_unsupported`.
 
 mod ask;
 mod call_state;

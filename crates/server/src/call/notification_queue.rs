@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn small_log_messages_are_bounded_by_number_and_the_newest_stay() {
+    fn queued_log_messages_are_bounded_by_count_and_drop_the_oldest() {
         let mut queue = NotificationQueue::EMPTY;
         for number in 0..10 * MAX_NOTIFICATIONS {
             queue.push_log(log(number, 1));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn large_log_messages_are_bounded_by_bytes_and_one_of_any_size_is_kept_alone() {
+    fn queued_log_messages_are_bounded_by_bytes_except_a_single_one() {
         let mut queue = NotificationQueue::EMPTY;
         for number in 0..100 {
             queue.push_log(log(number, MAX_BYTES / 10));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_beyond_a_bound_replaces_the_latest_and_never_grows_the_queue() {
+    fn queued_progress_beyond_a_bound_replaces_the_latest() {
         let mut queue = NotificationQueue::EMPTY;
         for number in 0..100 {
             queue.push_progress(progress(number, MAX_BYTES / 10), false);

@@ -4,9 +4,9 @@
 //! # Invariants
 //!
 //! - Every call that was read gets a response while the peer reads; a call that takes too long is refused and counted:
-//!   `calls_that_are_not_over_in_time_are_refused_and_counted`.
+//!   `calls_running_past_the_answer_grace_are_refused_and_counted`.
 //! - A channel closes only after its responses are flushed, unless the server is stopped:
-//!   `a_channel_ends_only_after_its_answers_are_flushed`, `stopping_ends_a_channel_that_drains_behind_an_endless_call`.
+//!   `channel_ends_only_after_its_responses_are_flushed`, `stopping_ends_a_draining_channel_with_an_endless_call`.
 
 use std::io;
 use std::pin::Pin;

@@ -5,11 +5,11 @@
 //! # Invariants
 //!
 //! - Only variables that the operator listed are read, and malformed ones are refused:
-//!   `without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_refused`.
-//! - Header values are ignored without TLS or loopback: `variables_count_only_where_nobody_on_the_way_can_read_them`.
-//! - A secret in a handler's result is redacted: `a_secret_that_a_handler_repeats_does_not_reach_the_caller`.
+//!   `env_headers_are_ignored_without_an_allow_list_and_rejected_if_malformed`.
+//! - Header values are ignored without TLS or loopback: `env_headers_are_ignored_without_tls_or_loopback`.
+//! - A secret in a handler's result is redacted: `secret_in_handler_output_is_redacted`.
 //! - Variables of one session are never visible in another:
-//!   `sessions_of_different_tenants_never_cross_in_ten_thousand_calls`.
+//!   `ten_thousand_calls_never_mix_env_values_of_different_tenants`.
 
 mod policy;
 mod redact;

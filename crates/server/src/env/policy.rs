@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_variables_are_plain() {
+    fn env_variable_names_must_be_ascii_identifiers() {
         for (text, is_name) in [
             ("API_KEY", true),
             ("_x9", true),

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_replaced_in_texts_and_nowhere_else() {
+    fn redaction_replaces_secrets_only_in_string_values() {
         let secrets = [
             Secret::new("sk-12345678"),
             Secret::new("sk-12345678-and-more"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn scrubbing_never_fails_on_what_is_cut_short() {
+    fn redaction_of_truncated_json_never_fails() {
         let secrets = [Secret::new("sk-12345678")];
         let whole = r#"{"a":{"t":"\"sk-12345678é","b":[1,"x\\"]}}"#;
         for end in (0..=whole.len()).filter(|end| whole.is_char_boundary(*end)) {

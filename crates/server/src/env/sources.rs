@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_read_by_any_spelling_of_an_allowed_name() {
+    fn env_headers_match_allowed_names_in_any_case() {
         let sources = sources(&["OPENAI_API_KEY", "lower"]);
         for (name, variable) in [
             ("X-Env-OPENAI_API_KEY", Some("OPENAI_API_KEY")),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_listed_twice_is_one_variable() {
+    fn env_name_listed_twice_is_one_variable() {
         for names in [&["A_B", "A_B"][..], &["A_B", "a_b"], &["A_B", "a_b", "A_B", "A_b"]] {
             let env = sources(names).read(&headers(&[("X-Env-A_B", b"value")]), true).unwrap();
             assert_eq!(env.names().collect::<Vec<_>>(), ["A_B"], "{names:?}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_plain_value_is_refused_and_never_repeated() {
+    fn malformed_env_header_is_refused_without_repeating_its_value() {
         let long = vec![b'x'; MAX_VALUE_BYTES + 1];
         let one = sources(&["A_B"]);
         for pairs in [
@@ -211,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_could_have_read_on_the_way_is_ignored() {
+    fn env_headers_on_an_unprotected_connection_are_ignored() {
         let sources = sources(&["A_B"]);
         assert!(sources.read(&headers(&[("X-Env-A_B", b"one")]), false).unwrap().is_empty());
     }
 
     #[test]
-    fn warnings_of_ignored_headers_are_bounded() {
+    fn warnings_about_ignored_env_headers_are_bounded() {
         let sources = sources(&["A_B"]);
         for n in 0..1000 {
             let name = format!("x-env-other{n}");

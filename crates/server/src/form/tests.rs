@@ -78,7 +78,7 @@ fn the_fields_of_a_form_keep_their_order() {
 }
 
 #[test]
-fn answers_are_read_and_what_does_not_fit_is_named() {
+fn form_responses_are_parsed_and_invalid_fields_named() {
     let level = FieldDefinition::<u8>::new("x").min(1.0).max(5.0);
     for (given, expected) in [
         (json!(3), Ok(3)),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_loopback_names_by_default() {
+    fn allowed_hosts_default_to_loopback_names() {
         let list = AllowList::loopback();
         for (host, allowed) in [
             ("localhost", true),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_loopback_ones_by_default() {
+    fn allowed_origins_default_to_loopback() {
         let list = AllowList::loopback();
         for (origin, allowed) in [
             ("http://localhost:3000", true),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn named_hosts_and_origins_are_compared_whole() {
+    fn allowed_hosts_and_origins_must_match_completely() {
         let hosts = AllowList::loopback().and("Mcp.Example.com");
         let origins = AllowList::loopback().and("https://app.example.com");
         assert!(passes(Some("mcp.example.com:443"), Some("https://APP.example.com"), &hosts, &origins));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_allowed_is_what_clients_can_send() {
+    fn allow_list_accepts_only_values_that_clients_can_send() {
         for (text, is_host, is_origin) in [
             ("mcp.example.com", true, false),
             ("mcp.example.com:8443", true, false),
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_headers_are_refused() {
+    fn repeated_host_or_origin_headers_are_refused() {
         let list = AllowList::loopback();
         let mut headers = HeaderMap::new();
         headers.append(HOST, "localhost".parse().unwrap());

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn bearer_tokens_name_their_principal() {
+    fn bearer_token_authenticates_its_principal() {
         let tokens = BearerTokens::new([("ann", "ann-secret-token"), ("bob", "bob-secret-token")]);
         let who = |authorization: &[&str]| tokens.authenticate(&parts(authorization)).ok();
         assert_eq!(who(&["Bearer ann-secret-token"]), Some(Principal::Named("ann".into())));

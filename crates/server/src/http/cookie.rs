@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_cookie_of_our_name_is_found_and_two_are_none() {
+    fn repeated_session_cookie_is_ignored() {
         for (cookies, expected) in [
             (&["mcp_session_id=a"][..], Some("a")),
             (&["x=1; mcp_session_id=a; y=2"], Some("a")),

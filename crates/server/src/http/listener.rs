@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_counted_by_party_and_leave_nothing_when_they_go() {
+    fn connections_are_counted_per_address_and_released() {
         let crowd = PerAddressLimit::default();
         let enter = |address: &str| crowd.acquire(address.parse().unwrap(), 2);
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];

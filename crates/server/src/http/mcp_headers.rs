@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_headers_are_seen_as_such_and_accept_is_a_list() {
+    fn repeated_headers_are_detected_and_accept_values_merged() {
         let mut headers = HeaderMap::new();
         for (name, value) in [("mcp-name", "a"), ("Mcp-Name", "b"), ("mcp-method", "m")] {
             headers.append(http::HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());

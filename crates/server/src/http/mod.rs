@@ -3,18 +3,18 @@
 //!
 //! # Invariants
 //!
-//! - `Host` and `Origin` allow only loopback names by default: `hosts_are_loopback_names_by_default`,
-//!   `origins_are_loopback_ones_by_default`.
-//! - A bearer token determines the principal: `bearer_tokens_name_their_principal`.
+//! - `Host` and `Origin` allow only loopback names by default: `allowed_hosts_default_to_loopback_names`,
+//!   `allowed_origins_default_to_loopback`.
+//! - A bearer token determines the principal: `bearer_token_authenticates_its_principal`.
 //! - HTTP+SSE and WebSocket channels are opened only from allowed origins, and used only by the principal that opened
-//!   them: `pages_and_names_from_elsewhere_reach_no_channel`,
-//!   `a_channel_is_opened_and_written_to_by_its_own_principal_alone`.
-//! - Closing such a channel cancels its calls: `a_client_that_leaves_a_channel_cancels_its_calls`.
+//!   them: `disallowed_hosts_and_origins_reach_no_channel`,
+//!   `channel_is_opened_and_posted_to_only_by_its_own_principal`.
+//! - Closing such a channel cancels its calls: `client_disconnecting_from_a_channel_cancels_its_calls`.
 //! - A cookie is never a credential; a value that the server did not issue, or issued to another principal, is replaced:
-//!   `a_cookie_is_no_credential_and_is_kept_from_scripts_and_other_sites`,
-//!   `a_cookie_names_the_same_bag_again_for_its_own_principal_only`.
+//!   `session_cookie_is_http_only_same_site_and_no_credential`,
+//!   `session_cookie_restores_state_only_for_its_own_principal`.
 //! - A handler's refusal is an ordinary response, not an HTTP failure:
-//!   `a_refusal_of_a_handler_is_an_ordinary_answer_over_http`.
+//!   `handler_refusal_is_http_status_200`.
 
 mod accept;
 mod allow_list;

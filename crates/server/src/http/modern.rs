@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_header_that_mirrors_an_argument_must_be_there_once_and_agree() {
+    async fn mirrored_argument_header_must_occur_once_and_match() {
         let tool = Tool::new("go")
             .mirror("region", "Region")
             .run(async |arguments: RegionArguments| Json(arguments.region));

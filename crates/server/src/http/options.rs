@@ -119,7 +119,7 @@ mod tests {
     use crate::testing::TestFolder;
 
     #[test]
-    fn whoever_listens_off_the_loopback_is_warned_of_strangers_and_of_plain_text() {
+    fn listening_off_loopback_warns_about_missing_auth_and_tls() {
         let folder = TestFolder::new("warned");
         let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let [certificate, key] = ["certificate", "key"].map(|name| folder.path().join(name));

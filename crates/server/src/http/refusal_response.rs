@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_in_the_revision_of_the_session_unless_the_request_belongs_to_none() {
+    fn refusal_uses_the_session_revision_unless_the_request_is_modern() {
         use Revision as R;
         for (named, session, expected) in [
             (None, None, R::NEWEST),

@@ -29,7 +29,7 @@ mod tests {
     use crate::{HostOptions, Server, Tool};
 
     #[tokio::test]
-    async fn a_router_answers_at_the_path_of_the_endpoint_only() {
+    async fn axum_router_serves_only_the_endpoint_paths() {
         let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
         let service = server.host(HostOptions::default()).unwrap().http_service(HttpServerOptions::default());
         let mut router = service.into_router();
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_router_takes_websockets_over_where_its_server_lets_it() {
+    async fn axum_router_upgrades_websockets_where_hyper_supports_it() {
         let server = Server::new("test").with(Tool::new("hello").run(async || "hi"));
         let service = server.host(HostOptions::default()).unwrap().http_service(HttpServerOptions::default());
         let router = service.clone().into_router();

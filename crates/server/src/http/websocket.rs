@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_websocket_is_asked_for_with_three_headers_and_one_key() {
+    fn websocket_handshake_needs_three_headers_and_one_key() {
         let [connection, upgrade, version] = ASKS;
         for (pairs, expected) in [
             (&[connection, upgrade, version, KEY][..], 101),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subprotocol_is_ours_or_none() {
+    fn websocket_subprotocol_is_mcp_or_none() {
         for (offered, expected) in [
             (&[][..], Ok(None)),
             (&[("sec-websocket-protocol", "mcp")], Ok(Some("mcp"))),

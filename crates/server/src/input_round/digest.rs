@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_ignores_order_spelling_and_what_is_the_protocols_own() {
+    fn params_digest_ignores_key_order_spelling_and_protocol_members() {
         let plain = of(r#"{"name":"t","arguments":{"a":1,"b":["x",{"c":null}]}}"#);
         for same in [
             r#"{"arguments":{"b":[ "x" , {"c":null}],"a":1},"name":"t"}"#,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn digest_tells_different_arguments_apart() {
+    fn params_digest_differs_for_different_arguments() {
         let texts = [
             r#"{"name":"t","arguments":{"a":1}}"#,
             r#"{"name":"u","arguments":{"a":1}}"#,

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - Sealed state with a changed or an added bit does not open: `no_changed_bit_and_no_addition_opens`.
+//! - Sealed state with a changed or an added bit does not open: `tampered_request_state_never_decrypts`.
 
 mod digest;
 mod seal;

@@ -211,7 +211,7 @@ mod tests {
     const LATER: Timestamp = Timestamp(2_000);
 
     #[test]
-    fn a_state_opens_for_its_own_request_only() {
+    fn request_state_decrypts_only_for_its_own_request() {
         let sealer = StateSealer::new(&StateKeys::random().unwrap());
         let then = SealedContinuation::Portable(Bytes::from_static(b"where we were"));
         let state = sealer.seal(&binding(), 3, LATER, &then).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_changed_bit_and_no_addition_opens() {
+    fn tampered_request_state_never_decrypts() {
         let sealer = StateSealer::new(&StateKeys::random().unwrap());
         let state = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(42)).unwrap();
         let whole = URL_SAFE_NO_PAD.decode(&state).unwrap();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_open_and_the_first_seals() {
+    fn first_state_key_encrypts_and_all_keys_decrypt() {
         let (old, new) = (StateKeys::random().unwrap(), StateKeys::random().unwrap());
         let ring = StateKeys(vec![new.0[0], old.0[0]]);
         let before =

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! - The interceptor added first is the outermost: `the_first_interceptor_that_is_added_is_the_outermost`.
+//! - The interceptor added first is the outermost: `first_added_interceptor_is_outermost`.
 
 mod concurrency_limit;
 mod layers;

@@ -52,7 +52,7 @@ fn text(outcome: HandlerOutcome) -> String {
 }
 
 #[test]
-fn the_first_interceptor_that_is_added_is_the_outermost() {
+fn first_added_interceptor_is_outermost() {
     let events = RecordedEvents::default();
     let recorded = events.clone();
     let tool = Tool::new("hello").run(move || {
@@ -65,7 +65,7 @@ fn the_first_interceptor_that_is_added_is_the_outermost() {
 }
 
 #[tokio::test]
-async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_handler() {
+async fn host_layers_wrap_server_layers_and_every_handler() {
     let events = RecordedEvents::default();
     let server =
         Server::new("test").with(Tool::new("hello").run(async || "hi")).layer(recorder("server", &events));
@@ -78,7 +78,7 @@ async fn the_layers_of_a_host_are_around_those_of_its_server_and_around_every_ha
 }
 
 #[test]
-fn an_interceptor_may_refuse_change_and_replace() {
+fn interceptor_can_refuse_calls_and_change_calls_and_results() {
     let tool = Tool::new("hello").run(async || "a secret");
     let server = Server::new("test").with(tool).layer(|call: IncomingCall, next: Next| async move {
         if call.method == Method::ToolsList {
@@ -109,7 +109,7 @@ fn slow(name: &str) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() {
+async fn timeout_aborts_a_call_despite_progress_and_signals_spawned_tasks() {
     let told = Arc::new(AtomicUsize::new(0));
     let tell = told.clone();
     let starts = Tool::new("starts").run(move |cx: Context| {
@@ -153,7 +153,7 @@ async fn a_timeout_ends_a_call_despite_its_progress_and_tells_what_it_started() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_that_no_clock_can_show_is_never_over() {
+async fn timeout_beyond_the_clock_range_never_fires() {
     let server = Server::new("test").with(slow("slow")).layer(Timeout::new(Duration::MAX));
     let handle = server.handle().unwrap();
     let mut answer = std::pin::pin!(handle.call("slow", json!({})));
@@ -161,7 +161,7 @@ async fn a_timeout_that_no_clock_can_show_is_never_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clock_of_a_timeout_stands_still_while_a_question_is_open() {
+async fn timeout_is_paused_while_an_input_request_is_open() {
     for (limit, expected) in [(41, "done"), (39, "!the call was ended")] {
         let limited = Timeout::new(Duration::from_secs(limit));
         let handle = Server::new("test").with(asks_in_between).layer(limited).handle().unwrap();
@@ -196,7 +196,7 @@ fn call_of(principal: &str, tool: &str) -> IncomingCall {
 }
 
 #[test]
-fn a_principal_has_no_more_calls_running_than_the_limit() {
+fn concurrency_limit_bounds_running_calls_per_principal() {
     let waits = Tool::new("waits").run(async || std::future::pending::<()>().await);
     let limit = ConcurrencyLimit::per_principal(2);
     let handle = Server::new("test").with(waits).layer(limit.clone()).handle().unwrap();
@@ -223,7 +223,7 @@ fn a_principal_has_no_more_calls_running_than_the_limit() {
 }
 
 #[test]
-fn a_call_that_waits_for_its_caller_does_not_count_as_running() {
+fn concurrency_limit_ignores_calls_waiting_for_input() {
     let asks =
         Tool::new("asks").run(async |cx: Context| cx.ask(ask::<Confirm>("Go on?")).await.map(|_| "done"));
     let quick = Tool::new("quick").run(async || "quick");
@@ -262,7 +262,7 @@ impl io::Write for CapturedLog {
 }
 
 #[test]
-fn the_span_of_a_call_says_whose_it_is_and_continues_its_trace() {
+fn call_span_has_session_and_trace_context() {
     let log = CapturedLog::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //!
-//! - Callers cannot create time series: `callers_cannot_make_series_however_many_names_they_try`.
+//! - Callers cannot create time series: `unknown_tool_names_create_no_metric_series`.
 
 pub(crate) mod process;
 mod series;

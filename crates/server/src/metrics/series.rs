@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_is_counted_in_the_bucket_of_its_time() {
+    fn call_duration_is_counted_in_its_bucket() {
         for (microseconds, seconds) in [
             (0, 0.0001),
             (100, 0.0001),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_end_has_its_own_counter_and_label() {
+    fn every_call_outcome_has_its_own_counter_and_label() {
         let labels: std::collections::BTreeSet<_> =
             MetricOutcome::ALL.iter().map(|ended| ended.label()).collect();
         assert_eq!(labels.len(), MetricOutcome::ALL.len());

@@ -96,7 +96,7 @@ async fn calls_are_counted_by_method_tool_outcome_and_revision() {
 }
 
 #[tokio::test]
-async fn a_retry_that_is_refused_counts_as_refused() {
+async fn refused_retry_counts_as_refused() {
     let metrics = Metrics::new();
     let host = host(&metrics);
     let calls = [
@@ -116,7 +116,7 @@ async fn a_retry_that_is_refused_counts_as_refused() {
 }
 
 #[test]
-fn callers_cannot_make_series_however_many_names_they_try() {
+fn unknown_tool_names_create_no_metric_series() {
     let metrics = Metrics::new();
     let handle = server().handle().unwrap();
     let lines = || metrics.text().lines().count();
@@ -133,7 +133,7 @@ fn callers_cannot_make_series_however_many_names_they_try() {
 }
 
 #[test]
-fn a_call_that_is_dropped_counts_as_cancelled() {
+fn dropped_call_counts_as_cancelled() {
     let metrics = Metrics::new();
     let handle = server().handle().unwrap();
     let params = Params { members: trunkline_protocol::JsonObject::new(), meta: None };

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_values_are_escaped_so_that_no_line_can_be_forged() {
+    fn metric_label_values_are_escaped() {
         let mut page = MetricsPage { text: String::new() };
         page.sample("x", &[("a", "one\"} 1\nx{a=\"two\\"), ("b", "c")], 1);
         assert_eq!(page.text, "x{a=\"one\\\"} 1\\nx{a=\\\"two\\\\\",b=\"c\"} 1\n");

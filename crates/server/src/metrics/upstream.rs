@@ -67,7 +67,7 @@ mod tests {
     use crate::Metrics;
 
     #[test]
-    fn every_kind_is_counted_under_its_own_label() {
+    fn every_upstream_item_kind_has_its_own_label() {
         for (at, kind) in UpstreamItem::ALL.into_iter().enumerate() {
             let before = kind.counted();
             kind.count(at + 1);

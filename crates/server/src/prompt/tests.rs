@@ -56,7 +56,7 @@ fn message(role: &str, text: &str) -> Value {
 }
 
 #[test]
-fn prompts_are_filled_in_from_texts() {
+fn prompts_are_rendered_from_text_arguments() {
     for (params, messages) in [
         (json!({ "name": "plain" }), vec![message("user", "hello")]),
         (json!({ "name": "plain", "arguments": null }), vec![message("user", "hello")]),
@@ -75,7 +75,7 @@ fn prompts_are_filled_in_from_texts() {
 }
 
 #[test]
-fn requests_that_do_not_fit_are_refused_by_name() {
+fn invalid_prompt_requests_are_refused_by_argument_name() {
     for (params, message) in [
         (json!({ "name": "none" }), "Unknown prompt: none"),
         (json!({}), "`name` is missing"),
@@ -93,12 +93,12 @@ fn requests_that_do_not_fit_are_refused_by_name() {
 }
 
 #[test]
-fn what_a_prompt_says_of_its_failure_is_an_internal_error() {
+fn prompt_handler_error_is_an_internal_error() {
     assert_refused(get(&json!({ "name": "failing" })), &Refusal::INTERNAL, "no luck");
 }
 
 #[test]
-fn arguments_are_described_by_their_type_or_by_hand() {
+fn prompt_arguments_are_described_by_type_or_explicitly() {
     let list = answer(&server(), Method::PromptsList, &json!({})).unwrap();
     let expected = json!([
         { "name": "failing" },
@@ -123,7 +123,7 @@ fn arguments_are_described_by_their_type_or_by_hand() {
 }
 
 #[test]
-fn a_description_by_hand_replaces_that_of_the_type() {
+fn explicit_argument_description_replaces_the_derived_one() {
     let by_hand = PromptArgument { title: Some("Code".to_owned()), ..PromptArgument::new("code") };
     let prompt = Prompt::new("p").argument(by_hand).get(|_: ReviewArguments| async { "" });
     let list = answer(&Server::new("test").with(prompt), Method::PromptsList, &json!({})).unwrap();
@@ -134,7 +134,7 @@ fn a_description_by_hand_replaces_that_of_the_type() {
 }
 
 #[test]
-fn problems_of_prompts_are_told_when_the_server_is_built() {
+fn prompt_problems_are_reported_when_the_server_is_built() {
     let nothing = |_: String, _: BTreeMap<String, String>| async { Vec::new() };
     for (prompt, problem) in [
         (Prompt::new("p"), "prompt `p`: has no handler"),

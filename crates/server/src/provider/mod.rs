@@ -7,9 +7,9 @@
 //! # Invariants
 //!
 //! - An item of a provider never replaces one of the server or of another provider; the duplicate is reported:
-//!   `names_that_two_sources_have_are_reported_with_both`.
+//!   `duplicate_names_are_reported_with_both_sources`.
 //! - A change of a provider is listed again, and its subscribers are notified:
-//!   `a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told`.
+//!   `changed_provider_list_is_refreshed_and_subscribers_are_notified`.
 
 mod notifier;
 mod prompts;

@@ -162,7 +162,7 @@ fn call(server: &ServerHandle, name: &str, arguments: &Value) -> Result<Value, R
 }
 
 #[test]
-fn a_server_of_a_tool_provider_alone_has_tools_and_no_prompts() {
+fn server_with_only_a_tool_provider_advertises_only_tools() {
     let server = Server::new("test").tools_from(NamedParts::new("web", &["search"])).handle().unwrap();
     assert_eq!(call(&server, "search", &json!({ "count": 1 })).unwrap(), "web search {\"count\":1}");
     assert_refused(call(&server, "other", &json!({})), &Refusal::INVALID_PARAMS, "Unknown tool");
@@ -173,7 +173,7 @@ fn a_server_of_a_tool_provider_alone_has_tools_and_no_prompts() {
 }
 
 #[test]
-fn what_providers_have_is_listed_in_one_order_with_the_rest_and_in_pages() {
+fn provider_parts_are_listed_sorted_and_paged_with_the_servers_own() {
     let server = Server::new("test")
         .page_size(2)
         .tools_from(NamedParts::new("web", &["d", "a"]))
@@ -187,7 +187,7 @@ fn what_providers_have_is_listed_in_one_order_with_the_rest_and_in_pages() {
 }
 
 #[test]
-fn tools_of_providers_are_checked_and_mirrored_like_others() {
+fn provider_tools_are_validated_and_mirrored_like_own_tools() {
     let server = Server::new("test").tools_from(NamedParts::new("web", &["search"])).handle().unwrap();
     let said = call(&server, "search", &json!({ "count": "many" })).unwrap();
     assert!(said.as_str().unwrap().contains("`count`"), "{said}");
@@ -197,7 +197,7 @@ fn tools_of_providers_are_checked_and_mirrored_like_others() {
 }
 
 #[test]
-fn names_that_two_sources_have_are_reported_with_both() {
+fn duplicate_names_are_reported_with_both_sources() {
     let own = || Tool::new("search").run(async || "own");
     for (server, expected) in [
         (
@@ -222,7 +222,7 @@ fn names_that_two_sources_have_are_reported_with_both() {
 }
 
 #[test]
-fn what_is_wrong_with_one_tool_of_a_provider_costs_only_that_tool() {
+fn invalid_provider_tool_is_left_out_alone() {
     let shelf = NamedParts::new("web", &["no name", "search"]);
     let server = Server::new("test")
         .tools_from(shelf.clone())
@@ -235,7 +235,7 @@ fn what_is_wrong_with_one_tool_of_a_provider_costs_only_that_tool() {
 }
 
 #[test]
-fn a_prefix_keeps_two_sources_apart() {
+fn tool_prefix_separates_two_providers() {
     let server = Server::new("test")
         .tools_from(NamedParts::new("web", &["search"]))
         .tools_from(PrefixedProvider::new("files_", NamedParts::new("files", &["search"])))
@@ -246,7 +246,7 @@ fn a_prefix_keeps_two_sources_apart() {
 }
 
 #[test]
-fn a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told() {
+fn changed_provider_list_is_refreshed_and_subscribers_are_notified() {
     let shelf = NamedParts::new("web", &["a", "b"]);
     let server = Server::new("test")
         .tools_from(shelf.clone())
@@ -271,7 +271,7 @@ fn a_provider_that_changes_is_listed_anew_and_whoever_watches_is_told() {
 }
 
 #[test]
-fn prompts_and_resources_come_from_providers_too() {
+fn providers_serve_prompts_and_resources() {
     let shelf = NamedParts::new("books", &["one"]);
     let server =
         Server::new("test").prompts_from(shelf.clone()).resources_from(shelf.clone()).handle().unwrap();
@@ -388,7 +388,7 @@ impl ResourceProvider for CompletingProvider {
 }
 
 #[test]
-fn providers_complete_the_arguments_that_they_say() {
+fn providers_complete_their_declared_arguments() {
     let server = Server::new("test")
         .prompts_from(CompletingProvider(&["topic"]))
         .resources_from(CompletingProvider(&["name"]))

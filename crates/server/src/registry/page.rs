@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_together_are_the_sorted_list() {
+    fn concatenated_pages_are_the_sorted_list() {
         for size in 1..7 {
             let server = server(size);
             let (mut all, mut cursor) = list(&server, None).unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_ends_before_its_items_are_too_many_bytes() {
+    fn list_page_ends_at_its_byte_limit() {
         let large = |name: &str, bytes: usize| {
             Tool::new(name.to_owned()).description("x".repeat(bytes)).run(|| async {})
         };
@@ -172,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn a_page_size_of_nothing_is_one() {
+    fn page_size_of_zero_is_one() {
         assert_eq!(list(&server(0), None).unwrap().0, ["a"]);
     }
 
     #[test]
-    fn a_cursor_stays_good_when_items_come_and_go() {
+    fn cursor_stays_valid_when_items_are_added_or_removed() {
         let server = server(2);
         let (first, cursor) = list(&server, None).unwrap();
         assert_eq!(first, ["a", "b"]);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_we_did_not_give_out_is_refused() {
+    fn unknown_cursor_is_refused() {
         let foreign = BASE64URL.encode("p:a");
         let long = "a".repeat(MAX_CURSOR_LENGTH + 1);
         for cursor in [

@@ -56,7 +56,7 @@ fn read(uri: &str) -> Result<Value, Refusal> {
 }
 
 #[test]
-fn resources_are_read_as_what_their_handlers_return() {
+fn resource_contents_follow_the_handlers_return_type() {
     for (uri, contents) in [
         ("x:text", json!([{ "uri": "x:text", "mimeType": "text/plain", "text": "hello" }])),
         ("x:blob", json!([{ "uri": "x:blob", "blob": "AP8=" }])),
@@ -77,7 +77,7 @@ fn resources_are_read_as_what_their_handlers_return() {
 }
 
 #[test]
-fn what_is_not_there_is_refused_with_its_uri() {
+fn unknown_resource_is_refused_with_its_uri() {
     for uri in ["y:text", "users:", "users:a/b", "x:empty", "x:none", ""] {
         let refusal = read(uri).unwrap_err();
         assert!(refusal.is_same_kind(&Refusal::RESOURCE_NOT_FOUND), "{uri}: {refusal:?}");
@@ -86,7 +86,7 @@ fn what_is_not_there_is_refused_with_its_uri() {
 }
 
 #[test]
-fn failures_of_handlers_are_refusals() {
+fn resource_handler_errors_are_refusals() {
     assert_refused(read("x:failing"), &Refusal::INTERNAL, "no disk");
     assert_refused(read("x:refusing"), &Refusal::TOO_MANY, "");
     let without_uri = answer(&server(), Method::ResourcesRead, &json!({}));
@@ -94,7 +94,7 @@ fn failures_of_handlers_are_refusals() {
 }
 
 #[test]
-fn reads_say_how_long_they_may_be_kept() {
+fn resource_reads_have_cache_hints() {
     let cache = CacheHint { ttl_ms: 60_000, scope: CacheScope::Public };
     let server = Server::new("test").with((
         Resource::new("x:a", "a").cache(cache).text(""),
@@ -127,7 +127,7 @@ fn lists_describe_resources_and_templates() {
 }
 
 #[test]
-fn problems_of_resources_are_told_when_the_server_is_built() {
+fn resource_problems_are_reported_when_the_server_is_built() {
     let nothing = |_: String, _: BTreeMap<String, String>| async { Vec::new() };
     let template = |uri: &str| ResourceTemplate::new(uri, "t").read(|| async { "" });
     for (server, problem) in [

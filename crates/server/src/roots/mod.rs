@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - A sandbox never reads outside of its roots, whatever symlinks or `..` a path has:
-//!   `a_sandbox_reads_only_below_what_is_allowed`.
+//!   `sandbox_reads_only_inside_allowed_directories`.
 
 mod file_uri;
 mod sandbox;

@@ -165,7 +165,7 @@ mod tests {
     use crate::testing::TestFolder;
 
     #[test]
-    fn a_sandbox_reads_only_below_what_is_allowed() {
+    fn sandbox_reads_only_inside_allowed_directories() {
         let folder = TestFolder::new("sandbox");
         let base = folder.path();
         for made in ["w/p1/sub", "w/p2", "outside"] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_does_not_wait_for_somebody_to_write_into_a_pipe() {
+    fn sandbox_does_not_block_on_a_pipe_without_a_writer() {
         let folder = TestFolder::new("sandbox-pipe");
         let (pipe, mode) = (folder.path().join("pipe"), rustix::fs::Mode::from_raw_mode(0o600));
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();

@@ -51,7 +51,7 @@ mod tests {
     use crate::testing::TestFolder;
 
     #[test]
-    fn a_path_is_within_a_root_only_if_it_leads_there() {
+    fn path_is_within_a_root_only_after_resolving_links() {
         let folder = TestFolder::new("within");
         let base = folder.path();
         for made in ["p1/sub", "p1-evil", "p 2", "outside"] {

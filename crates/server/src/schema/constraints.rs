@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_plain_types_say_no_more_than_the_types() {
+    fn schemas_of_plain_types_are_no_stricter_than_the_types() {
         assert!(
             !crate::schema::input::<UnconstrainedType>().is_stricter,
             "{:?}",
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn constraints_are_found_wherever_they_stand() {
+    fn schema_constraints_are_found_at_any_depth() {
         for (schema, expected) in [
             (json!({ "type": "object", "properties": { "pattern": { "type": "string" } } }), false),
             (json!({ "properties": { "a": { "type": "string", "pattern": "^x" } } }), true),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_have_only_what_a_form_can_show() {
+    fn form_schema_contains_only_supported_fields() {
         let schema: Value = form_schema::<OrderForm>().decode().unwrap();
         let colours = json!([
             { "const": "Red", "title": "Red" },
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_is_no_object_makes_an_empty_form() {
+    fn non_object_type_makes_an_empty_form_schema() {
         assert_eq!(form_schema::<String>().as_str(), r#"{"properties":{},"type":"object"}"#);
     }
 }

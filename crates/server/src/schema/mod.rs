@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn input_schemas_are_lean_and_without_references() {
+    fn input_schemas_are_inlined_without_references() {
         let schema = input::<SearchArguments>();
         assert_eq!(
             Value::Object(schema.schema),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn input_schemas_always_say_object() {
+    fn input_schemas_always_have_type_object() {
         assert_eq!(input::<Value>().schema.get("type"), Some(&json!("object")));
         let map = input::<BTreeMap<String, String>>().schema;
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recursive_type_still_has_a_schema_that_compiles() {
+    fn recursive_type_has_a_schema_that_compiles() {
         let schema = Value::Object(input::<RecursiveTree>().schema);
         let check = SchemaValidator::compile(&schema).unwrap();
         assert!(check.violation(&json!({ "children": [{ "children": [] }] })).is_none());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_can_be_anything_has_no_output_schema() {
+    fn unconstrained_type_has_no_output_schema() {
         assert_eq!(output::<Value>(), None);
         assert_eq!(output::<i64>(), Some(json!({ "type": "integer" })));
     }

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_name_the_field() {
+    fn schema_violations_name_the_field() {
         let schema = json!({
             "type": "object",
             "properties": { "a": { "type": "integer" }, "list": { "items": { "maxLength": 1 } } },
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_short_however_long_the_value_is() {
+    fn schema_violation_messages_are_short_for_long_values() {
         let check = SchemaValidator::compile(&json!({ "items": { "type": "integer" } })).unwrap();
         let value = Value::Array(vec![Value::String("x".repeat(100_000)); 100]);
         assert!(check.violation(&value).unwrap().len() < 2_000);
     }
 
     #[test]
-    fn schemas_that_cannot_be_checked_do_not_compile() {
+    fn unsupported_schemas_do_not_compile() {
         for (schema, problem) in [
             (json!({ "type": 7 }), ""),
             (json!({ "$ref": "https://example.com/schema.json" }), ""),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_read_in_the_dialect_that_they_declare() {
+    fn schemas_are_compiled_in_their_declared_dialect() {
         // An array of schemas under `items` means something only up to 2019-09.
         let old =
             json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{ "type": "string" }] });

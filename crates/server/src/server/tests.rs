@@ -50,7 +50,7 @@ fn watch_everything(server: &ServerHandle) -> ChangeSubscription {
 }
 
 #[test]
-fn what_a_server_declares_beside_the_protocol_is_told_in_every_revision_that_has_a_word_for_it() {
+fn extensions_and_experimental_features_are_sent_in_revisions_with_them() {
     let server = Server::new("test")
         .extension("com.example/tables", json!({ "rows": 7 }))
         .extension("com.example/charts", json!({}))
@@ -82,7 +82,7 @@ fn what_a_server_declares_beside_the_protocol_is_told_in_every_revision_that_has
 }
 
 #[test]
-fn every_problem_of_every_part_is_told_at_once() {
+fn build_error_has_every_problem_of_every_part() {
     let server =
         Server::new("test").with((tool("a"), tool("a"), tool("b c"))).with(vec![prompt(""), prompt("p")]);
     let error = server.handle().unwrap_err();
@@ -94,7 +94,7 @@ fn every_problem_of_every_part_is_told_at_once() {
 }
 
 #[test]
-fn a_server_is_built_once_and_again_only_when_it_has_changed() {
+fn server_is_rebuilt_only_after_a_change() {
     let server = Server::new("test").with(tool("a"));
     server.handle().unwrap().add(tool("b")).unwrap();
     assert_eq!(call_text(&server, "b", &Value::Null), "done");
@@ -104,7 +104,7 @@ fn a_server_is_built_once_and_again_only_when_it_has_changed() {
 }
 
 #[test]
-fn methods_are_offered_with_their_capability() {
+fn methods_are_available_only_with_their_capability() {
     let completer = |_: String, _: BTreeMap<String, String>| async { Vec::new() };
     let completing = || template("x:{v}").complete("v", completer);
     let cases = [
@@ -146,7 +146,7 @@ fn methods_are_offered_with_their_capability() {
 }
 
 #[test]
-fn methods_of_the_protocol_itself_are_not_for_parts() {
+fn protocol_methods_are_not_dispatched_to_parts() {
     let server = Server::new("test").with(tool("t"));
     for method in [Method::Initialize, Method::Ping, Method::Discover, Method::SetLevel, Method::Listen] {
         assert_refused(answer(&server, method, &json!({})), &Refusal::METHOD_NOT_FOUND, "");
@@ -154,7 +154,7 @@ fn methods_of_the_protocol_itself_are_not_for_parts() {
 }
 
 #[test]
-fn every_change_is_told_once() {
+fn every_server_change_notifies_subscribers_once() {
     let server = Server::new("test").handle().unwrap();
     let watching = watch_everything(&server);
     server.add(vec![tool("a"), tool("b")]).unwrap();
@@ -191,7 +191,7 @@ fn parts_are_added_all_or_none() {
 }
 
 #[test]
-fn what_was_offered_once_stays_offered() {
+fn capability_stays_advertised_after_its_last_part_is_removed() {
     let handle = Server::new("test").with((tool("a"), template("x:{v}"))).handle().unwrap();
     assert!(handle.remove_tool("a") && handle.remove_template("x:{v}"));
     let list = answer_in(&handle, Revision::NEWEST, Method::ToolsList, &json!({})).unwrap();
@@ -201,7 +201,7 @@ fn what_was_offered_once_stays_offered() {
 }
 
 #[test]
-fn a_handler_may_change_the_server_that_runs_it() {
+fn handler_can_change_its_own_server() {
     let server = Server::new("test").with(Tool::new("replace").run(|context: Context| async move {
         let server = context.server().unwrap();
         server.remove_tool("replace");
@@ -213,7 +213,7 @@ fn a_handler_may_change_the_server_that_runs_it() {
 }
 
 #[test]
-fn lists_say_how_long_they_may_be_kept() {
+fn lists_have_cache_hints() {
     let cache = CacheHint { ttl_ms: 5_000, scope: CacheScope::Public };
     for (server, ttl, scope) in [
         (Server::new("test").with(tool("t")), 0, "private"),
@@ -225,7 +225,7 @@ fn lists_say_how_long_they_may_be_kept() {
 }
 
 #[test]
-fn a_server_describes_itself() {
+fn server_info_has_every_configured_field() {
     let server = Server::new("demo")
         .version("1.2.3")
         .title("Demo")
@@ -249,7 +249,7 @@ fn a_server_describes_itself() {
 }
 
 #[test]
-fn a_tool_may_be_called_by_its_other_names_and_is_listed_by_its_own() {
+fn tool_aliases_are_callable_and_not_listed() {
     let say = |text: &'static str| Tool::new(text).run(move || async move { text });
     let server = Server::new("test")
         .with((say("list").alias("component list").alias("ls"), say("other").alias("ls").alias("list")))

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //!
-//! - State of a session ends with the session: `what_a_session_keeps_ends_with_it`.
+//! - State of a session ends with the session: `session_state_ends_with_the_session`.
 
 mod error;
 mod local;

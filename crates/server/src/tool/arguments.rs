@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_read_is_not_repeated() {
+    fn argument_errors_do_not_repeat_the_value() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(rename_all = "lowercase")]
         enum TestSide {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_said_and_refusals_refuse() {
+    fn tool_result_of_an_error_is_an_error_result_and_of_a_refusal_a_refusal() {
         let said: Result<i64, ToolError> = Err(ToolError::new("no"));
         assert_eq!(said.into_tool_result(), Ok(CallToolResult::error("no")));
         let refused: Result<i64, Refusal> = Err(Refusal::TOO_MANY);

@@ -105,7 +105,7 @@ fn handlers_may_take_any_of_context_and_arguments() {
 }
 
 #[test]
-fn a_schema_is_made_once_however_often_it_is_listed() {
+fn tool_schema_is_generated_once() {
     static MADE: AtomicUsize = AtomicUsize::new(0);
 
     #[derive(Deserialize)]
@@ -131,7 +131,7 @@ fn a_schema_is_made_once_however_often_it_is_listed() {
 }
 
 #[test]
-fn arguments_that_do_not_fit_are_said_by_name() {
+fn invalid_tool_arguments_are_reported_by_name() {
     let server = handlers_of_every_shape();
     for (tool, arguments, expected) in [
         ("add", json!({ "a": "x", "b": 2 }), "`a`: the value is not of type \"integer\""),
@@ -165,7 +165,7 @@ fn arguments_that_do_not_fit_are_said_by_name() {
 }
 
 #[test]
-fn calls_that_are_malformed_are_refused() {
+fn malformed_tool_calls_are_refused() {
     let server = handlers_of_every_shape();
     let long = "x".repeat(10_000);
     for (params, message) in [
@@ -184,7 +184,7 @@ fn calls_that_are_malformed_are_refused() {
 }
 
 #[test]
-fn results_of_types_are_structured_and_described() {
+fn typed_tool_results_have_structured_content_and_a_schema() {
     let server = Server::new("test").with(add_tool);
     let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
     let result = answer(&server, Method::ToolsCall, &params).unwrap();
@@ -207,7 +207,7 @@ fn results_of_types_are_structured_and_described() {
 }
 
 #[test]
-fn lists_are_written_in_the_revision_of_the_request() {
+fn tool_list_is_rendered_in_the_revision_of_the_request() {
     let tool = Tool::new("t").title("T").read_only().idempotent().additive().open_world(false).meta("k", 1);
     let handle = Server::new("test").with(tool.run(|| async {})).handle().unwrap();
     let item =
@@ -224,7 +224,7 @@ fn lists_are_written_in_the_revision_of_the_request() {
 }
 
 #[test]
-fn results_are_held_to_a_schema_that_was_given() {
+fn tool_results_are_validated_against_an_explicit_schema() {
     let schema = json!({ "type": "object", "required": ["ok"] });
     let tool = |name: &str, result: CallToolResult| {
         let tool = Tool::new(name).input_schema(json!({ "type": "object" })).output_schema(schema.clone());
@@ -246,7 +246,7 @@ fn results_are_held_to_a_schema_that_was_given() {
 }
 
 #[test]
-fn another_handler_takes_the_place_of_the_tools_own_and_is_held_to_its_schemas() {
+fn replaced_tool_handler_is_validated_against_the_tools_schemas() {
     let own = || Server::new("test").with(add_tool());
     let other = |tool: Tool| Server::new("test").with(tool);
     let five = |_: Context, _: RawJson| async { Json(5) };
@@ -273,7 +273,7 @@ fn another_handler_takes_the_place_of_the_tools_own_and_is_held_to_its_schemas()
 }
 
 #[test]
-fn problems_of_tools_are_told_when_the_server_is_built() {
+fn tool_problems_are_reported_when_the_server_is_built() {
     let object = || json!({ "type": "object" });
     let mirrored = || Tool::new("t").run(add);
     for (tool, problem) in [
@@ -314,7 +314,7 @@ fn problems_of_tools_are_told_when_the_server_is_built() {
 }
 
 #[test]
-fn mirrored_arguments_are_marked_even_where_they_may_be_left_out() {
+fn optional_mirrored_arguments_are_marked_in_the_schema() {
     let tool = Tool::new("t").mirror("label", "Label").run(|_: VolumeArguments| async {});
     let handle = Server::new("test").with(tool).with(add_tool).handle().unwrap();
     let mirrored = handle.mirrored_arguments("t").unwrap();
@@ -336,7 +336,7 @@ fn run(server: &Server, call: IncomingCall) -> Option<Result<HandlerOutcome, Ref
 }
 
 #[test]
-fn a_question_to_a_client_that_cannot_be_asked_is_refused_through_the_question_mark() {
+fn unsupported_input_request_becomes_a_refusal_through_the_try_operator() {
     let server = Server::new("test").with(Tool::new("book").run(confirmed));
     let caller = caller(Revision::NEWEST, &json!({}));
     let outcome = run(&server, call_from(caller, Method::ToolsCall, &json!({ "name": "book" }))).unwrap();
@@ -344,7 +344,7 @@ fn a_question_to_a_client_that_cannot_be_asked_is_refused_through_the_question_m
 }
 
 #[test]
-fn a_tool_that_is_replayed_gets_the_answers_of_earlier_rounds_and_keeps_them() {
+fn replayed_tool_gets_the_responses_of_earlier_rounds() {
     let server = Server::new("test").with(Tool::new("book").replay().run(confirmed));
     let request = || call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": "book" }));
     let yes = r#"{"action":"accept","content":{"confirm":true}}"#;
@@ -367,7 +367,7 @@ fn a_tool_that_is_replayed_gets_the_answers_of_earlier_rounds_and_keeps_them() {
 }
 
 #[test]
-fn a_tool_that_is_not_replayed_keeps_no_answers() {
+fn tool_without_replay_keeps_no_responses() {
     let server = Server::new("test").with(Tool::new("book").run(confirmed));
     let request = call(Revision::NEWEST, Method::ToolsCall, &json!({ "name": "book" }));
     let shared = request.context.shared().clone();
@@ -376,7 +376,7 @@ fn a_tool_that_is_not_replayed_keeps_no_answers() {
 }
 
 #[test]
-fn a_tool_may_be_held_to_less_than_it_lists() {
+fn validation_schema_can_be_looser_than_the_listed_schema() {
     let listed = json!({ "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] });
     let held_to = json!({ "type": "object", "properties": { "a": { "type": "integer" } } });
     let tool = Tool::new("t").input_schema(listed.clone()).validation_schema(held_to);

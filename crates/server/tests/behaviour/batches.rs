@@ -46,7 +46,7 @@ fn sorted(answers: &Value) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_is_answered_together_and_what_wants_no_answer_has_none() {
+async fn batch_gets_one_response_array_without_entries_for_notifications() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     for (batch, answers) in [
@@ -78,7 +78,7 @@ async fn a_batch_is_answered_together_and_what_wants_no_answer_has_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_of_a_batched_call_comes_before_the_answers() {
+async fn progress_of_a_batched_call_precedes_the_responses() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     let call =
@@ -93,7 +93,7 @@ async fn progress_of_a_batched_call_comes_before_the_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_that_is_no_number_is_not_told_and_hides_nothing_behind_it() {
+async fn non_finite_progress_is_dropped_and_later_progress_is_sent() {
     let tool = Tool::new("odd").run(async |cx: Context| {
         cx.progress(f64::NEG_INFINITY, 1);
         cx.progress(f64::INFINITY, 1);
@@ -117,7 +117,7 @@ async fn progress_that_is_no_number_is_not_told_and_hides_nothing_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_of_notifications_and_responses_is_accepted() {
+async fn batch_without_requests_is_accepted() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     let mut stream = client.post(&json!([legacy_tool(1, "sample"), legacy_tool(2, "hello")])).await;
@@ -140,7 +140,7 @@ async fn a_batch_of_notifications_and_responses_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_is_empty_or_too_long_is_refused_whole() {
+async fn empty_or_oversized_batch_is_refused() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     let of = |length: u64| Value::Array((0..length).map(|id| legacy_tool(id, "hello")).collect());
@@ -157,7 +157,7 @@ async fn a_batch_that_is_empty_or_too_long_is_refused_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_may_not_be_part_of_a_batch() {
+async fn initialize_in_a_batch_is_refused() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     let hello = legacy("h", "initialize", json!({ "protocolVersion": BATCHES, "capabilities": {} }));
@@ -176,7 +176,7 @@ async fn a_handshake_may_not_be_part_of_a_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_with_a_modern_request_is_refused_whole() {
+async fn batch_with_a_modern_request_is_refused() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     for batch in [
@@ -199,7 +199,7 @@ async fn a_batch_with_a_modern_request_is_refused_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_other_revision_refuses_batches() {
+async fn batches_are_refused_outside_of_2025_03_26() {
     let host = host(&server());
     let batch = json!([legacy_tool(1, "hello")]);
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
@@ -216,7 +216,7 @@ async fn every_other_revision_refuses_batches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_requests_of_a_batch_may_not_have_one_id() {
+async fn duplicate_ids_in_a_batch_are_refused() {
     let host = host(&server());
     let (client, mut peer) = both(&host).await;
     let batch = json!([legacy_tool(1, "slow"), legacy_tool(1, "slow"), legacy_tool(2, "hello")]);

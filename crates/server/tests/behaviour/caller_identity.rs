@@ -8,7 +8,7 @@ use trunkline_server::{Context, Resource, Server, Tool, ToolError};
 use crate::support::{Client, ModernRequest, Peer, code, host, legacy, legacy_tool, service, tool_text};
 
 #[tokio::test(start_paused = true)]
-async fn two_sessions_have_two_ids_and_a_modern_caller_has_none() {
+async fn client_ids_are_unique_per_session_and_absent_for_modern_callers() {
     let whoami = Tool::new("whoami").run(async |cx: Context| match cx.session_id() {
         Some(id) => id.to_string(),
         None => "null".to_owned(),
@@ -32,7 +32,7 @@ async fn two_sessions_have_two_ids_and_a_modern_caller_has_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_can_refuse_those_whom_it_is_not_for() {
+async fn resource_handler_can_refuse_by_principal() {
     let vault =
         Resource::new("vault://ann", "vault").read(async |cx: Context| -> Result<String, ToolError> {
             match cx.principal() {

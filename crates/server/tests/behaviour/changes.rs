@@ -42,7 +42,7 @@ async fn heard(stream: &mut HttpExchange) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standing_stream_tells_each_change_once() {
+async fn standalone_stream_sends_each_change_once() {
     let (handle, server) = server();
     let host = host(&server);
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -70,7 +70,7 @@ async fn a_standing_stream_tells_each_change_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_all_watch_together_is_bounded_in_both_eras() {
+async fn watched_uris_of_all_clients_are_bounded_in_both_eras() {
     // A budget for two of these URIs.
     let host =
         host_with(&server().1, ServerLimits { watched_uri_bytes: 2 * (64 + 8), ..ServerLimits::default() });
@@ -105,7 +105,7 @@ async fn what_all_watch_together_is_bounded_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_change_goes_to_one_of_a_sessions_streams() {
+async fn change_is_sent_on_one_standalone_stream_of_a_session() {
     let (handle, server) = server();
     let host = host(&server);
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -130,7 +130,7 @@ async fn each_change_goes_to_one_of_a_sessions_streams() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_told_at_once_by_the_streams_that_are_left() {
+async fn change_is_sent_on_the_remaining_streams_after_a_disconnect() {
     let (handle, server) = server();
     let host = host(&server);
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -159,7 +159,7 @@ async fn a_change_is_told_at_once_by_the_streams_that_are_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changed_while_no_stream_stood_is_told_once_by_the_next() {
+async fn changes_without_an_open_stream_are_sent_once_on_the_next() {
     let (handle, server) = server();
     let host = host(&server);
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -172,7 +172,7 @@ async fn what_changed_while_no_stream_stood_is_told_once_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standing_stream_can_be_resumed() {
+async fn standalone_stream_can_be_resumed() {
     let (handle, server) = server();
     let host = host(&server);
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -199,7 +199,7 @@ async fn a_standing_stream_can_be_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_other_place() {
+async fn resumed_standalone_stream_replaces_its_previous_connection() {
     let (handle, server) = server();
     let host = host_with(&server, ServerLimits { streams_per_session: 1, ..ServerLimits::default() });
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -233,7 +233,7 @@ async fn a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_oth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standing_stream_ends_when_the_server_drains() {
+async fn standalone_stream_ends_when_the_server_drains() {
     let (_, server) = server();
     let host = host(&server);
     for revision in ["2025-06-18", "2025-11-25"] {
@@ -260,7 +260,7 @@ async fn a_standing_stream_ends_when_the_server_drains() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_is_told_each_change_once_and_only_what_its_client_may_hear() {
+async fn initialized_channel_gets_each_subscribed_change_once() {
     let (handle, server) = server();
     let host = host(&server);
     let mut silent = Peer::new(&host);

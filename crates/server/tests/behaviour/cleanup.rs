@@ -119,7 +119,7 @@ impl LeftoverProbe {
 }
 
 #[tokio::test(start_paused = true)]
-async fn abandoned_sessions_leave_nothing() {
+async fn abandoned_sessions_are_freed() {
     let place = LeftoverProbe::new();
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let client = place.client().initialized(revision).await;
@@ -134,7 +134,7 @@ async fn abandoned_sessions_leave_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_streams_and_requests_leave_nothing() {
+async fn dropped_streams_and_requests_are_freed() {
     let place = LeftoverProbe::new();
     let modern = place.client();
     drop(modern.post(&ModernRequest::tool("endless").value()).await);
@@ -156,7 +156,7 @@ async fn dropped_streams_and_requests_leave_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn parked_calls_past_their_time_leave_nothing() {
+async fn expired_suspended_calls_are_freed() {
     let place = LeftoverProbe::new();
     let mut peer = Peer::new(&place.host);
     for id in 0..5 {
@@ -169,7 +169,7 @@ async fn parked_calls_past_their_time_leave_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_calls_leave_nothing() {
+async fn cancelled_calls_are_freed() {
     let place = LeftoverProbe::new();
     let client = place.client().initialized("2025-11-25").await;
     let mut peer = Peer::initialized(&place.host, "2025-11-25").await;
@@ -193,7 +193,7 @@ async fn cancelled_calls_leave_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_question_nobody_comes_back_for_leaves_nothing() {
+async fn detached_call_with_an_unanswered_input_request_is_freed() {
     let place = LeftoverProbe::new();
     for revision in ["2025-11-25", "2025-06-18"] {
         let client = place.client().initialized(revision).await;
@@ -209,7 +209,7 @@ async fn a_call_whose_question_nobody_comes_back_for_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_sessions_leave_nothing_at_once() {
+async fn deleted_sessions_are_freed_at_once() {
     let place = LeftoverProbe::new();
     let client = place.client().initialized("2025-11-25").await;
     let attached = client.post(&legacy_tool(1, "endless")).await;

@@ -31,7 +31,7 @@ fn endless(life: &LiveCount, cancelled: &Arc<Notify>, speaks: bool) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_a_stream_drops_the_call() {
+async fn dropping_the_response_stream_drops_the_modern_call() {
     let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, true)));
     let mut stream = Client::new(&host).post(&ModernRequest::tool("endless").token("t").value()).await;
@@ -60,7 +60,7 @@ async fn dropping_a_request_before_its_response_has_begun_drops_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_call_becomes_a_stream_with_comments_that_can_be_dropped() {
+async fn silent_call_switches_to_a_stream_with_keep_alive_comments() {
     let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
     let begun = tokio::time::Instant::now();
@@ -76,7 +76,7 @@ async fn a_silent_call_becomes_a_stream_with_comments_that_can_be_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the_channel() {
+async fn channel_call_is_dropped_on_cancellation_and_on_disconnect() {
     let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     let host = host(&Server::new("s").with(endless(&life, &cancelled, false)));
     let mut peer = Peer::new(&host);
@@ -97,7 +97,7 @@ async fn over_a_channel_a_cancellation_drops_the_call_and_so_does_the_end_of_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_call_that_is_cancelled_ends_its_stream_without_an_answer() {
+async fn cancelled_legacy_call_ends_its_stream_without_a_response() {
     let (life, cancelled) = (LiveCount::default(), Arc::new(Notify::new()));
     for (speaks, accept) in [(false, None), (true, None), (false, Some(JSON_ONLY)), (true, Some(JSON_ONLY))] {
         let host = host(&Server::new("s").with(endless(&life, &cancelled, speaks)));

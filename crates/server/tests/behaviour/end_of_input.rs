@@ -57,7 +57,7 @@ fn assert_refused(answer: &Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_are_not_over_in_time_are_refused_and_counted() {
+async fn calls_running_past_the_answer_grace_are_refused_and_counted() {
     let [first, second] = hello("2025-03-26");
     let messages = [
         first,
@@ -88,7 +88,7 @@ async fn calls_that_are_not_over_in_time_are_refused_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_can_answer_no_more_is_not_asked_and_its_call_is_answered_at_once() {
+async fn input_request_after_end_of_input_fails_at_once() {
     for tool in ["ask", "roots"] {
         let [first, second] = hello("2025-11-25");
         let begun = Instant::now();
@@ -103,7 +103,7 @@ async fn a_client_that_can_answer_no_more_is_not_asked_and_its_call_is_answered_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_open_when_the_input_ends_is_given_up() {
+async fn open_input_request_fails_when_the_input_ends() {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
     let (mut input, reader) = tokio::io::duplex(1 << 16);
     let (writer, output) = tokio::io::duplex(1 << 16);
@@ -126,7 +126,7 @@ async fn a_question_that_is_open_when_the_input_ends_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn standing_streams_are_closed_with_their_results_even_those_that_had_to_wait() {
+async fn subscriptions_are_closed_with_their_results_at_end_of_input() {
     let listen = |id: &str| {
         ModernRequest::new("subscriptions/listen")
             .id(id)

@@ -26,7 +26,7 @@ fn tenant() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_caller_has_the_variables_of_each_request_and_a_session_those_that_it_began_with() {
+async fn env_headers_apply_per_modern_request_and_per_legacy_session() {
     let host = host(&tenant(), &["TENANT"]);
     let bare = Client::new(&host).over(LOCAL);
     let with = bare.clone().with("x-env-tenant", "ann");
@@ -46,7 +46,7 @@ async fn a_modern_caller_has_the_variables_of_each_request_and_a_session_those_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn variables_count_only_where_nobody_on_the_way_can_read_them() {
+async fn env_headers_are_ignored_without_tls_or_loopback() {
     let host = host(&tenant(), &["TENANT"]);
     let trusting = HttpServerOptions { unknown_peer: ENCRYPTED, ..HttpServerOptions::default() };
     for (options, peer, expected) in [
@@ -68,7 +68,7 @@ async fn variables_count_only_where_nobody_on_the_way_can_read_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_refused() {
+async fn env_headers_are_ignored_without_an_allow_list_and_rejected_if_malformed() {
     for (names, value, status, expected) in [
         (&[][..], "ann", 200, "nobody"),
         (&[], "a\tb", 200, "nobody"),
@@ -93,7 +93,7 @@ async fn without_a_list_nothing_is_looked_at_and_with_one_what_is_malformed_is_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn sessions_of_different_tenants_never_cross_in_ten_thousand_calls() {
+async fn ten_thousand_calls_never_mix_env_values_of_different_tenants() {
     const CALLS: usize = 10_000;
     const AT_ONCE: usize = 100;
     let host = host(&tenant(), &["TENANT"]);
@@ -121,7 +121,7 @@ async fn sessions_of_different_tenants_never_cross_in_ten_thousand_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_a_handler_repeats_does_not_reach_the_caller() {
+async fn secret_in_handler_output_is_redacted() {
     const KEY: &str = "sk-sentinel-0123";
     let leak = async |cx: Context, how: EnvArguments| -> Result<String, ToolError> {
         let key = cx.env("API_KEY").map(|key| key.expose().to_owned()).unwrap_or_default();
@@ -158,7 +158,7 @@ struct EnvArguments {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_of_an_earlier_round_is_kept_back_as_well() {
+async fn secret_of_an_earlier_input_round_is_redacted() {
     const KEY: &str = "sk-sentinel-0123";
     let tool = async |cx: Context| -> Result<String, ToolError> {
         let key = cx.env("API_KEY").map(|key| key.expose().to_owned()).unwrap_or_default();

@@ -6,7 +6,7 @@ use trunkline_server::{Context, Server, Tool};
 use crate::support::{Client, ModernRequest, host, legacy_tool, tool_text};
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_has_a_form_that_the_client_takes() {
+async fn response_content_type_follows_the_accept_header() {
     let tool = Tool::new("hello").run(async |cx: Context| {
         cx.progress(1, 2);
         tokio::task::yield_now().await;

@@ -7,7 +7,7 @@ use trunkline_server::{Confirm, Context, Server, ServerLimits, Tool, ToolError, 
 use crate::support::{ModernRequest, Peer, code, host_with, legacy_tool, note, settle, tool_text};
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_for_several_answers_makes_room_for_one_other() {
+async fn call_waiting_for_several_inputs_frees_one_call_slot() {
     let server = Server::new("s")
         .with(Tool::new("asks").run(async |cx: Context| -> Result<String, ToolError> {
             cx.ask_all((ask::<Confirm>("A?"), ask::<Confirm>("B?"), ask::<Confirm>("C?"))).await?;
@@ -38,7 +38,7 @@ fn endless_and_quick() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_batch_that_waits_to_begin_can_be_cancelled() {
+async fn queued_batch_request_can_be_cancelled() {
     let host =
         host_with(&endless_and_quick(), ServerLimits { calls_per_channel: 1, ..ServerLimits::default() });
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
@@ -57,7 +57,7 @@ async fn a_request_of_a_batch_that_waits_to_begin_can_be_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_of_a_batch_for_which_there_is_no_room_is_refused_by_its_id() {
+async fn every_request_of_a_batch_beyond_the_queue_is_refused_by_id() {
     let limits = ServerLimits { calls_per_channel: 1, message_bytes: 1, ..ServerLimits::default() };
     let host = host_with(&endless_and_quick(), limits);
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
@@ -74,7 +74,7 @@ async fn every_request_of_a_batch_for_which_there_is_no_room_is_refused_by_its_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_id_belongs_to_one_call_whatever_the_era() {
+async fn request_ids_are_unique_across_eras_on_a_channel() {
     let host = host_with(&endless_and_quick(), ServerLimits::default());
     let mut peer = Peer::initialized(&host, "2025-03-26").await;
     let modern = |id: &str, tool: &str| ModernRequest::tool(tool).id(id).value();

@@ -72,7 +72,7 @@ fn host(state_limits: StateLimits) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_needs_no_handle_and_any_caller_finds_its_state_by_one() {
+async fn session_state_needs_no_handle_and_other_callers_use_one() {
     for kind in ["live", "stored"] {
         for mut way in ways(&host(StateLimits::default())).await {
             let first = way.structured(kind, &json!({})).await;
@@ -93,7 +93,7 @@ async fn counted(client: &Client, tool: &str, arguments: Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handle_that_is_unknown_or_of_another_caller_or_type_is_a_failure_to_read() {
+async fn unknown_or_foreign_state_handle_is_a_tool_error() {
     let host = host(StateLimits::default());
     let service = service(&host);
     let (ann, bob) = (Client::of(&service).named("ann"), Client::of(&service).named("bob"));
@@ -135,7 +135,7 @@ async fn a_handle_that_is_unknown_or_of_another_caller_or_type_is_a_failure_to_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_session_keeps_ends_with_it() {
+async fn session_state_ends_with_the_session() {
     let life = LiveCount::default();
     let host = server(&life).host(HostOptions::default()).unwrap();
     let hold = |tool: &str| legacy(1, "tools/call", json!({ "name": tool, "arguments": {} }));
@@ -164,7 +164,7 @@ async fn what_a_session_keeps_ends_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_is_bounded_and_the_least_recently_used_goes_first() {
+async fn handler_state_is_bounded_with_lru_eviction() {
     let limits = StateLimits { total: 8, per_principal: 2, ..StateLimits::default() };
     let host = host(limits);
     let service = service(&host);
@@ -189,7 +189,7 @@ async fn state_is_bounded_and_the_least_recently_used_goes_first() {
 }
 
 #[tokio::test]
-async fn state_that_is_not_used_is_over() {
+async fn idle_handler_state_expires() {
     let limits = StateLimits { idle: Duration::ZERO, ..StateLimits::default() };
     let host = host(limits);
     let client = Client::new(&host);
@@ -211,7 +211,7 @@ async fn state_that_is_not_used_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_calls_of_one_session_share_one_state() {
+async fn concurrent_calls_of_a_session_share_one_state() {
     let host = host(StateLimits::default());
     let client = Client::new(&host).initialized("2025-11-25").await;
     for tool in ["live", "stored"] {

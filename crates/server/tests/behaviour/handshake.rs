@@ -21,7 +21,7 @@ fn is_refused(answer: &Value) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_before_initialized_is_answered_unless_the_server_is_strict() {
+async fn request_before_initialized_is_refused_only_with_require_initialized() {
     for strict in [false, true] {
         let host = host(HostOptions { require_initialized: strict, ..HostOptions::default() });
         let mut peer = Peer::new(&host);
@@ -48,7 +48,7 @@ async fn what_is_asked_before_initialized_is_answered_unless_the_server_is_stric
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_session_is_named_in_the_answer_to_initialize_only_where_the_operator_says_so() {
+async fn session_id_is_in_initialize_meta_only_with_session_in_meta() {
     for session_in_meta in [false, true] {
         let host = host(HostOptions { session_in_meta, ..HostOptions::default() });
         let opened = Client::new(&host).post(&initialize("2025-11-25", json!({}))).await;

@@ -52,7 +52,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_goes_over_the_stream_of_its_own_call_and_its_answer_is_posted() {
+async fn input_request_uses_the_stream_of_its_call_and_its_response_is_posted() {
     let host = host(&server());
     for revision in LEGACY_WITH_FORMS {
         let client = Client::new(&host).initialized(revision).await;
@@ -74,7 +74,7 @@ async fn a_question_goes_over_the_stream_of_its_own_call_and_its_answer_is_poste
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_goes_over_the_channel_of_its_call() {
+async fn input_request_uses_the_channel_of_its_call() {
     let host = host(&server());
     for revision in LEGACY_WITH_FORMS {
         let mut peer = Peer::initialized(&host, revision).await;
@@ -88,7 +88,7 @@ async fn a_question_goes_over_the_channel_of_its_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_declines_or_cancels_is_told_so_by_the_tool() {
+async fn declined_or_cancelled_legacy_elicitation_is_a_tool_error() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut peer = Peer::initialized(&host, "2025-06-18").await;
@@ -107,7 +107,7 @@ async fn a_user_who_declines_or_cancels_is_told_so_by_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_or_a_malformed_answer_fails_the_question_and_not_the_server() {
+async fn error_or_malformed_response_fails_only_its_input_request() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let error = |message: &str| json!({ "error": { "code": -1, "message": message } });
@@ -134,7 +134,7 @@ async fn an_error_or_a_malformed_answer_fails_the_question_and_not_the_server() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_may_wait_for_ever_outlives_its_stream() {
+async fn input_request_without_timeout_outlives_its_stream() {
     let limits = ServerLimits { suspended_for: Duration::MAX, ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -149,7 +149,7 @@ async fn a_question_that_may_wait_for_ever_outlives_its_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_does_not_fit_is_asked_for_again() {
+async fn invalid_input_response_repeats_the_input_request() {
     let host = host(&server());
     let mut peer = Peer::initialized(&host, "2025-11-25").await;
     peer.send(&legacy_tool(1, "confirm")).await;
@@ -163,7 +163,7 @@ async fn an_answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_nobody_waits_for_are_ignored() {
+async fn responses_to_no_open_request_are_ignored() {
     let host = host(&server());
     let service = service(&host);
     let ann = Client::of(&service).named("ann").initialized("2025-11-25").await;
@@ -195,7 +195,7 @@ async fn a_response_outside_of_a_session_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_no_streams_cannot_be_asked() {
+async fn input_request_fails_for_a_client_without_sse() {
     let host = host(&server());
     let client = Client::new(&host).with("accept", JSON_ONLY).initialized("2025-11-25").await;
     let response = client.post(&legacy_tool(1, "confirm")).await;
@@ -208,7 +208,7 @@ async fn a_client_that_takes_no_streams_cannot_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_revision_or_the_client_does_not_have_is_not_asked() {
+async fn unsupported_input_requests_are_not_sent() {
     let host = host(&server());
     for (revision, capabilities, tool) in [
         ("2025-11-25", json!({}), "confirm"),
@@ -253,7 +253,7 @@ fn several() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_asked_when_one_of_several_questions_cannot_be() {
+async fn no_input_request_is_sent_if_one_of_several_is_unsupported() {
     let host = host(&several());
     let forms = json!({ "elicitation": { "form": {} } });
     // The capability is of a later revision than the client's.
@@ -281,7 +281,7 @@ async fn nothing_is_asked_when_one_of_several_questions_cannot_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_put_in_the_words_of_the_revision() {
+async fn input_request_is_rendered_in_the_clients_revision() {
     let host = host(&server());
     let plain = json!({ "type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"] });
     let rich = titled()["properties"]["colour"].clone();
@@ -313,7 +313,7 @@ async fn a_question_is_put_in_the_words_of_the_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cancelled_while_it_asks_is_not_answered() {
+async fn call_cancelled_during_an_input_request_gets_no_response() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&legacy_tool(1, "confirm")).await;
@@ -333,7 +333,7 @@ async fn a_call_that_is_cancelled_while_it_asks_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_calls_as_a_channel_may_have_can_all_wait_for_their_answers() {
+async fn calls_waiting_for_input_do_not_block_a_full_channel() {
     let limits = ServerLimits { calls_per_channel: 8, ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     let mut peer = Peer::initialized(&host, "2025-11-25").await;
@@ -350,7 +350,7 @@ async fn as_many_calls_as_a_channel_may_have_can_all_wait_for_their_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_with_as_many_calls_as_it_may_have_still_takes_a_cancellation() {
+async fn channel_at_its_call_limit_still_reads_cancellations() {
     let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
     let limits = ServerLimits { calls_per_channel: 2, ..ServerLimits::default() };
     let host = host_with(&Server::new("s").with(endless), limits);
@@ -371,7 +371,7 @@ async fn a_channel_with_as_many_calls_as_it_may_have_still_takes_a_cancellation(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_waits_for_its_turn_hides_nothing_behind_it() {
+async fn queued_calls_do_not_block_later_cancellations() {
     let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
     let quick = Tool::new("quick").run(async || "done");
     let limits = ServerLimits { calls_per_channel: 1, ..ServerLimits::default() };
@@ -395,7 +395,7 @@ async fn a_call_that_waits_for_its_turn_hides_nothing_behind_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_put_before_the_server_drains_can_still_be_answered() {
+async fn input_request_sent_before_draining_can_still_be_answered() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&legacy_tool(1, "confirm")).await;
@@ -419,7 +419,7 @@ async fn a_question_that_was_put_before_the_server_drains_can_still_be_answered(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_question_keeps_its_stream_alive() {
+async fn open_input_request_gets_keep_alive_comments() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&legacy_tool(1, "confirm")).await;

@@ -43,7 +43,7 @@ fn server() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_that_are_put_together_form_one_round() {
+async fn joined_input_requests_form_one_round() {
     let host = host(&server());
     let model = json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "m" });
     for (tool, keys, answers, result) in [
@@ -70,7 +70,7 @@ async fn questions_that_are_put_together_form_one_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_without_a_name_are_numbered_across_rounds() {
+async fn unnamed_input_requests_are_numbered_across_rounds() {
     let host = host(&server());
     for mut line in lines(&host) {
         let first = line.call(&ModernRequest::tool("unnamed")).await;
@@ -87,7 +87,7 @@ async fn questions_without_a_name_are_numbered_across_rounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_come_without_a_state_are_used() {
+async fn input_responses_without_request_state_are_used() {
     let host = host(&server());
     for (tool, answers, expected) in [
         ("named", json!({ "sure": accept(true) }), Ok("true")),
@@ -112,7 +112,7 @@ async fn answers_that_come_without_a_state_are_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_is_asked_again_for_what_is_missing_or_malformed_and_what_is_extra_is_ignored() {
+async fn missing_or_malformed_input_responses_are_requested_again() {
     let host = host(&server());
     for (answers, again) in [
         (json!({}), vec!["a", "b"]),
@@ -140,7 +140,7 @@ async fn a_retry_is_asked_again_for_what_is_missing_or_malformed_and_what_is_ext
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_answered_wrongly_time_and_again_is_given_up() {
+async fn input_request_fails_after_repeated_invalid_responses() {
     let host = host(&server());
     let wrong = json!({ "sure": accept("perhaps") });
     for mut line in lines(&host) {
@@ -157,7 +157,7 @@ async fn a_question_that_is_answered_wrongly_time_and_again_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_without_any_answers_asks_the_same_again() {
+async fn retry_without_responses_repeats_the_input_requests() {
     let host = host(&server());
     for mut line in lines(&host) {
         let mut asked = line.call(&ModernRequest::tool("named")).await;
@@ -172,7 +172,7 @@ async fn a_retry_without_any_answers_asks_the_same_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_a_retry_brings_early_is_used_when_its_question_comes() {
+async fn early_input_response_is_used_when_its_request_is_made() {
     let host = host(&server());
     for mut line in lines(&host) {
         let asked = line.call(&ModernRequest::tool("unnamed")).await;
@@ -184,7 +184,7 @@ async fn an_answer_that_a_retry_brings_early_is_used_when_its_question_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_of_an_earlier_request_are_not_kept_for_a_later_one() {
+async fn unused_input_responses_are_dropped_with_their_request() {
     let host = host(&server());
     for mut line in lines(&host) {
         let early = line.call(&ModernRequest::tool("unnamed").answers(json!({ "q2": accept(true) }))).await;
@@ -195,7 +195,7 @@ async fn answers_of_an_earlier_request_are_not_kept_for_a_later_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn input_responses_that_are_no_object_are_refused() {
+async fn non_object_input_responses_are_refused() {
     let host = host(&server());
     for mut line in lines(&host) {
         let asked = line.call(&ModernRequest::tool("named")).await;
@@ -213,7 +213,7 @@ async fn input_responses_that_are_no_object_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_user_who_declines_or_dismisses_is_told_so_by_the_tool() {
+async fn declined_or_dismissed_modern_elicitation_is_a_tool_error() {
     let host = host(&server());
     for (action, said) in [("decline", "the user declined"), ("cancel", "the user dismissed the question")] {
         for mut line in lines(&host) {
@@ -227,7 +227,7 @@ async fn a_user_who_declines_or_dismisses_is_told_so_by_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn capabilities_are_those_of_the_latest_request() {
+async fn caller_capabilities_are_those_of_the_latest_request() {
     let host = host(&server());
     let none = json!({});
     let forms = json!({ "elicitation": {} });
@@ -249,7 +249,7 @@ async fn capabilities_are_those_of_the_latest_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_open_is_not_put_to_a_retry_that_cannot_be_asked() {
+async fn open_input_request_fails_for_a_retry_without_the_capability() {
     let host = host(&server());
     for mut line in lines(&host) {
         let asked = line.call(&ModernRequest::tool("named")).await;
@@ -261,7 +261,7 @@ async fn a_question_that_is_open_is_not_put_to_a_retry_that_cannot_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_http_a_missing_capability_is_a_bad_request() {
+async fn missing_capability_over_http_is_status_400() {
     let host = host(&server());
     let client = crate::support::Client::new(&host);
     let refused = client.post(&ModernRequest::tool("named").capabilities(json!({})).value()).await;

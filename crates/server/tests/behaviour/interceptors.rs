@@ -27,7 +27,7 @@ fn careful() -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clock_of_a_timeout_stands_still_while_a_call_is_parked_and_goes_on_with_its_answer() {
+async fn timeout_is_paused_while_a_call_is_suspended() {
     for (limit, expected) in [(21, "done"), (19, "it took longer than 19s")] {
         let host = host(&Server::new("s").with(careful).layer(Timeout::new(Duration::from_secs(limit))));
         for mut line in lines(&host) {
@@ -46,7 +46,7 @@ async fn the_clock_of_a_timeout_stands_still_while_a_call_is_parked_and_goes_on_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_its_caller_cancels_makes_room_for_another() {
+async fn cancelled_call_frees_its_concurrency_limit_slot() {
     let waits = Tool::new("waits").run(async || std::future::pending::<()>().await);
     let quick = Tool::new("quick").run(async || "quick");
     let limit = ConcurrencyLimit::per_principal(1);
@@ -63,7 +63,7 @@ async fn a_call_that_its_caller_cancels_makes_room_for_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_both_eras_and_over_every_carrier_come_by() {
+async fn interceptors_see_calls_of_both_eras_over_every_transport() {
     let seen = Arc::new(AtomicUsize::new(0));
     let count = seen.clone();
     let layer = move |call: IncomingCall, next: Next| {

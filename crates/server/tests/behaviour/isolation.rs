@@ -47,7 +47,7 @@ fn legacy_echo(id: usize, say: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_with_equal_ids_and_tokens_hear_only_their_own_over_http() {
+async fn http_clients_with_equal_ids_and_tokens_get_only_their_own_messages() {
     let host = host(&Server::new("s").with(echo()));
     let service = service(&host);
     let ann = Client::of(&service).named("ann");
@@ -82,7 +82,7 @@ async fn clients_with_equal_ids_and_tokens_hear_only_their_own_over_http() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn peers_with_equal_ids_and_tokens_hear_only_their_own_over_channels() {
+async fn channel_peers_with_equal_ids_and_tokens_get_only_their_own_messages() {
     let host = host(&Server::new("s").with(echo()));
     let mut running = Vec::new();
     for peer in 0..10 {
@@ -118,7 +118,7 @@ fn gated(gate: &Arc<Notify>, life: &LiveCount) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_reaches_only_the_requests_of_its_sender() {
+async fn cancellation_affects_only_requests_of_its_sender() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(gated(&gate, &life)));
     let service = host.http_service(HttpServerOptions::default());
@@ -157,7 +157,7 @@ async fn a_cancellation_reaches_only_the_requests_of_its_sender() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_is_still_running_cannot_be_used_again() {
+async fn request_id_of_a_running_call_is_refused() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(gated(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;

@@ -38,7 +38,7 @@ impl Drop for Explosive {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_destructor_that_panics_ends_no_more_than_its_call() {
+async fn panicking_destructor_ends_only_its_own_call() {
     let endless = Tool::new("endless").run(async || {
         let _held = Explosive;
         std::future::pending::<()>().await;
@@ -78,7 +78,7 @@ async fn a_destructor_that_panics_ends_no_more_than_its_call() {
 const TOOLS: [&str; 3] = ["first_poll", "after_await", "while_made"];
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era() {
+async fn modern_handler_panic_is_an_internal_error_and_the_next_call_succeeds() {
     let host = host(&server());
     for mut line in lines(&host) {
         for tool in TOOLS {
@@ -102,7 +102,7 @@ async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_modern_era(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_an_internal_error_and_the_next_call_works_in_the_legacy_era() {
+async fn legacy_handler_panic_is_an_internal_error_and_the_next_call_succeeds() {
     let host = host(&server());
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut peer = Peer::initialized(&host, "2025-03-26").await;

@@ -53,7 +53,7 @@ fn with_keys(server: &Server, keys: &StateKeys) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replayed_call_goes_on_at_any_replica_that_shares_the_keys() {
+async fn replayed_call_continues_on_any_replica_with_the_same_keys() {
     let starts = Arc::new(AtomicUsize::new(0));
     let keys = StateKeys::random().unwrap();
     // Two replicas have nothing in common but their keys.
@@ -79,7 +79,7 @@ async fn a_replayed_call_goes_on_at_any_replica_that_shares_the_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_calls_go_round_two_replicas_and_none_fails() {
+async fn hundred_calls_alternating_between_two_replicas_succeed() {
     let keys = StateKeys::random().unwrap();
     let hosts = [(); 2].map(|()| with_keys(&replayed(&Arc::default()), &keys));
     let mut replicas = hosts.each_ref().map(|host| ReceivedLine::Http(Client::new(host)));
@@ -101,7 +101,7 @@ async fn a_hundred_calls_go_round_two_replicas_and_none_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replayed_call_forgets_an_answer_that_did_not_fit() {
+async fn replayed_call_drops_invalid_input_responses() {
     let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
     for mut line in lines(&host) {
         let mut asked = line.call(&ModernRequest::tool("three")).await;
@@ -118,7 +118,7 @@ async fn a_replayed_call_forgets_an_answer_that_did_not_fit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replayed_call_keeps_its_earlier_answers_even_if_a_retry_says_otherwise() {
+async fn replayed_call_keeps_earlier_responses_over_those_of_a_retry() {
     let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
     for mut line in lines(&host) {
         let asked = line.call(&ModernRequest::tool("three").answers(json!({ "a": accept(true) }))).await;
@@ -130,7 +130,7 @@ async fn a_replayed_call_keeps_its_earlier_answers_even_if_a_retry_says_otherwis
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replayed_call_may_ask_under_one_key_again_and_again() {
+async fn replayed_call_can_reuse_an_input_request_key() {
     let host = with_keys(&replayed(&Arc::default()), &StateKeys::random().unwrap());
     for mut line in lines(&host) {
         let mut asked = line.call(&ModernRequest::tool("until_yes")).await;
@@ -146,7 +146,7 @@ async fn a_replayed_call_may_ask_under_one_key_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continuation_that_is_too_large_to_travel_is_parked() {
+async fn oversized_continuation_is_stored_in_memory() {
     let keys = StateKeys::random().unwrap();
     let host = with_keys(&replayed(&Arc::default()), &keys);
     let other = with_keys(&replayed(&Arc::default()), &keys);
@@ -235,7 +235,7 @@ impl Handler for StepwiseHandler {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_returns_its_questions_works_in_the_modern_era() {
+async fn handler_returning_input_required_works_in_the_modern_era() {
     for (padding, parked) in [(0, 0), (20 << 10, 1)] {
         let host = StepwiseHandler::host(padding);
         for mut line in lines(&host) {
@@ -254,7 +254,7 @@ async fn a_handler_that_returns_its_questions_works_in_the_modern_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_returns_its_questions_works_in_the_legacy_era() {
+async fn handler_returning_input_required_works_in_the_legacy_era() {
     let host = StepwiseHandler::host(20 << 10);
     let client = Client::new(&host).initialized("2025-11-25").await;
     let mut stream = client.post(&legacy_tool(7, "any")).await;
@@ -276,7 +276,7 @@ async fn a_handler_that_returns_its_questions_works_in_the_legacy_era() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn returned_questions_are_not_put_to_callers_that_cannot_be_asked() {
+async fn returned_input_requests_are_not_sent_to_unsupporting_clients() {
     let host = StepwiseHandler::host(0);
     for mut line in lines(&host) {
         let answer = line.call(&ModernRequest::tool("any").capabilities(json!({}))).await;
@@ -341,7 +341,7 @@ fn later(times: usize) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_without_questions_is_a_wish_to_be_called_again() {
+async fn input_round_without_requests_asks_for_a_retry() {
     for (at, host) in [later(3), later(3)].iter().enumerate() {
         let mut line = lines(host).into_iter().nth(at).unwrap();
         let mut answer = line.call(&ModernRequest::tool("any")).await;
@@ -355,7 +355,7 @@ async fn a_round_without_questions_is_a_wish_to_be_called_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_legacy_call_waits_between_rounds_without_questions() {
+async fn legacy_call_waits_between_empty_input_rounds() {
     let host = later(4);
     let mut peer = Peer::initialized(&host, "2025-06-18").await;
     let before = tokio::time::Instant::now();

@@ -32,7 +32,7 @@ fn nodes() -> [HttpService; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_comes_late_to_a_revived_session_answers_nothing_new() {
+async fn late_response_to_a_restored_session_matches_no_new_request() {
     let [before, after] = nodes();
     let client = Client::of(&before).initialized("2025-11-25").await;
     let mut stream = client.post(&legacy_tool(1, "confirm")).await;
@@ -51,7 +51,7 @@ async fn an_answer_that_comes_late_to_a_revived_session_answers_nothing_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_in_a_stream_of_a_revived_session_leads_to_no_new_stream() {
+async fn last_event_id_of_a_restored_session_matches_no_new_stream() {
     let [before, after] = nodes();
     let client = Client::of(&before).initialized("2025-11-25").await;
     let mut revived = client.clone();

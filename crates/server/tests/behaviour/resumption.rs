@@ -46,7 +46,7 @@ fn words(messages: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_begins_with_a_position_where_the_revision_has_that() {
+async fn stream_starts_with_an_empty_event_and_retry_in_2025_11_25() {
     let gate = Arc::new(Notify::new());
     let host = host(&Server::new("s").with(slow(&gate, &LiveCount::default())));
     for (revision, primes, has_ids) in
@@ -87,7 +87,7 @@ async fn positions(stream: &mut HttpExchange) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_disconnects_comes_back_for_what_it_missed() {
+async fn disconnected_client_resumes_with_missed_events() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     for revision in ["2025-11-25", "2025-06-18"] {
@@ -121,7 +121,7 @@ async fn a_client_that_disconnects_comes_back_for_what_it_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_may_come_back_more_than_once() {
+async fn stream_can_be_resumed_more_than_once() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -143,7 +143,7 @@ async fn a_client_may_come_back_more_than_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resumed_stream_shows_no_other_streams_events() {
+async fn resumed_stream_replays_only_its_own_events() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let service = host.http_service(HttpServerOptions::default());
@@ -165,7 +165,7 @@ async fn a_resumed_stream_shows_no_other_streams_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_position_that_is_unknown_is_refused_and_the_session_lives() {
+async fn unknown_last_event_id_is_refused_and_the_session_stays() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;
@@ -183,7 +183,7 @@ async fn a_position_that_is_unknown_is_refused_and_the_session_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_released_ends_with_the_time_to_come_back() {
+async fn released_stream_ends_with_a_retry_time() {
     let gate = Arc::new(Notify::new());
     let tool = {
         let gate = gate.clone();
@@ -222,7 +222,7 @@ async fn a_stream_that_is_released_ends_with_the_time_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_was_missed_is_put_when_the_client_comes_back() {
+async fn missed_input_request_is_replayed_on_resumption() {
     let tool = Tool::new("ask").run(async |cx: Context| -> Result<String, ToolError> {
         cx.progress(1, 2);
         Ok(cx.ask(ask::<Confirm>("Sure?")).await?.0.to_string())
@@ -241,7 +241,7 @@ async fn a_question_that_was_missed_is_put_when_the_client_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_session_ends_its_streams_and_calls_at_once() {
+async fn ending_a_session_ends_its_streams_and_calls_at_once() {
     let (gate, life) = (Arc::new(Notify::new()), LiveCount::default());
     let host = host(&Server::new("s").with(slow(&gate, &life)));
     let client = Client::new(&host).initialized("2025-11-25").await;

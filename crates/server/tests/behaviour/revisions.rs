@@ -11,7 +11,7 @@ fn speaking(revisions: RevisionSet) -> Host {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_of_an_era_that_is_not_spoken_is_told_what_is() {
+async fn client_of_an_unsupported_era_gets_the_supported_revisions() {
     let discover: Value = ModernRequest::new("server/discover").value();
     for (spoken, message) in
         [(Revision::V2025_11_25, discover), (Revision::V2026_07_28, initialize("2025-11-25", json!({})))]
@@ -28,7 +28,7 @@ async fn a_client_of_an_era_that_is_not_spoken_is_told_what_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_ends_in_the_newest_revision_that_is_spoken() {
+async fn handshake_falls_back_to_the_newest_supported_revision() {
     let host = speaking(RevisionSet::from_revisions([Revision::V2024_11_05, Revision::V2025_06_18]));
     for (requested, answered) in [("2025-11-25", "2025-06-18"), ("2024-11-05", "2024-11-05")] {
         let hello = Peer::new(&host).call(&initialize(requested, json!({}))).await;
@@ -37,14 +37,14 @@ async fn a_handshake_ends_in_the_newest_revision_that_is_spoken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_no_sessions_are_there_is_nothing_to_get_or_delete() {
+async fn get_and_delete_are_not_allowed_without_legacy_revisions() {
     let client = Client::new(&speaking(RevisionSet::from_revisions([Revision::V2026_07_28])));
     assert_eq!(client.get().await.status, 405);
     assert_eq!(client.delete().await.status, 405);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_client_is_told_of_no_revision_that_is_not_spoken() {
+async fn discovery_lists_only_supported_revisions() {
     let host = speaking(RevisionSet::from_revisions([Revision::V2026_07_28]));
     let discovered = Peer::new(&host).call(&ModernRequest::new("server/discover").value()).await;
     assert_eq!(discovered["result"]["supportedVersions"], json!(["2026-07-28"]), "{discovered}");

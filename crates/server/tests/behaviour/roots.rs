@@ -46,7 +46,7 @@ fn roots(uris: &[&str]) -> Value {
 const CHANGED: &str = "notifications/roots/list_changed";
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_is_asked_once_after_the_handshake_and_once_after_a_change() {
+async fn channel_roots_are_requested_after_handshake_and_after_each_change() {
     let mut peer = Peer::new(&host());
     peer.call(&initialize("2025-11-25", capabilities())).await;
     assert!(peer.received().await.is_empty(), "nothing is asked before the client is ready");
@@ -76,7 +76,7 @@ async fn a_channel_is_asked_once_after_the_handshake_and_once_after_a_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_is_asked_after_a_batch_that_says_as_much_as_a_message() {
+async fn channel_roots_are_requested_after_a_batch_with_initialized() {
     let mut peer = Peer::new(&host());
     peer.call(&initialize("2025-03-26", capabilities())).await;
     let batch = json!([note("notifications/initialized", json!({})), legacy("ping", "ping", json!({}))]);
@@ -86,7 +86,7 @@ async fn a_channel_is_asked_after_a_batch_that_says_as_much_as_a_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_without_roots_is_never_asked() {
+async fn roots_are_never_requested_from_a_client_without_them() {
     let mut peer = Peer::initialized_with(&host(), "2025-11-25", json!({ "sampling": {} })).await;
     peer.send(&note(CHANGED, json!({}))).await;
     assert!(peer.received().await.is_empty());
@@ -98,7 +98,7 @@ async fn a_client_without_roots_is_never_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn on_demand_only_a_call_that_wants_roots_asks_for_them() {
+async fn roots_on_demand_are_requested_only_by_a_call() {
     let host = server().host(HostOptions { roots_on_demand: true, ..HostOptions::default() }).unwrap();
     let mut peer = Peer::initialized_with(&host, "2025-11-25", capabilities()).await;
     for (id, uri) in [(1, "file:///a"), (2, "file:///b")] {
@@ -113,7 +113,7 @@ async fn on_demand_only_a_call_that_wants_roots_asks_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_races_the_answer_waits_for_it_but_not_for_ever() {
+async fn call_waits_for_a_pending_roots_response_until_its_timeout() {
     let mut peer = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
     let asked = peer.receive().await;
     peer.send(&legacy_tool(1, "list")).await;
@@ -133,7 +133,7 @@ async fn a_call_that_races_the_answer_waits_for_it_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_http_the_first_call_that_wants_roots_asks_for_the_session() {
+async fn first_http_call_that_needs_roots_requests_them_for_the_session() {
     let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
     let mut stream = client.post(&legacy_tool(1, "list")).await;
     let asked = stream.message().await.unwrap();
@@ -154,7 +154,7 @@ async fn over_http_the_first_call_that_wants_roots_asks_for_the_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_http_a_standing_stream_carries_the_question() {
+async fn roots_request_is_sent_on_a_standalone_stream() {
     let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
     let mut stream = client.get().await;
     let asked = stream.message().await.unwrap();
@@ -169,7 +169,7 @@ async fn over_http_a_standing_stream_carries_the_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_refuses_or_never_answers_over_http_has_no_roots() {
+async fn http_client_that_refuses_or_ignores_roots_list_has_no_roots() {
     let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
     let mut stream = client.post(&legacy_tool(1, "list")).await;
     let asked = stream.message().await.unwrap();
@@ -186,7 +186,7 @@ async fn a_client_that_refuses_or_never_answers_over_http_has_no_roots() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_call_asks_once_however_often_it_wants_to_know() {
+async fn call_requests_roots_at_most_once() {
     let host = host();
     let client = Client::new(&host);
     let request = ModernRequest::tool("twice");
@@ -205,7 +205,7 @@ async fn one_call_asks_once_however_often_it_wants_to_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roots_of_client_info_count_only_where_the_operator_says_so() {
+async fn client_info_roots_count_only_if_enabled() {
     for (client_info_roots, declares, expected) in [
         (false, true, "file:///b file:///a"),
         (true, true, "file:///b file:///a file:///c"),

@@ -44,7 +44,7 @@ fn short_lived(host: &Host) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_nobody_opened_is_not_found_and_costs_nothing() {
+async fn unknown_session_id_is_status_404_on_every_method() {
     let host = host(&server());
     let client = Client::new(&host).with("mcp-protocol-version", "2025-11-25");
     let long = "a".repeat(4000);
@@ -66,7 +66,7 @@ async fn a_session_that_nobody_opened_is_not_found_and_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_without_a_session_is_told_to_initialize() {
+async fn request_without_a_session_is_refused_with_status_400() {
     let host = host(&server());
     let bare = Client::new(&host);
     for client in [bare.clone(), bare.with("mcp-protocol-version", "2025-06-18")] {
@@ -88,7 +88,7 @@ async fn a_request_without_a_session_is_told_to_initialize() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_is_not_found_by_anybody_but_who_opened_it() {
+async fn session_is_found_only_by_its_own_principal() {
     let host = host(&server());
     let service = service(&host);
     let ann = Client::of(&service).named("ann").initialized("2025-11-25").await;
@@ -113,7 +113,7 @@ async fn a_session_is_not_found_by_anybody_but_who_opened_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_was_deleted_is_not_found_again() {
+async fn deleted_session_is_not_found() {
     let host = host(&server());
     for revision in OVER_HTTP {
         let client = Client::new(&host).initialized(revision).await;
@@ -143,7 +143,7 @@ async fn sweep_down_to(service: &HttpService, left: usize) -> Duration {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_used_expires() {
+async fn idle_session_expires() {
     let host = host(&server());
     let begun = Instant::now();
     let client = short_lived(&host).initialized("2025-11-25").await;
@@ -155,7 +155,7 @@ async fn a_session_that_is_not_used_expires() {
 }
 
 #[tokio::test]
-async fn a_session_with_a_call_or_a_stream_does_not_expire() {
+async fn session_with_a_running_call_or_open_stream_does_not_expire() {
     let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
     let server = Server::new("s").with(endless);
     for _ in 0..20 {
@@ -182,7 +182,7 @@ async fn a_session_with_a_call_or_a_stream_does_not_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_header_is_checked_on_every_request_but_the_first() {
+async fn protocol_version_header_is_checked_on_every_request_but_initialize() {
     let host = host(&server());
     for revision in OVER_HTTP {
         for odd in ["2024-01-01", "1.0.0", "", "2025-11-25, 2025-06-18"] {
@@ -204,7 +204,7 @@ async fn a_version_header_is_checked_on_every_request_but_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_is_answered_with_a_revision_that_both_speak() {
+async fn handshake_negotiates_a_common_revision() {
     let host = host(&server());
     for (asked, spoken) in [
         ("2025-11-25", "2025-11-25"),
@@ -222,7 +222,7 @@ async fn a_handshake_is_answered_with_a_revision_that_both_speak() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_answered_before_the_client_says_that_it_is_initialized() {
+async fn requests_are_answered_before_the_initialized_notification() {
     let host = host(&server());
     let client = Client::new(&host);
     for revision in OVER_HTTP {
@@ -250,7 +250,7 @@ async fn levels_heard(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_session_hears_logs_of_its_own_level() {
+async fn each_session_gets_logs_of_its_own_level() {
     let host = host(&server());
     let service = host.http_service(HttpServerOptions::default());
     let [mild, grave] = [Client::of(&service), Client::of(&service)];
@@ -290,7 +290,7 @@ async fn session_ids_are_long_unguessable_and_printable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_handshake_opens_a_second_session() {
+async fn second_initialize_opens_a_second_session() {
     let host = host(&server());
     let first = Client::new(&host).initialized("2025-11-25").await;
     let second = first.clone().initialized("2025-06-18").await;
@@ -302,7 +302,7 @@ async fn a_second_handshake_opens_a_second_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_modern_request_has_no_session_even_if_it_names_one() {
+async fn modern_request_ignores_a_session_header() {
     let host = host(&server());
     let client = Client::new(&host).with("mcp-session-id", UNKNOWN).with("last-event-id", "1-1");
     let response = client.post(&crate::support::ModernRequest::tool("hello").value()).await;
@@ -312,7 +312,7 @@ async fn a_modern_request_has_no_session_even_if_it_names_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handshake_that_is_malformed_opens_nothing() {
+async fn malformed_initialize_opens_no_session() {
     let host = host(&server());
     let client = Client::new(&host);
     for params in [

@@ -36,7 +36,7 @@ fn answered(request: ModernRequest, asked: &Value) -> ModernRequest {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_was_tampered_with_is_refused() {
+async fn tampered_request_state_is_refused() {
     let host = host(&server());
     for tool in ["live", "replayed"] {
         for mut line in lines(&host) {
@@ -60,7 +60,7 @@ async fn a_state_that_was_tampered_with_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_belongs_to_one_tool_and_its_arguments() {
+async fn request_state_is_bound_to_its_tool_and_arguments() {
     let host = host(&server());
     let with = |arguments| ModernRequest::tool("live").arguments(arguments);
     for mut line in lines(&host) {
@@ -86,7 +86,7 @@ async fn a_state_belongs_to_one_tool_and_its_arguments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_belongs_to_one_principal() {
+async fn request_state_is_bound_to_its_principal() {
     let host = host(&server());
     let service = service(&host);
     let [ann, bob] = ["ann", "bob"].map(|name| Client::of(&service).named(name));
@@ -105,7 +105,7 @@ async fn a_state_belongs_to_one_principal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_of_a_parked_call_is_good_for_one_retry() {
+async fn request_state_of_a_suspended_call_is_valid_for_one_retry() {
     let host = host(&server());
     for mut line in lines(&host) {
         let first = line.call(&call("live")).await;
@@ -121,7 +121,7 @@ async fn the_state_of_a_parked_call_is_good_for_one_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_call_ends_when_its_time_is_over() {
+async fn suspended_call_expires() {
     let limits = ServerLimits { suspended_for: Duration::from_secs(60), ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     for mut line in lines(&host) {
@@ -136,7 +136,7 @@ async fn a_parked_call_ends_when_its_time_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_travels_whole_expires_too() {
+async fn portable_request_state_expires() {
     let limits = ServerLimits { suspended_for: Duration::ZERO, ..ServerLimits::default() };
     let host = host_with(&server(), limits);
     for mut line in lines(&host) {
@@ -147,7 +147,7 @@ async fn a_state_that_travels_whole_expires_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_http_a_stale_state_is_an_ordinary_answer() {
+async fn stale_request_state_over_http_is_status_200() {
     let host = host(&server());
     let mut line = ReceivedLine::Http(Client::new(&host));
     let asked = line.call(&call("live")).await;

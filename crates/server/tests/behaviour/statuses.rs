@@ -23,7 +23,7 @@ fn server(refusal: &Refusal) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_of_a_handler_is_an_ordinary_answer_over_http() {
+async fn handler_refusal_is_http_status_200() {
     for refusal in Refusal::TABLE {
         let host = host(&server(refusal));
         let client = Client::new(&host).initialized("2025-11-25").await;

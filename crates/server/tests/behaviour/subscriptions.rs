@@ -70,7 +70,7 @@ fn filters() -> Vec<(Value, Value, Vec<&'static str>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_acknowledged_first_and_told_what_it_asked_for_over_http() {
+async fn http_subscription_is_acknowledged_before_its_notifications() {
     let (handle, server) = server();
     let host = host(&server);
     let client = Client::new(&host);
@@ -96,7 +96,7 @@ async fn a_subscription_is_acknowledged_first_and_told_what_it_asked_for_over_ht
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_is_acknowledged_first_and_told_what_it_asked_for_over_a_channel() {
+async fn channel_subscription_is_acknowledged_before_its_notifications() {
     let (handle, server) = server();
     let host = host(&server);
     for id in [json!(7), json!("seven")] {
@@ -118,7 +118,7 @@ async fn a_subscription_is_acknowledged_first_and_told_what_it_asked_for_over_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_does_not_offer_is_left_out_of_the_acknowledgement() {
+async fn unsupported_subscriptions_are_absent_from_the_acknowledgement() {
     let server = Server::new("s").with(Tool::new("hello").run(async || "hello"));
     let host = host(&server);
     let asked =
@@ -129,7 +129,7 @@ async fn what_the_server_does_not_offer_is_left_out_of_the_acknowledgement() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_subscriptions_are_each_told_under_their_own_id() {
+async fn notifications_have_the_id_of_their_own_subscription() {
     let (handle, server) = server();
     let host = host(&server);
     let mut peer = Peer::new(&host);
@@ -149,7 +149,7 @@ async fn several_subscriptions_are_each_told_under_their_own_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_that_is_malformed_is_refused() {
+async fn malformed_subscription_filter_is_refused() {
     let (_, server) = server();
     let host = host(&server);
     let mut peer = Peer::new(&host);
@@ -172,7 +172,7 @@ async fn a_filter_that_is_malformed_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_drains_ends_subscriptions_with_a_result() {
+async fn draining_server_ends_subscriptions_with_a_result() {
     let (_, server) = server();
     let host = host(&server);
     let client = Client::new(&host);
@@ -199,7 +199,7 @@ async fn a_server_that_drains_ends_subscriptions_with_a_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_ends_its_subscription_over_a_channel_without_an_answer() {
+async fn cancelled_channel_subscription_gets_no_response() {
     let (handle, server) = server();
     let host = host(&server);
     let mut peer = Peer::new(&host);
@@ -218,7 +218,7 @@ async fn a_client_ends_its_subscription_over_a_channel_without_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_two_eras_of_one_channel_are_told_apart() {
+async fn legacy_and_modern_subscriptions_on_one_channel_are_independent() {
     let (handle, server) = server();
     let host = host(&server);
     let mut peer = Peer::initialized(&host, "2025-11-25").await;

@@ -43,7 +43,7 @@ fn busy(gate: &Arc<Notify>) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_call_says_while_parked_is_given_to_the_next_round_under_its_token_and_level() {
+async fn notifications_of_a_suspended_call_go_to_the_next_round() {
     let gate = Arc::new(Notify::new());
     let host = host(&Server::new("s").with(busy(&gate)));
     let progress = |token: &str| {
@@ -70,7 +70,7 @@ async fn what_a_call_says_while_parked_is_given_to_the_next_round_under_its_toke
 }
 
 #[tokio::test(start_paused = true)]
-async fn logs_made_while_parked_are_kept_within_bounds_newest_first_to_stay() {
+async fn logs_of_a_suspended_call_are_bounded_and_drop_the_oldest() {
     let gate = Arc::new(Notify::new());
     let tool = {
         let gate = gate.clone();
@@ -114,7 +114,7 @@ fn impatient(gate: &Arc<Notify>, then: fn() -> String) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_ends_while_parked_gives_its_result_to_the_retry() {
+async fn result_of_a_call_that_ends_while_suspended_goes_to_the_retry() {
     let gate = Arc::new(Notify::new());
     let host = host(&Server::new("s").with(impatient(&gate, || "gave up".to_owned())));
     for mut line in lines(&host) {
@@ -129,7 +129,7 @@ async fn a_call_that_ends_while_parked_gives_its_result_to_the_retry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_panics_while_parked_is_an_internal_error_to_the_retry() {
+async fn panic_of_a_suspended_call_is_an_internal_error_to_the_retry() {
     let gate = Arc::new(Notify::new());
     let host = host(&Server::new("s").with(impatient(&gate, || panic!("while parked"))));
     for mut line in lines(&host) {
@@ -154,7 +154,7 @@ fn watched(life: &LiveCount) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_its_cap_a_principal_loses_its_oldest_parked_call_and_nobody_elses() {
+async fn principal_over_its_limit_loses_only_its_own_oldest_suspended_call() {
     let life = LiveCount::default();
     let limits = ServerLimits { suspended_per_principal: 2, ..ServerLimits::default() };
     let host = host_with(&Server::new("s").with(watched(&life)), limits);
@@ -176,7 +176,7 @@ async fn over_its_cap_a_principal_loses_its_oldest_parked_call_and_nobody_elses(
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_the_cap_of_all_the_oldest_parked_call_is_ended() {
+async fn oldest_suspended_call_is_evicted_over_the_total_limit() {
     let life = LiveCount::default();
     let host = host_with(
         &Server::new("s").with(watched(&life)),
@@ -196,7 +196,7 @@ async fn over_the_cap_of_all_the_oldest_parked_call_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn draining_ends_parked_calls() {
+async fn draining_ends_suspended_calls() {
     let life = LiveCount::default();
     let host = host(&Server::new("s").with(watched(&life)));
     for mut line in lines(&host) {
@@ -223,7 +223,7 @@ fn endless(life: &LiveCount) -> Tool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_resumed_over_a_channel_can_be_cancelled_and_its_id_is_taken() {
+async fn resumed_channel_call_can_be_cancelled_and_reserves_its_id() {
     let life = LiveCount::default();
     let host = host(&Server::new("s").with(endless(&life)));
     let mut peer = Peer::new(&host);
@@ -241,7 +241,7 @@ async fn a_call_that_was_resumed_over_a_channel_can_be_cancelled_and_its_id_is_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_disconnects_from_a_resumed_call_cancels_it() {
+async fn disconnecting_from_a_resumed_call_cancels_it() {
     let life = LiveCount::default();
     let host = host(&Server::new("s").with(endless(&life)));
     let client = Client::new(&host);
@@ -254,7 +254,7 @@ async fn a_client_that_disconnects_from_a_resumed_call_cancels_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_is_put_while_parked_joins_the_next_round() {
+async fn input_request_made_while_suspended_joins_the_next_round() {
     let gate = Arc::new(Notify::new());
     let tool = {
         let gate = gate.clone();
@@ -285,7 +285,7 @@ async fn a_question_that_is_put_while_parked_joins_the_next_round() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timer_inside_a_parked_call_goes_on() {
+async fn timer_inside_a_suspended_call_keeps_running() {
     let tool = Tool::new("timed").run(async |cx: Context| -> Result<String, ToolError> {
         match tokio::time::timeout(Duration::from_secs(5), cx.ask(sure())).await {
             Ok(sure) => Ok(sure?.0.to_string()),

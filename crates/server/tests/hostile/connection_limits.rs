@@ -9,7 +9,7 @@ use crate::raw_http;
 use crate::service::{DEADLINE, Service, Setup, eventually};
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_and_are_served_when_others_go() {
+async fn connections_beyond_the_limit_wait_until_others_close() {
     let limits = ServerLimits { connections: 3, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut held = Vec::new();
@@ -38,7 +38,7 @@ async fn connections_beyond_the_limit_wait_and_are_served_when_others_go() {
 /// On other systems the backlog may be no longer than tokio requests.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_crowd_that_comes_at_once_may_wait() {
+async fn connection_burst_waits_in_the_listen_backlog() {
     let limits = ServerLimits { connections: 1, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut first = service.connect().await;
@@ -56,7 +56,7 @@ async fn a_crowd_that_comes_at_once_may_wait() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_are_refused_at_once_and_cost_the_others_nothing() {
+async fn calls_beyond_the_limit_are_refused_without_delaying_others() {
     let limits = ServerLimits { calls: 2, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let wait =
@@ -81,7 +81,7 @@ async fn calls_beyond_the_limit_are_refused_at_once_and_cost_the_others_nothing(
 }
 
 #[tokio::test]
-async fn a_caller_with_as_many_calls_as_it_may_have_is_refused_and_the_others_are_not() {
+async fn principal_at_its_call_limit_is_refused_while_others_are_served() {
     let limits = ServerLimits { calls_per_principal: 2, ..ServerLimits::default() };
     let tokens = BearerTokens::new([("ann", "ann-token-0123456"), ("bob", "bob-token-0123456")]);
     let http = HttpServerOptions { authenticator: Arc::new(tokens), ..HttpServerOptions::default() };
@@ -133,7 +133,7 @@ async fn a_caller_with_as_many_calls_as_it_may_have_is_refused_and_the_others_ar
 }
 
 #[tokio::test]
-async fn unknown_sessions_are_refused_and_leave_nothing() {
+async fn unknown_sessions_are_refused_and_create_no_session() {
     let service = Service::start().await;
     let mut connection = service.connect().await;
     for n in 0..1000_u128 {

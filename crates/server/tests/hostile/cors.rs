@@ -20,7 +20,7 @@ fn preflight(origin: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_preflight_grants_allowed_origins_what_a_client_needs_and_others_nothing() {
+async fn cors_preflight_allows_client_headers_only_for_allowed_origins() {
     let service = Service::start().await;
     let reply = service.ask(&preflight("http://localhost:3000")).await;
     assert_eq!(reply.status, 204);
@@ -48,7 +48,7 @@ async fn a_preflight_grants_allowed_origins_what_a_client_needs_and_others_nothi
 }
 
 #[tokio::test]
-async fn a_preflight_grants_no_header_that_is_not_ours() {
+async fn cors_preflight_allows_no_unknown_header() {
     let service = Service::start().await;
     for asked in ["cookie", "x-admin", "mcp-param-", "mcp-param-a b", "*", "mcp-param-a\u{e9}"] {
         let headers = [("Origin", "http://localhost"), ("Access-Control-Request-Headers", asked)];
@@ -59,7 +59,7 @@ async fn a_preflight_grants_no_header_that_is_not_ours() {
 }
 
 #[tokio::test]
-async fn a_preflight_grants_the_variables_that_the_operator_allows_at_every_path() {
+async fn cors_preflight_allows_env_headers_of_the_allow_list_on_every_path() {
     let env =
         EnvPolicy { from_headers: vec!["API_KEY".to_owned()], from_process: vec!["OWN_KEY".to_owned()] };
     let host = Server::new("target").host(HostOptions { env, ..HostOptions::default() }).unwrap();
@@ -113,7 +113,7 @@ const SIMPLE: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn what_a_page_may_send_without_asking_never_reaches_a_handler() {
+async fn cors_simple_requests_never_reach_a_handler() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let tool = Tool::new("echo").run(move || {

@@ -31,7 +31,7 @@ async fn standing(service: &Service, session: &str) -> Connection {
 }
 
 #[tokio::test]
-async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_rest() {
+async fn draining_finishes_running_calls_ends_streams_and_refuses_new_calls() {
     let service = Service::start().await;
     let session = service.session(raw_http::LEGACY).await;
     let mut listen = listening(&service).await;
@@ -61,7 +61,7 @@ async fn draining_answers_the_call_that_runs_tells_the_streams_and_refuses_the_r
 }
 
 #[tokio::test]
-async fn a_call_that_takes_longer_than_the_grace_is_ended_and_counted() {
+async fn call_running_past_the_shutdown_grace_is_aborted_and_counted() {
     let grace = Duration::from_millis(200);
     let service = Service::start_with(Setup { grace, ..Setup::default() }).await;
     let mut running = service.connect().await;
@@ -76,7 +76,7 @@ async fn a_call_that_takes_longer_than_the_grace_is_ended_and_counted() {
 }
 
 #[tokio::test]
-async fn a_legacy_call_whose_client_left_is_waited_for_and_ended_with_the_grace() {
+async fn detached_legacy_call_is_awaited_until_the_shutdown_grace() {
     let grace = Duration::from_millis(200);
     let service = Service::start_with(Setup { grace, ..Setup::default() }).await;
     let session = service.session(raw_http::LEGACY).await;
@@ -91,7 +91,7 @@ async fn a_legacy_call_whose_client_left_is_waited_for_and_ended_with_the_grace(
 }
 
 #[tokio::test]
-async fn peers_that_only_hold_connections_do_not_hold_up_the_end() {
+async fn idle_connections_do_not_delay_shutdown() {
     let limits = ServerLimits { head_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut held = Vec::new();
@@ -111,7 +111,7 @@ async fn peers_that_only_hold_connections_do_not_hold_up_the_end() {
 }
 
 #[tokio::test]
-async fn stopping_ends_everything_at_once() {
+async fn stopping_aborts_all_calls_at_once() {
     let service = Service::start().await;
     let mut running = service.connect().await;
     running.send(&wait_call(1)).await;
@@ -123,7 +123,7 @@ async fn stopping_ends_everything_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_stopped_starts_again_on_the_same_port() {
+async fn stopped_server_can_restart_on_the_same_port() {
     let first = Service::start().await;
     let address = first.address;
     first.still_serves().await;

@@ -44,7 +44,7 @@ fn serve(tool: Tool) -> (Host, tokio::io::DuplexStream) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_that_nobody_reads_stops_when_the_queue_is_full() {
+async fn unread_notification_flood_stops_at_the_queue_limit() {
     let (tool, said) = endless();
     let (host, mut peer) = serve(tool);
     for request in [
@@ -72,7 +72,7 @@ async fn a_flood_that_nobody_reads_stops_when_the_queue_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flooding_call_leaves_room_for_others_and_can_be_cancelled() {
+async fn notification_flood_lets_other_calls_run_and_can_be_cancelled() {
     let (tool, _said) = endless();
     let (host, peer) = serve(tool);
     let (reader, mut writer) = tokio::io::split(peer);
@@ -92,7 +92,7 @@ async fn a_flooding_call_leaves_room_for_others_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_flood_whose_caller_takes_no_stream_does_not_hold_up_the_others() {
+async fn notification_flood_without_a_stream_does_not_block_other_calls() {
     let service = Service::start().await;
     let (tool, said) = endless();
     service.parts.add(tool).unwrap();
@@ -111,7 +111,7 @@ async fn a_flood_whose_caller_takes_no_stream_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
+async fn notification_flood_of_a_detached_call_does_not_block_other_calls() {
     let service = Service::start().await;
     let (tool, said) = endless();
     service.parts.add(tool).unwrap();
@@ -128,7 +128,7 @@ async fn a_flood_whose_legacy_caller_left_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn requests_that_come_all_at_once_are_answered_one_after_another() {
+async fn pipelined_requests_are_answered_in_order() {
     let service = Service::start().await;
     let requests: Vec<u8> = (0..40)
         .flat_map(|id| raw_http::modern("tools/call", "echo", &raw_http::echo(id, &format!("word {id}"))))

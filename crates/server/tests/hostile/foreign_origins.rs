@@ -119,7 +119,7 @@ async fn assert_guarded(
 }
 
 #[tokio::test]
-async fn only_allowed_hosts_and_origins_get_past_the_guard_on_every_method() {
+async fn only_allowed_hosts_and_origins_are_served_on_every_method() {
     let service = service().await;
     for method in METHODS {
         for host in HOSTS {
@@ -135,7 +135,7 @@ async fn only_allowed_hosts_and_origins_get_past_the_guard_on_every_method() {
 }
 
 #[tokio::test]
-async fn every_path_is_guarded_before_it_is_looked_up() {
+async fn host_and_origin_are_checked_before_routing() {
     let service = service().await;
     for path in PATHS {
         for method in METHODS {
@@ -147,7 +147,7 @@ async fn every_path_is_guarded_before_it_is_looked_up() {
 }
 
 #[tokio::test]
-async fn hosts_and_origins_that_two_readers_could_read_differently_are_refused() {
+async fn ambiguous_hosts_and_origins_are_refused() {
     let service = service().await;
     for head in [
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n",

@@ -39,7 +39,7 @@ fn assert_said(reply: &raw_http::RawReply, what: &str) {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_unless_either_side_says_otherwise() {
+async fn connection_stays_open_unless_a_side_sends_close() {
     let service = Service::start().await;
     let table = [
         ("POST /mcp HTTP/1.1", "", true),
@@ -68,7 +68,7 @@ async fn a_connection_is_kept_unless_either_side_says_otherwise() {
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_only_if_it_is_wanted() {
+async fn expect_100_continue_is_answered_only_for_accepted_requests() {
     let limits = ServerLimits { message_bytes: 10_000, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let whole = altered(&echo(1), "POST /mcp HTTP/1.1", "Expect: 100-continue\r\n");
@@ -88,7 +88,7 @@ async fn a_body_is_asked_for_only_if_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn chunks_are_a_body_however_they_come() {
+async fn chunked_body_is_decoded_for_any_fragmentation() {
     let service = Service::start().await;
     let body = raw_http::echo(1, "said");
     let (first, second) = body.split_at(20);
@@ -109,7 +109,7 @@ async fn chunks_are_a_body_however_they_come() {
 }
 
 #[tokio::test]
-async fn nothing_behind_a_malformed_chunk_is_taken_for_a_request() {
+async fn bytes_after_a_malformed_chunk_are_not_parsed_as_a_request() {
     let service = Service::start().await;
     let table = [
         "zz\r\n0\r\n\r\n",
@@ -128,7 +128,7 @@ async fn nothing_behind_a_malformed_chunk_is_taken_for_a_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_body_has_its_time_however_fast_it_comes() {
+async fn body_timeout_applies_to_a_fast_endless_body() {
     let limits = ServerLimits { body_timeout: Duration::from_millis(300), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let connection = service.connect().await;
@@ -146,7 +146,7 @@ async fn a_body_has_its_time_however_fast_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn empty_lines_keep_no_connection() {
+async fn empty_lines_do_not_extend_connection_timeouts() {
     let soon = Duration::from_millis(200);
     let limits = ServerLimits { head_timeout: soon, idle_timeout: soon, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
@@ -166,7 +166,7 @@ async fn empty_lines_keep_no_connection() {
 }
 
 #[tokio::test]
-async fn a_request_for_the_head_alone_is_answered_by_the_head_alone() {
+async fn head_request_gets_no_body() {
     let service = Service::start().await;
     let mut connection = service.connect().await;
     connection.send(&raw_http::bare("HEAD", &[])).await;
@@ -178,7 +178,7 @@ async fn a_request_for_the_head_alone_is_answered_by_the_head_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_reaches_a_client_that_is_still_sending() {
+async fn early_response_reaches_a_client_that_is_still_sending() {
     let service = Service::start().await;
     let unread = vec![b'x'; 3_000_000];
     for _ in 0..5 {
@@ -200,7 +200,7 @@ async fn an_answer_reaches_a_client_that_is_still_sending() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_head_is_said() {
+async fn malformed_head_gets_an_explanatory_error() {
     let service = Service::start().await;
     let table = [
         ("POST /mcp HTTP/1.1\r\nHost localhost\r\n\r\n", 400, "name"),
@@ -221,7 +221,7 @@ async fn what_is_wrong_with_a_head_is_said() {
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_head_behind_another_request_has_the_time_of_a_head() {
+async fn partial_pipelined_head_has_the_head_timeout() {
     let limits = ServerLimits { head_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut connection = service.connect().await;
@@ -231,7 +231,7 @@ async fn the_beginning_of_a_head_behind_another_request_has_the_time_of_a_head()
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead() {
+async fn disconnect_cancels_a_running_call_despite_pipelined_bytes() {
     let service = Service::start().await;
     let call = raw_http::modern("tools/call", "wait", &raw_http::call(1, "wait", &serde_json::json!({})));
     for ahead in [&b""[..], b"POST /mcp HT", &echo(2)] {
@@ -245,7 +245,7 @@ async fn a_client_that_leaves_while_its_call_runs_ends_it_whatever_it_sent_ahead
 }
 
 #[tokio::test]
-async fn what_a_websocket_is_sent_ahead_of_its_beginning_is_not_lost() {
+async fn websocket_bytes_sent_with_the_handshake_are_not_lost() {
     let service = Service::start().await;
     let message = raw_http::initialize(raw_http::LEGACY);
     let length = u16::try_from(message.len()).unwrap().to_be_bytes();

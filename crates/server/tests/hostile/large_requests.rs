@@ -41,7 +41,7 @@ fn request(id: u64, tool: &str, bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn half_read_requests_cost_no_more_than_their_budget_and_small_ones_are_answered_all_the_while() {
+async fn incomplete_large_requests_stay_within_the_memory_budget() {
     let (process, address) = Process::tight();
     let mut healthy = Connection::open(address).await;
     let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "healthy"));
@@ -81,7 +81,7 @@ async fn eventually_asks(address: std::net::SocketAddr, request: &[u8], status: 
 }
 
 #[tokio::test]
-async fn a_request_for_which_there_is_no_room_is_refused_and_one_that_is_announced_takes_none() {
+async fn request_over_the_memory_budget_is_refused_by_received_bytes() {
     let service = service().await;
     let large = request(1, "echo", 600 * KIB);
     let mut announced = Vec::new();
@@ -102,7 +102,7 @@ async fn a_request_for_which_there_is_no_room_is_refused_and_one_that_is_announc
 }
 
 #[tokio::test]
-async fn a_large_call_keeps_its_room_while_it_runs_in_either_era() {
+async fn large_call_holds_its_memory_permit_while_it_runs_in_both_eras() {
     let service = service().await;
     let session = service.session(raw_http::LEGACY).await;
     let legacy = {
@@ -125,7 +125,7 @@ async fn a_large_call_keeps_its_room_while_it_runs_in_either_era() {
 }
 
 #[tokio::test]
-async fn a_large_call_that_waits_for_an_answer_gives_way_to_those_who_come() {
+async fn large_suspended_call_is_evicted_for_new_requests() {
     let service = service().await;
     let asks = Tool::new("asks").run(|context: Context| async move {
         context.ask(ask::<Confirm>("Go on?")).await.map(|_| "went on")
@@ -157,7 +157,7 @@ fn channel(
 }
 
 #[tokio::test]
-async fn a_channel_refuses_a_large_call_for_which_there_is_no_room_and_goes_on() {
+async fn channel_refuses_a_large_call_over_budget_and_stays_open() {
     let (host, peer, _served) = channel(limits(), Principal::Process);
     let (reader, mut writer) = tokio::io::split(peer);
     let mut lines = BufReader::new(reader).lines();
@@ -176,7 +176,7 @@ async fn a_channel_refuses_a_large_call_for_which_there_is_no_room_and_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_breaks_over_a_message_that_finds_no_room_or_takes_too_long() {
+async fn channel_closes_on_a_partial_message_over_budget_or_past_its_deadline() {
     for (sent, room, expected) in
         [(300 * KIB, 256 * KIB, io::ErrorKind::QuotaExceeded), (100 * KIB, MIB, io::ErrorKind::TimedOut)]
     {

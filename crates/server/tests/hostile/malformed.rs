@@ -94,7 +94,7 @@ async fn check_http(
 }
 
 #[tokio::test]
-async fn every_malformed_message_has_its_answer_over_modern_http() {
+async fn malformed_messages_get_their_documented_error_over_modern_http() {
     let service = Service::start().await;
     let mut connection = None;
     let mut faults = Vec::new();
@@ -113,7 +113,7 @@ async fn every_malformed_message_has_its_answer_over_modern_http() {
 }
 
 #[tokio::test]
-async fn every_malformed_message_has_its_answer_in_a_legacy_session() {
+async fn malformed_messages_get_their_documented_error_in_a_legacy_session() {
     let service = Service::start().await;
     let mut faults = Vec::new();
     for revision in LEGACIES {
@@ -188,7 +188,7 @@ pub(crate) fn is_after(line: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_malformed_message_has_its_answer_on_a_channel() {
+async fn malformed_messages_get_their_documented_error_on_a_channel() {
     let service = Service::start().await;
     let mut faults = Vec::new();
     for revision in LEGACIES {

@@ -34,7 +34,7 @@ impl WebSocket {
 }
 
 #[tokio::test]
-async fn every_malformed_message_has_its_answer_over_websocket() {
+async fn malformed_messages_get_their_documented_error_over_websocket() {
     let service = Service::start().await;
     let mut faults = Vec::new();
     for revision in LEGACIES {
@@ -126,7 +126,7 @@ impl SsePair {
 }
 
 #[tokio::test]
-async fn every_malformed_message_has_its_answer_over_http_and_sse() {
+async fn malformed_messages_get_their_documented_error_over_http_sse() {
     let service = Service::start().await;
     let mut faults = Vec::new();
     for revision in LEGACIES {

@@ -37,7 +37,7 @@ fn upload(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_body_may_be_read_in_another_task() {
+async fn request_body_can_be_read_in_another_task() {
     let mut connection = beside(|request: Request<RequestBody>| async move {
         let read = tokio::spawn(request.into_body().collect());
         let length = read.await.unwrap().map(|body| body.to_bytes().len());
@@ -56,7 +56,7 @@ async fn a_body_may_be_read_in_another_task() {
 }
 
 #[tokio::test]
-async fn a_body_that_outlives_its_answer_reads_nothing_of_the_next_request() {
+async fn request_body_held_past_its_response_reads_no_later_bytes() {
     let (kept, mut bodies) = tokio::sync::mpsc::channel(1);
     let mut connection = beside(move |request: Request<RequestBody>| {
         kept.try_send(request.into_body()).unwrap();
@@ -73,7 +73,7 @@ async fn a_body_that_outlives_its_answer_reads_nothing_of_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_read_elsewhere_ends_when_its_request_is_answered() {
+async fn request_body_in_another_task_ends_with_the_response() {
     let (kept, mut readers) = tokio::sync::mpsc::channel(1);
     let mut connection = beside(move |request: Request<RequestBody>| {
         kept.try_send(tokio::spawn(request.into_body().collect())).unwrap();
@@ -91,7 +91,7 @@ async fn a_body_that_is_read_elsewhere_ends_when_its_request_is_answered() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_read_elsewhere_keeps_no_connection_beyond_the_server() {
+async fn request_body_in_another_task_does_not_outlive_shutdown() {
     let host = Host::new(Server::new("beside").handle().unwrap(), HostOptions::default()).unwrap();
     let endpoint = host.http_service(HttpServerOptions::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -110,7 +110,7 @@ async fn a_body_that_is_read_elsewhere_keeps_no_connection_beyond_the_server() {
 }
 
 #[tokio::test]
-async fn streams_are_whole_however_slowly_they_are_read() {
+async fn streamed_responses_are_complete_for_slow_readers() {
     let sizes = (0..200).map(|n: usize| [0, 1, 8191, 8192, 8193, 70_000, 3, 20_000][(n * 7 + n / 8) % 8]);
     let pieces: Vec<Vec<u8>> = sizes
         .enumerate()
@@ -132,7 +132,7 @@ async fn streams_are_whole_however_slowly_they_are_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_not_taken_for_one() {
+async fn informational_status_is_not_sent_as_a_final_response() {
     let mut connection = beside(|request: Request<RequestBody>| async move {
         let status = if request.uri().path() == "/early" { 103 } else { 200 };
         Response::builder()
@@ -162,7 +162,7 @@ impl Numbers {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_gets_its_own_answer_however_requests_and_answers_are_cut() {
+async fn pipelined_requests_get_their_own_responses_for_any_fragmentation() {
     let connection = beside(|request: Request<RequestBody>| async move {
         let path = request.uri().path().to_owned();
         let body = request.into_body();
@@ -206,7 +206,7 @@ async fn every_request_gets_its_own_answer_however_requests_and_answers_are_cut(
 }
 
 #[tokio::test]
-async fn a_stream_is_chunked_or_ends_with_its_connection_and_one_that_fails_is_not_ended() {
+async fn failed_response_stream_is_not_terminated_as_complete() {
     let mut connection = beside(|request: Request<RequestBody>| async move {
         let fails = request.uri().path() == "/fails";
         let pieces = [Ok("one"), Ok(""), Ok("two"), Err(std::io::Error::other("no more"))];

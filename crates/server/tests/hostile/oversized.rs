@@ -21,7 +21,7 @@ async fn small_and_quick() -> Service {
 }
 
 #[tokio::test]
-async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
+async fn oversized_content_length_is_refused_before_the_body() {
     let service = small_and_quick().await;
     for announced in ["10001", "4294967296", "9223372036854775807"] {
         let reply = service.ask(&raw_http::post(&[("Content-Length", announced)], b"")).await;
@@ -32,7 +32,7 @@ async fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
+async fn body_limit_is_exact_to_one_byte() {
     let service = small_and_quick().await;
     let fixed = raw_http::echo(1, "").len();
     for (length, status) in [(10_000, 200), (10_001, 413)] {
@@ -47,7 +47,7 @@ async fn a_body_of_exactly_the_limit_is_taken_and_one_byte_more_is_not() {
 }
 
 #[tokio::test]
-async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
+async fn chunked_body_is_refused_beyond_the_limit() {
     let service = small_and_quick().await;
     let head = raw_http::post(&[("Content-Length-Left-Out", "1")], b"");
     let head =
@@ -65,7 +65,7 @@ async fn a_chunked_body_is_refused_when_it_passes_the_limit() {
 }
 
 #[tokio::test]
-async fn a_flood_of_headers_is_refused_or_cut() {
+async fn header_flood_is_refused_or_disconnected() {
     let service = small_and_quick().await;
     let many = (0..200).map(|n| format!("X-{n}: {n}\r\n")).collect::<String>();
     let long = format!("X-Long: {}\r\n", "a".repeat(1 << 20));
@@ -103,7 +103,7 @@ fn with_head_of(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_head_of_exactly_the_limit_is_taken_and_one_byte_more_is_refused() {
+async fn head_limit_is_exact_to_one_byte() {
     let service = Service::start().await;
     let most = 64 << 10;
     for (bytes, status) in
@@ -130,7 +130,7 @@ async fn a_head_of_exactly_the_limit_is_taken_and_one_byte_more_is_refused() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_between_requests_for_longer_than_a_head_may_take() {
+async fn idle_timeout_is_longer_than_the_head_timeout() {
     let limits = ServerLimits { head_timeout: SHORT, idle_timeout: 4 * SHORT, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let echo = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "again"));
@@ -149,7 +149,7 @@ async fn a_connection_is_kept_between_requests_for_longer_than_a_head_may_take()
 }
 
 #[tokio::test]
-async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() {
+async fn head_on_an_idle_connection_has_the_head_timeout() {
     // A test that waits for the longer of the two fails by its own deadline.
     let limits = ServerLimits { head_timeout: SHORT, ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
@@ -164,7 +164,7 @@ async fn a_head_that_begins_on_an_idle_connection_has_only_the_time_of_a_head() 
 }
 
 #[tokio::test]
-async fn a_call_may_take_longer_than_a_head_or_a_silence_and_its_response_begins_meanwhile() {
+async fn long_call_outlives_head_and_idle_timeouts_and_starts_streaming() {
     for directly in [true, false] {
         let limits = ServerLimits {
             head_timeout: SHORT,
@@ -190,7 +190,7 @@ async fn a_call_may_take_longer_than_a_head_or_a_silence_and_its_response_begins
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_http_end_only_their_connection() {
+async fn non_http_bytes_end_only_their_connection() {
     let service = small_and_quick().await;
     for garbage in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
@@ -216,7 +216,7 @@ async fn bytes_that_are_not_http_end_only_their_connection() {
 }
 
 #[tokio::test]
-async fn a_request_cannot_hide_behind_two_lengths() {
+async fn conflicting_content_lengths_are_refused() {
     let service = small_and_quick().await;
     let hidden = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "hidden"));
     let length = hidden.len().to_string();
@@ -232,7 +232,7 @@ async fn a_request_cannot_hide_behind_two_lengths() {
 }
 
 #[tokio::test]
-async fn a_slow_head_and_a_slow_body_are_cut_in_time() {
+async fn slow_head_and_slow_body_time_out() {
     let service = small_and_quick().await;
     let whole = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "slow"));
     let head = whole.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
@@ -250,7 +250,7 @@ async fn a_slow_head_and_a_slow_body_are_cut_in_time() {
 }
 
 #[tokio::test]
-async fn a_dribbling_body_gets_no_more_time_by_every_byte() {
+async fn body_timeout_is_not_extended_by_each_byte() {
     let service = small_and_quick().await;
     let whole = raw_http::modern("tools/call", "echo", &raw_http::echo(1, "slow"));
     let mut connection = service.connect().await;
@@ -267,7 +267,7 @@ async fn a_dribbling_body_gets_no_more_time_by_every_byte() {
 }
 
 #[tokio::test]
-async fn compressed_bodies_are_refused_by_their_header() {
+async fn content_encoding_is_refused() {
     let service = small_and_quick().await;
     for encoding in
         ["gzip", "deflate", "br", "zstd", "GZIP", "gzip, gzip", "identity, gzip", "x-unheard-of", ""]
@@ -290,7 +290,7 @@ async fn compressed_bodies_are_refused_by_their_header() {
 }
 
 #[tokio::test]
-async fn a_service_may_read_a_large_request_in_a_task_of_its_own() {
+async fn service_can_read_a_large_request_in_another_task() {
     let service = Service::start().await;
     let endpoint = service.endpoint.clone();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

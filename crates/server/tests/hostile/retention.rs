@@ -24,7 +24,7 @@ fn padded_listen(id: usize, wanted: &serde_json::Value, padding: usize) -> Vec<u
 }
 
 #[tokio::test]
-async fn a_standing_stream_does_not_keep_the_message_that_opened_it() {
+async fn subscription_does_not_retain_its_request_buffer() {
     let (process, address) = Process::http();
     let mut held = vec![opened(address, &padded_listen(0, &json!({ "toolsListChanged": true }), MIB)).await];
     let before = process.memory("VmRSS");
@@ -36,7 +36,7 @@ async fn a_standing_stream_does_not_keep_the_message_that_opened_it() {
 }
 
 #[tokio::test]
-async fn a_connection_does_not_keep_what_was_said_over_it() {
+async fn idle_connection_retains_no_message_buffers() {
     let (process, address) = Process::http();
     let call = raw_http::modern("tools/call", "bulk", &raw_http::call(1, "bulk", &json!({ "bytes": MIB })));
     let ask = async || {
@@ -90,7 +90,7 @@ async fn a_subscription_to_resources_is_bounded_in_bytes_in_both_eras() {
 }
 
 #[tokio::test]
-async fn a_batch_of_millions_costs_no_more_than_its_text() {
+async fn batch_of_millions_allocates_no_more_than_its_text() {
     let (process, address) = Process::http();
     let body = format!("[{}1]", "1,".repeat(MIB - 2));
     let mut connection = Connection::open(address).await;
@@ -104,7 +104,7 @@ async fn a_batch_of_millions_costs_no_more_than_its_text() {
 }
 
 #[tokio::test]
-async fn a_long_progress_token_is_not_repeated_with_every_report() {
+async fn long_progress_token_is_not_repeated_in_every_notification() {
     let (_process, address) = Process::http();
     let mut params = json!({ "name": "flood", "arguments": { "count": 100 }, "_meta": raw_http::meta() });
     params["_meta"]["progressToken"] = json!("t".repeat(MIB));

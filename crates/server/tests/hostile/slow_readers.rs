@@ -29,7 +29,7 @@ fn sockets() -> usize {
 }
 
 #[tokio::test]
-async fn a_thousand_clients_that_never_read_cost_a_bounded_amount_and_nobody_else_anything() {
+async fn thousand_clients_that_never_read_use_bounded_memory() {
     let readers = sockets().min(1000);
     let (process, address) = Process::http();
     let mut healthy = Connection::open(address).await;
@@ -75,7 +75,7 @@ async fn a_thousand_clients_that_never_read_cost_a_bounded_amount_and_nobody_els
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_cut_and_its_call_with_it() {
+async fn client_that_reads_nothing_is_disconnected_and_its_call_cancelled() {
     let limits = ServerLimits { write_timeout: Duration::from_millis(200), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let flood = raw_http::call(1, "flood", &json!({ "count": 1_000_000, "bytes": 8000 }));
@@ -97,7 +97,7 @@ fn bulk(id: u64, bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_the_while() {
+async fn unread_responses_share_one_write_budget_and_readers_are_still_served() {
     const READERS: usize = 48;
     let (process, address) = Process::tight();
     let mut healthy = Connection::open(address).await;
@@ -133,7 +133,7 @@ async fn what_nobody_reads_is_held_to_one_budget_and_readers_are_answered_all_th
 }
 
 #[tokio::test]
-async fn channels_share_the_budget_and_the_one_that_stands_still_longest_is_cut() {
+async fn channel_idle_longest_is_evicted_from_the_shared_write_budget() {
     // Three answers with what is around them.
     let limits = ServerLimits { unread_bytes: 3 * MIB + MIB / 2, ..ServerLimits::default() };
     let options = HostOptions { limits, ..HostOptions::default() };

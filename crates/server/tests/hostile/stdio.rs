@@ -12,7 +12,7 @@ use crate::service::DEADLINE;
 const LIMIT: usize = 4 << 20;
 
 #[test]
-fn a_line_of_a_gibibyte_costs_at_most_twice_the_limit() {
+fn gibibyte_stdio_line_uses_at_most_twice_the_limit() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     input.write_all(br#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#).unwrap();
@@ -32,7 +32,7 @@ fn a_line_of_a_gibibyte_costs_at_most_twice_the_limit() {
 }
 
 #[test]
-fn large_messages_leave_no_memory_behind() {
+fn large_stdio_messages_retain_no_memory() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     let large = raw_http::echo(1, &"y".repeat(LIMIT - 1000));
@@ -51,7 +51,7 @@ fn large_messages_leave_no_memory_behind() {
 }
 
 #[test]
-fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
+fn stdio_server_answers_read_requests_at_eof_and_exits() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     for id in 100..150 {
@@ -69,7 +69,7 @@ fn at_the_end_of_its_input_a_server_answers_what_it_read_and_goes() {
 }
 
 #[test]
-fn at_the_end_of_its_input_a_server_waits_for_a_call_refuses_it_and_says_so() {
+fn stdio_server_refuses_an_overdue_call_at_eof_and_reports_it() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     input.write_all(format!("{}\n", raw_http::call(1, "wait", &serde_json::json!({}))).as_bytes()).unwrap();
@@ -80,7 +80,7 @@ fn at_the_end_of_its_input_a_server_waits_for_a_call_refuses_it_and_says_so() {
 }
 
 #[test]
-fn a_server_whose_output_is_closed_goes() {
+fn stdio_server_exits_when_its_output_is_closed() {
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}\n").unwrap();
@@ -92,7 +92,7 @@ fn a_server_whose_output_is_closed_goes() {
 }
 
 #[test]
-fn a_reader_that_stops_stops_the_server_reading_and_loses_nothing() {
+fn stdio_backpressure_stops_reading_and_loses_no_message() {
     const REQUESTS: u64 = 20_000;
     let mut process = Process::stdio();
     let mut input = process.input.take().unwrap();

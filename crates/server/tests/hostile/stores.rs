@@ -98,7 +98,7 @@ impl SessionStore for FailingStore {
 }
 
 #[tokio::test]
-async fn a_store_that_never_ends_its_sweep_keeps_neither_connections_nor_the_end_waiting() {
+async fn stuck_session_store_sweep_blocks_neither_connections_nor_shutdown() {
     let store = FailingStore::new(true);
     let service = Service::start_with(store.setup()).await;
     eventually("the store is being swept", || store.sweeps.load(Ordering::SeqCst) == 1).await;
@@ -115,7 +115,7 @@ fn set_level(id: u64, level: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_level_is_stored_when_it_changes_alone_or_in_a_batch_and_a_refused_one_is_not() {
+async fn log_level_is_stored_only_when_it_changes() {
     const BATCHES: &str = "2025-03-26";
     let store = FailingStore::new(false);
     let service = Service::start_with(store.setup()).await;

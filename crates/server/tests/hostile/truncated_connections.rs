@@ -34,7 +34,7 @@ async fn cut_everywhere(service: &Service, conversation: &[u8]) {
 }
 
 #[tokio::test]
-async fn a_modern_conversation_may_be_cut_after_any_byte() {
+async fn modern_exchange_survives_a_disconnect_after_any_byte() {
     let service = Service::start().await;
     let conversation = [
         raw_http::modern("tools/call", "echo", &raw_http::echo(1, "cut")),
@@ -45,7 +45,7 @@ async fn a_modern_conversation_may_be_cut_after_any_byte() {
 }
 
 #[tokio::test]
-async fn a_subscription_may_be_cut_after_any_byte() {
+async fn subscription_survives_a_disconnect_after_any_byte() {
     let service = Service::start().await;
     let request = raw_http::modern("subscriptions/listen", "-", &raw_http::listen(1));
     for length in 0..=request.len() {
@@ -56,7 +56,7 @@ async fn a_subscription_may_be_cut_after_any_byte() {
 }
 
 #[tokio::test]
-async fn a_legacy_conversation_may_be_cut_after_any_byte() {
+async fn legacy_exchange_survives_a_disconnect_after_any_byte() {
     let service = Service::start().await;
     let session = service.session(raw_http::LEGACY).await;
     let conversation = [
@@ -69,7 +69,7 @@ async fn a_legacy_conversation_may_be_cut_after_any_byte() {
 }
 
 #[tokio::test]
-async fn a_reader_may_leave_after_any_byte_of_an_answer() {
+async fn client_can_disconnect_after_any_byte_of_a_response() {
     let service = Service::start().await;
     let session = service.session(raw_http::LEGACY).await;
     let flood = json!({ "count": 3 });

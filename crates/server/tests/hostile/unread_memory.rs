@@ -70,7 +70,7 @@ async fn over_http_and_sse(service: &Service) -> Vec<Connection> {
 }
 
 #[tokio::test]
-async fn an_unread_answer_counts_whole_over_every_transport_until_its_client_is_gone() {
+async fn unread_response_counts_fully_until_its_client_disconnects() {
     for way in ["application/json", "text/event-stream", "websocket", "http+sse"] {
         let service = Service::start().await;
         let connections = match way {
@@ -88,7 +88,7 @@ async fn an_unread_answer_counts_whole_over_every_transport_until_its_client_is_
 }
 
 #[tokio::test]
-async fn slow_readers_beyond_the_memory_budget_are_cut_and_counted_by_reason() {
+async fn slow_readers_over_the_write_budget_are_evicted_and_counted() {
     let limits = ServerLimits { unread_bytes: 2 * (ANSWER + MOST_BESIDE), ..ServerLimits::default() };
     let service = Service::start_with(Setup { limits, ..Setup::default() }).await;
     let mut readers = Vec::new();

@@ -154,7 +154,7 @@ async fn check(client: &Client, expected: impl Fn(&str) -> Value) {
 }
 
 #[tokio::test]
-async fn a_handler_knows_the_same_of_every_caller_whatever_the_revision_and_the_transport() {
+async fn handler_context_is_the_same_over_every_revision_and_transport() {
     let client = Client {
         info: Some(json!({ "name": "peer", "version": "1" })),
         capabilities: json!({ "roots": { "listChanged": true }, "sampling": {} }),
@@ -176,7 +176,7 @@ async fn a_handler_knows_the_same_of_every_caller_whatever_the_revision_and_the_
 }
 
 #[tokio::test]
-async fn what_a_caller_does_not_have_is_absent_and_no_failure() {
+async fn absent_caller_properties_are_none() {
     let client = Client { info: None, capabilities: json!({}), roots: json!([]), variable: None };
     check(&client, |transport| {
         json!({
@@ -194,7 +194,7 @@ async fn what_a_caller_does_not_have_is_absent_and_no_failure() {
 }
 
 #[tokio::test]
-async fn a_caller_whose_list_of_roots_is_empty_has_none_and_nothing_is_within() {
+async fn empty_roots_list_contains_no_path() {
     let capabilities = json!({ "roots": {} });
     let info = Some(json!({ "name": "peer", "version": "1" }));
     let client = Client { info, capabilities, roots: json!([]), variable: None };
@@ -213,7 +213,7 @@ async fn a_caller_whose_list_of_roots_is_empty_has_none_and_nothing_is_within() 
 }
 
 #[tokio::test]
-async fn a_call_without_a_transport_has_a_context_too() {
+async fn call_without_a_transport_has_a_context() {
     let seen = Server::new("s").with(look()).call("look", json!({})).await.unwrap().structured.unwrap();
     let seen: Value = serde_json::from_str(seen.as_str()).unwrap();
     assert_eq!((&seen["variable"], &seen["roots"], &seen["count"]), (&json!(false), &Value::Null, &json!(1)));

@@ -56,7 +56,7 @@ async fn visit_and_call(
 }
 
 #[tokio::test]
-async fn a_cookie_names_the_same_bag_again_for_its_own_principal_only() {
+async fn session_cookie_restores_state_only_for_its_own_principal() {
     let service = service(false).await;
     let (cookie, bag) = visit(&service, "ann", None).await;
     assert_eq!(visit(&service, "ann", Some(&cookie)).await, (cookie.clone(), bag.clone()));
@@ -77,7 +77,7 @@ async fn a_cookie_names_the_same_bag_again_for_its_own_principal_only() {
 }
 
 #[tokio::test]
-async fn only_pages_of_origins_that_are_listed_may_send_the_cookie_and_only_where_there_is_one() {
+async fn cors_credentials_are_allowed_only_for_listed_origins() {
     let listed = AllowList::loopback().and("https://app.example.com");
     for (cookies, origins, path, origin, granted) in [
         (true, listed.clone(), "/sse", "http://localhost:3000", true),
@@ -109,7 +109,7 @@ async fn only_pages_of_origins_that_are_listed_may_send_the_cookie_and_only_wher
 }
 
 #[tokio::test]
-async fn a_cookie_is_no_credential_and_is_kept_from_scripts_and_other_sites() {
+async fn session_cookie_is_http_only_same_site_and_no_credential() {
     for secure in [false, true] {
         let service = service(secure).await;
         let (cookie, _) = visit(&service, "ann", None).await;
@@ -125,14 +125,14 @@ async fn a_cookie_is_no_credential_and_is_kept_from_scripts_and_other_sites() {
 }
 
 #[tokio::test]
-async fn there_are_no_cookies_unless_they_are_asked_for() {
+async fn no_session_cookie_is_set_by_default() {
     let service = Service::start().await;
     let (_, headers) = status(service.address, to(service.address, "GET", "/sse"), "").await;
     assert!(!headers.contains_key("set-cookie"));
 }
 
 #[tokio::test]
-async fn what_is_kept_under_a_cookie_outlives_the_stream() {
+async fn cookie_session_state_outlives_its_sse_stream() {
     let service = service(false).await;
     let (cookie, count) = visit_and_call(&service, "ann", None, "count").await;
     assert_eq!(count, "1");

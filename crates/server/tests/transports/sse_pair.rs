@@ -12,7 +12,7 @@ use crate::service::{Service, initialize, note, request, tool, within};
 use crate::transport_link::open_sse;
 
 #[tokio::test]
-async fn a_stream_says_first_where_to_post_and_never_repeats_a_name_that_it_was_sent() {
+async fn sse_endpoint_event_comes_first_without_the_clients_host() {
     let options = HttpServerOptions {
         hosts: trunkline_server::http::AllowList::any(),
         legacy_sse: Some(SsePaths { stream: "/mcp/sse".to_owned(), messages: "/mcp/message".to_owned() }),
@@ -31,7 +31,7 @@ async fn a_stream_says_first_where_to_post_and_never_repeats_a_name_that_it_was_
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_refused_by_its_status() {
+async fn invalid_sse_posts_are_refused_with_their_status() {
     let limits = ServerLimits { message_bytes: 1024, ..ServerLimits::default() };
     let service = Service::start_with(HttpServerOptions::default(), limits).await;
     let (_events, messages) = open_sse(service.address, &[]).await;
@@ -74,7 +74,7 @@ async fn what_cannot_be_taken_is_refused_by_its_status() {
 }
 
 #[tokio::test]
-async fn two_streams_are_two_sessions_and_each_hears_its_own_answers() {
+async fn two_sse_streams_are_two_sessions_with_their_own_responses() {
     let service = Service::start().await;
     let (mut left, to_left) = open_sse(service.address, &[]).await;
     let (mut right, to_right) = open_sse(service.address, &[]).await;
@@ -107,7 +107,7 @@ async fn two_streams_are_two_sessions_and_each_hears_its_own_answers() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_read_takes_a_bounded_number_of_messages_and_is_cut() {
+async fn unread_sse_stream_accepts_bounded_posts_and_is_closed() {
     let short = Duration::from_millis(300);
     let limits = ServerLimits { body_timeout: short, write_timeout: 4 * short, ..ServerLimits::default() };
     let service = Service::start_with(HttpServerOptions::default(), limits).await;
@@ -134,7 +134,7 @@ async fn a_stream_that_is_not_read_takes_a_bounded_number_of_messages_and_is_cut
 }
 
 #[tokio::test]
-async fn draining_closes_streams_and_lets_their_calls_finish_first() {
+async fn draining_closes_sse_streams_after_their_calls_finish() {
     let service = Service::start().await;
     let (mut idle, _) = open_sse(service.address, &[]).await;
     let (mut busy, messages) = open_sse(service.address, &[]).await;

@@ -77,7 +77,7 @@ async fn modern_script(service: &Service, line: &mut TransportLink) -> Vec<Value
 }
 
 #[tokio::test]
-async fn a_legacy_client_hears_the_same_over_every_transport() {
+async fn legacy_client_gets_the_same_responses_over_every_transport() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut expected: Option<Vec<Value>> = None;
         for transport in TRANSPORTS {
@@ -101,7 +101,7 @@ async fn a_legacy_client_hears_the_same_over_every_transport() {
 }
 
 #[tokio::test]
-async fn a_modern_client_hears_the_same_over_every_transport() {
+async fn modern_client_gets_the_same_responses_over_every_transport() {
     let mut expected: Option<Vec<Value>> = None;
     for transport in TRANSPORTS {
         let service = Service::start().await;
@@ -119,7 +119,7 @@ async fn a_modern_client_hears_the_same_over_every_transport() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_a_channel_cancels_its_calls() {
+async fn client_disconnecting_from_a_channel_cancels_its_calls() {
     for transport in ["memory", "unix", "sse", "websocket"] {
         for call in
             [tool(1, "wait", json!({})), modern(1, "tools/call", json!({ "name": "wait", "arguments": {} }))]
@@ -138,7 +138,7 @@ async fn a_client_that_leaves_a_channel_cancels_its_calls() {
 }
 
 #[tokio::test]
-async fn two_hundred_calls_at_once_are_each_answered_once() {
+async fn two_hundred_concurrent_calls_each_get_one_response() {
     for transport in TRANSPORTS {
         let service = Service::start().await;
         let mut line = TransportLink::open(transport, &service).await;

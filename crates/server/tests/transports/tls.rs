@@ -98,7 +98,7 @@ async fn the_endpoint_and_the_channels_are_served_over_tls() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_shake_hands_in_time_or_at_all_is_cut_off() {
+async fn failed_or_slow_tls_handshake_is_disconnected() {
     let files = Files::new("slow");
     let service = service(&files).await;
     let mut silent = TcpStream::connect(service.address).await.unwrap();
@@ -115,7 +115,7 @@ async fn whoever_does_not_shake_hands_in_time_or_at_all_is_cut_off() {
 }
 
 #[test]
-fn files_that_cannot_be_served_with_say_why() {
+fn invalid_tls_files_report_the_reason() {
     let files = Files::new("wrong");
     let other = Files::new("other");
     files.write_private("empty.pem", "");
@@ -140,7 +140,7 @@ fn files_that_cannot_be_served_with_say_why() {
 }
 
 #[tokio::test]
-async fn a_connection_that_rests_is_ended_as_tls_asks() {
+async fn idle_tls_connection_is_closed_with_close_notify_when_draining() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let files = Files::new("ended");
     let service = service(&files).await;

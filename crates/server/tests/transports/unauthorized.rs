@@ -25,7 +25,7 @@ fn upgrade(request: http::request::Builder) -> http::request::Builder {
 }
 
 #[tokio::test]
-async fn pages_and_names_from_elsewhere_reach_no_channel() {
+async fn disallowed_hosts_and_origins_reach_no_channel() {
     let service = Service::start().await;
     for (method, path) in PLACES {
         for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
@@ -42,7 +42,7 @@ async fn pages_and_names_from_elsewhere_reach_no_channel() {
 }
 
 #[tokio::test]
-async fn pages_of_an_allowed_origin_reach_every_channel() {
+async fn allowed_origins_reach_every_channel() {
     let service = Service::start().await;
     for (method, path, expected) in [("GET", "/sse", 200), ("GET", "/ws", 101), ("OPTIONS", "/messages", 204)]
     {
@@ -55,7 +55,7 @@ async fn pages_of_an_allowed_origin_reach_every_channel() {
 }
 
 #[tokio::test]
-async fn a_channel_is_opened_and_written_to_by_its_own_principal_alone() {
+async fn channel_is_opened_and_posted_to_only_by_its_own_principal() {
     let service = Service::start_with_tokens().await;
     for (method, path) in PLACES.iter().filter(|(method, _)| *method != "OPTIONS") {
         for wrong in [None, Some("Bearer ann-token-012345"), Some("Bearer carol-token-0123456")] {

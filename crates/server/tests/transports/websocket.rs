@@ -43,7 +43,7 @@ async fn close_code(socket: &mut Socket) -> u16 {
 }
 
 #[tokio::test]
-async fn the_subprotocol_is_chosen_among_those_offered() {
+async fn websocket_subprotocol_is_chosen_from_the_offered() {
     let service = Service::start().await;
     for (offered, expected) in [(Some("mcp"), Some("mcp")), (Some("mcp, other"), Some("mcp")), (None, None)] {
         let (mut socket, chosen) = connect(&service, offered).await.unwrap();
@@ -73,7 +73,7 @@ async fn the_subprotocol_is_chosen_among_those_offered() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_text_of_bounded_size_closes_the_channel_and_cancels_its_calls() {
+async fn binary_or_oversized_websocket_message_closes_the_channel() {
     let limits = ServerLimits { message_bytes: 4096, ..ServerLimits::default() };
     let service = Service::start_with(HttpServerOptions::default(), limits).await;
     let long = "x".repeat(100_000);
@@ -92,7 +92,7 @@ async fn what_is_not_a_text_of_bounded_size_closes_the_channel_and_cancels_its_c
 }
 
 #[tokio::test]
-async fn a_text_that_is_no_message_is_answered_and_the_channel_goes_on() {
+async fn malformed_websocket_text_gets_an_error_and_the_channel_stays_open() {
     let service = Service::start().await;
     let (mut socket, _) = connect(&service, None).await.unwrap();
     for (text, code) in [("{", -32700), ("[]", -32600), ("1", -32600)] {
@@ -104,7 +104,7 @@ async fn a_text_that_is_no_message_is_answered_and_the_channel_goes_on() {
 }
 
 #[tokio::test]
-async fn draining_closes_with_1001_and_waits_for_calls_that_run() {
+async fn draining_closes_websockets_with_1001_after_running_calls() {
     let service = Service::start().await;
     let (mut idle, _) = connect(&service, None).await.unwrap();
     let (mut busy, _) = connect(&service, None).await.unwrap();
@@ -122,7 +122,7 @@ async fn draining_closes_with_1001_and_waits_for_calls_that_run() {
 }
 
 #[tokio::test]
-async fn stopping_does_not_wait_for_a_peer_that_never_closes() {
+async fn stopping_does_not_wait_for_a_websocket_peer_to_close() {
     let service = Service::start().await;
     let (mut socket, _) = connect(&service, None).await.unwrap();
     socket.send(tool(1, "wait", json!({})).to_string().into()).await.unwrap();
@@ -134,7 +134,7 @@ async fn stopping_does_not_wait_for_a_peer_that_never_closes() {
 }
 
 #[tokio::test]
-async fn sockets_and_streams_count_as_sessions_of_their_principal() {
+async fn websockets_and_sse_streams_count_as_sessions_of_their_principal() {
     let mut options = HttpServerOptions::default();
     options.session_limits.total = 2;
     let service = Service::start_with(options, ServerLimits::default()).await;

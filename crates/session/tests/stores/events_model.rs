@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn replay_shows_exactly_what_followed_on_its_stream(ops in vec(op(), 1..120)) {
+    fn replay_returns_exactly_the_later_events_of_its_stream(ops in vec(op(), 1..120)) {
         let mut pair = Pair::new(limits(1 << 20));
         for op in &ops {
             pair.run(op);
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn replay_never_shows_events_of_another_stream_when_the_total_is_short(
+    fn replay_never_mixes_streams_at_the_total_limit(
         ops in vec(op(), 1..120),
         total_bytes in 0..4_000_usize,
     ) {

@@ -10,17 +10,17 @@ use trunkline_session::{
 use super::{answer, now_ready, record};
 
 #[test]
-fn memory_sessions_keep_the_contract() {
+fn memory_sessions_pass_the_contract_suite() {
     contract::sessions(MemorySessions::new);
 }
 
 #[test]
-fn memory_events_keep_the_contract() {
+fn memory_events_pass_the_contract_suite() {
     contract::events(MemoryEvents::new);
 }
 
 #[test]
-fn default_limits_let_one_principal_neither_starve_others_nor_an_open_server() {
+fn default_limits_bound_one_principal_but_not_anonymous_servers() {
     let limits = SessionLimits::default();
     let store = MemorySessions::new(limits.clone());
     let now = Timestamp(0);
@@ -32,7 +32,7 @@ fn default_limits_let_one_principal_neither_starve_others_nor_an_open_server() {
 }
 
 #[test]
-fn the_records_of_all_sessions_together_have_a_bound() {
+fn session_records_together_are_bounded_in_bytes() {
     let now = Timestamp(0);
     // Every record has `{}`; a description of ten bytes is twelve in all.
     let store = MemorySessions::new(SessionLimits { total_bytes: 24, ..SessionLimits::default() });
@@ -74,7 +74,7 @@ fn expire_does_not_scan_a_hundred_thousand_sessions() {
 }
 
 #[test]
-fn expire_removes_everything_that_is_over_however_much_that_is() {
+fn expire_removes_every_expired_session() {
     let limits = SessionLimits::default();
     let store = MemorySessions::new(limits.clone());
     for at in [0, 1] {
@@ -88,7 +88,7 @@ fn expire_removes_everything_that_is_over_however_much_that_is() {
 }
 
 #[test]
-fn churn_of_every_kind_leaves_nothing_in_the_session_store() {
+fn session_store_is_empty_after_random_churn() {
     let limits = SessionLimits::default();
     let store = MemorySessions::new(limits.clone());
     let empty = format!("{store:?}");
@@ -114,7 +114,7 @@ fn churn_of_every_kind_leaves_nothing_in_the_session_store() {
 }
 
 #[test]
-fn debug_output_of_a_store_shows_nothing_of_what_it_holds() {
+fn debug_output_of_a_session_store_shows_no_contents() {
     let sessions = MemorySessions::new(SessionLimits::default());
     let events = MemoryEvents::new(EventLimits::default());
     let own = record(&Principal::Named("sentinel".into()), Timestamp(0));
@@ -127,7 +127,7 @@ fn debug_output_of_a_store_shows_nothing_of_what_it_holds() {
 }
 
 #[test]
-fn events_that_cannot_be_kept_cost_nothing() {
+fn rejected_events_use_no_memory() {
     let session = SessionId::random();
     for limits in [
         EventLimits { events: 0, ..EventLimits::default() },
@@ -145,7 +145,7 @@ fn events_that_cannot_be_kept_cost_nothing() {
 }
 
 #[test]
-fn a_large_event_costs_only_its_own_stream_the_replay() {
+fn oversized_event_disables_replay_of_its_own_stream_only() {
     let limits = EventLimits::default();
     let store = MemoryEvents::new(limits.clone());
     let session = SessionId::random();

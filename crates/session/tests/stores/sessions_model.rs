@@ -209,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn memory_sessions_answer_like_a_list_that_is_searched_from_end_to_end(ops in vec(op(), 1..200)) {
+    fn memory_sessions_match_a_linear_search_model(ops in vec(op(), 1..200)) {
         let mut pair = Pair {
             store: MemorySessions::new(LIMITS),
             model: Model::default(),

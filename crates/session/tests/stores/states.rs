@@ -11,12 +11,12 @@ use trunkline_session::{
 const NOW: Timestamp = Timestamp(1_000_000);
 
 #[test]
-fn memory_states_keep_the_contract() {
+fn memory_states_pass_the_contract_suite() {
     contract::states(MemoryStates::new);
 }
 
 #[test]
-fn a_live_value_is_given_only_to_who_made_it_and_ends_once() {
+fn live_value_is_returned_only_to_its_owner_and_dropped_once() {
     let bags = LiveStates::new(StateLimits::default());
     let (ann, bob) = (Principal::Named("ann".into()), Principal::Named("bob".into()));
     let handle = bags.create(&ann, StateLifetime::Idle, Arc::new(7_u32), NOW);
@@ -48,7 +48,7 @@ impl Drop for Nosy {
 }
 
 #[test]
-fn values_that_go_are_dropped_where_no_lock_is_held() {
+fn removed_live_values_are_dropped_outside_the_lock() {
     let limits = StateLimits { total: 4, ..StateLimits::default() };
     let bags = Arc::new(LiveStates::new(limits));
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -62,7 +62,7 @@ fn values_that_go_are_dropped_where_no_lock_is_held() {
 }
 
 #[test]
-fn live_bags_without_a_sweeper_do_not_pile_up() {
+fn live_states_without_expire_calls_stay_bounded() {
     let limits = StateLimits::default();
     let bags = LiveStates::new(limits.clone());
     for hour in 0..100 {
@@ -75,7 +75,7 @@ fn live_bags_without_a_sweeper_do_not_pile_up() {
 }
 
 #[test]
-fn live_bags_under_eight_threads_come_back_to_zero() {
+fn live_states_are_empty_after_eight_concurrent_threads() {
     let bags = LiveStates::new(StateLimits { total: 64, ..StateLimits::default() });
     thread::scope(|scope| {
         for thread in 0..8 {
@@ -95,7 +95,7 @@ fn live_bags_under_eight_threads_come_back_to_zero() {
 }
 
 #[test]
-fn debug_output_shows_nothing_of_what_is_kept() {
+fn debug_output_of_state_stores_shows_no_contents() {
     let bags = LiveStates::new(StateLimits::default());
     bags.create(&Principal::Named("sentinel".into()), StateLifetime::Idle, Arc::new("sentinel"), NOW);
     let states = MemoryStates::new(StateLimits::default());

@@ -41,7 +41,7 @@ fn on_eight_threads(work: impl Fn(u64, Dice) + Sync) {
 }
 
 #[test]
-fn session_store_under_eight_threads_comes_back_to_zero() {
+fn session_store_is_empty_after_eight_concurrent_threads() {
     let limits = SessionLimits {
         total: 200,
         per_principal: 40,
@@ -94,7 +94,7 @@ fn churn_sessions(store: &MemorySessions, limits: &SessionLimits, thread: u64, m
 }
 
 #[test]
-fn event_store_under_eight_threads_comes_back_to_zero() {
+fn event_store_is_empty_after_eight_concurrent_threads() {
     let limits =
         EventLimits { events: 32, bytes: 4 << 10, age: Duration::from_millis(400), total_bytes: 48 << 10 };
     let store = MemoryEvents::new(limits.clone());

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_match_hosts_names_below_them_networks_and_ports() {
+    fn no_proxy_entries_match_hosts_subdomains_networks_and_ports() {
         // The list, the host, its port, and whether it is reached without a proxy.
         let table = [
             ("example.com", "example.com", 80, true),

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_proxy_of_a_server() {
+    fn proxy_is_chosen_from_environment_variables() {
         let http = ("HTTP_PROXY", "http://p:1");
         let https = ("https_proxy", "p:2");
         let all = ("ALL_PROXY", "http://p:3/");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_used_is_told_to_whoever_needs_it_only() {
+    fn invalid_proxy_setting_fails_only_connections_that_use_it() {
         let table = [
             ("socks5://p:1", ProxyError::Scheme("socks5".to_owned())),
             ("https://p:1", ProxyError::Scheme("https".to_owned())),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_of_a_proxy_are_sent_as_basic_ones_and_never_printed() {
+    fn proxy_credentials_are_basic_and_redacted_in_debug() {
         let proxies = ProxySettings::all("http://us%65r:pa%3Ass@p:1").unwrap();
         let url: Url = "http://127.0.0.1/".parse().unwrap();
         let proxy = proxies.choose(&url).unwrap().unwrap();

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_families_of_addresses_take_turns() {
+    fn address_families_are_interleaved() {
         let read = |text: &[&str]| text.iter().map(|a| a.parse().unwrap()).collect::<Vec<SocketAddr>>();
         let table: &[(&[&str], &[&str])] = &[
             (
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_refuses_gives_way_to_the_next_and_all_are_named_in_the_end() {
+    async fn next_address_is_tried_on_failure_and_all_failures_are_reported() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         let there = listener.local_addr().unwrap();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_is_read_of_http_only() {
+    fn proxy_status_is_parsed_only_from_http() {
         let table: &[(&[u8], Option<u16>)] = &[
             (b"HTTP/1.1 200 Connection established\r\n\r\n", Some(200)),
             (b"HTTP/1.0 200\r\n\r\n", Some(200)),

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn banners_are_told_from_messages_by_their_ends() {
+    fn banners_are_distinguished_from_messages_by_their_delimiters() {
         let table = [
             (r#"{"jsonrpc":"2.0"}"#, true),
             (r#"  { "jsonrpc" : "2.0" } "#, true),

@@ -7,7 +7,7 @@ use trunkline_transport::http::HttpRequest;
 use crate::scripted::{LONG, client, post, read_request, serve, write};
 
 #[tokio::test]
-async fn a_response_that_comes_before_the_request_was_read_is_heard() {
+async fn response_before_the_end_of_the_request_is_received() {
     let url = serve(|number, mut stream| async move {
         if number == 0 {
             let mut beginning = [0; 100];
@@ -54,7 +54,7 @@ async fn a_large_body_arrives_whole_behind_its_head() {
 }
 
 #[tokio::test]
-async fn what_only_says_that_a_response_will_come_is_skipped_but_not_for_ever() {
+async fn informational_responses_are_skipped_up_to_a_limit() {
     let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
     for (times, is_answered) in [(1, true), (100, false)] {
         let before = early.repeat(times);
@@ -77,7 +77,7 @@ async fn what_only_says_that_a_response_will_come_is_skipped_but_not_for_ever() 
 }
 
 #[tokio::test]
-async fn what_a_server_says_unasked_answers_nobody() {
+async fn unsolicited_response_is_never_matched_to_a_request() {
     let url = serve(|number, mut stream| async move {
         while !read_request(&mut stream).await.is_empty() {
             let own = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");

@@ -34,7 +34,7 @@ async fn a_connection_is_used_again_once_its_response_was_read() {
 }
 
 #[tokio::test]
-async fn a_response_that_has_said_enough_gives_its_connection_back_once_it_ends() {
+async fn partially_read_response_returns_its_connection_at_its_end() {
     let (may_end, may_end_too) = tokio::sync::watch::channel(false);
     let url = serve(move |number, mut stream| {
         let mut may_end = may_end_too.clone();
@@ -63,7 +63,7 @@ async fn a_response_that_has_said_enough_gives_its_connection_back_once_it_ends(
 }
 
 #[tokio::test]
-async fn a_few_words_that_nobody_reads_do_not_cost_a_connection_and_many_do() {
+async fn short_unread_body_is_drained_and_long_one_closes_the_connection() {
     let whole = |bytes: usize| format!("content-length: {bytes}\r\n\r\n{}", "x".repeat(bytes));
     let halves = |bytes: usize| {
         let (half, rest) = ("x".repeat(512), "x".repeat(bytes - 512));
@@ -104,7 +104,7 @@ async fn a_few_words_that_nobody_reads_do_not_cost_a_connection_and_many_do() {
 }
 
 #[tokio::test]
-async fn only_so_many_responses_are_waited_for_that_do_not_end() {
+async fn number_of_draining_responses_is_limited() {
     let url = serve(|_, mut stream| async move {
         read_request(&mut stream).await;
         write(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
@@ -124,7 +124,7 @@ async fn only_so_many_responses_are_waited_for_that_do_not_end() {
 }
 
 #[tokio::test]
-async fn a_request_is_written_in_one_piece_with_its_host_and_length() {
+async fn request_is_one_write_with_host_and_content_length() {
     let seen = Seen::default();
     let url = serve({
         let seen = seen.clone();
@@ -149,7 +149,7 @@ async fn a_request_is_written_in_one_piece_with_its_host_and_length() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_the_server_closed_is_replaced_unseen() {
+async fn closed_idle_connection_is_replaced_transparently() {
     let (leave, left) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let url = serve({
         let (leave, left) = (leave.clone(), left.clone());
@@ -177,7 +177,7 @@ async fn a_kept_connection_that_the_server_closed_is_replaced_unseen() {
 }
 
 #[tokio::test]
-async fn a_request_whose_bytes_may_have_been_read_is_never_sent_again() {
+async fn request_that_may_have_been_read_is_never_retried() {
     let seen = Seen::default();
     let url = serve({
         let seen = seen.clone();
@@ -201,7 +201,7 @@ async fn a_request_whose_bytes_may_have_been_read_is_never_sent_again() {
 }
 
 #[tokio::test]
-async fn nobody_at_the_address_means_that_nothing_was_sent() {
+async fn refused_connection_is_reported_as_not_sent() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     drop(listener);
@@ -212,7 +212,7 @@ async fn nobody_at_the_address_means_that_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn responses_that_are_wrong_are_errors_within_bounds() {
+async fn malformed_responses_are_errors_within_limits() {
     let flood = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x-a: b\r\n".repeat(200));
     let long = format!("HTTP/1.1 200 OK\r\nx-a: {}\r\n\r\n", "b".repeat(1 << 20));
     let table: &[(&str, &str)] = &[
@@ -250,7 +250,7 @@ async fn responses_that_are_wrong_are_errors_within_bounds() {
 }
 
 #[tokio::test]
-async fn an_endless_body_costs_no_more_than_the_limit() {
+async fn endless_body_uses_at_most_the_limit() {
     let url = serve(|_, mut stream| async move {
         read_request(&mut stream).await;
         write(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
@@ -290,7 +290,7 @@ async fn a_redirect_is_a_response_and_is_not_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_nobody_uses_is_closed_in_time() {
+async fn idle_connection_is_closed_after_its_timeout() {
     let over = Arc::new(Notify::new());
     let url = serve({
         let over = over.clone();

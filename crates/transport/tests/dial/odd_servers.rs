@@ -19,7 +19,7 @@ fn large(client: &HttpClient, url: &Url, bytes: usize) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn what_answers_head_has_no_body_and_leaves_the_connection_for_the_next() {
+async fn head_response_has_no_body_and_its_connection_is_reused() {
     let url = serve(|_, mut stream| async move {
         while !read_request(&mut stream).await.is_empty() {
             write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n").await;
@@ -36,7 +36,7 @@ async fn what_answers_head_has_no_body_and_leaves_the_connection_for_the_next() 
 }
 
 #[tokio::test]
-async fn a_server_that_begins_to_answer_well_gets_the_rest_of_the_request() {
+async fn early_success_response_still_receives_the_whole_request() {
     const BYTES: usize = 16 * MIB;
     let url = serve(|_, mut stream| async move {
         let mut some = vec![0; 100];
@@ -58,7 +58,7 @@ async fn a_server_that_begins_to_answer_well_gets_the_rest_of_the_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_of_a_server_that_takes_no_more_is_heard() {
+async fn early_error_response_of_a_server_that_stops_reading_is_received() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url: Url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
     // In a thread of its own, so that the end of its connection comes in the midst of a write.
@@ -78,7 +78,7 @@ async fn a_refusal_of_a_server_that_takes_no_more_is_heard() {
 }
 
 #[tokio::test]
-async fn what_is_said_unasked_in_between_answers_nobody_even_if_its_turn_is_used_up() {
+async fn unsolicited_response_between_requests_is_discarded_without_coop_budget() {
     let said = Arc::new(Notify::new());
     let url = {
         let said = said.clone();
@@ -123,7 +123,7 @@ async fn what_is_said_unasked_in_between_answers_nobody_even_if_its_turn_is_used
 }
 
 #[tokio::test]
-async fn no_idle_connections_are_none() {
+async fn pool_size_zero_keeps_no_idle_connections() {
     let url = serve(|_, mut stream| async move {
         read_request(&mut stream).await;
         write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -137,7 +137,7 @@ async fn no_idle_connections_are_none() {
 }
 
 #[tokio::test]
-async fn a_crowd_that_comes_again_finds_its_connections_again() {
+async fn pool_reuses_connections_for_a_second_burst() {
     const CROWD: usize = 64;
     let together = Arc::new(Barrier::new(CROWD));
     let url = serve(move |number, mut stream| {
@@ -166,7 +166,7 @@ async fn a_crowd_that_comes_again_finds_its_connections_again() {
 }
 
 #[test]
-fn neither_a_place_nor_a_request_prints_what_may_be_secret() {
+fn target_and_request_debug_have_no_secrets() {
     let url: Url = "http://localhost/mcp?key=sentinel".parse().unwrap();
     let client = client(&url);
     let request = HttpRequest { body: b"sentinel".to_vec(), ..post(&client, &url, "") };

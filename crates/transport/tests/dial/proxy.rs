@@ -15,7 +15,7 @@ fn through(proxy: &Url, url: &Url) -> HttpClient {
 }
 
 #[tokio::test]
-async fn a_proxy_is_given_the_whole_address_of_a_plain_request_and_its_own_credentials() {
+async fn proxied_plain_request_has_absolute_form_and_proxy_credentials() {
     let seen = Seen::default();
     let proxy = serve({
         let seen = seen.clone();
@@ -49,7 +49,7 @@ async fn a_proxy_is_given_the_whole_address_of_a_plain_request_and_its_own_crede
 }
 
 #[tokio::test]
-async fn a_tunnel_is_asked_for_where_requests_are_not_for_the_proxy_to_read() {
+async fn tls_and_websocket_connections_tunnel_through_the_proxy() {
     // The proxy takes the client to this server, whatever it asked for.
     let server = serve(|_, mut stream| async move {
         let request = read_request(&mut stream).await;
@@ -81,7 +81,7 @@ async fn a_tunnel_is_asked_for_where_requests_are_not_for_the_proxy_to_read() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_gives_no_tunnel_is_named_and_nothing_was_sent() {
+async fn rejected_tunnel_names_the_proxy_and_sends_nothing() {
     let endless = format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(10_000));
     let table = [
         ("HTTP/1.1 407 Who\r\n\r\n", "wants credentials"),

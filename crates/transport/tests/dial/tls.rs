@@ -61,7 +61,7 @@ async fn get(url: &Url, extra_roots: Option<PathBuf>) -> Result<Bytes, HttpError
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
+async fn server_certificate_is_trusted_only_with_the_extra_roots() {
     let (url, file) = server().await;
     assert_eq!(get(&url, Some(file.clone())).await.unwrap(), "ok");
     let error = get(&url, None).await.unwrap_err();
@@ -79,7 +79,7 @@ async fn a_server_is_trusted_by_an_authority_of_the_file_and_not_without() {
 }
 
 #[tokio::test]
-async fn a_file_without_certificates_is_named() {
+async fn roots_file_without_certificates_is_reported() {
     let url: Url = serve(|_, _| async {}).await;
     let url: Url = url.to_full_string().replace("http://", "https://").parse().unwrap();
     let empty = std::env::temp_dir().join(format!("trunkline-dial-empty-{}", unique()));
@@ -97,7 +97,7 @@ async fn a_file_without_certificates_is_named() {
 }
 
 #[tokio::test]
-async fn a_request_that_had_to_wait_within_tls_leaves_in_the_end() {
+async fn request_buffered_by_tls_is_flushed() {
     let (url, file) = server().await;
     // One task may do only so much in one turn, and then what it writes stays within TLS until the next.
     let requests = (0..100).map(|_| get(&url, Some(file.clone())));

@@ -16,7 +16,7 @@ fn header<'a>(request: &'a str, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn a_websocket_speaks_mcp_and_loses_nothing_that_came_with_the_handshake() {
+async fn websocket_keeps_messages_received_with_the_handshake() {
     let url = serve(|_, mut stream| async move {
         let request = read_request(&mut stream).await;
         assert_eq!(header(&request, "sec-websocket-protocol"), "mcp");
@@ -44,7 +44,7 @@ async fn a_websocket_speaks_mcp_and_loses_nothing_that_came_with_the_handshake()
 }
 
 #[tokio::test]
-async fn a_server_that_has_no_websocket_or_a_wrong_handshake_is_told_apart() {
+async fn rejected_upgrade_and_invalid_handshake_are_distinguished() {
     let url = serve(|_, mut stream| async move {
         read_request(&mut stream).await;
         write(&mut stream, "HTTP/1.1 401 No\r\nwww-authenticate: Bearer\r\ncontent-length: 4\r\n\r\nnope")

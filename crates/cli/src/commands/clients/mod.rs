@@ -3,9 +3,9 @@
 //! # Invariants
 //!
 //! - Only the hub's own entry of a client's file is changed, and uninstalling restores the file:
-//!   `the_hub_is_put_into_every_client_and_taken_out_again_without_a_trace`, `what_is_not_ours_is_not_touched`.
+//!   `install_and_uninstall_restore_the_file_of_every_client`, `install_leaves_another_server_of_the_same_name_unchanged`.
 //! - An imported secret is written only to a file that is private to the user:
-//!   `a_secret_of_a_client_goes_only_where_nobody_else_reads_it`.
+//!   `import_writes_secrets_only_to_files_that_other_users_cannot_read`.
 
 pub(crate) mod import;
 mod import_outcome;

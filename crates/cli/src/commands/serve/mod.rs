@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - The first signal closes standalone streams with their result; a second one ends the process at once:
-//!   `a_standing_stream_is_closed_with_its_result_at_the_first_signal`, `a_second_signal_ends_at_once_what_still_drains`.
+//!   `standalone_stream_is_closed_with_its_result_on_the_first_signal`, `a_second_signal_during_drain_exits_immediately`.
 
 mod backend;
 mod banner;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_without_credentials_are_one_person_only_where_no_other_can_reach_the_hub() {
+    fn anonymous_clients_are_single_user_only_on_private_loopback() {
         use AnonymousClients::{Isolated, SingleUser};
         for (line, expected) in [
             ("", SingleUser),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_tells_whether_calls_were_lost_and_whether_somebody_was_in_a_hurry() {
+    fn exit_code_reports_lost_calls_and_second_signals() {
         for (cut_short, aborted, expected) in [
             (None, 0, ExitReason::Ok),
             (None, 1, ExitReason::Failed),

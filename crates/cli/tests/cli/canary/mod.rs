@@ -62,7 +62,7 @@ impl CanaryCaller {
 }
 
 #[test]
-fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
+fn secrets_never_appear_in_logs_metrics_errors_or_command_lines() {
     for format in ["json", "text"] {
         let folder = folder(&format!("canary-{format}"));
         let token = canary("token");
@@ -99,7 +99,7 @@ fn no_secret_leaves_by_a_log_a_metric_an_error_or_the_command_line() {
 }
 
 #[test]
-fn no_secret_of_a_pipe_is_logged() {
+fn secrets_sent_over_stdio_are_never_logged() {
     let secret = canary("pipe");
     let messages = [
         initialize(),
@@ -118,7 +118,7 @@ fn no_secret_of_a_pipe_is_logged() {
 }
 
 #[test]
-fn no_variable_of_the_process_comes_out_of_a_pipe() {
+fn process_environment_never_leaks_over_stdio() {
     let (allowed, other) = (canary("allowed-variable"), canary("other-variable"));
     let variables = [("API_KEY", allowed.as_str()), ("OTHER_KEY", other.as_str())];
     let messages = [

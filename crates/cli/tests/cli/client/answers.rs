@@ -26,7 +26,7 @@ fn answers_are_given_in_advance() {
 }
 
 #[test]
-fn an_answer_that_is_missing_or_does_not_fit_is_named() {
+fn missing_and_invalid_preset_answers_are_reported_with_the_field() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         for (answers, told) in [
@@ -45,7 +45,7 @@ fn an_answer_that_is_missing_or_does_not_fit_is_named() {
 }
 
 #[test]
-fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() {
+fn elicitation_is_not_declared_without_a_terminal_or_answers() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let finished = ask(&peer, way, &["call", "book"]);
@@ -55,7 +55,7 @@ fn without_a_terminal_and_answers_the_server_is_told_that_nobody_can_be_asked() 
 }
 
 #[test]
-fn a_model_is_stood_in_for_by_a_text() {
+fn sampling_reply_comes_from_the_sample_option() {
     let peer = TestPeer::start();
     let file = file(&folder("a_model_is_stood_in_for"), "answer", "Oslo", 0o600);
     for way in TRANSPORTS {
@@ -70,7 +70,7 @@ fn a_model_is_stood_in_for_by_a_text() {
 }
 
 #[test]
-fn pages_are_agreed_to_and_never_opened() {
+fn url_elicitation_is_accepted_by_preset_answer_and_never_opened() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         for (answer, said) in [("accept", "Accept\n"), ("decline", "Decline\n")] {
@@ -110,7 +110,7 @@ esac
 done"#;
 
 #[test]
-fn a_server_that_asks_for_roots_first_has_them_before_it_is_asked_for_anything() {
+fn roots_are_provided_before_the_first_call() {
     let finished = run(&["tools", "--era", "legacy", "--roots", "/", "--", "sh", "-c", ASKS_FIRST], "");
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), "roots()\n"), "{finished:?}");
 }

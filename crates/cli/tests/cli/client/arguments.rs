@@ -33,7 +33,7 @@ fn standard_input_is_an_argument_or_all_of_them() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_is_sent() {
+fn invalid_arguments_are_reported_before_sending() {
     let peer = TestPeer::start();
     for (words, told) in [
         (&["call", "add", "a=two"][..], "error: argument `a` must be a whole number\n"),

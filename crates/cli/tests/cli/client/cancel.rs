@@ -6,7 +6,7 @@ use super::TestPeer;
 use crate::process::{RunningCommand, folder};
 
 #[test]
-fn an_interrupt_cancels_on_the_wire_and_exits_with_130() {
+fn interrupt_sends_a_cancellation_and_exits_with_130() {
     let peer = TestPeer::start();
     for way in ["modern", "legacy", "sse", "websocket"] {
         for signal in [Signal::INT, Signal::TERM] {
@@ -35,7 +35,7 @@ esac
 done"#;
 
 #[test]
-fn a_program_is_told_before_its_input_is_closed() {
+fn an_interrupted_call_is_cancelled_before_stdin_of_the_program_is_closed() {
     let notes = folder("a_program_is_told").join("notes");
     let variable = format!("NOTES={}", notes.display());
     let options = ["--era", "legacy", "--log-level", "info", "--env", &variable];
@@ -52,7 +52,7 @@ fn a_program_is_told_before_its_input_is_closed() {
 }
 
 #[test]
-fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
+fn a_second_interrupt_skips_the_wait_for_a_server_that_does_not_exit() {
     // It does not end when its input does, and cannot be asked to.
     let program = format!("trap '' TERM INT\n{NOTING}\nwhile true; do sleep 1; done");
     let options = ["--era", "legacy", "--log-level", "info", "--env", "NOTES=/dev/null"];
@@ -76,7 +76,7 @@ fn a_second_interrupt_does_not_wait_for_a_server_that_does_not_end() {
 }
 
 #[test]
-fn a_program_that_takes_no_notice_can_be_left() {
+fn interrupt_abandons_a_program_that_ignores_its_end() {
     // It reads nothing, does not end when its input does, and cannot be asked to end.
     let program = "trap '' TERM INT; while true; do sleep 1; done";
     let mut running = RunningCommand::start(&["tools", "-v", "--", "sh", "-c", program]);

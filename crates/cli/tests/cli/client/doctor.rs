@@ -19,7 +19,7 @@ fn line<'t>(report: &'t str, subject: &str) -> &'t str {
 }
 
 #[test]
-fn every_step_of_the_way_has_a_line() {
+fn doctor_has_a_line_for_every_step() {
     let peer = TestPeer::start();
     for (way, wanted) in [
         (
@@ -42,7 +42,7 @@ fn every_step_of_the_way_has_a_line() {
 }
 
 #[test]
-fn our_own_servers_have_nothing_wrong_with_them() {
+fn doctor_finds_no_problems_in_builtin_servers() {
     let finished = run(&["doctor", "--strict", "--", OWN_BINARY, "serve", "--stdio"], "");
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), "no problems found\n"), "{finished:?}");
     let quiet = run(&["doctor", "-q", "--json", "--", OWN_BINARY, "serve", "--stdio"], "");
@@ -52,7 +52,7 @@ fn our_own_servers_have_nothing_wrong_with_them() {
 }
 
 #[test]
-fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
+fn doctor_reports_tool_problems_and_exits_with_1() {
     let peer = TestPeer::start();
     let finished = ask(&peer, "modern", &["doctor"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -66,7 +66,7 @@ fn what_is_wrong_with_tools_is_said_and_is_the_exit_code() {
 }
 
 #[test]
-fn lines_of_a_program_that_are_no_messages_are_a_problem() {
+fn doctor_reports_non_json_rpc_lines_on_stdout() {
     let program = format!("echo Welcome; echo; exec '{OWN_BINARY}' serve --stdio");
     let finished = run(&["doctor", "--", "sh", "-c", &program], "");
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -77,7 +77,7 @@ fn lines_of_a_program_that_are_no_messages_are_a_problem() {
 }
 
 #[test]
-fn where_the_way_ends_is_said() {
+fn doctor_reports_the_failed_connection_step() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refused = run(&["doctor", &format!("http://{free}/mcp")], "");
     assert_eq!(refused.code, Some(4), "{refused:?}");
@@ -96,7 +96,7 @@ fn where_the_way_ends_is_said() {
 }
 
 #[test]
-fn credentials_that_are_missing_or_wrong_are_said() {
+fn doctor_reports_missing_and_rejected_credentials() {
     let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
     let peer = TestPeer::start_with(HttpServerOptions {
         authenticator: Arc::new(tokens),

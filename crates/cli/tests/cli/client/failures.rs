@@ -25,7 +25,7 @@ fn a_server_that_is_not_there_is_unreachable() {
 }
 
 #[test]
-fn what_a_program_wrote_before_it_died_is_told() {
+fn stderr_of_a_crashed_program_is_reported() {
     let finished = run(&["tools", "--", "sh", "-c", "echo no licence found >&2; exit 7"], "");
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert_eq!(
@@ -39,7 +39,7 @@ fn what_a_program_wrote_before_it_died_is_told() {
 }
 
 #[test]
-fn what_a_program_writes_beside_the_protocol_is_shown_if_somebody_wants_to_see_it() {
+fn verbose_prints_program_output_outside_the_protocol() {
     let program = format!("echo Welcome; echo loading >&2; exec '{OWN_BINARY}' serve --stdio");
     let command = ["--", "sh", "-c", &program];
     let silent = run(&[&["call", "echo", "message=hi"], &command[..]].concat(), "");
@@ -69,7 +69,7 @@ fn long_messages_are_taken_up_to_a_bound_that_can_be_set() {
 }
 
 #[test]
-fn a_list_that_is_empty_is_said_to_be() {
+fn empty_lists_are_reported() {
     let peer = TestPeer::serving(&trunkline_server::Server::new("empty"));
     for (words, told) in [
         (&["tools"][..], "the server has no tools\n"),
@@ -94,7 +94,7 @@ fn a_list_that_is_empty_is_said_to_be() {
 }
 
 #[test]
-fn a_page_that_is_no_server_is_told_with_everything_that_was_tried() {
+fn url_without_an_mcp_server_fails_with_every_attempt() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -113,7 +113,7 @@ fn a_page_that_is_no_server_is_told_with_everything_that_was_tried() {
 }
 
 #[test]
-fn a_server_that_is_silent_for_too_long_is_given_up() {
+fn silent_server_times_out_and_the_call_is_cancelled() {
     let peer = TestPeer::start();
     for way in ["modern", "legacy"] {
         let finished = ask(&peer, way, &["call", "wait", "--timeout", "2s"]);
@@ -126,7 +126,7 @@ fn a_server_that_is_silent_for_too_long_is_given_up() {
 }
 
 #[test]
-fn what_the_server_refuses_is_told_in_its_words() {
+fn server_errors_are_printed_with_their_message() {
     let peer = TestPeer::start();
     let finished = ask(&peer, "modern", &["read", "test://no-such-resource"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -134,7 +134,7 @@ fn what_the_server_refuses_is_told_in_its_words() {
 }
 
 #[test]
-fn a_command_line_that_makes_no_sense_is_told_with_what_would() {
+fn invalid_command_line_is_reported_with_a_hint() {
     for (args, told) in [
         (&["tools"][..], "error: missing argument: TARGET\nhint: a URL, a configured name"),
         (&["info", "http://127.0.0.1:1/", "more"], "error: unexpected argument `more`\n"),

@@ -9,7 +9,7 @@ fn controls_terminal(text: &str) -> bool {
 }
 
 #[test]
-fn nothing_that_a_server_says_steers_the_terminal() {
+fn server_output_never_controls_the_terminal() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         for words in [
@@ -48,14 +48,14 @@ read -r line
 }
 
 #[test]
-fn a_server_that_dies_in_the_middle_is_told() {
+fn server_exit_during_a_call_is_reported() {
     let finished = against("read -r line; printf '{\"jsonrpc\":'; exit 3", &["tools"]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
     assert!(finished.stderr.contains("exited with code 3"), "{finished:?}");
 }
 
 #[test]
-fn noise_and_answers_for_others_are_passed_over() {
+fn stray_lines_and_unknown_response_ids_are_skipped() {
     let script = r#"read -r line
 echo 'Debugger attached.'
 printf '%s\n' '{"jsonrpc":"2.0","id":99,"result":{}}'
@@ -68,7 +68,7 @@ cat >/dev/null"#;
 }
 
 #[test]
-fn cursors_that_go_round_come_to_an_end() {
+fn cyclic_list_cursors_terminate() {
     let script = r#"n=2
 while read -r line; do
 printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[],"nextCursor":"again"}}\n' $n

@@ -77,7 +77,7 @@ fn arguments_are_completed() {
 }
 
 #[test]
-fn info_tells_who_it_is_and_how_it_was_reached() {
+fn info_shows_identity_and_connection_attempts() {
     let peer = TestPeer::start();
     for (way, revision, era, transport) in [
         ("modern", "2026-07-28", "modern", "streamable-http"),
@@ -96,7 +96,7 @@ fn info_tells_who_it_is_and_how_it_was_reached() {
 }
 
 #[test]
-fn every_revision_can_be_asked_for() {
+fn every_revision_option_is_negotiated() {
     let peer = TestPeer::start();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let url = peer.url();

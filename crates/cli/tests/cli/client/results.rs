@@ -31,7 +31,7 @@ fn programs_get_the_result_on_one_line() {
 }
 
 #[test]
-fn a_tool_that_fails_says_why_and_exits_with_1() {
+fn failed_tool_prints_the_reason_and_exits_with_1() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let failed = ask(&peer, way, &["call", "test_error_handling"]);

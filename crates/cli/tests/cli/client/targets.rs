@@ -11,7 +11,7 @@ use crate::process::{RunningCommand, file, folder, run};
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
 #[test]
-fn a_command_stands_behind_dashes_or_in_quotes() {
+fn a_command_target_follows_dashes_or_is_quoted() {
     let behind = run(&["call", "echo", "message=hi", "--", OWN_BINARY, "serve", "--stdio"], "");
     assert_eq!((behind.code, behind.stdout.as_str(), behind.stderr.as_str()), (Some(0), "hi\n", ""));
     let quoted = run(&["call", &format!("'{OWN_BINARY}' serve --stdio"), "echo", "message=hi"], "");
@@ -64,7 +64,7 @@ fn a_program_gets_the_variables_and_the_folder_that_were_named() {
 }
 
 #[test]
-fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
+fn bearer_tokens_are_read_from_env_and_files_and_sent() {
     let tokens = BearerTokens::new([("ann", "sesame-open-wide-0123456789")]);
     let peer = TestPeer::start_with(HttpServerOptions {
         authenticator: Arc::new(tokens),
@@ -95,7 +95,7 @@ fn tokens_come_from_variables_and_files_and_are_shown_to_the_server() {
 }
 
 #[test]
-fn what_a_variable_stands_for_is_not_shown() {
+fn expanded_variable_values_are_never_printed() {
     let folder = folder("what_a_variable_stands_for");
     let json = r#"{ "mcpServers": { "mute": { "command": "false", "args": ["--key=${KEY}"] } } }"#;
     let named = file(&folder, "servers.json", json, 0o600);

@@ -31,7 +31,7 @@ fn a_form_is_filled_in_field_by_field() {
 }
 
 #[test]
-fn a_person_says_no_or_breaks_off() {
+fn sampling_prompt_can_be_declined() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         for (typed, said) in [(":decline\r", "Decline\n"), (":cancel\r", "Cancel\n"), ("\x04", "Cancel\n")] {
@@ -46,7 +46,7 @@ fn a_person_says_no_or_breaks_off() {
 }
 
 #[test]
-fn a_page_is_shown_and_agreed_to() {
+fn url_elicitation_is_shown_and_accepted_at_a_terminal() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "page"]);
@@ -61,7 +61,7 @@ fn a_page_is_shown_and_agreed_to() {
 }
 
 #[test]
-fn a_person_stands_in_for_a_model() {
+fn user_replies_to_sampling_at_a_terminal() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "test_sampling", "prompt=Capital?", "--sample"]);
@@ -88,7 +88,7 @@ fn control_c_at_a_question_cancels_and_exits_with_130() {
 }
 
 #[test]
-fn control_c_cancels_a_call_at_the_server_and_takes_the_bar_away() {
+fn ctrl_c_cancels_the_call_at_the_server_and_clears_the_progress_bar() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {
         let mut terminal = at_terminal(&peer, way, &["call", "wait"]);

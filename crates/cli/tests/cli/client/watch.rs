@@ -14,7 +14,7 @@ fn start(peer: &TestPeer, way: &str, words: &[&str]) -> RunningCommand {
 }
 
 #[test]
-fn changes_are_told_with_what_has_changed() {
+fn watch_prints_the_differences_of_lists() {
     for way in TRANSPORTS.iter().filter(|way| **way != "pipes") {
         // Each way has a server of its own, since what comes with one call goes with the next.
         let peer = TestPeer::start();
@@ -47,7 +47,7 @@ fn programs_get_a_line_of_json_for_each_change() {
 }
 
 #[test]
-fn a_server_that_goes_away_ends_it_with_a_failure() {
+fn watch_fails_when_the_server_disconnects() {
     let peer = TestPeer::start();
     let running = start(&peer, "websocket", &["watch"]);
     drop(peer);

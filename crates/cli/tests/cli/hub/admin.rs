@@ -30,7 +30,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn servers_are_switched_and_connected_anew_over_the_socket() {
+fn admin_socket_enables_disables_and_reconnects_servers() {
     let servers = [("a", builtin("echo")), ("b", json!({ "command": "/nowhere" }))];
     let place = HubFolder::new("hub_admin", "mcp.json", &mcp_json(&servers));
     let socket = place.socket();
@@ -85,7 +85,7 @@ fn children_without(parent: u32, word: &str) -> usize {
 }
 
 #[test]
-fn a_reload_is_answered_with_what_came_of_it() {
+fn admin_reload_returns_the_applied_changes() {
     let place = HubFolder::new("hub_admin_reload", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let socket = place.socket();
     let (_running, address) = place.serve(&["--admin-socket", socket.to_str().unwrap()]);

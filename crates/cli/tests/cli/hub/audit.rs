@@ -14,7 +14,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn every_call_is_a_line_and_secrets_are_in_none() {
+fn audit_log_has_one_line_per_call_without_secrets() {
     let mut server = builtin("echo");
     server["env"] = json!({ "TOKEN": CANARY });
     let place = HubFolder::new("hub_audit", "mcp.json", &mcp_json(&[("a", server)]));
@@ -71,7 +71,7 @@ fn every_call_is_a_line_and_secrets_are_in_none() {
 }
 
 #[test]
-fn the_file_may_ask_for_arguments_and_a_signal_opens_the_log_anew() {
+fn audit_table_enables_arguments_and_sighup_reopens_the_log() {
     let text = "[commands.hide]\nargv = [\"true\"]\n[policy]\ncommands = [\"deny hide\", \"allow *\"]\n\
                 [commands.greet]\nargv = [\"printf\", \"Hello {name}\"]\narguments.name = {}\n\
                 [audit]\nfile = \"calls.jsonl\"\narguments = true\n";
@@ -98,7 +98,7 @@ fn the_file_may_ask_for_arguments_and_a_signal_opens_the_log_anew() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_a_matter_of_configuration() {
+fn unopenable_audit_log_exits_with_the_configuration_code() {
     let place = HubFolder::new("hub_audit_wrong", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let finished = crate::process::run_in(&["serve", "--stdio", "--audit", "missing/log"], &place.folder);
     assert_eq!(finished.code, Some(3), "{finished:?}");

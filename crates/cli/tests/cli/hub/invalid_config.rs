@@ -4,7 +4,7 @@ use super::*;
 use crate::process::run_in;
 
 #[test]
-fn a_file_that_is_wrong_or_that_others_can_write_ends_the_start_with_3() {
+fn invalid_or_writable_config_exits_with_3() {
     let good = mcp_json(&[("a", builtin("echo"))]);
     for (text, mode, parts) in [
         (&*good, 0o620, &["is writable by other users", "chmod go-w"][..]),
@@ -33,7 +33,7 @@ fn a_file_that_is_wrong_or_that_others_can_write_ends_the_start_with_3() {
 }
 
 #[test]
-fn a_hub_whose_file_names_itself_does_not_start_itself_without_end() {
+fn a_hub_listed_in_its_own_config_does_not_start_itself_recursively() {
     let ourselves = json!({ "command": OWN_BINARY, "args": ["serve", "--stdio"] });
     let place =
         HubFolder::new("hub_itself", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("me", ourselves)]));
@@ -45,7 +45,7 @@ fn a_hub_whose_file_names_itself_does_not_start_itself_without_end() {
 }
 
 #[test]
-fn a_hub_that_is_reached_through_a_proxy_is_not_offered_by_itself() {
+fn a_bridge_that_leads_back_to_the_hub_is_not_served() {
     let own = ("a", builtin("echo"));
     let place = HubFolder::new("hub_circle", "mcp.json", &mcp_json(std::slice::from_ref(&own)));
     let (mut running, address) = place.serve(&[]);
@@ -60,7 +60,7 @@ fn a_hub_that_is_reached_through_a_proxy_is_not_offered_by_itself() {
 }
 
 #[test]
-fn a_server_that_is_switched_off_may_lack_a_variable() {
+fn disabled_server_may_use_an_unset_variable() {
     let off = json!({ "command": "${UNSET_VARIABLE}", "disabled": true });
     let place = HubFolder::new("hub_lacking", "mcp.json", &mcp_json(&[("a", builtin("echo")), ("off", off)]));
     let (_running, address) = place.serve(&[]);

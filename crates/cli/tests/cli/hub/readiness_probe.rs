@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_required_server_that_is_not_there_is_the_reason_not_to_be_ready() {
+fn missing_required_server_makes_the_hub_unready() {
     let folder = folder("hub_required_folder");
     let missing = folder.join("program");
     let text = |command: &str| {
@@ -30,7 +30,7 @@ fn a_required_server_that_is_not_there_is_the_reason_not_to_be_ready() {
 }
 
 #[test]
-fn off_the_loopback_only_the_admin_address_tells_of_servers() {
+fn non_loopback_readyz_shows_servers_only_on_the_admin_address() {
     let place =
         HubFolder::new("hub_audience", "mcp.json", &mcp_json(&[("a", json!({ "command": "/nowhere" }))]));
     let port_file = place.folder.join("address");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use super::*;
 
 #[test]
-fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
+fn config_edit_is_applied_live_and_keeps_unchanged_servers_connected() {
     let (a, b) = (("a", builtin("echo")), ("b", builtin("time")));
     let place = HubFolder::new("hub_edit", "mcp.json", &mcp_json(&[a.clone(), b.clone()]));
     let (mut running, address) = place.serve(&[]);
@@ -40,7 +40,7 @@ fn an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone() {
 }
 
 #[test]
-fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place() {
+fn invalid_config_on_reload_keeps_the_previous_one_and_logs_the_position() {
     let server = |word: &str| {
         format!(
             "[servers.a]\ncommand = {OWN_BINARY:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"{word}\"]\n"
@@ -69,7 +69,7 @@ fn a_file_that_is_wrong_changes_nothing_and_the_mistake_is_told_with_its_place()
 }
 
 #[test]
-fn a_signal_reads_the_file_again_and_described_commands_come_and_go_with_it() {
+fn sighup_reloads_the_config_and_its_commands() {
     let command = |name: &str| format!("[commands.{name}]\nargv = [\"printf\", \"{name}\"]\n");
     let place = HubFolder::new("hub_hangup", "trunkline.toml", &command("one"));
     let (mut running, address) = place.serve(&[]);
@@ -118,7 +118,7 @@ fn a_file_that_is_written_in_place_or_that_a_link_leads_to_is_followed_too() {
 }
 
 #[test]
-fn however_fast_the_file_is_edited_the_last_edit_counts_and_nobody_else_notices() {
+fn rapid_config_edits_apply_the_last_one_without_disturbing_clients() {
     let steady = ("steady", builtin("echo"));
     let with = |name: &str| mcp_json(&[steady.clone(), (name, builtin("echo"))]);
     let place = HubFolder::new("hub_fast_edits", "mcp.json", &with("s0"));

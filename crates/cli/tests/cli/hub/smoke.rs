@@ -57,7 +57,7 @@ fn the_same_is_served_over_standard_input_and_output() {
 }
 
 #[test]
-fn what_trunkline_has_itself_is_served_beside_the_servers_under_its_own_names() {
+fn own_items_are_served_under_plain_names_next_to_servers() {
     let text = format!(
         "[servers.far]\ncommand = {OWN_BINARY:?}\nargs = [\"serve\", \"--stdio\", \"--no-config\", \"--builtin\", \"echo\"]\n\
          [serve]\nnames = \"{{server}}-{{tool}}\"\n\
@@ -81,7 +81,7 @@ fn what_trunkline_has_itself_is_served_beside_the_servers_under_its_own_names() 
 }
 
 #[test]
-fn a_server_that_is_killed_is_there_again_and_hurts_no_other() {
+fn killed_server_is_restarted_without_affecting_others() {
     let servers = [("a", builtin("echo")), ("b", builtin("time"))];
     let place = HubFolder::new("hub_kill", "mcp.json", &mcp_json(&servers));
     let (running, address) = place.serve(&[]);
@@ -121,7 +121,7 @@ fn nothing_is_left_when_it_ends_and_calls_may_finish() {
 }
 
 #[test]
-fn servers_end_with_a_hub_whose_client_is_gone_and_with_one_that_is_killed() {
+fn servers_exit_when_the_stdio_client_disconnects_or_the_hub_is_killed() {
     let place = HubFolder::new("hub_gone", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let mut running = RunningCommand::start_in(&["serve", "--stdio"], &place.folder);
     running.write(&lines(&[initialize(), initialized(), legacy(2, "tools/list", json!({}))]));

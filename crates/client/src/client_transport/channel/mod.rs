@@ -8,8 +8,8 @@
 //! # Invariants
 //!
 //! - Notifications that are queued for one call are bounded, and the loss is reported:
-//!   `a_flood_of_notices_costs_no_more_than_the_bound_and_is_told`.
-//! - Server requests beyond a limit are refused: `a_flood_of_questions_is_refused_beyond_a_bound`.
+//!   `notification_flood_is_bounded_and_reported_as_skipped`.
+//! - Server requests beyond a limit are refused: `session_input_request_flood_is_refused_beyond_the_limit`.
 
 mod driver;
 mod request_table;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_for_the_handler_goes_to_the_oldest_call_that_waits_for_no_answer() {
+    fn handler_input_request_goes_to_the_oldest_call_without_an_open_one() {
         let cases: &[AttributionCase<'_>] = &[
             (&[], None),
             (&[(1, Nothing, &[])], None),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_given_to_a_caller_only_if_no_other_can_have_caused_it() {
+    fn input_request_goes_to_a_caller_only_if_no_other_could_have_caused_it() {
         let cases: &[AttributionCase<'_>] = &[
             (&[(1, FIRST_CALLER, &[])], Some((1, true))),
             (&[(1, Undeclared, &[]), (2, FIRST_CALLER, &[]), (3, Nothing, &[])], Some((2, true))),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_request_is_remembered_until_it_is_answered_if_it_could_be_asked() {
+    fn abandoned_request_with_input_recipient_is_tracked_until_its_response() {
         let mut table =
             table(&[(1, FIRST_CALLER, &[]), (2, Handler, &[]), (3, Undeclared, &[]), (4, Nothing, &[])]);
         for id in 1..=4 {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_stands_is_no_call() {
+    fn subscriptions_are_not_counted_as_calls() {
         let entry = |is_subscription| RequestEntry {
             slot: Arc::default(),
             recipient: Nothing,

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_notices_costs_no_more_than_the_bound_and_is_told() {
+    fn notification_flood_is_bounded_and_reported_as_skipped() {
         let slot = ResponseSlot::default();
         for number in 0..10 * MAX_NOTIFICATIONS {
             slot.push_notification(notification(format!(
@@ -200,7 +200,7 @@ mod tests {
         assert!(methods[MAX_NOTIFICATIONS].contains(&(10 * MAX_NOTIFICATIONS - 1).to_string()));
     }
     #[test]
-    fn a_flood_of_large_notices_costs_no_more_than_the_bound_and_the_last_is_heard() {
+    fn large_notification_flood_is_bounded_and_the_last_is_delivered() {
         let slot = ResponseSlot::default();
         let large = |number: usize, bytes: usize| {
             let data = "x".repeat(bytes);

@@ -124,7 +124,7 @@ fn poll(waiting: &mut ChannelExchange) -> Poll<Option<ExchangeEvent>> {
 }
 
 #[test]
-fn a_call_that_is_alone_is_written_in_the_same_turn() {
+fn single_call_is_written_in_the_same_poll() {
     let mut harness = DriverHarness::new();
     for _ in 0..3 {
         let mut call = harness.call();
@@ -140,7 +140,7 @@ fn a_call_that_is_alone_is_written_in_the_same_turn() {
 }
 
 #[test]
-fn where_several_call_the_others_have_a_turn_before_the_one_write() {
+fn concurrent_calls_are_batched_into_one_write() {
     let mut harness = DriverHarness::new();
     let mut calls = vec![harness.call(), harness.call()];
     for _ in 0..3 {
@@ -157,7 +157,7 @@ fn where_several_call_the_others_have_a_turn_before_the_one_write() {
 }
 
 #[test]
-fn nothing_waits_for_longer_than_one_turn_however_often_somebody_calls() {
+fn batched_write_is_delayed_by_at_most_one_poll() {
     let mut harness = DriverHarness::new();
     let mut calls = vec![harness.call()];
     for turn in 0..20 {
@@ -168,7 +168,7 @@ fn nothing_waits_for_longer_than_one_turn_however_often_somebody_calls() {
 }
 
 #[test]
-fn what_the_server_has_no_room_for_waits_for_the_server_alone() {
+fn blocked_write_waits_for_the_server_without_further_yielding() {
     let mut harness = DriverHarness::new();
     let _calls = [harness.call(), harness.call()];
     harness.is_stuck.store(true, Ordering::SeqCst);
@@ -179,14 +179,14 @@ fn what_the_server_has_no_room_for_waits_for_the_server_alone() {
 }
 
 #[test]
-fn what_was_left_behind_for_want_of_room_follows_in_the_turn_that_makes_room() {
+fn commands_left_by_a_full_write_queue_are_sent_in_the_same_poll() {
     let mut harness = DriverHarness::with_queue_bytes(1);
     let _calls = [harness.call(), harness.call(), harness.call()];
     assert_eq!(harness.poll_driver(), (Poll::Pending, vec![1, 1, 1], 0));
 }
 
 #[test]
-fn what_was_asked_before_the_end_is_written_before_it() {
+fn requests_queued_before_close_are_written_before_the_end() {
     let mut harness = DriverHarness::new();
     let _calls = [harness.call(), harness.call()];
     harness.shared.close();

@@ -66,7 +66,7 @@ mod tests {
     use crate::wake_counter::WakeCounter;
 
     #[test]
-    fn the_end_wakes_whoever_waits_and_nobody_who_left() {
+    fn close_signal_wakes_registered_waiters_only() {
         let closing = CloseSignal::default();
         let (waker, wakes) = WakeCounter::waker();
         let (mut stays, mut leaves) = (CloseWaiter::default(), CloseWaiter::default());

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_the_protocol_are_not_the_programs_to_set() {
+    fn custom_headers_reject_protocol_headers() {
         let mut headers = CustomHeaders::default();
         let table = [
             ("X-Api-Key", "k", None),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_ever_printed() {
+    fn custom_header_values_are_never_printed() {
         let mut headers = CustomHeaders::default();
         headers.add("x-key", &Secret::new("sentinel")).unwrap();
         headers.add("Authorization", &Secret::new("Bearer sentinel")).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_stands_alone_says_everything_again_and_one_of_a_session_the_version() {
+    fn stateless_request_mirrors_its_body_and_session_request_its_version() {
         let revision = Revision::V2026_07_28;
         let params = vec![("Mcp-Param-Region".to_owned(), "us west".to_owned())];
         let whole = |name: Option<&str>| HeaderMirror::Full {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_body_is_read_without_its_parameters() {
+    fn body_media_ignores_content_type_parameters() {
         for (value, expected) in [
             ("application/json", BodyMedia::Json),
             ("Application/JSON; charset=utf-8", BodyMedia::Json),

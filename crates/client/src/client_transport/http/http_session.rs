@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_printable_id_of_reasonable_length_opens_a_session() {
+    fn session_id_must_be_single_visible_ascii_and_bounded() {
         let long = "x".repeat(MAX_SESSION_ID_BYTES + 1);
         let table: &[(&[&str], Option<InSession>)] = &[
             (&[], Some(InSession::No)),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_never_printed() {
+    fn session_id_is_never_printed() {
         let headers = HeaderMap::from_iter([(SESSION_ID, HeaderValue::from_static("sentinel"))]);
         let session = HttpSession::from_headers(&(&headers).into()).unwrap();
         let mut sent = HeaderLines::default();

@@ -7,9 +7,9 @@
 //! # Invariants
 //!
 //! - A broken stream is resumed after its last event, or the call fails; the request is never sent twice:
-//!   `a_stream_that_ends_is_taken_up_behind_its_last_event`,
-//!   `a_response_that_is_cut_at_any_byte_is_a_clear_error_and_the_call_is_not_repeated`.
-//! - A rejected HTTP+SSE `POST` fails only its own call: `a_message_that_http_with_sse_does_not_take_is_lost_alone`.
+//!   `broken_response_stream_is_resumed_after_its_last_event_id`,
+//!   `http_response_truncated_at_any_byte_fails_the_call_without_retry`.
+//! - A rejected HTTP+SSE `POST` fails only its own call: `rejected_sse_post_fails_only_its_own_call`.
 
 mod close_signal;
 mod custom_headers;

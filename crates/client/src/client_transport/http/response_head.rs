@@ -196,7 +196,7 @@ mod tests {
     const HTML: (&str, &str) = ("content-type", "text/html");
 
     #[test]
-    fn the_head_of_a_response_says_what_it_is() {
+    fn response_head_determines_the_response_kind() {
         type HeaderPair = (&'static str, &'static str);
         type ResponseHeadCase = (u16, &'static [HeaderPair], InSession, &'static str);
         let table: &[ResponseHeadCase] = &[
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_request_that_is_about_the_session_means_that_it_is_gone() {
+    fn status_400_about_the_session_means_session_gone() {
         let bad = || TransportFailure {
             delivery: DeliveryStatus::NotDelivered,
             kind: TransportFailureKind::Status { status: 400, excerpt: String::new() },
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_the_server_are_cut_and_have_no_control_characters() {
+    fn server_texts_are_truncated_and_stripped_of_control_characters() {
         let long = HeaderValue::from_str(&"x".repeat(100_000)).unwrap();
         let map = HeaderMap::from_iter([(WWW_AUTHENTICATE, long)]);
         assert_eq!(challenge(&(&map).into()).unwrap().chars().count(), MAX_CHALLENGE_CHARS + 1);

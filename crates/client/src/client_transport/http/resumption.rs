@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_id_stays_until_another_comes_and_an_empty_one_takes_it_back() {
+    fn last_event_id_is_kept_until_replaced_and_cleared_by_an_empty_id() {
         let long = "x".repeat(MAX_EVENT_ID_BYTES + 1);
         let mut resumption = StreamResumption::default();
         for (id, expected) in [
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_wish_is_kept_within_reason_and_failures_wait_longer() {
+    fn retry_delay_clamps_the_servers_retry_and_backs_off_on_failures() {
         // The server's `retry`, the failed attempts, and the delay in milliseconds.
         for (retry, failures, expected) in [
             (None, 0, 1000),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_arrives_ends_a_row_of_failures() {
+    fn any_event_resets_the_failure_count() {
         let mut resumption = StreamResumption::default();
         resumption.record_failure();
         resumption.record_event(&event(None, None));

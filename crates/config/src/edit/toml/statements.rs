@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_are_found_with_their_keys_and_places() {
+    fn toml_statements_have_keys_and_ranges() {
         let text = "top = 1 # x\r\na.\"b c\" = [\n 1, # [no]\n {x=1},\n]\n[t]\nk = '''\n[no]\n''' # end\n[[t.l]]\nz = {a.b = 1}";
         let found: Vec<(String, &str)> =
             statements(text).iter().map(|s| (s.path.join("/"), text.get(s.span.clone()).unwrap())).collect();

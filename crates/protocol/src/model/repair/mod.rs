@@ -10,10 +10,10 @@
 //!
 //! # Invariants
 //!
-//! - An item is valid after repair, or it is left out: `whatever_is_changed_in_an_item_it_is_valid_or_left_out`.
-//! - A result is valid after repair, or it is rejected: `whatever_is_changed_in_a_result_it_is_valid_or_refused`.
+//! - An item is valid after repair, or it is left out: `mutated_items_are_repaired_or_omitted`.
+//! - A result is valid after repair, or it is rejected: `mutated_results_are_repaired_or_rejected`.
 //! - A malformed item does not affect the other items of its list:
-//!   `a_malformed_item_costs_no_more_than_itself_in_any_revision`.
+//!   `malformed_list_item_is_skipped_alone_in_every_revision`.
 
 mod content;
 mod format;

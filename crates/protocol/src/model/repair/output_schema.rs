@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_every_compiler_takes_are_passed_on() {
+    fn output_schemas_that_all_compilers_accept_are_relayed() {
         for schema in [
             json!({}),
             json!({ "type": "object", "properties": { "a": { "type": ["string", "null"] } }, "required": ["a"] }),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_a_compiler_rejects_are_not_passed_on() {
+    fn output_schemas_that_a_compiler_rejects_are_dropped() {
         for schema in [
             json!(true),
             json!([]),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_loses_the_name_by_which_it_could_replace_another() {
+    fn output_schema_id_is_removed() {
         let schema =
             json!({ "$id": "https://x.example/good", "type": "object", "properties": { "a": true } });
         let expected = json!({ "type": "object", "properties": { "a": {} } });

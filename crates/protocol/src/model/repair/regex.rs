@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_those_that_every_engine_reads_in_strict_mode() {
+    fn regex_check_accepts_only_portable_strict_patterns() {
         for (pattern, expected) in [
             ("", true),
             ("^[a-z]+$", true),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_that_every_client_reads() {
+    fn uri_check_accepts_only_uris_that_all_clients_parse() {
         for (text, expected) in [
             ("file:///home/me/notes.md", true),
             ("file:///home/me/My Notes – zwölf.md", true),

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_requests_with_one_id_that_come_at_once_only_one_goes_on() {
+    fn only_one_of_two_concurrent_requests_with_the_same_id_continues() {
         let gone_on = Arc::new(AtomicUsize::new(0));
         let counted = gone_on.clone();
         let wait = Tool::new("wait").run(move || {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancellation_during_the_first_step_of_a_call_counts_and_an_earlier_one_does_not() {
+    fn cancellation_applies_during_the_first_poll_but_not_before_the_call() {
         let endless = Tool::new("endless").run(async || std::future::pending::<()>().await);
         let core = testing::core(&Server::new("s").with(endless));
         let session = testing::session(&core, Revision::NEWEST_LEGACY);

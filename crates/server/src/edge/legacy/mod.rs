@@ -3,14 +3,14 @@
 //! # Invariants
 //!
 //! - Of two concurrent requests with the same id only one runs:
-//!   `of_two_requests_with_one_id_that_come_at_once_only_one_goes_on`.
+//!   `only_one_of_two_concurrent_requests_with_the_same_id_continues`.
 //! - A late response to a session that was restored never answers a newer request:
-//!   `an_answer_that_comes_late_to_a_revived_session_answers_nothing_new`.
+//!   `late_response_to_a_restored_session_matches_no_new_request`.
 //! - A standalone stream has one connection; the one that resumes it takes over and receives every event once:
-//!   `a_standing_stream_that_is_resumed_has_no_other_carrier_and_takes_no_other_place`,
-//!   `whoever_takes_a_stream_over_finds_every_event_once`.
+//!   `resumed_standalone_stream_replaces_its_previous_connection`,
+//!   `resuming_a_standalone_stream_replays_every_event_once`.
 //! - A session store that hangs blocks neither connections nor shutdown:
-//!   `a_store_that_never_ends_its_sweep_keeps_neither_connections_nor_the_end_waiting`.
+//!   `stuck_session_store_sweep_blocks_neither_connections_nor_shutdown`.
 
 mod begin;
 mod call;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn whoever_takes_a_stream_over_finds_every_event_once() {
+    async fn resuming_a_standalone_stream_replays_every_event_once() {
         let core = testing::core(&Server::new("s"));
         let session = testing::session(&core, Revision::NEWEST_LEGACY);
         let limits = EventLimits { events: 10_000, ..EventLimits::default() };

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_holds_64_small_messages_and_256_kib_unless_one_message_is_larger() {
+    fn sse_inbox_holds_64_messages_and_256_kib_or_one_larger_message() {
         const KIB: usize = 1024;
         for (limit, size, fits) in [
             (4 * KIB, 1, 64),
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_wait_for_room_learn_that_the_stream_is_over() {
+    async fn pending_sse_posts_fail_when_the_stream_ends() {
         let (inbox, channel) = open(4096);
         inbox.push(Bytes::from(vec![b'x'; 4096]), None).await.unwrap();
         let (late, ()) = tokio::join!(inbox.push(Bytes::from_static(b"x"), None), async { drop(channel) });

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_names_one_session_or_the_request_is_refused() {
+    fn sse_post_query_must_name_exactly_one_session() {
         let id = "0123456789abcdef0123456789abcdef";
         for (query, expected) in [
             (format!("sessionId={id}"), Ok(true)),

@@ -89,7 +89,7 @@ pub(crate) fn table() -> Vec<MessageCase> {
 }
 
 #[test]
-fn the_table_is_large_and_has_no_message_twice() {
+fn malformed_message_table_is_large_and_without_duplicates() {
     let rows = table();
     let distinct: std::collections::HashSet<_> = rows.iter().map(|row| (&row.bytes, &row.headers)).collect();
     assert_eq!(distinct.len(), rows.len());

@@ -126,7 +126,7 @@ mod tests {
     const WATCHDOG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn a_change_before_the_watch_is_seen_and_so_is_one_in_a_folder_that_was_made_anew() {
+    async fn config_watcher_sees_changes_before_start_and_in_a_recreated_folder() {
         let folder = std::env::temp_dir().join(format!("trunkline-follow-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir(&folder).unwrap();

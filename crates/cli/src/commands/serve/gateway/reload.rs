@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A reload does not touch servers that did not change:
-//!   `an_edit_is_applied_while_clients_work_and_leaves_what_is_the_same_alone`.
+//!   `config_edit_is_applied_live_and_keeps_unchanged_servers_connected`.
 
 use std::task::Poll;
 

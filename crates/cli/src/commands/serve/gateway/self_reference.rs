@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - A hub whose file names the hub itself does not start itself recursively:
-//!   `a_hub_whose_file_names_itself_does_not_start_itself_without_end`.
+//!   `a_hub_listed_in_its_own_config_does_not_start_itself_recursively`.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hub_knows_that_it_is_within_itself_whatever_its_path_is_like() {
+    fn self_reference_is_detected_for_any_path() {
         for path in ["/nowhere/a.toml", "/nowhere/a:b,c.toml"] {
             let (first, second) = (Path::new(path), Path::new("/nowhere/other.toml"));
             let told = extend_enclosing_hubs(OsStr::new(""), first).unwrap();
@@ -117,7 +117,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_hub_knows_that_it_is_within_itself_even_if_its_path_is_not_text() {
+    fn self_reference_is_detected_for_non_utf8_paths() {
         use std::os::unix::ffi::OsStrExt as _;
         let path = Path::new(OsStr::from_bytes(b"/nowhere/\xff.toml"));
         let told = extend_enclosing_hubs(OsStr::new(""), path).unwrap();

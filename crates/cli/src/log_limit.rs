@@ -255,9 +255,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct LogSink(Arc<Mutex<Vec<u8>>>);
+    struct LimitedLogSink(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for LogSink {
+    impl Write for LimitedLogSink {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().write(bytes)
         }
@@ -267,7 +267,7 @@ mod tests {
         }
     }
 
-    impl<'a> MakeWriter<'a> for LogSink {
+    impl<'a> MakeWriter<'a> for LimitedLogSink {
         type Writer = Self;
 
         fn make_writer(&'a self) -> Self {
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_burst_are_suppressed_per_server_and_summarized() {
-        let sink = LogSink::default();
+        let sink = LimitedLogSink::default();
         let limit = LogLimit::start().unwrap();
         let buckets = limit.buckets.clone();
         let subscriber =

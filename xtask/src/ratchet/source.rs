@@ -32,10 +32,20 @@ impl SourceFile {
         })
     }
 
-    /// Returns the structs, enums and traits that it defines.
+    /// Returns the structs, enums and traits that it defines. A type with a `cfg` may have one alternative of the same name,
+    /// of which one is compiled; the one for `not(…)` is left out.
     pub(super) fn types(&self) -> impl Iterator<Item = &str> {
-        self.text.lines().filter_map(|line| {
-            let item = visible_item(line.trim_start());
+        let mut is_alternative = false;
+        self.text.lines().filter_map(move |line| {
+            let line = line.trim_start();
+            if line.starts_with("#[") {
+                is_alternative |= line.starts_with("#[cfg(not(");
+                return None;
+            }
+            if std::mem::take(&mut is_alternative) {
+                return None;
+            }
+            let item = visible_item(line);
             let keyword =
                 ["struct ", "enum ", "trait "].into_iter().find(|keyword| item.starts_with(keyword))?;
             let name = item.strip_prefix(keyword)?;
@@ -99,7 +109,8 @@ fn read_folder(folder: &Path, krate: &str, found: &mut Vec<SourceFile>) -> TaskR
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && name != "tests" {
             read_folder(&path, krate, found)?;
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if name.ends_with(".rs") && !["tests.rs", "windows.rs"].contains(&&*name) {
+            // `windows.rs` has alternatives to what `unix.rs` defines, under the same names.
             found.push(SourceFile::new(krate, &fs::read_to_string(&path)?));
         }
     }

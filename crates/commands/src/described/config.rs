@@ -212,8 +212,8 @@ pub enum Confirmation {
 
 impl<'de> Deserialize<'de> for Confirmation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
+        struct ConfirmationVisitor;
+        impl<'de> Visitor<'de> for ConfirmationVisitor {
             type Value = Confirmation;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,6 +232,6 @@ impl<'de> Deserialize<'de> for Confirmation {
                 Ok(Confirmation::Question(words.to_owned()))
             }
         }
-        deserializer.deserialize_newtype_struct(TEMPLATE_TYPE_NAME, Either)
+        deserializer.deserialize_newtype_struct(TEMPLATE_TYPE_NAME, ConfirmationVisitor)
     }
 }

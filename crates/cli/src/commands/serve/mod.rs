@@ -30,13 +30,13 @@ use crate::values::ListenAddress;
 /// # Errors
 /// A message for the user, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
-    let place = args.transport();
-    place.init_logging(&args.edge)?;
-    let departure = ProcessShutdown::default();
-    in_runtime(place, async |signals| {
+    let transport = args.transport();
+    transport.init_logging(&args.edge)?;
+    let shutdown = ProcessShutdown::default();
+    in_runtime(transport, async |signals| {
         let offer = ServeBackend::from_args(args)?;
-        let mut options = args.edge.host_options(&departure)?;
-        let metrics = place.enable_metrics(&mut options);
+        let mut options = args.edge.host_options(&shutdown)?;
+        let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
         let audit = offer.audit(args)?;
         if let Some(audit) = &audit {
@@ -45,9 +45,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let host = offer.host(options)?;
         let serving = PreparedService {
             backend: Some(&offer),
-            ..PreparedService::new(&args.edge, offer.description(), host, metrics, departure)
+            ..PreparedService::new(&args.edge, offer.description(), host, metrics, shutdown)
         };
-        let served = serving.serve(place, signals).await;
+        let served = serving.serve(transport, signals).await;
         offer.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
             audit.close();
@@ -95,7 +95,7 @@ impl ServeTransport<'_> {
 #[derive(Debug)]
 pub(crate) struct PreparedService<'a> {
     edge: &'a EdgeArgs,
-    /// What it is, for a person to read.
+    /// The displayed description of what is served.
     description: String,
     host: Host,
     metrics: Metrics,
@@ -105,23 +105,27 @@ pub(crate) struct PreparedService<'a> {
 }
 
 impl<'a> PreparedService<'a> {
-    /// Makes ready what needs nothing done beside it.
+    /// Prepares a service without background work.
     pub(crate) fn new(
         edge: &'a EdgeArgs,
         offer: String,
         host: Host,
         metrics: Metrics,
-        departure: ProcessShutdown,
+        shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description: offer, host, metrics, shutdown: departure, backend: None }
+        Self { edge, description: offer, host, metrics, shutdown, backend: None }
     }
 
     /// Serves until the peer is gone or a signal comes.
     ///
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
-    pub(crate) async fn serve(&self, place: ServeTransport<'_>, signals: Signals) -> Result<(), CliFailure> {
-        match place {
+    pub(crate) async fn serve(
+        &self,
+        transport: ServeTransport<'_>,
+        signals: Signals,
+    ) -> Result<(), CliFailure> {
+        match transport {
             ServeTransport::Stdio => stdio::serve(self, signals).await,
             ServeTransport::Http(address) => http::serve(self, address, signals).await,
         }
@@ -131,7 +135,7 @@ impl<'a> PreparedService<'a> {
         self.backend.and_then(ServeBackend::gateway)
     }
 
-    /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
+    /// Starts the background work, and returns the rest of it, which never ends.
     async fn start_backend(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.backend {
             Some(offer) => offer.start().await,
@@ -146,16 +150,16 @@ impl<'a> PreparedService<'a> {
     }
 }
 
-/// Does some work in a runtime that suits the place, and leaves behind whatever still waits for a person.
+/// Runs `work` in a runtime for the transport, and abandons blocking reads at its end.
 ///
 /// # Errors
 /// The error of `work`, or of starting the runtime.
-pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
+pub(crate) fn in_runtime<W>(transport: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
 {
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
-    let mut builder = match place {
+    let mut builder = match transport {
         ServeTransport::Stdio => Builder::new_current_thread(),
         ServeTransport::Http(_) => {
             descriptors::raise();

@@ -143,7 +143,7 @@ impl HangupSignals {
 
 #[cfg(not(unix))]
 impl HangupSignals {
-    /// There is no such signal here.
+    /// The platform has no such signal.
     ///
     /// # Errors
     /// Never.

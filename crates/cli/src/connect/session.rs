@@ -131,7 +131,7 @@ pub(crate) async fn close_client(
         _ = tokio::time::timeout(CLOSE_TIMEOUT, client.close()) => Ok(()),
         () = telling => Ok(()),
         _ = signals.next() => {
-            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server exited; it was killed"))
+            Err(CliFailure::new(ExitReason::Interrupted, "interrupted while waiting for the server to exit"))
         }
     }
 }

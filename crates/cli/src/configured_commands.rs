@@ -1,4 +1,4 @@
-//! What a configuration file describes beside servers: commands, the policy that they are under, and manifests.
+//! Sections of a configuration file other than servers: commands, their policy, and manifests.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ impl ConfiguredCommands {
     /// Reads the file that was named, or the one of this folder if it has one.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each with its place.
+    /// All problems, each with its position.
     pub(crate) fn read(file: Option<&Path>) -> Result<Self, CliFailure> {
         Self::read_with(file, ConfigVariables::from_environment())
     }
@@ -87,7 +87,7 @@ impl ConfiguredCommands {
         }
     }
 
-    /// Lists what the file has to serve, for a person to read.
+    /// Lists what the file serves, for display.
     pub(crate) fn names(&self) -> Vec<&str> {
         let policy = self.commands.policy();
         let commands = self.commands.commands().iter().map(DescribedCommand::name);

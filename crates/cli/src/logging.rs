@@ -93,7 +93,7 @@ impl LogArgs {
 }
 
 /// Logs the location of a panic, in the format of every other line. The message is omitted: it may contain what a
-/// caller sent. `RUST_BACKTRACE` adds the way there.
+/// client sent. `RUST_BACKTRACE` adds a backtrace.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     let thread = std::thread::current();

@@ -52,7 +52,7 @@ fn main() -> ExitCode {
             }
         },
         Err(error) => {
-            // A closed terminal is no reason to end in any other way.
+            // A closed terminal does not change the exit code.
             let _ = error.print();
             if error.use_stderr() { ExitReason::Usage } else { ExitReason::Ok }
         }

@@ -29,7 +29,7 @@ impl AdminClient {
     /// Finds the hub of a configuration file, if one runs.
     ///
     /// # Errors
-    /// Something is there, and does not answer as a hub does.
+    /// A process listens, but does not respond as a hub does.
     pub(crate) fn find(config: &Path) -> Result<Option<Self>, AdminError> {
         match socket_path::admin_socket_path(config).filter(|_| cfg!(unix)) {
             Some(socket) => Self::find_at(&socket),
@@ -40,7 +40,7 @@ impl AdminClient {
     /// Finds the hub that listens at a path, if one does.
     ///
     /// # Errors
-    /// Something is there, and does not answer as a hub does.
+    /// A process listens, but does not respond as a hub does.
     pub(crate) fn find_at(socket: &Path) -> Result<Option<Self>, AdminError> {
         let hub = Self { socket: socket.to_owned() };
         match hub.report() {

@@ -26,7 +26,7 @@ pub(crate) enum AdminRequest {
     Disconnect { server: String },
     /// Closes every connection to a server and reconnects.
     Reconnect { server: String },
-    /// Ask a server whether it is there.
+    /// Pings a server.
     Ping { server: String },
     /// Read the configuration again.
     Reload,
@@ -125,7 +125,7 @@ pub(crate) struct AdminFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum AdminFailureKind {
-    /// There is no such server.
+    /// The server is unknown.
     NoSuchServer,
     /// The server cannot be reached.
     Unavailable,

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::protocol::{AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, MAX_REQUEST_BYTES};
 
-/// The most connections at one time; others wait until one of these is closed.
+/// The maximum number of concurrent connections; others wait until one of these is closed.
 const MAX_CONNECTIONS: usize = 16;
 
 /// The idle timeout of a connection.
@@ -60,7 +60,7 @@ impl AdminSocket {
     /// Listens at a path.
     ///
     /// # Errors
-    /// Another hub listens there, something else is there, or the operating system refuses.
+    /// Another hub listens there, the path is another kind of file, or the operating system refuses.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         // The socket gets its mode before its final name, so that no other user can ever connect to it.
         let fresh = path.with_extension(std::process::id().to_string());
@@ -189,7 +189,7 @@ fn is_same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)
 }
 
-/// Answers one request after the other until there is no other.
+/// Handles requests in sequence until the connection ends.
 async fn serve_connection<F>(stream: UnixStream, answer: impl Fn(AdminRequest) -> F)
 where
     F: Future<Output = AdminResponse>,
@@ -212,7 +212,7 @@ where
         };
         let Ok(mut written) = serde_json::to_vec(&answered) else { return };
         written.push(b'\n');
-        // What is left of a line that is too long would be taken for the next one.
+        // The rest of an oversized line would be parsed as the next request.
         let wrote = timeout(IDLE_TIMEOUT, writing.write_all(&written)).await;
         if !is_whole || !matches!(wrote, Ok(Ok(()))) {
             return;

@@ -20,7 +20,7 @@ use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall, Interceptor, Nex
 use self::record::AuditRecord;
 use self::writer::AuditWriter;
 
-/// What is written of a call's arguments.
+/// Whether the arguments of calls are logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArgumentLogging {
     /// How many bytes they have.
@@ -67,7 +67,7 @@ impl AuditLog {
         self.writer.reopen();
     }
 
-    /// Writes what is left, as long as that does not take too long.
+    /// Flushes the queue, with a timeout.
     pub(crate) fn close(&self) {
         self.writer.close();
     }

@@ -38,7 +38,7 @@ struct AuditLine {
     client: Option<String>,
     revision: &'static str,
     method: &'static str,
-    /// The tool, the prompt or the resource, as it is called here.
+    /// The exposed name of the tool, prompt or resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The owning server, and the item's name there.

@@ -14,7 +14,7 @@ use super::record::timestamp;
 /// The lines that wait for a slow disk. Further ones are lost, and how many were is written.
 const MAX_QUEUED_LINES: usize = 4096;
 
-/// How long is waited at the end for what is left.
+/// The timeout for flushing the queue at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A thread that writes lines, so that no call waits for a disk.
@@ -33,7 +33,7 @@ enum AuditWriterCommand {
 
 impl AuditWriter {
     /// # Errors
-    /// The file cannot be opened, or there is no thread to be had.
+    /// The file cannot be opened, or the thread cannot be started.
     pub(super) fn spawn(path: &Path) -> io::Result<Self> {
         // Whatever folder is the current one later, the file stays the same.
         let path = std::path::absolute(path)?;

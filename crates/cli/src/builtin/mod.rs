@@ -38,7 +38,7 @@ pub(crate) fn server(chosen: &[BuiltinServer]) -> Server {
     distinct(chosen).into_iter().fold(server, |server, builtin| builtin.add_to(server))
 }
 
-/// Lists the names of built-in servers for a person to read.
+/// Lists the names of built-in servers for display.
 pub(crate) fn names(chosen: &[BuiltinServer]) -> String {
     distinct(chosen).into_iter().map(BuiltinServer::name).collect::<Vec<_>>().join(", ")
 }

@@ -52,19 +52,19 @@ pub(crate) struct BridgeArgs {
 pub(crate) fn run(args: &BridgeArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     words.expect_end()?;
-    let place = args.address.as_ref().map_or(ServeTransport::Stdio, ServeTransport::Http);
-    place.init_logging(&args.edge)?;
+    let transport = args.address.as_ref().map_or(ServeTransport::Stdio, ServeTransport::Http);
+    transport.init_logging(&args.edge)?;
     let resolved = resolve(&args.reach, words.target)?;
-    announce(&resolved, place);
+    announce(&resolved, transport);
     let only = SingleServerConnector::new(ConnectSettings::new(&args.reach, &resolved)?);
-    in_runtime(place, async |signals| bridge(args, place, &resolved, only, signals).await)
+    in_runtime(transport, async |signals| bridge(args, transport, &resolved, only, signals).await)
 }
 
 /// Prints or logs the command line that is about to be started.
-fn announce(resolved: &ResolvedTarget, place: ServeTransport<'_>) {
+fn announce(resolved: &ResolvedTarget, transport: ServeTransport<'_>) {
     let Some(announcement) = &resolved.announcement else { return };
     let announcement = escape_line(announcement);
-    if matches!(place, ServeTransport::Stdio) && std::io::stderr().is_terminal() {
+    if matches!(transport, ServeTransport::Stdio) && std::io::stderr().is_terminal() {
         print_stderr(&format!("{announcement}\n"));
     } else {
         tracing::info!("{announcement}");
@@ -73,23 +73,23 @@ fn announce(resolved: &ResolvedTarget, place: ServeTransport<'_>) {
 
 async fn bridge(
     args: &BridgeArgs,
-    place: ServeTransport<'_>,
+    transport: ServeTransport<'_>,
     resolved: &ResolvedTarget,
     only: SingleServerConnector,
     mut signals: Signals,
 ) -> Result<(), CliFailure> {
-    let departure = ProcessShutdown::default();
-    let mut options = args.edge.host_options(&departure)?;
-    let metrics = place.enable_metrics(&mut options);
+    let shutdown = ProcessShutdown::default();
+    let mut options = args.edge.host_options(&shutdown)?;
+    let metrics = transport.enable_metrics(&mut options);
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
-        hub = connect(args, place, resolved, only) => hub?,
+        hub = connect(args, transport, resolved, only) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
     let offer = escape_line(&resolved.label).into_owned();
-    let serving = PreparedService::new(&args.edge, offer, host, metrics, departure);
-    let served = serving.serve(place, signals).await;
+    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown);
+    let served = serving.serve(transport, signals).await;
     if serving.shutdown.forced_by().is_none() {
         hub.shutdown().await;
     }
@@ -98,7 +98,7 @@ async fn bridge(
 
 async fn connect(
     args: &BridgeArgs,
-    place: ServeTransport<'_>,
+    transport: ServeTransport<'_>,
     resolved: &ResolvedTarget,
     only: SingleServerConnector,
 ) -> Result<Hub, CliFailure> {
@@ -108,7 +108,7 @@ async fn connect(
     };
     server.timeout = args.reach.timeout.or(server.timeout);
     let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
-    let anonymous = place.anonymous_clients(&args.edge);
+    let anonymous = transport.anonymous_clients(&args.edge);
     let connector = Arc::new(only.clone());
     let options = HubOptions { connector, anonymous, limits, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;

@@ -5,7 +5,7 @@ use trunkline_client::ProgressUpdate;
 
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, read_input, target_help,
-    with_session as attend,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{ContentPiece, SaveSelection, SaveTarget, one_line, pieces_of_call, save};
@@ -51,7 +51,7 @@ pub(crate) struct CallArgs {
 pub(crate) fn run(args: &CallArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
     let name = words.next_word("TOOL")?;
-    attend(&args.connect, &args.ask, words.target, async |session| {
+    with_session(&args.connect, &args.ask, words.target, async |session| {
         call(args, &name, &words.rest, session).await
     })
 }
@@ -126,6 +126,6 @@ pub(crate) fn show_pieces(
         }
         pieces = rest;
     }
-    let sheet = session.layout;
-    print_stdout(&pieces.iter().map(|piece| piece.show(sheet.columns, sheet.style)).collect::<String>())
+    let layout = session.layout;
+    print_stdout(&pieces.iter().map(|piece| piece.show(layout.columns, layout.style)).collect::<String>())
 }

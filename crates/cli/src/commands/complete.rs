@@ -4,7 +4,7 @@ use trunkline_client::CompletionRequest;
 
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
-    with_session as attend,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
     let reference = words.next_word("PROMPT|TEMPLATE")?;
     let completion = completion(&reference, &words.rest)?;
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         complete(completion, session).await
     })
 }

@@ -77,11 +77,11 @@ async fn run_checks(
     report: &mut DoctorReport,
 ) -> Result<Client, CliFailure> {
     check_reachability(resolved, args.connect.reach.timeout, report).await?;
-    let person = TerminalInputHandler::new(&args.connect, &AnswerArgs::default(), Arc::clone(screen))?;
+    let input_handler = TerminalInputHandler::new(&args.connect, &AnswerArgs::default(), Arc::clone(screen))?;
     let strays = StrayOutput::default();
     let builder = {
         let (strays, screen, verbose) = (strays.clone(), Arc::clone(screen), args.connect.verbose);
-        client_builder(&args.connect, resolved, &person, &screen)?.on_line(move |line| {
+        client_builder(&args.connect, resolved, &input_handler, &screen)?.on_line(move |line| {
             strays.record(line);
             if verbose {
                 screen.print(&output_line(line));

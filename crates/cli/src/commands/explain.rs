@@ -35,7 +35,7 @@ pub(crate) struct ExplainArgs {
 /// Shows the schema of a command, its command line, its limits and the rule that decides on it.
 ///
 /// # Errors
-/// There is no such command, or the arguments do not fit.
+/// The command is unknown, or the arguments are invalid.
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
     let file = ConfiguredCommands::read(args.config.as_deref())?;
     let command = file.command(&args.name)?;

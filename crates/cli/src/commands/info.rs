@@ -5,7 +5,7 @@ use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::one_line;
@@ -31,7 +31,7 @@ pub(crate) struct InfoArgs {
 pub(crate) fn run(args: &InfoArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     words.expect_end()?;
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| print_info(session))
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| print_info(session))
 }
 
 fn print_info(session: &CommandSession) -> Result<(), CliFailure> {
@@ -42,12 +42,12 @@ fn print_info(session: &CommandSession) -> Result<(), CliFailure> {
     print_stdout(&as_text(&server, session.layout))
 }
 
-fn as_text(server: &ServerInfo, sheet: OutputLayout) -> String {
+fn as_text(server: &ServerInfo, layout: OutputLayout) -> String {
     let mut text = String::new();
     let mut line = |what: &str, words: &str| {
         let mut lines = words.lines();
         let first = lines.next().unwrap_or_default();
-        text.push_str(&format!("{} {first}\n", sheet.style.bold(&pad(what, 13))));
+        text.push_str(&format!("{} {first}\n", layout.style.bold(&pad(what, 13))));
         lines.for_each(|more| text.push_str(&format!("{}\n", format!("{} {more}", pad("", 13)).trim_end())));
     };
     if let Some(identity) = &server.identity {

@@ -5,7 +5,7 @@ use trunkline_protocol::model::Prompt;
 
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, read_input, target_help,
-    with_session as attend,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{SaveSelection, one_line, pieces_of_messages};
@@ -35,7 +35,9 @@ pub(crate) struct PromptArgs {
 pub(crate) fn run(args: &PromptArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
     let name = words.next_word("PROMPT")?;
-    attend(&args.connect, &args.ask, words.target, async |session| get(&name, &words.rest, session).await)
+    with_session(&args.connect, &args.ask, words.target, async |session| {
+        get(&name, &words.rest, session).await
+    })
 }
 
 async fn get(name: &str, words: &[String], session: &CommandSession) -> Result<(), CliFailure> {

@@ -2,7 +2,7 @@ use clap::Args;
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::array;
@@ -29,7 +29,7 @@ pub(crate) struct PromptsArgs {
 pub(crate) fn run(args: &PromptsArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     words.expect_end()?;
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
 }
 
 async fn list(session: &CommandSession) -> Result<(), CliFailure> {
@@ -43,11 +43,14 @@ async fn list(session: &CommandSession) -> Result<(), CliFailure> {
     if prompts.is_empty() {
         session.screen.print("the server has no prompts\n");
     }
-    let sheet = session.layout;
-    let columns = sheet.columns.saturating_sub(4);
+    let layout = session.layout;
+    let columns = layout.columns.saturating_sub(4);
     let mut text = String::new();
     for prompt in prompts {
-        text.push_str(&format!("{}\n", sheet.style.bold(&wrap(&prompt_signature(prompt), sheet.columns, 8))));
+        text.push_str(&format!(
+            "{}\n",
+            layout.style.bold(&wrap(&prompt_signature(prompt), layout.columns, 8))
+        ));
         if let Some(line) = prompt.description.as_deref().map(first_line).filter(|line| !line.is_empty()) {
             text.push_str(&format!("    {}\n", truncate_to_width(&line, columns)));
         }
@@ -56,7 +59,7 @@ async fn list(session: &CommandSession) -> Result<(), CliFailure> {
                 argument.description.as_deref().map(first_line).filter(|line| !line.is_empty())
             {
                 let line = format!("{}: {line}", escape_line(&argument.name));
-                text.push_str(&format!("    {}\n", sheet.style.dim(&truncate_to_width(&line, columns))));
+                text.push_str(&format!("    {}\n", layout.style.dim(&truncate_to_width(&line, columns))));
             }
         }
     }

@@ -6,7 +6,7 @@ use trunkline_protocol::template::UriTemplate;
 
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
-    with_session as attend,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{SaveSelection, SaveTarget, one_line, pieces_of_contents};
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), CliFailure> {
     let mut words = args.target.parse()?;
     let uri = words.next_word("URI")?;
     let uri = expand(&uri, &words.rest)?;
-    attend(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)
+    with_session(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)
 }
 
 async fn read(args: &ReadArgs, uri: &str, session: &CommandSession) -> Result<(), CliFailure> {

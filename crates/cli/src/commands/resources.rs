@@ -3,7 +3,7 @@ use trunkline_protocol::model::{Resource, ResourceTemplate};
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::array;
@@ -29,7 +29,7 @@ pub(crate) struct ResourcesArgs {
 pub(crate) fn run(args: &ResourcesArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     words.expect_end()?;
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
 }
 
 async fn list(session: &CommandSession) -> Result<(), CliFailure> {
@@ -48,18 +48,18 @@ async fn list(session: &CommandSession) -> Result<(), CliFailure> {
     if resources.is_empty() && templates.is_empty() {
         session.screen.print("the server has no resources\n");
     }
-    let sheet = session.layout;
+    let layout = session.layout;
     let rows: Vec<_> = resources.iter().map(|resource| resource_row(resource)).collect();
     let mut text = String::new();
     if !rows.is_empty() {
-        text.push_str(&table_keeping_first_column(&table_header("URI"), &rows, sheet.columns));
+        text.push_str(&table_keeping_first_column(&table_header("URI"), &rows, layout.columns));
     }
     let rows: Vec<_> = templates.iter().map(|template| template_row(template)).collect();
     if !rows.is_empty() {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&table_keeping_first_column(&table_header("TEMPLATE"), &rows, sheet.columns));
+        text.push_str(&table_keeping_first_column(&table_header("TEMPLATE"), &rows, layout.columns));
     }
     print_stdout(&text)
 }

@@ -10,7 +10,7 @@ use trunkline_server::Server;
 use super::call::show_progress;
 use crate::configured_commands::ConfiguredCommands;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, call_failure, print_stdout, read_input, with_session as attend,
+    AnswerArgs, CommandSession, ConnectArgs, call_failure, print_stdout, read_input, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{one_line, pieces_of_call};
@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
 /// Runs a described command as a client would, and prints what comes of it.
 ///
 /// # Errors
-/// There is no such command, its arguments do not fit, or it failed.
+/// The command is unknown, its arguments are invalid, or it failed.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliFailure> {
     let file = ConfiguredCommands::read(args.config.as_deref())?;
     let command = file.command(&args.name)?.clone();
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), CliFailure> {
     })?;
     let connect = ConnectArgs { json: args.json, quiet: args.quiet, ..ConnectArgs::default() };
     let target = target(command);
-    attend(&connect, &args.ask, target, async |session| call(args, arguments, session).await)
+    with_session(&connect, &args.ask, target, async |session| call(args, arguments, session).await)
 }
 
 /// Makes a server of the one command, within this process.
@@ -92,7 +92,7 @@ async fn call(args: &RunArgs, arguments: RawJson, session: &CommandSession) -> R
             Err(CliFailure::new(ExitReason::Failed, format!("`{}` failed: {}", args.name, said().trim_end())))
         }
         (false, true) => Ok(()),
-        // What a command prints is data, and goes on as it is.
+        // The output of a command is data, and is printed unchanged.
         (false, false) => print_stdout(&result.text()),
     }
 }

@@ -4,7 +4,7 @@ use trunkline_protocol::model::{Tool, ToolAnnotations};
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session as attend,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{array, one_line, pretty};
@@ -37,7 +37,7 @@ pub(crate) struct ToolsArgs {
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     let names = words.rest;
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         list(args, &names, session).await
     })
 }
@@ -85,20 +85,20 @@ pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
     failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
 }
 
-fn show_short(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
+fn show_short(tool: &WithRaw<Tool>, layout: OutputLayout) -> String {
     let description = tool.description.as_deref().map(first_line).filter(|line| !line.is_empty());
     let description = description
-        .map(|line| format!("    {}\n", truncate_to_width(&line, sheet.columns.saturating_sub(4))));
-    format!("{}\n{}", signature_lines(tool, sheet), description.unwrap_or_default())
+        .map(|line| format!("    {}\n", truncate_to_width(&line, layout.columns.saturating_sub(4))));
+    format!("{}\n{}", signature_lines(tool, layout), description.unwrap_or_default())
 }
 
 /// Writes the signature; continuation lines are indented farther than the description.
-fn signature_lines(tool: &Tool, sheet: OutputLayout) -> String {
-    sheet.style.bold(&wrap(&tool_signature(tool), sheet.columns, 8))
+fn signature_lines(tool: &Tool, layout: OutputLayout) -> String {
+    layout.style.bold(&wrap(&tool_signature(tool), layout.columns, 8))
 }
 
-fn show_full(tool: &WithRaw<Tool>, sheet: OutputLayout) -> String {
-    let mut text = format!("{}\n", signature_lines(tool, sheet));
+fn show_full(tool: &WithRaw<Tool>, layout: OutputLayout) -> String {
+    let mut text = format!("{}\n", signature_lines(tool, layout));
     for (what, words) in [("title", &tool.title), ("description", &tool.description)] {
         if let Some(words) = words {
             text.push_str(&section(what, escape_text(words).trim_end()));

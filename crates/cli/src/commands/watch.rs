@@ -6,7 +6,7 @@ use trunkline_client::{ChangeEvent, ChangeFilter};
 use super::list_snapshots::{ListDifference, ListSnapshots};
 use crate::connect::{
     AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
-    with_session as attend,
+    with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::one_line;
@@ -46,7 +46,7 @@ pub(crate) struct WatchArgs {
 pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
     let words = args.target.parse()?;
     let watch = requested_watch(args, words.rest);
-    attend(&args.connect, &AnswerArgs::default(), words.target, async |session| {
+    with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         watch_changes(watch, args.count, session).await
     })
 }

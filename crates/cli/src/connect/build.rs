@@ -22,11 +22,11 @@ const DEFAULT_MAX_MESSAGE: usize = 64 << 20;
 pub(crate) fn client_builder(
     args: &ConnectArgs,
     resolved: &ResolvedTarget,
-    person: &TerminalInputHandler,
+    input_handler: &TerminalInputHandler,
     screen: &Arc<StderrScreen>,
 ) -> Result<ClientBuilder, CliFailure> {
     let mut builder =
-        ConnectSettings::new(&args.reach, resolved)?.prepare(Client::builder().input(person.clone()));
+        ConnectSettings::new(&args.reach, resolved)?.prepare(Client::builder().input(input_handler.clone()));
     let limits = ClientLimits {
         message_bytes: args.max_message.unwrap_or(DEFAULT_MAX_MESSAGE),
         ..ClientLimits::default()
@@ -50,7 +50,7 @@ pub(crate) fn client_builder(
     Ok(builder)
 }
 
-/// Writes a line of a program's output for a person.
+/// Formats a line of a program's output.
 pub(crate) fn output_line(line: &OutputLine<'_>) -> String {
     let source = match line.stream {
         OutputStream::Stdout => "stdout",
@@ -59,7 +59,7 @@ pub(crate) fn output_line(line: &OutputLine<'_>) -> String {
     format!("{source}: {}\n", escape_line(&line.text))
 }
 
-/// Writes a message of a server's log for a person.
+/// Formats a log message of a server.
 fn log_line(message: &LogMessage) -> String {
     let logger =
         message.logger.as_deref().map(|logger| format!(" {}", escape_line(logger))).unwrap_or_default();

@@ -18,7 +18,7 @@ impl TargetArgs {
     /// Splits the target from the rest.
     ///
     /// # Errors
-    /// There is no target, or it cannot be read.
+    /// The target is missing or invalid.
     pub(crate) fn parse(&self) -> Result<CommandWords, CliFailure> {
         CommandWords::new(&self.words, &self.command)
     }

@@ -33,7 +33,7 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
     }
 }
 
-/// Turns what went wrong while connecting into words; the target has the name that it has for people.
+/// Describes a failed connection, with the displayed name of the target.
 pub(crate) fn connect_failure(error: Error, label: &str) -> CliFailure {
     match error {
         Error::Unreachable(unreachable) => {

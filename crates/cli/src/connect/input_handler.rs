@@ -61,7 +61,7 @@ impl TerminalInputHandler {
     /// Creates the handler from the command line.
     ///
     /// # Errors
-    /// A root is no folder, or no user is available to answer for a model.
+    /// A root is not a folder, or `--sample` is given without a terminal.
     pub(crate) fn new(
         args: &ConnectArgs,
         ask: &AnswerArgs,
@@ -167,19 +167,19 @@ impl InputHandler for TerminalInputHandler {
 
 impl InputHandlerState {
     fn respond(&self, question: &InputRequest) -> Result<InputResponse, Refusal> {
-        let asker = self.server.get().map_or("the server", String::as_str);
+        let server = self.server.get().map_or("the server", String::as_str);
         let mut terminal = StdioTerminal { screen: &self.screen };
-        let person = self.has_terminal.then_some(&mut terminal as &mut dyn InteractiveTerminal);
+        let prompt = self.has_terminal.then_some(&mut terminal as &mut dyn InteractiveTerminal);
         self.screen.clear_bar();
         let reply = match question {
-            InputRequest::Form(form) => fill_form(form, asker, &self.preset_answers, person),
-            InputRequest::Url(url) => confirm_url(url, asker, &self.preset_answers, person),
+            InputRequest::Form(form) => fill_form(form, server, &self.preset_answers, prompt),
+            InputRequest::Url(url) => confirm_url(url, server, &self.preset_answers, prompt),
             InputRequest::Sampling(sample) => {
                 if let Some(SamplingResponder::Text(text)) = &self.sampling {
                     return Ok(InputResponse::Sampling(sample_result(text.clone())));
                 }
                 let answer =
-                    person.map(|person| prompt_for_sample(sample, asker, terminal_columns(), person));
+                    prompt.map(|prompt| prompt_for_sample(sample, server, terminal_columns(), prompt));
                 return match answer {
                     Some(Ok(Some(text))) => Ok(InputResponse::Sampling(sample_result(text))),
                     _ => Err(Refusal::application(USER_REJECTED, "the user did not answer")),
@@ -219,7 +219,7 @@ impl InteractiveTerminal for StdioTerminal<'_> {
     }
 }
 
-/// Takes a text as it is, or that of a file.
+/// Returns a literal text, or the contents of a file.
 fn text_or_file(text: &str) -> Result<String, CliFailure> {
     let Some(file) = text.strip_prefix('@') else { return Ok(text.to_owned()) };
     read_input(file).map_err(|error| {
@@ -248,7 +248,7 @@ fn sample_result(text: String) -> CreateMessageResult {
     }
 }
 
-/// Makes a root of a folder that is there.
+/// Creates a root from an existing folder.
 fn root(folder: &Path) -> Result<Root, CliFailure> {
     let whole = folder.canonicalize().ok().filter(|path| path.is_dir());
     let whole = whole.ok_or_else(|| {

@@ -12,7 +12,7 @@ use crate::exit::CliFailure;
 /// A resolved target, with its configuration.
 pub(crate) struct ResolvedTarget {
     pub(crate) target: Target,
-    /// What the target is called where people read it: with variables by name and not by value.
+    /// The displayed name of the target: with variables by name and not by value.
     pub(crate) label: String,
     /// Headers of the configuration; those of the command line come on top.
     pub(crate) headers: Vec<(String, String)>,

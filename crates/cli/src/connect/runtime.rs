@@ -3,7 +3,7 @@ use tokio::runtime::Builder;
 use crate::exit::{CliFailure, ExitReason};
 use crate::signals::Signals;
 
-/// Does some work that listens to signals, and leaves whatever still waits for a person behind.
+/// Runs `work` with signal handling, and abandons blocking reads of the terminal at its end.
 ///
 /// # Errors
 /// The error of `work`, or of starting the runtime.

@@ -66,13 +66,13 @@ where
     W: AsyncFnOnce(&CommandSession) -> Result<(), CliFailure>,
 {
     let screen = Arc::new(StderrScreen::new(args.quiet, args.verbose));
-    let person = TerminalInputHandler::new(args, ask, Arc::clone(&screen))?;
+    let input_handler = TerminalInputHandler::new(args, ask, Arc::clone(&screen))?;
     let client = tokio::select! {
-        connected = connect(args, target, &person, &screen) => connected?,
+        connected = connect(args, target, &input_handler, &screen) => connected?,
         _ = signals.next() => return Err(interrupted()),
     };
     if let Some(identity) = &client.server().identity {
-        person.set_server_name(identity.title.as_deref().unwrap_or(&identity.name));
+        input_handler.set_server_name(identity.title.as_deref().unwrap_or(&identity.name));
     }
     let session = CommandSession {
         client: client.clone(),
@@ -83,7 +83,7 @@ where
     let done = tokio::select! {
         // An input request that could not be answered is reported instead of the server's reaction to it.
         biased;
-        unanswered = person.failed() => Err(unanswered),
+        unanswered = input_handler.failed() => Err(unanswered),
         done = work(&session) => done,
         never = screen.redraw_loop() => match never {},
         _ = signals.next() => Err(interrupted()),
@@ -96,7 +96,7 @@ where
     }
     screen.clear_bar();
     let done = close_client(client, &screen, signals).await.and(done);
-    done.map_err(|failure| explain_failure(failure, &person))
+    done.map_err(|failure| explain_failure(failure, &input_handler))
 }
 
 /// Reports whether a server may send messages over a standalone stream.
@@ -106,8 +106,8 @@ fn logs_may_be_late(client: &Client) -> bool {
 }
 
 /// Adds a hint to a failure that was caused by an input request.
-fn explain_failure(failure: CliFailure, person: &TerminalInputHandler) -> CliFailure {
-    if person.can_answer() || !failure.mentions("elicitation") {
+fn explain_failure(failure: CliFailure, input_handler: &TerminalInputHandler) -> CliFailure {
+    if input_handler.can_answer() || !failure.mentions("elicitation") {
         return failure;
     }
     failure.or_hint("the server requests input; see `trunkline help answers` to answer in advance")
@@ -131,7 +131,7 @@ pub(crate) async fn close_client(
         _ = tokio::time::timeout(CLOSE_TIMEOUT, client.close()) => Ok(()),
         () = telling => Ok(()),
         _ = signals.next() => {
-            Err(CliFailure::new(ExitReason::Interrupted, "interrupted before the server exited; it was killed"))
+            Err(CliFailure::new(ExitReason::Interrupted, "interrupted while waiting for the server to exit"))
         }
     }
 }
@@ -140,14 +140,14 @@ pub(crate) async fn close_client(
 async fn connect(
     args: &ConnectArgs,
     target: Target,
-    person: &TerminalInputHandler,
+    input_handler: &TerminalInputHandler,
     screen: &Arc<StderrScreen>,
 ) -> Result<Client, CliFailure> {
     let resolved = resolve(&args.reach, target)?;
     if let Some(announcement) = &resolved.announcement {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
-    let builder = client_builder(args, &resolved, person, screen)?;
+    let builder = client_builder(args, &resolved, input_handler, screen)?;
     if args.verbose {
         screen.print(&format!("connecting to {}\n", escape_line(&resolved.label)));
     }
@@ -165,14 +165,16 @@ async fn connect(
     }
     if client.server().revision.era() == Era::Legacy {
         // A session requests roots when it begins, and some servers allow no folder until they have received one.
-        if person.has_roots() && tokio::time::timeout(ROOTS_TIMEOUT, person.roots_requested()).await.is_ok() {
+        if input_handler.has_roots()
+            && tokio::time::timeout(ROOTS_TIMEOUT, input_handler.roots_requested()).await.is_ok()
+        {
             tokio::time::sleep(ROOTS_GRACE).await;
         }
     }
     Ok(client)
 }
 
-/// Prints data; a reader who has had enough is no failure.
+/// Prints data; a closed pipe is not a failure.
 ///
 /// # Errors
 /// Standard output cannot be written to.

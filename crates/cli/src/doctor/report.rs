@@ -106,7 +106,7 @@ impl DoctorReport {
         if counted.is_empty() { "no problems found".to_owned() } else { counted.join(", ") }
     }
 
-    /// Writes the report for a person, a line each.
+    /// Formats the report as text, one line per check.
     pub(crate) fn to_text(&self, sheet: OutputLayout) -> String {
         let subjects = self
             .lines

@@ -8,7 +8,7 @@ use super::report::DoctorReport;
 /// How much of a line is shown.
 const SHOWN_COLUMNS: usize = 60;
 
-/// Lines that a program wrote to standard output although they are no messages. Clones count together.
+/// Lines that a program wrote to standard output and that are not messages. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StrayOutput(Arc<Mutex<StrayLineCount>>);
 
@@ -38,7 +38,8 @@ impl StrayOutput {
             0 => {}
             1 => report.problem("stdout", &format!("1 line on stdout is not JSON-RPC: {first}")),
             _ => {
-                report.problem("stdout", &format!("{lines} lines on stdout are not JSON-RPC; first: {first}"))
+                report
+                    .problem("stdout", &format!("{lines} lines on stdout are not JSON-RPC; first: {first}"));
             }
         }
     }

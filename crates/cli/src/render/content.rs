@@ -31,7 +31,7 @@ impl ContentPiece {
         Self::Text { text: text.to_owned(), mime_type: None, name: None }
     }
 
-    /// Writes the piece for a person; every line is visible and ends in a line end.
+    /// Formats the piece as text; every line is escaped and terminated.
     pub(crate) fn show(&self, columns: usize, style: TextStyle) -> String {
         match self {
             Self::Text { text, .. } => {

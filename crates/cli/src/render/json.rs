@@ -6,7 +6,7 @@ use crate::terminal::is_unsafe_char;
 
 /// Writes a value on one line, every digit and the order of members kept, with nothing in it that steers a terminal.
 ///
-/// It is the same value: what is written differently is space between tokens, and characters of strings as escapes.
+/// The value is unchanged: only whitespace between tokens and the escapes in strings differ.
 pub(crate) fn one_line(value: &RawJson) -> String {
     let text = value.as_str();
     let mut line = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What servers answer, for people to read and for programs to take apart.
+//! Rendering of results, as text for users and as JSON for programs.
 //!
 //! # Invariants
 //!

@@ -30,7 +30,7 @@ pub(crate) enum SaveSelection {
 }
 
 impl SaveTarget {
-    /// Reads what `--out` was given: `-`, a folder that is there or ends in a slash, or a file.
+    /// Parses `--out`: `-`, a folder that exists or ends in a slash, or a file.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let path = Path::new(text);
         match text {
@@ -82,7 +82,7 @@ pub(crate) fn save(
     Ok((rest, told?))
 }
 
-/// Returns what goes into a single file: one piece, or texts one after the other.
+/// Returns the content of a single file: one piece, or concatenated texts.
 fn single_file_bytes(found: Vec<(ContentPiece, Vec<u8>)>) -> Result<Vec<u8>, CliFailure> {
     let count = found.len();
     if count > 1 && found.iter().any(|(piece, _)| matches!(piece, ContentPiece::Media { .. })) {
@@ -108,7 +108,7 @@ fn to_folder(folder: &Path, stem: &str, piece: &ContentPiece, bytes: &[u8]) -> R
     for number in 1..=MAX_NAME_ATTEMPTS {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
         let path = folder.join(format!("{name}{number}{extension}"));
-        // Neither a file nor a link that is there already is ever written through.
+        // An existing file or symlink is never overwritten or followed.
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(mut file) => {
                 file.write_all(bytes).map_err(|error| cannot_save(&path, &error))?;

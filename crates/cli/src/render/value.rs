@@ -13,7 +13,7 @@ const MIN_TABLE_ROWS: usize = 2;
 /// The maximum number of columns of a readable table.
 const MAX_TABLE_COLUMNS: usize = 12;
 
-/// Lays a value out for a person: members one below the other, lists as items, lists of alike flat objects as tables.
+/// Formats a value as text: one member per line, lists as items, lists of similar flat objects as tables.
 ///
 /// Every line is visible and ends in a line end.
 pub(crate) fn format_value(value: &RawJson, columns: usize) -> String {
@@ -51,7 +51,7 @@ fn lay_out(value: &RawJson, depth: usize, columns: usize, text: &mut String) {
     }
 }
 
-/// Lays out one of several: what has members has the first beside the dash.
+/// Formats a list item: the first member of an object follows the dash.
 fn lay_out_item(value: &RawJson, depth: usize, columns: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     if value.members().is_ok_and(|members| !members.is_empty()) {
@@ -94,7 +94,7 @@ fn short_list(value: &RawJson, columns: usize) -> Option<String> {
     (plain && display_width(&line) <= columns).then_some(line)
 }
 
-/// Writes a value without structure: text as it is, everything else as JSON.
+/// Formats a scalar: text unquoted, everything else as JSON.
 fn scalar(value: &RawJson) -> String {
     match value.as_text() {
         Some(text) => escape_text(text.trim_end_matches('\n')).into_owned(),

@@ -115,7 +115,7 @@ impl ArgumentsBuilder<'_, '_> {
         })
     }
 
-    /// Finds where a name leads to: to a property as it is, or by its dots through objects.
+    /// Resolves a name: a property of that exact name, or a path through objects, separated by dots.
     fn resolve_name(&self, name: &str) -> Result<(Vec<String>, ValueShape), CliFailure> {
         if let Some(property) = self.shape.property(name) {
             return Ok((vec![name.to_owned()], property.shape.clone()));

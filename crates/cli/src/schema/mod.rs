@@ -1,4 +1,4 @@
-//! What a JSON Schema means to a person: signatures, arguments as they are typed, names that were nearly right.
+//! JSON Schema for users: signatures, typed arguments, and suggestions for misspelled names.
 
 mod arguments;
 mod coerce;

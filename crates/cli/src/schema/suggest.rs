@@ -21,7 +21,7 @@ fn similarity(typed: &str, name: &str) -> f64 {
     if typed == name {
         return 1.0;
     }
-    // The whole of a word within a longer name is what people remember of it.
+    // A whole word within a longer name is what users remember of it.
     if typed.len() >= 3 && (name.contains(typed) || typed.contains(name)) {
         return 0.9;
     }

@@ -1,4 +1,4 @@
-//! The terminal: what a person sees, and what a peer can never make of it.
+//! Terminal output, escaped so that a peer cannot control the terminal.
 //!
 //! # Invariants
 //!

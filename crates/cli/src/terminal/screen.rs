@@ -11,7 +11,7 @@ use super::width::terminal_columns;
 /// A bar that moves more often than this only flickers.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Standard error as a person sees it: lines of words, and below them, on a terminal, a bar that comes and goes.
+/// Standard error for the user: lines of text, and on a terminal a progress bar below them.
 #[derive(Debug)]
 pub(crate) struct StderrScreen {
     is_terminal: bool,
@@ -34,11 +34,11 @@ struct ProgressBarState {
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 impl StderrScreen {
-    /// Takes standard error; `quiet` leaves out everything but failures, `talkative` adds progress where there is no bar.
-    pub(crate) fn new(quiet: bool, talkative: bool) -> Self {
+    /// Creates the screen; `quiet` prints only failures, `verbose` adds progress where there is no bar.
+    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
         let is_terminal =
             io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        Self { is_terminal, verbose: talkative, quiet, state: Mutex::default(), redraw: Notify::new() }
+        Self { is_terminal, verbose, quiet, state: Mutex::default(), redraw: Notify::new() }
     }
 
     /// Writes words above the bar.

@@ -7,10 +7,10 @@ pub(crate) struct TextStyle {
 }
 
 impl TextStyle {
-    /// Words as they are.
+    /// Plain text.
     pub(crate) const PLAIN: Self = Self { colored: false };
 
-    /// Emphasis where a person looks at a stream that can show it, and did not ask for none.
+    /// Emphasis on a terminal that supports it, unless disabled.
     pub(crate) fn for_stream(stream: &impl IsTerminal) -> Self {
         Self { colored: stream.is_terminal() && wants_color(|name| std::env::var(name).ok()) }
     }

@@ -47,7 +47,7 @@ pub(crate) fn truncate_to_width(line: &str, columns: usize) -> String {
     kept
 }
 
-/// Breaks a line between words where it is too wide; what follows is indented by so many columns.
+/// Wraps a line between words; continuation lines are indented.
 pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut width = 0;

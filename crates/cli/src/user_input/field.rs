@@ -65,29 +65,29 @@ impl<'f> FormFieldPrompt<'f> {
     }
 
     /// Prompts the user until the answer is valid.
-    pub(super) fn prompt_user(&self, person: &mut dyn InteractiveTerminal) -> std::io::Result<FieldInput> {
-        person.print(&self.introduction());
+    pub(super) fn prompt_user(&self, terminal: &mut dyn InteractiveTerminal) -> std::io::Result<FieldInput> {
+        terminal.print(&self.introduction());
         let prompt = self.prompt_text();
         loop {
-            let Some(line) = person.read_line(&prompt)? else { return Ok(FieldInput::Cancelled) };
+            let Some(line) = terminal.read_line(&prompt)? else { return Ok(FieldInput::Cancelled) };
             match line.trim() {
                 ":decline" => return Ok(FieldInput::Declined),
                 ":cancel" => return Ok(FieldInput::Cancelled),
                 ":skip" if !self.property.required => return Ok(FieldInput::Skipped),
                 ":none" if self.is_list() => match self.validated(empty_list()) {
                     Ok(value) => return Ok(FieldInput::Value(value)),
-                    Err(problem) => person.print(&self.error_line(&problem)),
+                    Err(problem) => terminal.print(&self.error_line(&problem)),
                 },
                 "" => match self.default_input() {
                     Some(filled) => return Ok(filled),
-                    None => person.print(&self.error_line("is required")),
+                    None => terminal.print(&self.error_line("is required")),
                 },
                 line => match self.parse_line(line) {
                     Ok(value) => return Ok(FieldInput::Value(value)),
                     Err(_) if self.shape().is_exactly(JsonType::Boolean) => {
-                        person.print("  please answer yes or no\n");
+                        terminal.print("  please answer yes or no\n");
                     }
-                    Err(problem) => person.print(&self.error_line(&problem)),
+                    Err(problem) => terminal.print(&self.error_line(&problem)),
                 },
             }
         }

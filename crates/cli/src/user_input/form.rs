@@ -27,9 +27,9 @@ const FORM_HELP: &str = "(Enter = default in brackets; or type :skip, :decline, 
 /// There is no terminal, and the answers given in advance do not complete the form.
 pub(crate) fn fill_form(
     form: &FormElicitRequest,
-    asker: &str,
+    server: &str,
     given: &PresetAnswers,
-    person: Option<&mut dyn InteractiveTerminal>,
+    terminal: Option<&mut dyn InteractiveTerminal>,
 ) -> Result<ElicitationReply, CliFailure> {
     match given.action() {
         Some(ElicitAction::Decline) => return Ok(ElicitationReply::Decline),
@@ -58,14 +58,14 @@ pub(crate) fn fill_form(
             None => open.push(field),
         }
     }
-    let reply = match person {
-        Some(person) if given.action().is_none() && (!open.is_empty() || fields.is_empty()) => {
-            prompt_for_fields(form, asker, &open, &mut filled, person)?
+    let reply = match terminal {
+        Some(terminal) if given.action().is_none() && (!open.is_empty() || fields.is_empty()) => {
+            prompt_for_fields(form, server, &open, &mut filled, terminal)?
         }
         None if given.action().is_none() && filled.is_empty() => {
-            return Err(no_terminal_failure(form, asker, &fields));
+            return Err(no_terminal_failure(form, server, &fields));
         }
-        _ => fill_defaults(form, asker, &open, &mut filled)?,
+        _ => fill_defaults(form, server, &open, &mut filled)?,
     };
     // The fields are sent in the order of the form.
     let ordered =
@@ -76,21 +76,21 @@ pub(crate) fn fill_form(
 /// Prompts for the open fields; returns another reply if the user declines or cancels.
 fn prompt_for_fields(
     form: &FormElicitRequest,
-    asker: &str,
+    server: &str,
     open: &[&FormFieldPrompt<'_>],
     filled: &mut JsonObject,
-    person: &mut dyn InteractiveTerminal,
+    terminal: &mut dyn InteractiveTerminal,
 ) -> Result<Option<ElicitationReply>, CliFailure> {
     let gone = |error| CliFailure::new(ExitReason::Failed, format!("cannot read the terminal: {error}"));
-    person.print(&format!("{asker} asks: {}\n", escape_text(&form.message)));
+    terminal.print(&format!("{server} asks: {}\n", escape_text(&form.message)));
     if open.is_empty() {
-        return confirm("Accept?", person)
+        return confirm("Accept?", terminal)
             .map(|reply| (reply != ElicitationReply::Accept(None)).then_some(reply))
             .map_err(gone);
     }
-    person.print(FORM_HELP);
+    terminal.print(FORM_HELP);
     for field in open {
-        match field.prompt_user(person).map_err(gone)? {
+        match field.prompt_user(terminal).map_err(gone)? {
             FieldInput::Value(value) => filled.set(field.name(), value),
             FieldInput::Skipped => {}
             FieldInput::Declined => return Ok(Some(ElicitationReply::Decline)),
@@ -103,7 +103,7 @@ fn prompt_for_fields(
 /// Fills in defaults, and refuses where something that is needed has none.
 fn fill_defaults(
     form: &FormElicitRequest,
-    asker: &str,
+    server: &str,
     open: &[&FormFieldPrompt<'_>],
     filled: &mut JsonObject,
 ) -> Result<Option<ElicitationReply>, CliFailure> {
@@ -112,7 +112,7 @@ fn fill_defaults(
             Some(FieldInput::Value(value)) => filled.set(field.name(), value),
             Some(_) => {}
             None => {
-                let what = format!("{asker} asks for `{}`: {}", field.name(), escape_line(&form.message));
+                let what = format!("{server} asks for `{}`: {}", field.name(), escape_line(&form.message));
                 let hint = format!("answer in advance with `--answer {}=VALUE`", field.name());
                 return Err(CliFailure::new(ExitReason::Usage, what).hint(hint));
             }
@@ -121,8 +121,8 @@ fn fill_defaults(
     Ok(None)
 }
 
-fn no_terminal_failure(form: &FormElicitRequest, asker: &str, fields: &[FormFieldPrompt<'_>]) -> CliFailure {
-    let what = format!("{asker} requests input, and there is no terminal: {}", escape_line(&form.message));
+fn no_terminal_failure(form: &FormElicitRequest, server: &str, fields: &[FormFieldPrompt<'_>]) -> CliFailure {
+    let what = format!("{server} requests input, and there is no terminal: {}", escape_line(&form.message));
     let answers: Vec<_> = fields.iter().map(|field| format!("`--answer {}=VALUE`", field.name())).collect();
     let answers = if answers.is_empty() { "`--answer accept`".to_owned() } else { answers.join(" and ") };
     CliFailure::new(ExitReason::Usage, what)
@@ -132,10 +132,10 @@ fn no_terminal_failure(form: &FormElicitRequest, asker: &str, fields: &[FormFiel
 /// Prompts for yes, no or cancel.
 pub(super) fn confirm(
     question: &str,
-    person: &mut dyn InteractiveTerminal,
+    terminal: &mut dyn InteractiveTerminal,
 ) -> std::io::Result<ElicitationReply> {
     loop {
-        let line = person.read_line(&format!("{question} (y: yes, n: no, c: cancel) "))?;
+        let line = terminal.read_line(&format!("{question} (y: yes, n: no, c: cancel) "))?;
         match line.as_deref().map(str::trim).map(str::to_ascii_lowercase).as_deref() {
             Some("y" | "yes") => return Ok(ElicitationReply::Accept(None)),
             Some("n" | "no" | ":decline") => return Ok(ElicitationReply::Decline),
@@ -173,9 +173,9 @@ mod tests {
     }
 
     fn with_person(schema: &str, answers: &[&str], lines: &[&str]) -> (ElicitationReply, String) {
-        let mut person = ScriptedTerminal::new(lines);
-        let reply = fill_form(&form(schema), "demo", &given(answers), Some(&mut person)).unwrap();
-        (reply, person.seen)
+        let mut terminal = ScriptedTerminal::new(lines);
+        let reply = fill_form(&form(schema), "demo", &given(answers), Some(&mut terminal)).unwrap();
+        (reply, terminal.seen)
     }
 
     fn unattended(schema: &str, answers: &[&str]) -> Result<ElicitationReply, String> {
@@ -306,9 +306,9 @@ mod tests {
         let schema = r#"{"type":"object","properties":{"a\u001b[2J":{"title":"\u001b]0;x\u0007","enum":["\u202e"],"description":"\r"}}}"#;
         let mut question = form(schema);
         question.message = "\x1b[31mred".to_owned();
-        let mut person = ScriptedTerminal::new(&["1"]);
-        fill_form(&question, "demo", &PresetAnswers::default(), Some(&mut person)).unwrap();
+        let mut terminal = ScriptedTerminal::new(&["1"]);
+        fill_form(&question, "demo", &PresetAnswers::default(), Some(&mut terminal)).unwrap();
         let shows = |c: char| c == '\n' || !crate::terminal::is_unsafe_char(c);
-        assert!(person.seen.chars().all(shows), "{:?}", person.seen);
+        assert!(terminal.seen.chars().all(shows), "{:?}", terminal.seen);
     }
 }

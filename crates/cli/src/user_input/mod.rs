@@ -1,4 +1,4 @@
-//! What servers ask, and who answers: what was given in advance, or a person at the terminal.
+//! Input requests of servers: answered in advance, or by the user at the terminal.
 //!
 //! # Invariants
 //!

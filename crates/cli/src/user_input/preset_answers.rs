@@ -17,7 +17,7 @@ pub(crate) enum PresetAnswer {
 pub(crate) enum PresetValue {
     /// Text, which becomes what the field wants.
     Text(String),
-    /// JSON, as it is.
+    /// Literal JSON.
     Json(RawJson),
 }
 

@@ -10,20 +10,20 @@ use crate::terminal::{TextStyle, escape_text};
 /// Prompts the user for the reply to a sampling request; nothing means that the user declined.
 pub(crate) fn prompt_for_sample(
     question: &CreateMessageRequest,
-    asker: &str,
+    server: &str,
     columns: usize,
-    person: &mut dyn InteractiveTerminal,
+    terminal: &mut dyn InteractiveTerminal,
 ) -> io::Result<Option<String>> {
-    person.print(&format!("{asker} requests a model completion (sampling); you write it:\n"));
+    terminal.print(&format!("{server} requests a model completion (sampling); you write it:\n"));
     if let Some(system) = question.params.text("systemPrompt") {
-        person.print(&format!("system:\n{}\n", escape_text(&system)));
+        terminal.print(&format!("system:\n{}\n", escape_text(&system)));
     }
     for message in question.params.get("messages").and_then(|raw| raw.elements().ok()).unwrap_or_default() {
-        person.print(&show_message(&message, columns));
+        terminal.print(&show_message(&message, columns));
     }
-    person.print("(end with a line containing only a dot; :decline to refuse)\n");
+    terminal.print("(end with a line containing only a dot; :decline to refuse)\n");
     let mut answer = String::new();
-    while let Some(line) = person.read_line("> ")? {
+    while let Some(line) = terminal.read_line("> ")? {
         match line.trim_end() {
             "." => break,
             ":decline" | ":cancel" => return Ok(None),
@@ -55,8 +55,8 @@ mod tests {
     fn play(lines: &[&str]) -> (Option<String>, String) {
         let question = CreateMessageRequest::new([PromptMessage::user("Capital of France?\x1b[2J")], 10)
             .system("Be brief.");
-        let mut person = ScriptedTerminal::new(lines);
-        (prompt_for_sample(&question, "demo", 80, &mut person).unwrap(), person.seen)
+        let mut terminal = ScriptedTerminal::new(lines);
+        (prompt_for_sample(&question, "demo", 80, &mut terminal).unwrap(), terminal.seen)
     }
 
     #[test]

@@ -12,26 +12,27 @@ use crate::terminal::{escape_line, escape_text};
 /// There is no terminal, and no answer was given in advance.
 pub(crate) fn confirm_url(
     question: &UrlElicitRequest,
-    asker: &str,
+    server: &str,
     given: &PresetAnswers,
-    person: Option<&mut dyn InteractiveTerminal>,
+    terminal: Option<&mut dyn InteractiveTerminal>,
 ) -> Result<ElicitationReply, CliFailure> {
     let url = escape_line(&question.url);
-    match (given.action(), person) {
+    match (given.action(), terminal) {
         (Some(ElicitAction::Accept), _) => Ok(ElicitationReply::Accept(None)),
         (Some(ElicitAction::Decline), _) => Ok(ElicitationReply::Decline),
         (Some(ElicitAction::Cancel), _) => Ok(ElicitationReply::Cancel),
-        (None, Some(person)) => {
-            person.print(&format!("{asker} asks you to visit a URL: {}\n", escape_text(&question.message)));
-            person.print(&format!("  {url}\n{}", url_warning(&question.url)));
-            let agreed = confirm("It is not opened automatically. Will you open it yourself?", person);
+        (None, Some(terminal)) => {
+            terminal
+                .print(&format!("{server} asks you to visit a URL: {}\n", escape_text(&question.message)));
+            terminal.print(&format!("  {url}\n{}", url_warning(&question.url)));
+            let agreed = confirm("It is not opened automatically. Will you open it yourself?", terminal);
             agreed.map_err(|error| {
                 CliFailure::new(ExitReason::Failed, format!("cannot read the terminal: {error}"))
             })
         }
         (None, None) => {
             let message = escape_line(&question.message);
-            Err(CliFailure::new(ExitReason::Usage, format!("{asker} asks you to visit {url}: {message}"))
+            Err(CliFailure::new(ExitReason::Usage, format!("{server} asks you to visit {url}: {message}"))
                 .hint("accept with `--answer accept`, decline with `--answer decline`"))
         }
     }
@@ -75,18 +76,18 @@ mod tests {
             ("n", ElicitationReply::Decline),
             ("c", ElicitationReply::Cancel),
         ] {
-            let mut person = ScriptedTerminal::new(&["huh", line]);
+            let mut terminal = ScriptedTerminal::new(&["huh", line]);
             let reply = confirm_url(
                 &question("https://example.com/x"),
                 "demo",
                 &PresetAnswers::default(),
-                Some(&mut person),
+                Some(&mut terminal),
             );
             assert_eq!(reply.unwrap(), expected);
             assert!(
-                person.seen.contains("  https://example.com/x\n  host: example.com\nIt is not opened"),
+                terminal.seen.contains("  https://example.com/x\n  host: example.com\nIt is not opened"),
                 "{}",
-                person.seen
+                terminal.seen
             );
         }
     }

@@ -51,7 +51,7 @@ impl ManifestFolders {
         options.read(true).follow(FollowSymlinks::No).nonblock(true);
         let file = folder.open_with(name, &options)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("the manifest is no regular file any more"));
+            return Err(io::Error::other("the manifest is no longer a regular file"));
         }
         let mut bytes = Vec::new();
         file.take(self.max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;

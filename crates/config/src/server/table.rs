@@ -131,11 +131,8 @@ pub(crate) fn read(
     if let (Some(era), Some(revision)) = (table.era, table.revision)
         && revision.era() != era
     {
-        let what = format!(
-            "it is a revision of the {} era, and `era` says {}",
-            revision.era().as_str(),
-            era.as_str()
-        );
+        let what =
+            format!("it is a revision of the {} era, but `era` is {}", revision.era().as_str(), era.as_str());
         return Err(wrong(&["revision"], &what));
     }
     let reach = match (table.command, table.url) {
@@ -224,7 +221,7 @@ fn check_program(
         }
     }
     match &program.cwd {
-        Some(cwd) if has_nul(cwd) || cwd.expose().is_empty() => Err(wrong(&["cwd"], "it is no folder")),
+        Some(cwd) if has_nul(cwd) || cwd.expose().is_empty() => Err(wrong(&["cwd"], "not a valid folder")),
         _ => Ok(()),
     }
 }
@@ -251,7 +248,7 @@ fn check_endpoint(
     let mut headers = BTreeMap::new();
     for (name, value) in std::mem::take(&mut endpoint.headers) {
         let Ok(lower) = http::HeaderName::try_from(&name) else {
-            return Err(wrong(&["headers", &name], "this is no name of a header"));
+            return Err(wrong(&["headers", &name], "not a valid header name"));
         };
         if http::HeaderValue::from_str(value.expose()).is_err() {
             return Err(wrong(

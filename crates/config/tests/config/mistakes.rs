@@ -88,7 +88,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         ),
         (
             "[servers.a]\ncommand = 'x'\nera = 'legacy'\nrevision = '2026-07-28'\n",
-            "t.toml:4:12: server `a`, key `revision`: it is a revision of the modern era, and `era` says legacy",
+            "t.toml:4:12: server `a`, key `revision`: it is a revision of the modern era, but `era` is legacy",
         ),
         (
             "[servers.a]\ncommand = 'x'\nshare = 'sesion'\n",
@@ -109,7 +109,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         ),
         (
             "[servers.a]\nurl = 'http://h/'\nheaders = { 'a b' = 'x' }\n",
-            "t.toml:3:21: server `a`, key `headers.a b`: this is no name of a header",
+            "t.toml:3:21: server `a`, key `headers.a b`: not a valid header name",
         ),
         (
             "[servers.a]\nurl = 'http://h/'\nheaders = { X = 'x', x = 'y' }\n",

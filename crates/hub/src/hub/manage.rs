@@ -33,7 +33,7 @@ pub enum ToggleOutcome {
 #[non_exhaustive]
 pub enum ManageError {
     /// There is no server of this name.
-    #[error("there is no server `{0}`")]
+    #[error("unknown server `{0}`")]
     NoSuchServer(String),
     /// The server cannot be reached.
     #[error("server `{server}`: {reason}")]

@@ -68,9 +68,15 @@ impl fmt::Display for NameCollision {
         match self.owners.as_slice() {
             [_] => write!(f, "{kind} `{name}` is reserved for the hub")?,
             several => {
-                let servers: Vec<_> = several.iter().map(|(server, ..)| format!("`{server}`")).collect();
-                let both = if several.len() == 2 { "both" } else { "all" };
-                write!(f, "{} {both} have a {kind} `{name}`", servers.join(" and "))?;
+                let mut servers: Vec<_> = several.iter().map(|(server, ..)| format!("`{server}`")).collect();
+                servers.dedup();
+                let is_same = several.iter().all(|(_, item, _)| *item == self.name);
+                let maps_to = if is_same { "" } else { " that maps to" };
+                match servers.as_slice() {
+                    [server] => write!(f, "{server} has several {kind}s that map to `{name}`")?,
+                    [one, other] => write!(f, "{one} and {other} both have a {kind}{maps_to} `{name}`")?,
+                    all => write!(f, "{} all have a {kind}{maps_to} `{name}`", all.join(", "))?,
+                }
                 if several.iter().all(|(.., instead)| instead.is_none()) {
                     return f.write_str(if several.len() == 2 {
                         "; neither is exposed"
@@ -200,6 +206,11 @@ mod tests {
         assert_eq!(names[1].as_deref(), Some("a__x_y"));
         assert!(names[0].as_deref().is_some_and(|name| name.starts_with("a__x_y_")), "{names:?}");
         assert_eq!(collisions.len(), 1);
+        let sentence = collisions[0].to_string();
+        assert!(
+            sentence.starts_with("`a` has several tools that map to `a__x_y`; `x.y` of `a` is "),
+            "{sentence}"
+        );
     }
 
     #[test]
@@ -207,6 +218,7 @@ mod tests {
         let (names, collisions) = assigned(&NameTemplate::verbatim(), &[("a", "x"), ("b", "x"), ("b", "y")]);
         assert_eq!(names, [None, None, Some("y".to_owned())]);
         assert_eq!(collisions[0].owners.len(), 2);
+        assert_eq!(collisions[0].to_string(), "`a` and `b` both have a tool `x`; neither is exposed");
     }
 
     #[test]

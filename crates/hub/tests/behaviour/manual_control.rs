@@ -41,7 +41,7 @@ async fn server_can_be_disconnected_connected_and_pinged_manually() {
 async fn every_management_error_names_the_unknown_server() {
     let hub = TestServers::default().hub();
     let nobody = ManageError::NoSuchServer("nobody".to_owned());
-    assert_eq!(nobody.to_string(), "there is no server `nobody`");
+    assert_eq!(nobody.to_string(), "unknown server `nobody`");
     assert_eq!(within(hub.connect("nobody")).await, Err(nobody.clone()));
     assert_eq!(within(hub.disconnect("nobody")).await, Err(nobody.clone()));
     assert_eq!(within(hub.reconnect("nobody")).await, Err(nobody.clone()));

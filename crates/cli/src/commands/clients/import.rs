@@ -48,7 +48,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let folder = std::env::current_dir().ok();
     let found = imports(&user_directories()?, folder.as_deref());
     let wanted = |import: &&ClientImport| args.client.is_none_or(|client| client == import.client);
-    // What is taken into a client's own file is not taken from it.
+    // A client's own file is not imported into itself.
     let found: Vec<&ClientImport> =
         found.iter().filter(wanted).filter(|import| !is_same_file(&import.path, &path)).collect();
     let unusable: Vec<&&ClientImport> = found.iter().filter(|import| import.file.is_err()).collect();

@@ -25,9 +25,9 @@ pub(super) struct ServerImport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ImportOutcome {
     Imported,
-    /// The same is there already, and where it comes from.
+    /// The same server exists already, with its origin.
     AlreadyPresent(String),
-    /// Another of the same name is there already, and where it comes from.
+    /// Another server of the same name exists already, with its origin.
     NameTaken(String),
     /// It is the hub.
     OwnHub,

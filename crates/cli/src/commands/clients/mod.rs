@@ -1,4 +1,4 @@
-//! The clients that a person has: their servers are taken over, and the hub is put into them.
+//! The user's clients: imports their servers, and installs the hub in them.
 //!
 //! # Invariants
 //!
@@ -23,7 +23,7 @@ fn client_parser() -> impl TypedValueParser<Value = ClientApp> {
     names.try_map(|name| ClientApp::parse(&name).ok_or("unknown client"))
 }
 
-/// Returns where the files of this person are.
+/// Returns the folders of the user.
 fn user_directories() -> Result<UserDirectories, CliFailure> {
     UserDirectories::from_environment().ok_or_else(|| {
         CliFailure::new(ExitReason::Configuration, "cannot find your home folder").hint("set HOME")

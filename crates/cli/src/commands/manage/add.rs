@@ -193,7 +193,7 @@ fn endpoint(url: &str, args: &AddArgs) -> Result<RemoteEndpoint, CliFailure> {
     Ok(RemoteEndpoint { headers, transport: args.transport.unwrap_or_default(), ..RemoteEndpoint::new(url) })
 }
 
-/// Returns a value as it is written to a file: a variable by its name.
+/// Returns a value in its written form: a variable by name.
 fn config_text(option: &str, source: &SecretSource) -> Result<ConfigText, CliFailure> {
     match source {
         SecretSource::Literal(value) => Ok(ConfigText::new(value)),

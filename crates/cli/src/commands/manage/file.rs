@@ -38,7 +38,7 @@ impl FileArgs {
         self.config.clone().or_else(|| find::find_in_folder(Path::new("")))
     }
 
-    /// Reads the file, with its variables as they are written.
+    /// Reads the file with unexpanded variables.
     ///
     /// # Errors
     /// There is none, or it cannot be used.

@@ -28,7 +28,7 @@ pub(crate) struct ServersArgs {
 /// Lists servers.
 ///
 /// # Errors
-/// There is no configuration, or it cannot be read.
+/// The configuration is missing or invalid.
 pub(crate) fn run(args: &ServersArgs) -> Result<(), CliFailure> {
     list(args).map_err(|failure| failure.with_json(args.file.json))
 }

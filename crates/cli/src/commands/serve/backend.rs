@@ -14,7 +14,7 @@ use crate::exit::{CliFailure, ExitReason};
 /// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
 pub(super) enum ServeBackend {
-    /// Without a file: no hub is in the way.
+    /// Without a file: served directly, without a hub.
     Builtin(Vec<BuiltinServer>),
     /// The hub of a file, and the servers that it begins with.
     Hub(Gateway, Vec<ServerConfig>),
@@ -74,7 +74,7 @@ impl ServeBackend {
     /// Makes it ready to be served.
     ///
     /// # Errors
-    /// There is no key for state.
+    /// The state key is missing.
     pub(super) fn host(&self, options: HostOptions) -> Result<Host, CliFailure> {
         match self {
             Self::Builtin(builtin) => builtin::server(builtin).host(options),
@@ -113,7 +113,7 @@ impl ServeBackend {
         }
     }
 
-    /// Lists what is served for a person to read.
+    /// Lists what is served, for display.
     pub(super) fn description(&self) -> String {
         match self {
             Self::Builtin(builtin) => builtin::names(builtin),

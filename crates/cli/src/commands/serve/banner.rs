@@ -1,7 +1,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What a person needs to know to connect a client.
+/// What a user needs to connect a client.
 #[derive(Debug)]
 pub(super) struct Banner<'a> {
     pub(super) address: SocketAddr,

@@ -32,6 +32,6 @@ pub(super) fn raise() {
     }
 }
 
-/// Elsewhere there is no such limit.
+/// Other platforms have no such limit.
 #[cfg(not(unix))]
 pub(super) fn raise() {}

@@ -23,7 +23,7 @@ pub(crate) const METRICS_PATH: &str = "/metrics";
 /// The health endpoints.
 ///
 /// On the MCP port they need no token, since probes have none. `Host` and `Origin` are checked as on the
-/// endpoint, so that no page from elsewhere can find out that the server is there.
+/// endpoint, so that no foreign web page can detect the server.
 #[derive(Clone, Debug)]
 pub(super) struct HealthProbes {
     pub(super) shutdown: ProcessShutdown,
@@ -97,7 +97,7 @@ impl HealthProbes {
     }
 }
 
-/// The endpoint with the probes beside it.
+/// The MCP endpoint together with the probes.
 #[derive(Clone, Debug)]
 pub(super) struct EndpointWithProbes {
     pub(super) endpoint: HttpService,

@@ -36,14 +36,14 @@ use crate::values::ListenAddress;
 /// # Errors
 /// A message for the user, and the exit code.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
-    let place = args.transport();
-    place.init_logging(&args.edge)?;
-    let departure = ProcessShutdown::default();
-    in_runtime(place, async |signals| {
+    let transport = args.transport();
+    transport.init_logging(&args.edge)?;
+    let shutdown = ProcessShutdown::default();
+    in_runtime(transport, async |signals| {
         let hangups = install_hangups()?;
         let offer = ServeBackend::from_args(args)?;
-        let mut options = args.edge.host_options(&departure)?;
-        let metrics = place.enable_metrics(&mut options);
+        let mut options = args.edge.host_options(&shutdown)?;
+        let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
         let audit = offer.audit(args)?;
         if let Some(audit) = &audit {
@@ -52,10 +52,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let host = offer.host(options)?;
         let serving = PreparedService {
             backend: Some(&offer),
-            ..PreparedService::new(&args.edge, offer.description(), host, metrics, departure)
+            ..PreparedService::new(&args.edge, offer.description(), host, metrics, shutdown)
         };
         let served = tokio::select! {
-            served = serving.serve(place, signals) => served,
+            served = serving.serve(transport, signals) => served,
             // A hub does this itself, when it reads its file again.
             never = reopen_on_hangup(hangups, audit.as_ref()), if offer.gateway().is_none() => match never {},
         };
@@ -106,7 +106,7 @@ impl ServeTransport<'_> {
 #[derive(Debug)]
 pub(crate) struct PreparedService<'a> {
     edge: &'a EdgeArgs,
-    /// What it is, for a person to read.
+    /// The displayed description of what is served.
     description: String,
     host: Host,
     metrics: Metrics,
@@ -116,23 +116,27 @@ pub(crate) struct PreparedService<'a> {
 }
 
 impl<'a> PreparedService<'a> {
-    /// Makes ready what needs nothing done beside it.
+    /// Prepares a service without background work.
     pub(crate) fn new(
         edge: &'a EdgeArgs,
         offer: String,
         host: Host,
         metrics: Metrics,
-        departure: ProcessShutdown,
+        shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description: offer, host, metrics, shutdown: departure, backend: None }
+        Self { edge, description: offer, host, metrics, shutdown, backend: None }
     }
 
     /// Serves until the peer is gone or a signal comes.
     ///
     /// # Errors
     /// What was configured cannot be used, the transport fails, or calls had to be ended.
-    pub(crate) async fn serve(&self, place: ServeTransport<'_>, signals: Signals) -> Result<(), CliFailure> {
-        match place {
+    pub(crate) async fn serve(
+        &self,
+        transport: ServeTransport<'_>,
+        signals: Signals,
+    ) -> Result<(), CliFailure> {
+        match transport {
             ServeTransport::Stdio => stdio::serve(self, signals).await,
             ServeTransport::Http(address) => http::serve(self, address, signals).await,
         }
@@ -142,7 +146,7 @@ impl<'a> PreparedService<'a> {
         self.backend.and_then(ServeBackend::gateway)
     }
 
-    /// Begins what has to be done beside serving, and returns the rest of it, which never ends.
+    /// Starts the background work, and returns the rest of it, which never ends.
     async fn start_backend(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.backend {
             Some(offer) => offer.start().await,
@@ -157,18 +161,18 @@ impl<'a> PreparedService<'a> {
     }
 }
 
-/// Does some work in a runtime that suits the place, and leaves behind whatever still waits for a person.
+/// Runs `work` in a runtime for the transport, and abandons blocking reads at its end.
 ///
 /// # Errors
 /// The error of `work`, or of starting the runtime.
-pub(crate) fn in_runtime<W>(place: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
+pub(crate) fn in_runtime<W>(transport: ServeTransport<'_>, work: W) -> Result<(), CliFailure>
 where
     W: AsyncFnOnce(Signals) -> Result<(), CliFailure>,
 {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     crate::memory::configure_allocator();
     // One client on two pipes keeps one thread busy at most, and the fewer there are the sooner the first answer is.
-    let mut builder = match place {
+    let mut builder = match transport {
         ServeTransport::Stdio => Builder::new_current_thread(),
         ServeTransport::Http(_) => {
             descriptors::raise();

@@ -46,7 +46,7 @@ pub(super) struct AuditTable {
 pub(super) enum PlanSource {
     /// A file given on the command line.
     Named(PathBuf),
-    /// A file that was there.
+    /// A file found in the current folder.
     Found(PathBuf),
 }
 
@@ -68,7 +68,7 @@ impl PlanSource {
     /// Reads the file.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each with its place.
+    /// All problems, each with its position.
     pub(super) fn read(&self) -> Result<ServePlan, CliFailure> {
         let opened = match self {
             Self::Named(path) => ConfigFile::open(path, ConfigVariables::from_environment()),

@@ -60,7 +60,7 @@ fn own_program(args: &[&str]) -> Result<ServerLocation, CliFailure> {
     Ok(ServerLocation::Program(program))
 }
 
-/// Finds the way to this program through the PATH, which stays the same when another version is installed.
+/// Finds this program on the PATH, which stays the same when another version is installed.
 fn find_in_path(here: &Path) -> Option<PathBuf> {
     let here = std::fs::canonicalize(here).ok()?;
     let name = here.file_name()?;

@@ -60,7 +60,7 @@ enum InstallChange {
 /// Puts the hub into a client, or takes it out.
 ///
 /// # Errors
-/// The client's file cannot be changed, or there is no configuration that the hub could have.
+/// The client's file cannot be changed, or the hub has no configuration.
 pub(crate) fn run(args: &InstallArgs) -> Result<(), CliFailure> {
     install(args).map_err(|failure| failure.with_json(args.file.json))
 }

@@ -12,7 +12,7 @@ pub(super) struct GatewaySocket {
     socket: AdminSocket,
 }
 
-/// There is no socket here that one user alone can reach.
+/// The platform has no socket that only one user can access.
 #[cfg(not(unix))]
 pub(super) enum GatewaySocket {}
 
@@ -34,7 +34,7 @@ impl GatewaySocket {
         match AdminSocket::bind_in_own_folder(&path) {
             Ok(socket) => Ok(Some(Self { socket })),
             Err(error) => {
-                // It serves all the same, and its file is read again when it changes.
+                // The hub serves without the socket, and still reloads its file on changes.
                 tracing::warn!(%error, "no admin socket at {}", path.display());
                 Ok(None)
             }

@@ -200,7 +200,7 @@ impl Gateway {
 fn is_healthy(status: &UpstreamStatus) -> bool {
     match status.state {
         UpstreamHealth::Ready | UpstreamHealth::Disabled => true,
-        // It was there, and rests.
+        // It was connected before, and is idle.
         UpstreamHealth::Pending => status.starts > 0,
         _ => false,
     }

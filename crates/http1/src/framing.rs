@@ -121,6 +121,9 @@ impl ChunkedDecoder {
                 ChunkPosition::Trailers => match take_line(buffer, MAX_SKIPPED_BYTES)? {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) if line.is_empty() => ChunkPosition::Done,
+                    Some(line) if !is_field_line(&line) => {
+                        return Err("what follows the last chunk is not a header");
+                    }
                     Some(line) => {
                         self.skip(line.len() + 2)?;
                         ChunkPosition::Trailers
@@ -169,6 +172,17 @@ fn read_size(line: &[u8]) -> Option<u64> {
     let is_number = (1..=MAX_SIZE_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     u64::from_str_radix(text, 16).ok()
+}
+
+/// Reports whether a line is a header (RFC 9112, section 5). What is not could be the beginning of the next request to another
+/// reader, which takes a lone carriage return for the end of a line.
+fn is_field_line(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let (name, value) = line.split_at(colon);
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !name.is_empty()
+        && name.iter().all(is_token)
+        && !value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t')
 }
 
 /// Reads the value of `Content-Length`, which is nothing but digits.
@@ -266,6 +280,12 @@ mod tests {
             (b"5;a\0b\r\nhello\r\n0\r\n\r\n", None),
             (b"5\t;a=b\r\nhello\r\n0\r\n\r\n", Some("hello|")),
             (b"0\r\nx-a: b\n\r\n", None),
+            (b"0\r\nX_a:\tb\r\n\r\n", Some("|")),
+            (b"0\r\nGET / HTTP/1.1\r\n\r\n", None),
+            (b"0\r\nx-a: b\r*GET / HTTP/1.1\r\n\r\n", None),
+            (b"0\r\nx-a : b\r\n\r\n", None),
+            (b"0\r\n: b\r\n\r\n", None),
+            (b"0\r\nx-a: b\0\r\n\r\n", None),
             (b"ffffffffffffffff\r\nhello", None),
             (b"10000000000000000\r\nhello", None),
             (long.as_bytes(), None),

@@ -196,7 +196,7 @@ impl<S: ClientStream> ClientConnection<S> {
         exchange: &mut ExchangeProgress,
     ) -> Poll<Result<ResponseHead, ExchangeError>> {
         loop {
-            match head::take(self.read_buffer.buffer(), &mut exchange.scanned)
+            match head::take_response_head(self.read_buffer.buffer(), &mut exchange.scanned)
                 .map_err(ExchangeError::Malformed)?
             {
                 Some(head) if is_interim(head.status) => {

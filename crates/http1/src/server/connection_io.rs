@@ -74,7 +74,8 @@ impl<K: ServerStream> ConnectionIo<K> {
         loop {
             // Most of the time there is nothing before something is read.
             if !self.read_buffer.is_empty()
-                && let Some(head) = request_head::take_head(self.read_buffer.buffer(), &mut self.scanned)?
+                && let Some(head) =
+                    request_head::take_request_head(self.read_buffer.buffer(), &mut self.scanned)?
             {
                 self.body = head.framing.clone();
                 self.expects_continue = head.expects_continue;

@@ -9,22 +9,27 @@ use http::{Method, StatusCode, Uri, Version};
 use super::incoming_request::RequestHead;
 
 /// The head of a request, and what it says of its connection.
-pub(super) struct ParsedRequestHead {
-    pub(super) request: RequestHead,
-    pub(super) framing: BodyFraming,
+#[derive(Debug)]
+pub struct ParsedRequestHead {
+    /// The head.
+    pub request: RequestHead,
+    /// Where the body ends.
+    pub framing: BodyFraming,
     /// Whether another request may come behind it.
-    pub(super) keep_alive: bool,
+    pub keep_alive: bool,
     /// Whether the body comes only once it is asked for.
-    pub(super) expects_continue: bool,
+    pub expects_continue: bool,
     /// Whether the connection may be taken over for something else.
-    pub(super) upgrades: bool,
+    pub upgrades: bool,
 }
 
 /// What is wrong with a head. Where the next one would begin is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestHeadError {
-    pub(super) status: StatusCode,
-    pub(super) message: &'static str,
+pub struct RequestHeadError {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// A sentence for people.
+    pub message: &'static str,
 }
 
 const fn malformed(sentence: &'static str) -> RequestHeadError {
@@ -46,7 +51,7 @@ const TOO_LONG: RequestHeadError = RequestHeadError {
 ///
 /// # Errors
 /// It is wrong, or will be whatever follows.
-pub(super) fn take_head(
+pub fn take_request_head(
     buffer: &mut BytesMut,
     looked_at: &mut usize,
 ) -> Result<Option<ParsedRequestHead>, RequestHeadError> {
@@ -201,7 +206,7 @@ mod tests {
 
     fn read(text: &[u8]) -> Result<Option<(ParsedRequestHead, Vec<u8>)>, RequestHeadError> {
         let mut buffer = BytesMut::from(text);
-        Ok(take_head(&mut buffer, &mut 0)?.map(|head| (head, buffer.to_vec())))
+        Ok(take_request_head(&mut buffer, &mut 0)?.map(|head| (head, buffer.to_vec())))
     }
 
     #[test]
@@ -300,7 +305,7 @@ mod tests {
             let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
             let mut pieces = text.chunks(piece);
             let in_pieces = loop {
-                match take_head(&mut buffer, &mut looked_at) {
+                match take_request_head(&mut buffer, &mut looked_at) {
                     Ok(None) => match pieces.next() {
                         Some(more) => buffer.extend_from_slice(more),
                         None => break Ok(None),

@@ -2,11 +2,10 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// The longest line that says how long a chunk is, whatever else it says.
+/// The longest line with the size of a chunk, its extensions included.
 const MAX_CHUNK_LINE: usize = 1024;
 
-/// What a body in chunks may say beside its bytes, all together: behind the lengths of chunks, and in headers behind the last.
-/// All of that is skipped.
+/// The most bytes of chunk extensions and trailers in one body. All of them are skipped.
 const MAX_SKIPPED_BYTES: usize = 16 * 1024;
 
 /// More digits than any chunk needs, and few enough for a number of 64 bits.
@@ -34,7 +33,7 @@ pub struct ChunkedDecoder {
 /// Where in a chunk a body is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ChunkPosition {
-    /// Before the line that says its length.
+    /// Before the line with its size.
     Size,
     /// Within it; so many bytes are left.
     Data(u64),
@@ -44,7 +43,7 @@ enum ChunkPosition {
     Trailers,
     /// Behind everything.
     Done,
-    /// Behind something malformed, so that nobody knows where it ends.
+    /// Behind something malformed, so that the end of the body is not known.
     Malformed,
 }
 
@@ -53,7 +52,7 @@ enum ChunkPosition {
 pub enum BodyRead {
     /// Some of it, never nothing.
     Data(Bytes),
-    /// Not enough to say.
+    /// Nothing; more bytes are needed.
     NeedMore,
     /// Its end.
     End,
@@ -82,7 +81,7 @@ impl BodyFraming {
     /// Takes what a buffer holds of the body.
     ///
     /// # Errors
-    /// A sentence that says what is wrong. Whatever follows belongs to nobody from there on.
+    /// A sentence about what is wrong. The bytes that follow belong to no message.
     pub fn read(&mut self, buffer: &mut BytesMut) -> Result<BodyRead, &'static str> {
         match self {
             Self::Length(0) => Ok(BodyRead::End),
@@ -163,7 +162,7 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
     }
 }
 
-/// Reads the length of a chunk; what follows a semicolon says nothing to us.
+/// Reads the length of a chunk; extensions, which follow a semicolon, are ignored.
 fn read_size(line: &[u8]) -> Option<u64> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return None;

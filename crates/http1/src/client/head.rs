@@ -22,7 +22,7 @@ pub struct ResponseHead {
     pub keeps_alive: bool,
 }
 
-/// Reports whether a request says how long its body is, even if there is none.
+/// Reports whether a request has `Content-Length`, even without a body (RFC 9110, section 8.6).
 pub(super) fn sends_content_length(method: &Method, body: &[u8]) -> bool {
     !body.is_empty() || matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
@@ -31,7 +31,7 @@ pub(super) fn sends_content_length(method: &Method, body: &[u8]) -> bool {
 /// need not be looked at again.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
+/// A sentence about what is wrong with it.
 pub fn take_response_head(
     buffer: &mut BytesMut,
     looked_at: &mut usize,
@@ -77,7 +77,7 @@ fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
 /// Reads from a head how the body ends.
 ///
 /// # Errors
-/// A sentence that says what is wrong: two readers could find the end in two places.
+/// A sentence about what is wrong: two readers could find the end in two places.
 fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> Result<BodyFraming, String> {
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return Ok(BodyFraming::Length(0));
@@ -104,7 +104,7 @@ fn has_connection_close(headers: &ResponseHeaders) -> bool {
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
+/// Reports whether a proxy on the way may have found the end of the body elsewhere than we do.
 fn has_ambiguous_framing(status: StatusCode, headers: &ResponseHeaders) -> bool {
     let is_chunked = headers.has(&TRANSFER_ENCODING);
     let length = || headers.get(&CONTENT_LENGTH);

@@ -8,7 +8,7 @@ use http::{Method, StatusCode, Uri, Version};
 
 use super::incoming_request::RequestHead;
 
-/// The head of a request, and what it says of its connection.
+/// The head of a request, and what it requires of its connection.
 #[derive(Debug)]
 pub struct ParsedRequestHead {
     /// The head.
@@ -17,7 +17,7 @@ pub struct ParsedRequestHead {
     pub framing: BodyFraming,
     /// Whether another request may come behind it.
     pub keep_alive: bool,
-    /// Whether the body comes only once it is asked for.
+    /// Whether the client sends the body only after `100 Continue`.
     pub expects_continue: bool,
     /// Whether the connection may be taken over for something else.
     pub upgrades: bool,
@@ -59,7 +59,7 @@ pub fn take_request_head(
         skip_empty_lines(buffer);
         match buffer.as_ref() {
             [] | [b'\r'] => return Ok(None),
-            // Whoever speaks TLS, or anything else in bytes, need not be waited for.
+            // A client that sends TLS or another binary protocol is refused at the first byte.
             [first, ..] if first.is_ascii_control() || !first.is_ascii() => {
                 return Err(malformed("what comes is not HTTP"));
             }
@@ -88,7 +88,7 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 /// Finds the end of a head, which is an empty line.
 ///
 /// # Errors
-/// A line does not end as the standard has it. Somebody on the way may have taken it for a part of the line before.
+/// A line does not end as the standard has it. A proxy on the way may have taken it for a part of the line before.
 fn find_end(bytes: &[u8], looked_at: usize) -> Result<Option<usize>, RequestHeadError> {
     let from = looked_at.saturating_sub(3);
     for at in memchr::memchr_iter(b'\n', bytes.get(from..).unwrap_or_default()) {
@@ -126,7 +126,7 @@ fn parse(text: &Bytes) -> Result<ParsedRequestHead, RequestHeadError> {
     Ok(ParsedRequestHead {
         keep_alive: is_newest && !said.close,
         expects_continue: is_newest && said.expects_continue,
-        // What is behind a body would be taken for it by whoever takes the connection over.
+        // The new owner of the connection would take the body for its own protocol.
         upgrades: is_newest && said.upgrades && framing.is_complete(),
         framing,
         request: RequestHead::new(method, uri, version, RawHeaders::new(text.clone(), found)),
@@ -143,7 +143,7 @@ fn explain(error: httparse::Error) -> RequestHeadError {
     }
 }
 
-/// What headers say of the connection.
+/// The headers that decide framing and persistence (RFC 9112, sections 6 and 9).
 #[derive(Debug, Default)]
 struct FramingHeaders {
     length: Option<u64>,
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn headers_say_what_comes_behind_them() {
         let chunked = BodyFraming::chunked();
-        // The end of the body, whether the connection is kept, whether the body is to be asked for, whether it may be upgraded.
+        // The end of the body, whether the connection is kept, whether `100 Continue` is expected, whether it may be upgraded.
         let table: &[(&str, BodyFraming, [bool; 3])] = &[
             ("1\r\n", BodyFraming::Length(0), [true, false, false]),
             ("0\r\n", BodyFraming::Length(0), [false, false, false]),

@@ -7,6 +7,7 @@
 
 mod configurations;
 mod framing;
+mod http;
 mod messages;
 mod values;
 
@@ -15,6 +16,7 @@ use std::io;
 
 pub use self::configurations::config_file;
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
+pub use self::http::{chunked_body, request_head, response_head};
 pub use self::messages::envelope;
 pub use self::values::{header_values, uri_template};
 
@@ -30,6 +32,9 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("uri_template", uri_template),
     ("envelope", envelope),
     ("config_file", config_file),
+    ("request_head", request_head),
+    ("chunked_body", chunked_body),
+    ("response_head", response_head),
 ];
 
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.

@@ -2,11 +2,10 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// The longest line that says how long a chunk is, whatever else it says.
+/// The longest line with the size of a chunk, its extensions included.
 const MAX_CHUNK_LINE: usize = 1024;
 
-/// What a body in chunks may say beside its bytes, all together: behind the lengths of chunks, and in headers behind the last.
-/// All of that is skipped.
+/// The most bytes of chunk extensions and trailers in one body. All of them are skipped.
 const MAX_SKIPPED_BYTES: usize = 16 * 1024;
 
 /// More digits than any chunk needs, and few enough for a number of 64 bits.
@@ -34,7 +33,7 @@ pub struct ChunkedDecoder {
 /// Where in a chunk a body is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ChunkPosition {
-    /// Before the line that says its length.
+    /// Before the line with its size.
     Size,
     /// Within it; so many bytes are left.
     Data(u64),
@@ -44,7 +43,7 @@ enum ChunkPosition {
     Trailers,
     /// Behind everything.
     Done,
-    /// Behind something malformed, so that nobody knows where it ends.
+    /// Behind something malformed, so that the end of the body is not known.
     Malformed,
 }
 
@@ -53,7 +52,7 @@ enum ChunkPosition {
 pub enum BodyRead {
     /// Some of it, never nothing.
     Data(Bytes),
-    /// Not enough to say.
+    /// Nothing; more bytes are needed.
     NeedMore,
     /// Its end.
     End,
@@ -82,7 +81,7 @@ impl BodyFraming {
     /// Takes what a buffer holds of the body.
     ///
     /// # Errors
-    /// A sentence that says what is wrong. Whatever follows belongs to nobody from there on.
+    /// A sentence about what is wrong. The bytes that follow belong to no message.
     pub fn read(&mut self, buffer: &mut BytesMut) -> Result<BodyRead, &'static str> {
         match self {
             Self::Length(0) => Ok(BodyRead::End),
@@ -121,6 +120,9 @@ impl ChunkedDecoder {
                 ChunkPosition::Trailers => match take_line(buffer, MAX_SKIPPED_BYTES)? {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) if line.is_empty() => ChunkPosition::Done,
+                    Some(line) if !is_field_line(&line) => {
+                        return Err("what follows the last chunk is not a header");
+                    }
                     Some(line) => {
                         self.skip(line.len() + 2)?;
                         ChunkPosition::Trailers
@@ -160,7 +162,7 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
     }
 }
 
-/// Reads the length of a chunk; what follows a semicolon says nothing to us.
+/// Reads the length of a chunk; extensions, which follow a semicolon, are ignored.
 fn read_size(line: &[u8]) -> Option<u64> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return None;
@@ -169,6 +171,17 @@ fn read_size(line: &[u8]) -> Option<u64> {
     let is_number = (1..=MAX_SIZE_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     u64::from_str_radix(text, 16).ok()
+}
+
+/// Reports whether a line is a header (RFC 9112, section 5). What is not could be the beginning of the next request to another
+/// reader, which takes a lone carriage return for the end of a line.
+fn is_field_line(line: &[u8]) -> bool {
+    let Some(colon) = memchr::memchr(b':', line) else { return false };
+    let (name, value) = line.split_at(colon);
+    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    !name.is_empty()
+        && name.iter().all(is_token)
+        && !value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t')
 }
 
 /// Reads the value of `Content-Length`, which is nothing but digits.
@@ -266,6 +279,12 @@ mod tests {
             (b"5;a\0b\r\nhello\r\n0\r\n\r\n", None),
             (b"5\t;a=b\r\nhello\r\n0\r\n\r\n", Some("hello|")),
             (b"0\r\nx-a: b\n\r\n", None),
+            (b"0\r\nX_a:\tb\r\n\r\n", Some("|")),
+            (b"0\r\nGET / HTTP/1.1\r\n\r\n", None),
+            (b"0\r\nx-a: b\r*GET / HTTP/1.1\r\n\r\n", None),
+            (b"0\r\nx-a : b\r\n\r\n", None),
+            (b"0\r\n: b\r\n\r\n", None),
+            (b"0\r\nx-a: b\0\r\n\r\n", None),
             (b"ffffffffffffffff\r\nhello", None),
             (b"10000000000000000\r\nhello", None),
             (long.as_bytes(), None),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Headers as somebody wrote them, each found at its place in the text. Values never print.
+/// Headers as the peer wrote them, each found at its place in the text. Values never print.
 #[derive(Clone, Default)]
 pub struct RawHeaders {
     text: Bytes,
@@ -36,7 +36,7 @@ impl RawHeaders {
         let mut map = HeaderMap::with_capacity(self.lines.len());
         for (name, value) in self.iter() {
             let value = HeaderValue::from_maybe_shared(self.text.slice_ref(value));
-            // Whoever found them has seen that both are what they should be.
+            // The parser has checked both.
             if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), value) {
                 map.append(name, value);
             }

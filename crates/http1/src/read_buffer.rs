@@ -5,20 +5,20 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// What a read asks for at least, and the room that a connection keeps for it.
+/// The least capacity of a read, which a connection keeps.
 const READ_BYTES: usize = 8 * 1024;
 
-/// What a read asks for while nothing is expected.
+/// The capacity of a read while nothing is expected.
 const IDLE_READ_BYTES: usize = 64;
 
-/// What a read asks for at most, however much the peer has to say.
+/// The most capacity of a read, however much the peer sends.
 const MAX_READ_BYTES: usize = 128 * 1024;
 
-/// What was read from a connection and belongs to nobody yet.
+/// Bytes that were read from a connection and not parsed yet.
 #[derive(Debug)]
 pub struct ReadBuffer {
     buffer: BytesMut,
-    /// What the next read asks for.
+    /// The capacity of the next read.
     read_bytes: usize,
     /// Whether more room was made than the next message most likely needs.
     has_grown: bool,
@@ -67,7 +67,7 @@ impl ReadBuffer {
         self.buffer.is_empty()
     }
 
-    /// Asks for no more than usual again, since another message begins.
+    /// Returns to the usual capacity, since another message begins.
     pub fn begin_message(&mut self) {
         self.read_bytes = READ_BYTES;
     }

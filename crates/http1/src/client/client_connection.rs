@@ -21,7 +21,7 @@ const MAX_INTERIM_RESPONSES: usize = 16;
 
 /// One connection that requests go over, one after another.
 ///
-/// It has no task of its own: whoever waits for the response reads it, so that nobody has to be woken in between.
+/// It has no task of its own: the task that waits for the response reads it, so that no other task has to be woken.
 pub(super) struct ClientConnection<S> {
     stream: S,
     read_buffer: ReadBuffer,
@@ -77,7 +77,7 @@ impl<S: ClientStream> ClientConnection<S> {
         let mut exchange = ExchangeProgress { connection_use: used, ..ExchangeProgress::default() };
         let mut outcome = poll_fn(|cx| self.poll_exchange(cx, &mut exchange, apart)).await;
         if let (Ok(head), &Method::HEAD) = (&mut outcome, &request.method) {
-            // It says how long a body would be, and there is none.
+            // The head has the length that a body would have, and there is none (RFC 9110, section 9.3.2).
             head.framing = BodyFraming::Length(0);
         }
         self.write_buffer.clear();
@@ -124,13 +124,14 @@ impl<S: ClientStream> ClientConnection<S> {
         exchange: &mut ExchangeProgress,
         apart: &[u8],
     ) -> Poll<Result<ResponseHead, ExchangeError>> {
-        // A server that left meanwhile, or says something unasked, is seen before anything is written.
+        // A connection that the server closed meanwhile, or sent an unsolicited response on, is detected before anything is
+        // written.
         if exchange.sent == 0 && exchange.connection_use == ConnectionUse::Reused {
             let is_silent = self.poll_read_available(cx).is_pending() && self.read_buffer.is_empty();
             if !is_silent {
                 return Poll::Ready(Err(ExchangeError::Broken(io::ErrorKind::UnexpectedEof.into())));
             }
-            // By that it is known that there is nothing to read yet, and whoever waits is woken once there is.
+            // The read was pending, so that the task is woken once there is something to read.
             if let Poll::Ready(Ok(())) = self.poll_write(cx, exchange, apart) {
                 return Poll::Pending;
             }
@@ -151,7 +152,7 @@ impl<S: ClientStream> ClientConnection<S> {
             }
             // What is left of the request would be taken for the next one.
             (_, Poll::Ready(Ok(head))) => Poll::Ready(Ok(ResponseHead { keeps_alive: false, ..head })),
-            // Whoever takes no more may have said why, and that is read to its end first.
+            // A server that reads no more may have sent the reason, and that response is read first.
             (Poll::Ready(Err(_)), Poll::Pending) => Poll::Pending,
             (Poll::Ready(Err(error)), _) => Poll::Ready(Err(ExchangeError::Broken(error))),
             (Poll::Pending, answered) => answered,
@@ -196,7 +197,7 @@ impl<S: ClientStream> ClientConnection<S> {
         exchange: &mut ExchangeProgress,
     ) -> Poll<Result<ResponseHead, ExchangeError>> {
         loop {
-            match head::take(self.read_buffer.buffer(), &mut exchange.scanned)
+            match head::take_response_head(self.read_buffer.buffer(), &mut exchange.scanned)
                 .map_err(ExchangeError::Malformed)?
             {
                 Some(head) if is_interim(head.status) => {
@@ -216,8 +217,8 @@ impl<S: ClientStream> ClientConnection<S> {
         }
     }
 
-    /// Reads what is here by now, as [`poll_fill`](Self::poll_fill) does; that tells whoever has used up its turn that there
-    /// is nothing, whatever there is.
+    /// Reads what is here by now, as [`poll_fill`](Self::poll_fill) does; that is pending for a
+    /// task without cooperative budget, whatever has arrived.
     pub(super) fn poll_read_available(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         pin!(unconstrained(poll_fn(|cx| self.poll_fill(cx, 0)))).poll(cx)
     }
@@ -232,7 +233,7 @@ impl<S: ClientStream> ClientConnection<S> {
         self.read_buffer.shrink();
     }
 
-    /// Returns what was read and belongs to nobody yet.
+    /// Returns the bytes that were read and not parsed yet.
     pub(super) fn buffered(&mut self) -> &mut BytesMut {
         self.read_buffer.buffer()
     }
@@ -243,7 +244,7 @@ impl<S: ClientStream> ClientConnection<S> {
     }
 }
 
-/// Tells whether a connection has carried a request before, so that its server may have left meanwhile.
+/// Whether a connection has carried a request before, so that its server may have closed it meanwhile.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum ConnectionUse {
     #[default]
@@ -255,7 +256,7 @@ pub(super) enum ConnectionUse {
 #[derive(Default)]
 struct ExchangeProgress {
     connection_use: ConnectionUse,
-    /// The bytes that were written: only zero proves that nobody can have read anything.
+    /// The bytes that were written: only zero proves that the server cannot have read anything.
     sent: usize,
     /// Whether nothing of the request is held back any more.
     is_flushed: bool,
@@ -282,7 +283,7 @@ impl ExchangeError {
     }
 }
 
-/// Reports whether a response only says that another will come.
+/// Reports whether a response is an interim one, which another follows (RFC 9110, section 15.2).
 fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }

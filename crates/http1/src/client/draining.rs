@@ -4,10 +4,10 @@ use super::client_connection::ClientConnection;
 use super::connect::ClientStream;
 use crate::{BodyFraming, BodyRead};
 
-/// What a response may say beyond all that matters. Many servers say `Accepted` once more to what they have accepted.
+/// How many bytes of a response are discarded. Many servers send `Accepted` as the body of a 202.
 const MAX_DISCARDED_BYTES: usize = 1024;
 
-/// A response that has said all that matters, and whose end is still on its way.
+/// A response of which all that matters was read, and the end has not arrived.
 ///
 /// A stream of events ends after its last one, in a packet of its own as often as not. Closing the connection would be
 /// simpler, and every call that is answered by a stream would cost a new one.
@@ -15,7 +15,7 @@ const MAX_DISCARDED_BYTES: usize = 1024;
 pub(super) struct DrainingResponse<S> {
     framing: BodyFraming,
     connection: Box<ClientConnection<S>>,
-    /// How much it has said that nobody reads.
+    /// The bytes that were discarded.
     discarded: usize,
 }
 

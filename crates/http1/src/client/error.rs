@@ -27,7 +27,7 @@ pub enum HttpError<E: Error> {
         /// How far the request got.
         delivery: RequestDelivery,
     },
-    /// What came is not HTTP/1.1, or has more headers than anybody needs.
+    /// The response is not HTTP/1.1, or exceeds a limit on heads.
     #[error("the server answered with something that is not HTTP: {0}")]
     Malformed(String),
     /// The body of the response is longer than the limit.
@@ -39,7 +39,7 @@ pub enum HttpError<E: Error> {
 }
 
 impl<E: Error> HttpError<E> {
-    /// Tells how far the request got.
+    /// Returns how far the request got.
     pub fn delivery(&self) -> RequestDelivery {
         match self {
             Self::Dial(_) => RequestDelivery::NotSent,
@@ -48,7 +48,7 @@ impl<E: Error> HttpError<E> {
         }
     }
 
-    /// Says in a sentence what happened to a connection.
+    /// Describes what happened to a connection.
     pub(super) fn broken(error: &io::Error, reach: RequestDelivery) -> Self {
         let how = match error.kind() {
             io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),

@@ -11,15 +11,18 @@ use crate::{BodyFraming, MAX_HEAD_BYTES, MAX_HEADERS, RawHeaders, read_length};
 
 /// The head of a response.
 #[derive(Debug)]
-pub(super) struct ResponseHead {
-    pub(super) status: StatusCode,
-    pub(super) headers: ResponseHeaders,
-    pub(super) framing: BodyFraming,
+pub struct ResponseHead {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: ResponseHeaders,
+    /// Where the body ends.
+    pub framing: BodyFraming,
     /// Whether another request can go over the connection once the body was read.
-    pub(super) keeps_alive: bool,
+    pub keeps_alive: bool,
 }
 
-/// Reports whether a request says how long its body is, even if there is none.
+/// Reports whether a request has `Content-Length`, even without a body (RFC 9110, section 8.6).
 pub(super) fn sends_content_length(method: &Method, body: &[u8]) -> bool {
     !body.is_empty() || matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
@@ -28,8 +31,11 @@ pub(super) fn sends_content_length(method: &Method, body: &[u8]) -> bool {
 /// need not be looked at again.
 ///
 /// # Errors
-/// A sentence that says what is wrong with it.
-pub(super) fn take(buffer: &mut BytesMut, looked_at: &mut usize) -> Result<Option<ResponseHead>, String> {
+/// A sentence about what is wrong with it.
+pub fn take_response_head(
+    buffer: &mut BytesMut,
+    looked_at: &mut usize,
+) -> Result<Option<ResponseHead>, String> {
     let Some(length) = end(buffer, *looked_at).filter(|length| *length <= MAX_HEAD_BYTES) else {
         *looked_at = buffer.len();
         return if buffer.len() > MAX_HEAD_BYTES { Err(too_large()) } else { Ok(None) };
@@ -71,7 +77,7 @@ fn end(bytes: &[u8], looked_at: usize) -> Option<usize> {
 /// Reads from a head how the body ends.
 ///
 /// # Errors
-/// A sentence that says what is wrong: two readers could find the end in two places.
+/// A sentence about what is wrong: two readers could find the end in two places.
 fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> Result<BodyFraming, String> {
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return Ok(BodyFraming::Length(0));
@@ -98,7 +104,7 @@ fn has_connection_close(headers: &ResponseHeaders) -> bool {
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// Reports whether somebody on the way may have found the end of the body elsewhere than we do.
+/// Reports whether a proxy on the way may have found the end of the body elsewhere than we do.
 fn has_ambiguous_framing(status: StatusCode, headers: &ResponseHeaders) -> bool {
     let is_chunked = headers.has(&TRANSFER_ENCODING);
     let length = || headers.get(&CONTENT_LENGTH);
@@ -166,7 +172,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Option<(ResponseHead, String)>, String> {
         let mut buffer = BytesMut::from(text);
-        let head = take(&mut buffer, &mut 0)?;
+        let head = take_response_head(&mut buffer, &mut 0)?;
         Ok(head.map(|head| (head, String::from_utf8_lossy(&buffer).into_owned())))
     }
 
@@ -190,10 +196,10 @@ mod tests {
         let text = b"HTTP/1.1 204 No Content\r\nx-a: b\r\n\r\n";
         let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
         for (at, byte) in text.iter().enumerate() {
-            assert!(take(&mut buffer, &mut looked_at).unwrap().is_none(), "{at}");
+            assert!(take_response_head(&mut buffer, &mut looked_at).unwrap().is_none(), "{at}");
             buffer.extend_from_slice(&[*byte]);
         }
-        assert!(take(&mut buffer, &mut looked_at).unwrap().is_some());
+        assert!(take_response_head(&mut buffer, &mut looked_at).unwrap().is_some());
     }
 
     proptest! {
@@ -225,7 +231,7 @@ mod tests {
         let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
         let mut pieces = text.chunks(piece);
         loop {
-            if let Some(head) = take(&mut buffer, &mut looked_at)? {
+            if let Some(head) = take_response_head(&mut buffer, &mut looked_at)? {
                 let rest = pieces.fold(buffer.to_vec(), |rest, piece| [&rest, piece].concat());
                 return Ok(Some((head.status.as_u16(), head.keeps_alive, rest)));
             }

@@ -4,7 +4,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// Headers as they are written, a line for each: what many requests have in common is written once and copied as it is.
 ///
-/// Nothing looks for equal names, so that whoever adds a header knows that it is not there. Values never print.
+/// Nothing looks for equal names, so that the caller adds no header twice. Values never print.
 #[derive(Clone, Default)]
 pub struct HeaderLines {
     text: Vec<u8>,
@@ -23,7 +23,7 @@ impl HeaderLines {
         self.line(name.as_str(), value.as_bytes());
     }
 
-    /// Adds a header whose value is a text; reports whether a header can have such a value.
+    /// Adds a header with a text as its value; reports whether a header can have such a value.
     pub fn add_text(&mut self, name: &HeaderName, value: &str) -> bool {
         let is_legal = is_text(value.as_bytes());
         if is_legal {

@@ -16,11 +16,11 @@ use super::pool::ConnectionPool;
 use super::response_headers::ResponseHeaders;
 use crate::url::Url;
 
-/// How long a connection is kept that nobody uses, if its server does not say. Below the five seconds after which several
+/// How long an idle connection is kept, if its server sends no `Keep-Alive`. Below the five seconds after which several
 /// servers close: a request that crosses with that is lost, and may never be sent again.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How much earlier than the server says a connection is given up, so that no request crosses with its end.
+/// How much earlier than the timeout of the server an idle connection is closed, so that no request crosses with its end.
 const IDLE_TIMEOUT_MARGIN: Duration = Duration::from_secs(1);
 
 /// The longest that a server is believed to keep a connection.
@@ -32,9 +32,9 @@ const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HttpClientOptions {
-    /// The number of connections that are kept while nobody uses them. 1,024, so that as many calls at once find
+    /// The number of idle connections that are kept. 1,024, so that as many calls at once find
     /// theirs again; one costs a descriptor and some 20 KB, and goes when it was not used for four seconds, or for as
-    /// long as its server says.
+    /// long as its server announces.
     pub idle_connections: usize,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for RequestTarget {
     }
 }
 
-/// Says that an address is at another origin than the client's, where nothing of this may be sent.
+/// An address is at another origin than the client's, where none of its requests may be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{other}` is another origin than `{origin}`")]
 pub struct OriginMismatch {
@@ -99,7 +99,7 @@ pub struct OriginMismatch {
     pub other: String,
 }
 
-/// A request; its body is whole, so that its length is known. Printed, it shows how long that is and not what it says.
+/// A request; its body is whole, so that its length is known. Debug output shows the length of the body and not its content.
 #[derive(Clone)]
 pub struct HttpRequest {
     /// The method.
@@ -121,7 +121,7 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// A response whose body has not been read.
+/// A response with a body that has not been read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HttpResponse<C: ClientConnector> {
@@ -163,7 +163,7 @@ impl<C: ClientConnector> HttpClient<C> {
     /// is ever sent twice. Dropping the future, or the body before its end, closes the connection.
     ///
     /// # Errors
-    /// There is no response; the error says whether the request may have reached the server.
+    /// There is no response; [`HttpError::delivery`] is whether the request may have reached the server.
     pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse<C>, HttpError<C::Error>> {
         while let Some(mut link) = self.pool.take() {
             match link.send(request, ConnectionUse::Reused).await {

@@ -20,6 +20,7 @@ mod response_headers;
 pub use self::body::HttpResponseBody;
 pub use self::connect::{ClientConnector, ClientStream, RequestForm};
 pub use self::error::{HttpError, RequestDelivery};
+pub use self::head::{ResponseHead, take_response_head};
 pub use self::header_lines::HeaderLines;
 pub use self::http_client::{
     HttpClient, HttpClientOptions, HttpRequest, HttpResponse, OriginMismatch, RequestTarget,

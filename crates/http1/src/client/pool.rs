@@ -12,27 +12,27 @@ use super::client_connection::ClientConnection;
 use super::connect::ClientStream;
 use super::draining::{DrainStatus, DrainingResponse};
 
-/// How long the end of a response is waited for that has said all that matters.
+/// How long the end of a response is waited for, once its last event was read.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many such responses are waited for. All are looked at when a connection is wanted and none is free.
 const MAX_DRAINING: usize = 128;
 
-/// Connections that nobody uses at the moment.
+/// Idle connections.
 ///
 /// The one that was used last is used first, so that the others grow old and go.
 #[derive(Debug)]
 pub(super) struct ConnectionPool<S> {
     max_idle: usize,
     state: Mutex<PoolState<S>>,
-    /// Tells the sweeper that something grows old before it looks again.
+    /// Wakes the sweeper when a connection expires before its next sweep.
     wake_sweeper: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct PoolState<S> {
     idle: ExpiringQueue<Box<ClientConnection<S>>>,
-    /// Connections whose response is not quite over.
+    /// Connections with a response that has not ended yet.
     draining: ExpiringQueue<DrainingResponse<S>>,
     /// The task that closes what grows old, while there is anything.
     sweeper: Option<AbortHandle>,
@@ -43,7 +43,7 @@ struct PoolState<S> {
 /// What is kept, each until its time; the oldest in front.
 type ExpiringQueue<T> = VecDeque<(T, Instant)>;
 
-/// What nobody wants any more. To close a connection takes its time, for which no lock is held.
+/// Evicted connections. Closing one is slow, so that it happens without the lock.
 type EvictedConnections<S> = (Vec<Box<ClientConnection<S>>>, Vec<DrainingResponse<S>>);
 
 impl<S> ConnectionPool<S> {
@@ -62,7 +62,7 @@ impl<S> ConnectionPool<S> {
 }
 
 impl<S: ClientStream> ConnectionPool<S> {
-    /// Takes a connection that is not too old; whether its server has left meanwhile is seen by whoever uses it.
+    /// Takes a connection that is not too old; whether its server has closed it meanwhile is seen by the next exchange.
     pub(super) fn take(&self) -> Option<Box<ClientConnection<S>>> {
         let (now, mut gone) = (Instant::now(), EvictedConnections::default());
         let mut state = self.lock();
@@ -79,7 +79,7 @@ impl<S: ClientStream> ConnectionPool<S> {
         }
     }
 
-    /// Keeps a connection whose response has said all that matters, in the expectation that it ends soon.
+    /// Keeps a connection with a response that is expected to end soon.
     pub(super) fn put_draining(self: &Arc<Self>, mut ending: DrainingResponse<S>, keep: Duration) {
         if !keep.is_zero() {
             ending.shrink();
@@ -87,12 +87,12 @@ impl<S: ClientStream> ConnectionPool<S> {
         }
     }
 
-    /// Has something kept, and somebody look after it.
+    /// Keeps a connection, and starts the sweeper if there is none.
     fn store(self: &Arc<Self>, keep: Duration, add: impl FnOnce(&mut PoolState<S>, Instant)) {
         let Some(until) = Instant::now().checked_add(keep).filter(|_| self.max_idle > 0) else { return };
         let mut state = self.lock();
         if state.sweeper.as_ref().is_none_or(AbortHandle::is_finished) {
-            // Outside of a runtime nobody could end what grows old, nor use it.
+            // Outside of a runtime no sweeper could close the connection, and no request use it.
             let Ok(runtime) = Handle::try_current() else { return };
             let sweeping = sweep(Arc::downgrade(self), self.wake_sweeper.clone());
             state.sweeper = Some(runtime.spawn(sweeping).abort_handle());
@@ -147,7 +147,7 @@ impl<S: ClientStream> PoolState<S> {
         None
     }
 
-    /// Takes a connection whose response has ended meanwhile.
+    /// Takes a connection with a response that has ended meanwhile.
     fn take_drained(
         &mut self,
         now: Instant,

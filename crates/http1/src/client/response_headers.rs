@@ -7,7 +7,7 @@ use crate::RawHeaders;
 
 /// The headers of a response, as the server wrote them.
 ///
-/// Whoever gets a response looks for two or three of them, and finds those sooner in a short list than all would be in a
+/// The caller looks for two or three of them, and finds those sooner in a short list than all would be in a
 /// map. Values never print.
 #[derive(Clone, Default)]
 pub struct ResponseHeaders {

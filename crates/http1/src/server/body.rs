@@ -14,7 +14,7 @@ use super::server_stream::ServerStream;
 
 /// The body of a request that came over a [`ServerConnection`](super::ServerConnection).
 ///
-/// It is read as it arrives, and only by whoever polls it. As soon as the request is answered, what was not read is gone.
+/// It is read as it arrives, and only while it is polled. Once the request is answered, unread data is discarded.
 pub struct RequestBody(RequestBodyKind);
 
 enum RequestBodyKind {
@@ -70,7 +70,7 @@ impl fmt::Debug for RequestBody {
     }
 }
 
-/// A connection that is lent to the body of a request, so that whoever reads the body reads the connection.
+/// A connection that is lent to the body of a request, so that the reader of the body reads the connection.
 ///
 /// Only a body that did not come with its head has one, so that a call through a table of functions for each piece is cheap.
 pub(super) type BodyReader = Arc<dyn BodySource>;
@@ -85,7 +85,7 @@ pub(super) trait BodySource: Send + Sync {
 enum BodyReaderState<K> {
     Connection {
         io: Box<ConnectionIo<K>>,
-        /// Whoever waits for more of the body.
+        /// The task that waits for more of the body.
         reader: Option<Waker>,
     },
     /// It was taken back after the end of the body.
@@ -122,7 +122,8 @@ impl<K: ServerStream> BodySource for Mutex<BodyReaderState<K>> {
     }
 }
 
-/// Who has lent a connection. It is taken back at the latest when this is dropped, or whoever keeps the body would keep it.
+/// The owner of a connection that a body reads. It takes the connection back at the latest when it is dropped, or a handler that
+/// keeps the body would keep the connection.
 pub(super) struct BodyReaderOwner<K: ServerStream>(Arc<Mutex<BodyReaderState<K>>>);
 
 impl<K: ServerStream> BodyReaderOwner<K> {

@@ -15,7 +15,7 @@ pub(super) struct ResponseBodyWriter {
 }
 
 impl ResponseBodyWriter {
-    /// Begins the body behind its head. That of a response to `HEAD` is told of, and not written.
+    /// Begins the body behind its head. The body of a response to `HEAD` is never written.
     pub(super) fn new(length: ResponseLength, is_head: bool) -> Self {
         let is_over = is_head || matches!(length, ResponseLength::NoBody | ResponseLength::Known(0));
         Self { length, is_done: is_over, is_short: false }
@@ -48,7 +48,7 @@ impl ResponseBodyWriter {
         }
     }
 
-    /// Reports whether the peer can tell where the response ends.
+    /// Reports whether the peer can find the end of the response.
     pub(super) fn is_complete(&self) -> bool {
         self.is_done && !self.is_short
     }

@@ -15,14 +15,14 @@ use super::server_stream::ServerStream;
 /// and this.
 pub const MAX_SPARE_CAPACITY: usize = 16 * 1024;
 
-/// What waits to be written is let grow to this before more of a response is asked for.
+/// The body of a response is polled for more until the write buffer holds this much.
 const WRITE_BUFFER_TARGET: usize = 64 * 1024;
 
-/// What is read ahead of a request while another is answered. Of a peer that sends more nobody knows whether it is still there
-/// before it is answered.
+/// What is read ahead of a request while another is answered. Of a peer that sends more, a disconnect
+/// is detected only after the response.
 const MAX_READ_AHEAD: usize = 8 * 1024;
 
-/// What is read of a body that nobody wants, since the connection is worth that much.
+/// How much of an unread body is skipped to keep the connection.
 const MAX_SKIPPED: usize = 64 * 1024;
 
 /// One connection as bytes: the request that is read, and the response that is written.
@@ -32,7 +32,7 @@ pub(super) struct ConnectionIo<K> {
     scanned: usize,
     /// What is left of the body of the request that is being answered.
     body: BodyFraming,
-    /// Whether the peer waits to be asked for the body.
+    /// Whether the peer waits for `100 Continue` before it sends the body.
     expects_continue: bool,
     write_buffer: Vec<u8>,
     /// How much of what is outgoing was written.
@@ -74,7 +74,8 @@ impl<K: ServerStream> ConnectionIo<K> {
         loop {
             // Most of the time there is nothing before something is read.
             if !self.read_buffer.is_empty()
-                && let Some(head) = request_head::take_head(self.read_buffer.buffer(), &mut self.scanned)?
+                && let Some(head) =
+                    request_head::take_request_head(self.read_buffer.buffer(), &mut self.scanned)?
             {
                 self.body = head.framing.clone();
                 self.expects_continue = head.expects_continue;
@@ -137,7 +138,7 @@ impl<K: ServerStream> ConnectionIo<K> {
         &self.body
     }
 
-    /// Skips a body that nobody reads, as far as it is here and not too long; reports whether that was all of it.
+    /// Skips a body that the service did not read, as far as it is here and not too long; reports whether that was all of it.
     pub(super) fn skip_body(&mut self, cx: &mut Context<'_>) -> bool {
         let mut skipped = 0;
         while !self.body.is_complete() && skipped < MAX_SKIPPED {
@@ -155,7 +156,7 @@ impl<K: ServerStream> ConnectionIo<K> {
         self.read_buffer.poll_fill(&mut self.socket, cx, 0).map(|read| matches!(read, Ok(1..)))
     }
 
-    /// Polls for the end of the peer, while a request is answered whose body is read. What comes meanwhile is kept.
+    /// Polls for the end of the peer, while a request with a complete body is answered. What arrives meanwhile is kept.
     pub(super) fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.body.is_complete() && self.read_buffer.buffer().len() < MAX_READ_AHEAD {
             if !ready!(self.poll_read(cx)) {
@@ -242,12 +243,12 @@ impl<K: ServerStream> ConnectionIo<K> {
         self.chunk_suffix = self.chunk_suffix.get(count - of_second..).unwrap_or_default();
     }
 
-    /// Tells the peer that nothing more will be written.
+    /// Shuts the write side down.
     pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(cx)
     }
 
-    /// Reads whatever still comes, for nobody; ready once the peer has ended.
+    /// Reads and discards whatever still arrives; ready once the peer has closed.
     pub(super) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             self.read_buffer.buffer().clear();
@@ -268,7 +269,7 @@ impl<K: ServerStream> ConnectionIo<K> {
         self.read_buffer.shrink_to_idle();
     }
 
-    /// Says that whatever comes belongs to no request.
+    /// Treats whatever arrives from now on as belonging to no request.
     pub(super) fn ignore_input(&mut self) {
         self.body = BodyFraming::UntilClose;
     }

@@ -18,15 +18,15 @@ pub struct ConnectionTimeouts {
 
 /// How long one connection is waited for: a head must be whole in its time, and a connection may be idle for longer.
 ///
-/// It is asked whenever the connection is polled, and sets its timer once for many requests: a deadline is taken back as soon
-/// as the next request is there, and the runtime would have to be told of each. So the timer is left as it is. It goes off
+/// It is polled whenever the connection is polled, and sets its timer once for many requests: a deadline is cancelled as soon
+/// as the next request arrives, and each reset costs the runtime work. So the timer is left as it is. It goes off
 /// too early at worst, and is then set to the deadline that counts by now.
 #[derive(Debug)]
 pub(super) struct ConnectionDeadlines {
     head_timeout: Duration,
     idle_timeout: Duration,
     poll_interval: Duration,
-    /// What is waited for since it was last asked.
+    /// What was waited for at the last poll.
     wait: Option<ConnectionWait>,
     /// Whether no request came yet.
     is_first: bool,
@@ -35,7 +35,7 @@ pub(super) struct ConnectionDeadlines {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// However soon a response has to begin, whoever makes it is not polled more often.
+/// However soon a response has to begin, its service is not polled more often.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What is waited for.
@@ -45,7 +45,7 @@ pub(super) enum ConnectionWait {
     Head,
     /// The beginning of one.
     Request,
-    /// Our own response, which takes as long as it takes. Whoever makes it is polled now and then.
+    /// Our own response, which takes as long as it takes. Its service is polled at an interval.
     Response,
 }
 
@@ -92,14 +92,14 @@ impl ConnectionDeadlines {
                 }
                 none => none.insert(Box::pin(tokio::time::sleep_until(deadline))),
             };
-            // A task that has used up its turn is told to wait by everything it polls, and such a timer would wake nobody.
+            // For a task without cooperative budget every poll is pending, and such a timer would never wake it.
             if pin!(unconstrained(sleep.as_mut())).poll(cx).is_pending() {
                 break;
             }
             if wait != ConnectionWait::Response {
                 return Poll::Ready(());
             }
-            // Whoever makes the response was polled just before.
+            // The service was polled just before.
             self.deadline = after(self.poll_interval);
         }
         Poll::Pending
@@ -174,7 +174,7 @@ mod tests {
             assert!(patience.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
             tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
         }
-        // Once it has begun nobody asks any more.
+        // Once the response has begun the deadline is not polled any more.
         tokio::time::advance(100 * SECOND).await;
         assert_eq!(wakes.count(), 3);
     }
@@ -209,7 +209,7 @@ mod tests {
         }
         let mut cx = Context::from_waker(&waker);
         assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
-        // In its next turn it is asked again, and by then its timer has to be set.
+        // In its next turn it is polled again, and by then its timer has to be set.
         tokio::task::yield_now().await;
         assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
         let before = wakes.count();

@@ -12,8 +12,8 @@ use super::body::RequestBody;
 
 /// A request that came over a [`ServerConnection`](super::ServerConnection).
 ///
-/// Most services need a few of its headers and each of them once. So they are as the client wrote them until somebody wants
-/// [the request](Self::into_request).
+/// Most services need a few of its headers and each of them once. So they stay as the client wrote them until
+/// [the request](Self::into_request) is needed.
 pub struct IncomingRequest {
     pub(super) head: RequestHead,
     pub(super) body: RequestBody,
@@ -56,7 +56,7 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// The body of a response.
     type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send;
 
-    /// Answers a request. It is dropped as soon as nobody waits for the response any more.
+    /// Answers a request. The future is dropped as soon as the client is gone.
     fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
@@ -73,14 +73,14 @@ where
     }
 }
 
-/// The head of a request. Its headers are put into a map only if somebody looks for one by its name.
+/// The head of a request. Its headers are put into a map only when one is looked up by its name.
 pub struct RequestHead {
     method: Method,
     uri: Uri,
     version: Version,
     extensions: Extensions,
     raw_headers: RawHeaders,
-    /// The same, once somebody wanted it; all there is if it came like this.
+    /// The same as a map, once it was needed; all there is if the head was made of parts.
     parts: OnceLock<Box<Parts>>,
 }
 
@@ -121,7 +121,7 @@ impl RequestHead {
         self.version
     }
 
-    /// Adds what the connection has to say of a request.
+    /// Adds an extension that describes the connection of a request.
     pub(super) fn insert_extension(&mut self, extension: impl Clone + Send + Sync + 'static) {
         self.extensions.insert(extension);
     }

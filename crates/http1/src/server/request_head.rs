@@ -8,23 +8,28 @@ use http::{Method, StatusCode, Uri, Version};
 
 use super::incoming_request::RequestHead;
 
-/// The head of a request, and what it says of its connection.
-pub(super) struct ParsedRequestHead {
-    pub(super) request: RequestHead,
-    pub(super) framing: BodyFraming,
+/// The head of a request, and what it requires of its connection.
+#[derive(Debug)]
+pub struct ParsedRequestHead {
+    /// The head.
+    pub request: RequestHead,
+    /// Where the body ends.
+    pub framing: BodyFraming,
     /// Whether another request may come behind it.
-    pub(super) keep_alive: bool,
-    /// Whether the body comes only once it is asked for.
-    pub(super) expects_continue: bool,
+    pub keep_alive: bool,
+    /// Whether the client sends the body only after `100 Continue`.
+    pub expects_continue: bool,
     /// Whether the connection may be taken over for something else.
-    pub(super) upgrades: bool,
+    pub upgrades: bool,
 }
 
 /// What is wrong with a head. Where the next one would begin is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestHeadError {
-    pub(super) status: StatusCode,
-    pub(super) message: &'static str,
+pub struct RequestHeadError {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// A sentence for people.
+    pub message: &'static str,
 }
 
 const fn malformed(sentence: &'static str) -> RequestHeadError {
@@ -46,7 +51,7 @@ const TOO_LONG: RequestHeadError = RequestHeadError {
 ///
 /// # Errors
 /// It is wrong, or will be whatever follows.
-pub(super) fn take_head(
+pub fn take_request_head(
     buffer: &mut BytesMut,
     looked_at: &mut usize,
 ) -> Result<Option<ParsedRequestHead>, RequestHeadError> {
@@ -54,7 +59,7 @@ pub(super) fn take_head(
         skip_empty_lines(buffer);
         match buffer.as_ref() {
             [] | [b'\r'] => return Ok(None),
-            // Whoever speaks TLS, or anything else in bytes, need not be waited for.
+            // A client that sends TLS or another binary protocol is refused at the first byte.
             [first, ..] if first.is_ascii_control() || !first.is_ascii() => {
                 return Err(malformed("what comes is not HTTP"));
             }
@@ -83,7 +88,7 @@ fn skip_empty_lines(buffer: &mut BytesMut) {
 /// Finds the end of a head, which is an empty line.
 ///
 /// # Errors
-/// A line does not end as the standard has it. Somebody on the way may have taken it for a part of the line before.
+/// A line does not end as the standard has it. A proxy on the way may have taken it for a part of the line before.
 fn find_end(bytes: &[u8], looked_at: usize) -> Result<Option<usize>, RequestHeadError> {
     let from = looked_at.saturating_sub(3);
     for at in memchr::memchr_iter(b'\n', bytes.get(from..).unwrap_or_default()) {
@@ -121,7 +126,7 @@ fn parse(text: &Bytes) -> Result<ParsedRequestHead, RequestHeadError> {
     Ok(ParsedRequestHead {
         keep_alive: is_newest && !said.close,
         expects_continue: is_newest && said.expects_continue,
-        // What is behind a body would be taken for it by whoever takes the connection over.
+        // The new owner of the connection would take the body for its own protocol.
         upgrades: is_newest && said.upgrades && framing.is_complete(),
         framing,
         request: RequestHead::new(method, uri, version, RawHeaders::new(text.clone(), found)),
@@ -138,7 +143,7 @@ fn explain(error: httparse::Error) -> RequestHeadError {
     }
 }
 
-/// What headers say of the connection.
+/// The headers that decide framing and persistence (RFC 9112, sections 6 and 9).
 #[derive(Debug, Default)]
 struct FramingHeaders {
     length: Option<u64>,
@@ -201,11 +206,11 @@ mod tests {
 
     fn read(text: &[u8]) -> Result<Option<(ParsedRequestHead, Vec<u8>)>, RequestHeadError> {
         let mut buffer = BytesMut::from(text);
-        Ok(take_head(&mut buffer, &mut 0)?.map(|head| (head, buffer.to_vec())))
+        Ok(take_request_head(&mut buffer, &mut 0)?.map(|head| (head, buffer.to_vec())))
     }
 
     #[test]
-    fn a_head_is_read_whole_or_not_at_all() {
+    fn request_head_is_parsed_completely_or_not_at_all() {
         for end in 0..PLAIN.len() {
             assert!(read(&PLAIN.as_bytes()[..end]).is_ok_and(|head| head.is_none()), "{end}");
         }
@@ -220,7 +225,7 @@ mod tests {
     #[test]
     fn request_headers_determine_the_body_framing() {
         let chunked = BodyFraming::chunked();
-        // The end of the body, whether the connection is kept, whether the body is to be asked for, whether it may be upgraded.
+        // The end of the body, whether the connection is kept, whether `100 Continue` is expected, whether it may be upgraded.
         let table: &[(&str, BodyFraming, [bool; 3])] = &[
             ("1\r\n", BodyFraming::Length(0), [true, false, false]),
             ("0\r\n", BodyFraming::Length(0), [false, false, false]),
@@ -288,7 +293,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn how_a_head_arrives_makes_no_difference_and_no_byte_is_lost(
+        fn request_head_parses_the_same_for_any_fragmentation(
             changes in vec((any::<Index>(), select(&b"\r\n\0 \t;:,0159aT/?*\x7f\xff"[..])), 0..5),
             piece in 1_usize..9,
         ) {
@@ -300,7 +305,7 @@ mod tests {
             let (mut buffer, mut looked_at) = (BytesMut::new(), 0);
             let mut pieces = text.chunks(piece);
             let in_pieces = loop {
-                match take_head(&mut buffer, &mut looked_at) {
+                match take_request_head(&mut buffer, &mut looked_at) {
                     Ok(None) => match pieces.next() {
                         Some(more) => buffer.extend_from_slice(more),
                         None => break Ok(None),

@@ -9,7 +9,7 @@ use http::{StatusCode, response};
 /// How long the body of a response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseLength {
-    /// There is none and can be none, so that its length is not told either.
+    /// There is none and can be none, so that no length is sent either.
     NoBody,
     /// So many bytes.
     Known(u64),
@@ -26,7 +26,7 @@ pub(super) enum ConnectionPersistence {
     Close,
 }
 
-/// Reports whether whoever made a response wants the connection closed behind it.
+/// Reports whether the service wants the connection closed behind it.
 pub(super) fn wants_close(parts: &response::Parts) -> bool {
     parts.headers.iter().any(|(name, value)| is_close(name, value))
 }
@@ -51,7 +51,7 @@ pub(super) fn write_head(
         }
     }
     for (name, value) in &parts.headers {
-        // How the body and the connection end is ours to say.
+        // The connection itself decides how the body and the connection end.
         if matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | DATE) || is_close(name, value) {
             continue;
         }
@@ -81,7 +81,7 @@ fn write_header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 const LAST_SECOND: u64 = 253_402_300_799;
 
 thread_local! {
-    /// The line of the second that it was last asked in.
+    /// The header line of the last second in which one was written.
     static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
 }
 

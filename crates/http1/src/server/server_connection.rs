@@ -1,6 +1,6 @@
 //! One connection of the listener: HTTP/1.1, a request after the other, in one task.
 //!
-//! A request that is here with its body, and whose answer is ready, is one read and one write. There is no task, no channel, no
+//! A request that arrives with its body, and has its response ready, is one read and one write. There is no task, no channel, no
 //! lock and no timer in between; where many are ready at one time, all are read before the first answer is written.
 //!
 //! # Invariants
@@ -39,10 +39,10 @@ use crate::read_length;
 /// it: the system breaks a connection on which something was left unread.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Whoever answers the requests of a connection, and how long they are waited for.
+/// One connection of a server: the service that answers its requests, and its timeouts.
 pub struct ServerConnection<S, P, D: DrainSignal> {
     service: S,
-    /// What requests are told of the connection; `None` where nobody would look.
+    /// An extension of each request that describes the peer; `None` where no service reads it.
     peer: Option<P>,
     deadlines: ConnectionDeadlines,
     shutdown: D,
@@ -58,7 +58,7 @@ enum ConnectionOwner<K: ServerStream> {
 }
 
 impl<K: ServerStream> ConnectionOwner<K> {
-    /// Takes the connection, whoever has it.
+    /// Takes the connection back from the task or the body that has it.
     fn reclaim(self) -> Option<Box<ConnectionIo<K>>> {
         match self {
             Self::Task(wire) => Some(wire),
@@ -66,7 +66,7 @@ impl<K: ServerStream> ConnectionOwner<K> {
         }
     }
 
-    /// Polls for the end of the peer. Before the end of the body only its reader can tell.
+    /// Polls for the end of the peer. Before the end of the body only its reader can detect that.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Self::Body(lender) = self
             && let Some(wire) = lender.reclaim_finished()
@@ -80,7 +80,7 @@ impl<K: ServerStream> ConnectionOwner<K> {
     }
 }
 
-/// What a request says of its response.
+/// What a response depends on in its request.
 struct ResponseContext<K> {
     is_head: bool,
     version: Version,
@@ -125,7 +125,7 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
                 AfterResponse::Request => wire.shrink_buffers(),
                 AfterResponse::Close => return close(&mut wire).await,
                 AfterResponse::Upgrade(to) => {
-                    // Whoever wanted it may be gone by now.
+                    // The task that wanted the connection may be gone by now.
                     let _ = to.send(wire.into_socket());
                     return Ok(());
                 }
@@ -268,7 +268,7 @@ where
                 Poll::Pending => is_waiting = true,
                 Poll::Ready(None) => writing.write::<B::Data>(wire, None),
                 Poll::Ready(Some(Ok(frame))) => {
-                    // There are trailers too, which nobody here sends.
+                    // Trailers are not sent.
                     if let Ok(data) = frame.into_data() {
                         writing.write(wire, Some(data));
                     }
@@ -287,13 +287,13 @@ where
     }
 }
 
-/// Returns how long the body of a response is, and how that is told.
+/// Returns how long the body of a response is, and how it is framed (RFC 9112, section 6).
 fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext<impl Sized>) -> ResponseLength {
     let status = parts.status;
     if status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         return ResponseLength::NoBody;
     }
-    // Whoever answers a request for the head alone knows how long the body would have been.
+    // The service that answers `HEAD` knows how long the body would have been.
     let told = || parts.headers.get(CONTENT_LENGTH).and_then(|length| read_length(length.as_bytes()));
     match body.size_hint().exact() {
         Some(0) if asked.is_head => ResponseLength::Known(told().unwrap_or(0)),
@@ -303,7 +303,7 @@ fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext<imp
     }
 }
 
-/// Says what is wrong with a head, and ends the connection: where the next request would begin is not known.
+/// Answers a malformed head with an error, and closes the connection: where the next request would begin is not known.
 #[cold]
 async fn refuse(wire: &mut ConnectionIo<impl ServerStream>, wrong: RequestHeadError) -> io::Result<()> {
     tracing::debug!(status = wrong.status.as_u16(), wrong.message, "a head was refused");
@@ -323,7 +323,7 @@ async fn refuse(wire: &mut ConnectionIo<impl ServerStream>, wrong: RequestHeadEr
 
 /// Ends a connection once its last response is written.
 async fn close(wire: &mut ConnectionIo<impl ServerStream>) -> io::Result<()> {
-    // A peer that is gone already need not be told.
+    // A peer that is gone already makes this fail, which changes nothing.
     let _ = poll_fn(|cx| wire.poll_close(cx)).await;
     // What is here already is read in any case.
     let is_gone = poll_fn(|cx| Poll::Ready(wire.poll_discard(cx).is_ready())).await;

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// A connection that HTTP is no longer spoken on, with what was read of it already.
+/// A connection after its upgrade to another protocol, with what was read of it already.
 pub type UpgradedConnection<K> = (K, Bytes);
 
-/// Hands a connection over to whoever answers a request to do so; an extension of that request.
+/// Hands a connection over to the service that answers an upgrade request; an extension of that request.
 pub struct ConnectionUpgrade<K> {
     // An extension has to be one that can be copied.
     receiver: Arc<Mutex<Option<oneshot::Receiver<UpgradedConnection<K>>>>>,

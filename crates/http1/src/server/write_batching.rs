@@ -1,4 +1,4 @@
-//! When an answer is written: at once, or after all others who are ready.
+//! When a response is written: at once, or after all tasks that are ready had their turn.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 /// Waits until the tasks that are ready by now had their turn, on a thread where there are three or more at a time.
 ///
-/// To write is to wake somebody, and to leave one's own code for that of the system. A thread that reads all that has come
-/// before it writes all that is to be said spends less time on each. A call that is alone would only be held up, and so would
-/// one whose company takes its time; now and then one of them finds out.
+/// A write is a system call that wakes the peer. A thread that reads all that has arrived before it writes all responses
+/// spends less time on each. A call that is alone would only be delayed, and so would one beside slow calls; a sample
+/// measures that now and then.
 pub(super) async fn yield_before_write() {
     let Some(arrival) = HERE.with(WriteBatching::begin_write) else { return };
     let mut has_waited = false;
@@ -36,11 +36,11 @@ struct WriteBatching {
     started: Cell<u32>,
     /// How many went on here who had waited, wherever they had arrived.
     finished: Cell<u32>,
-    /// How many of them met somebody, of late, less those who met nobody.
+    /// How many of the last ones overlapped with another write, less those that did not.
     concurrency: Cell<u8>,
 }
 
-/// Somebody who waits.
+/// A write that waits for its turn.
 #[derive(Debug)]
 struct PendingWrite {
     number: u32,
@@ -52,23 +52,23 @@ struct PendingWrite {
     started_at: Option<Instant>,
 }
 
-/// From here on everybody waits.
+/// From this concurrency on every write waits.
 const BATCH_THRESHOLD: u8 = 4;
 
 /// No more meetings than this are counted, or a thread that was busy once would be taken for busy for long.
 const MAX_CONCURRENCY: u8 = 8;
 
-/// One of so many waits where nobody else does. Few do, since it may wake a thread for nothing; and the number is prime, or it
-/// might always be the last of a crowd, which meets nobody.
+/// One of so many writes waits as a sample where others do not. Samples are rare, since one may wake a thread for nothing;
+/// and the number is prime, or the sample might always be the last of a batch, which overlaps with no other.
 const SAMPLE_INTERVAL: u32 = 509;
 
 /// One of so many finds out how long it takes.
 const TIMING_INTERVAL: u32 = 8;
 
-/// Nobody waits where each turn takes longer: those who are ready have more to do than to pass something on.
+/// No write waits where each turn takes longer: the tasks that are ready do more than relay a message.
 const MAX_TURN: Duration = Duration::from_micros(100);
 
-/// Nobody waits where it takes longer, however many there are.
+/// No write waits longer than this, however many there are.
 const MAX_WAIT: Duration = Duration::from_millis(5);
 
 impl WriteBatching {
@@ -80,7 +80,7 @@ impl WriteBatching {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Takes note of somebody who is about to write, and tells whether it should wait.
+    /// Counts a write that is about to begin; returns it if it should wait.
     fn begin_write(&self) -> Option<PendingWrite> {
         let number = self.started.get().wrapping_add(1);
         self.started.set(number);
@@ -96,10 +96,10 @@ impl WriteBatching {
         })
     }
 
-    /// Takes note of whether anybody came while this one waited, and of how long that took if it found out.
+    /// Records whether other writes began while this one waited, and how long it waited if that was measured.
     fn finish_write(&self, arrival: &PendingWrite, within: Option<Duration>) {
         let left = self.finished.replace(self.finished.get().wrapping_add(1));
-        // Another thread has taken it, and nobody knows who came there meanwhile.
+        // Another thread resumed the task, and the writes that began there are not known here.
         if arrival.thread_key != self.thread_key() {
             return;
         }
@@ -112,14 +112,14 @@ impl WriteBatching {
         self.concurrency.set(match self.concurrency.get() {
             _ if was_long => 0,
             met if was_alone => met.saturating_sub(1),
-            // Meanwhile it was found that nobody should wait, and these still do.
+            // Meanwhile the concurrency fell below the threshold, and these still wait.
             met if met < BATCH_THRESHOLD && !is_sample(arrival.number) => met,
             met => MAX_CONCURRENCY.min(met + 1),
         });
     }
 }
 
-/// Tells whether it waits in any case.
+/// Reports whether a write is a sample, which always waits.
 fn is_sample(number: u32) -> bool {
     number.is_multiple_of(SAMPLE_INTERVAL)
 }
@@ -148,7 +148,7 @@ mod tests {
             WriteBatching { started: near_the_end(), finished: near_the_end(), ..WriteBatching::new() };
         for at_once in [1, 8, 1, 2, 3, 1] {
             let expected = if at_once < 3 { 0 } else { at_once };
-            // Nobody is the sample at the end of these.
+            // None of the last ones is the sample.
             assert_eq!(wait_of(&company, at_once), expected, "{at_once} at once");
         }
     }

@@ -247,7 +247,7 @@ impl EraCall for LegacyCall {
                     self.complete_elicitations(&[]);
                     match &mut self.client_requests {
                         Some(client_requests) if !client_requests.outgoing.is_empty() => {
-                            client_requests.ended = Some(outcome)
+                            client_requests.ended = Some(outcome);
                         }
                         _ => return Poll::Ready(CallEvent::Response(self.finish(outcome))),
                     }

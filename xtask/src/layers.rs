@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::{root, run};
 
-/// Every room and its floor; a room may use only rooms on a lower one.
+/// Every crate and its layer; a crate may use only crates of lower layers.
 const LAYERS: &[(&str, u8)] = &[
     ("protocol", 0),
     ("process", 0),
     ("http1", 0),
     ("transport", 1),
     ("session", 1),
-    // It uses no other room, and both the client and everything above it read configurations.
+    // It uses no other crate, and both the client and everything above it read configurations.
     ("config", 1),
     ("server", 2),
     ("client", 2),
@@ -26,7 +26,7 @@ const MACROS: &str = "macros";
 /// What the facade `trunkline` puts together.
 const FACADE: &[&str] = &["server", "client", MACROS, "transport", "session"];
 
-/// Packages that stand beside the rooms and may use any of them.
+/// Packages beside the layers, which may use any crate.
 const UNRESTRICTED: &[&str] = &["trunkline-conformance", "trunkline-interop", "xtask"];
 
 /// All that the pure core may depend on: nothing here does IO, reads a clock or draws random numbers.
@@ -36,7 +36,7 @@ const PROTOCOL_MAY_USE: &[&str] =
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
 const MAX_PACKAGES: usize = 300;
 
-/// Where a package stands in the house.
+/// The layer of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PackageLayer<'a> {
     Crate(&'a str, u8),
@@ -59,9 +59,9 @@ fn layer_of(package: &str) -> PackageLayer<'_> {
     match package.strip_prefix("trunkline-") {
         None => PackageLayer::External,
         Some(MACROS) => PackageLayer::Macros,
-        Some(room) => {
-            let floor = LAYERS.iter().find(|(name, _)| *name == room);
-            floor.map_or(PackageLayer::Unknown, |(_, floor)| PackageLayer::Crate(room, *floor))
+        Some(krate) => {
+            let layer = LAYERS.iter().find(|(name, _)| *name == krate);
+            layer.map_or(PackageLayer::Unknown, |(_, layer)| PackageLayer::Crate(krate, *layer))
         }
     }
 }
@@ -72,7 +72,7 @@ fn may_use(user: PackageLayer<'_>, used: PackageLayer<'_>) -> bool {
         | (PackageLayer::Unrestricted, _)
         | (PackageLayer::Facade, PackageLayer::Macros) => true,
         (PackageLayer::Crate(_, above), PackageLayer::Crate(_, below)) => below < above,
-        (PackageLayer::Facade, PackageLayer::Crate(room, _)) => FACADE.contains(&room),
+        (PackageLayer::Facade, PackageLayer::Crate(krate, _)) => FACADE.contains(&krate),
         _ => false,
     }
 }
@@ -83,7 +83,7 @@ fn violations(metadata: &Value) -> Vec<String> {
     for package in metadata["packages"].as_array().into_iter().flatten() {
         let user = package["name"].as_str().unwrap_or_default();
         if layer_of(user) == PackageLayer::Unknown {
-            found.push(format!("{user} has no floor"));
+            found.push(format!("{user} has no layer"));
         }
         for used in normal_dependencies(package) {
             if !may_use(layer_of(user), layer_of(used)) {
@@ -110,7 +110,7 @@ fn packages_in(lock: &str) -> usize {
 }
 
 #[test]
-fn every_room_uses_only_rooms_on_lower_floors() {
+fn every_crate_uses_only_crates_of_lower_layers() {
     let text = run::output(run::cargo().args(["metadata", "--format-version", "1", "--no-deps"])).unwrap();
     let metadata: Value = serde_json::from_str(&text).unwrap();
     assert!(
@@ -149,7 +149,7 @@ fn no_file_is_longer_than_we_promise() {
     assert!(long.is_empty(), "these are longer than {MAX_LINES} lines: {long:?}");
 }
 
-/// Reads every source file of the rooms.
+/// Reads every source file of the crates.
 #[cfg(test)]
 fn sources() -> Vec<(std::path::PathBuf, String)> {
     let mut found = Vec::new();
@@ -240,7 +240,7 @@ fn the_checker_sees_every_way_to_break_the_rules() {
         ("trunkline-hub", "trunkline", None, "trunkline-hub may not use trunkline"),
         ("trunkline-cli", "trunkline", None, "trunkline-cli may not use trunkline"),
         ("trunkline-hub", "xtask", None, "trunkline-hub may not use xtask"),
-        ("trunkline-attic", "serde", None, "trunkline-attic has no floor"),
+        ("trunkline-unlisted", "serde", None, "trunkline-unlisted has no layer"),
         ("trunkline-protocol", "tokio", None, "trunkline-protocol has to stay pure and may not use tokio"),
         (
             "trunkline-protocol",

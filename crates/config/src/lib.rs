@@ -1,7 +1,7 @@
 //! The configuration of trunkline: `trunkline.toml`, and the `mcp.json` of every client.
 //!
 //! [`ConfigFile`] is a file that was read. It gives one [`ServerConfig`] for each server, whatever dialect the file is in,
-//! and the tables of other rooms as [`ConfigSection`]s. Every mistake is a [`ConfigProblem`] with its file, line, column and key.
+//! and the tables of other crates as [`ConfigSection`]s. Every mistake is a [`ConfigProblem`] with its file, line, column and key.
 //!
 //! ```
 //! use trunkline_config::{ConfigFile, ConfigVariables, ServerLocation};

@@ -107,7 +107,7 @@ impl ChunkedDecoder {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) => {
                         self.skip(line.len().saturating_sub(MAX_SIZE_DIGITS))?;
-                        match read_size(&line).ok_or("the length of a chunk is not a number")? {
+                        match read_size(&line).ok_or("invalid chunk size")? {
                             0 => ChunkPosition::Trailers,
                             size => ChunkPosition::Data(size),
                         }
@@ -121,7 +121,7 @@ impl ChunkedDecoder {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) if line.is_empty() => ChunkPosition::Done,
                     Some(line) if !is_field_line(&line) => {
-                        return Err("what follows the last chunk is not a header");
+                        return Err("invalid trailer");
                     }
                     Some(line) => {
                         self.skip(line.len() + 2)?;
@@ -134,7 +134,11 @@ impl ChunkedDecoder {
 
     fn skip(&mut self, bytes: usize) -> Result<(), &'static str> {
         self.skipped += bytes;
-        if self.skipped > MAX_SKIPPED_BYTES { Err("the body says too much beside itself") } else { Ok(()) }
+        if self.skipped > MAX_SKIPPED_BYTES {
+            Err("too many bytes of chunk extensions and trailers")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -158,7 +162,7 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
     buffer.advance(1);
     match line.strip_suffix(b"\r") {
         Some(text) => Ok(Some(line.slice(..text.len()))),
-        None => Err("a line of the body does not end as it should"),
+        None => Err("a line of the chunked body does not end with CRLF"),
     }
 }
 

@@ -1,4 +1,7 @@
-//! What both ends of HTTP/1.1 have in common: how bytes are read, and where heads and bodies end in them.
+//! HTTP/1.1 over connected streams, without TLS, proxies, DNS or MCP.
+//!
+//! [`client`] sends requests over pooled connections, [`server`] answers the requests of one connection. Both share how bytes are read
+//! and where heads and bodies end in them.
 
 pub mod client;
 mod framing;

@@ -158,7 +158,7 @@ pub(crate) struct ServerDescription {
 impl fmt::Debug for EstablishedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EstablishedConnection")
-            .field("described", &self.description)
+            .field("description", &self.description)
             .field("transport", &self.transport_name)
             .finish_non_exhaustive()
     }

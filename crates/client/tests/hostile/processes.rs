@@ -190,6 +190,7 @@ fn hostile_processes_leave_no_process_descriptor_or_task() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "no test has that name: {text}");
 }
 
 /// Lists the processes that were started below servers of this process.

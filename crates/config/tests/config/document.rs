@@ -69,9 +69,9 @@ fn documented_config_keys_match_the_code() {
 fn config_limits_are_documented() {
     let document = std::fs::read_to_string(document("limits.md")).unwrap();
     let rows = [
-        format!("| `MOST_CONFIG_BYTES` | {} MiB |", MAX_CONFIG_BYTES >> 20),
-        format!("| `MOST_CLIENT_BYTES` | {} MiB |", MAX_CLIENT_BYTES >> 20),
-        format!("| `MOST_SERVERS` | {},{:03} |", MAX_SERVERS / 1000, MAX_SERVERS % 1000),
+        format!("| `MAX_CONFIG_BYTES` | {} MiB |", MAX_CONFIG_BYTES >> 20),
+        format!("| `MAX_CLIENT_BYTES` | {} MiB |", MAX_CLIENT_BYTES >> 20),
+        format!("| `MAX_SERVERS` | {},{:03} |", MAX_SERVERS / 1000, MAX_SERVERS % 1000),
     ];
     for row in rows {
         assert!(document.contains(&row), "docs/limits.md lacks {row}");

@@ -203,7 +203,7 @@ impl<S: ClientStream> ClientConnection<S> {
                 Some(head) if is_interim(head.status) => {
                     exchange.interim += 1;
                     if exchange.interim > MAX_INTERIM_RESPONSES {
-                        let problem = "it only ever says that a response will come".to_owned();
+                        let problem = "it sent only informational (1xx) responses".to_owned();
                         return Poll::Ready(Err(ExchangeError::Malformed(problem)));
                     }
                 }
@@ -290,6 +290,6 @@ fn is_interim(status: StatusCode) -> bool {
 
 impl<S> fmt::Debug for ClientConnection<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConnection").field("incoming", &self.read_buffer).finish_non_exhaustive()
+        f.debug_struct("ClientConnection").field("read_buffer", &self.read_buffer).finish_non_exhaustive()
     }
 }

@@ -47,7 +47,7 @@ pub fn take_response_head(
     let config = httparse::ParserConfig::default();
     let parsed = config.parse_response_with_uninit_headers(&mut response, &head, &mut lines);
     if parsed.map_err(|error| error.to_string())? != httparse::Status::Complete(length) {
-        return Err("it has an empty line where there must be none".to_owned());
+        return Err("unexpected empty line in its head".to_owned());
     }
     let version = if response.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
@@ -86,7 +86,7 @@ fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> R
     if let Some(coding) = codings.next() {
         let is_chunked = coding.trim_ascii().eq_ignore_ascii_case(b"chunked");
         if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
-            return Err("the body is encoded in a way that nobody asked for".to_owned());
+            return Err("its `Transfer-Encoding` is not supported".to_owned());
         }
         return Ok(BodyFraming::chunked());
     }
@@ -94,7 +94,7 @@ fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> R
     let Some(first) = lengths.next() else { return Ok(BodyFraming::UntilClose) };
     match first.filter(|first| lengths.all(|other| other == Some(*first))) {
         Some(length) => Ok(BodyFraming::Length(length)),
-        None => Err("it does not say how long the body is".to_owned()),
+        None => Err("its `Content-Length` is invalid or contradictory".to_owned()),
     }
 }
 

@@ -85,7 +85,7 @@ impl RequestTarget {
 
 impl fmt::Debug for RequestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Place").field(&self.parts.0.path()).finish()
+        f.debug_tuple("RequestTarget").field(&self.parts.0.path()).finish()
     }
 }
 
@@ -116,7 +116,7 @@ impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { method, target: place, headers, body } = self;
         let mut shown = f.debug_struct("HttpRequest");
-        shown.field("method", method).field("place", place).field("headers", headers);
+        shown.field("method", method).field("target", place).field("headers", headers);
         shown.field("body", &body.len()).finish()
     }
 }

@@ -44,7 +44,7 @@ impl IncomingRequest {
 impl fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Neither the query nor a header, which may hold a secret.
-        f.debug_struct("Arrival")
+        f.debug_struct("IncomingRequest")
             .field("method", self.method())
             .field("path", &self.head.path())
             .finish_non_exhaustive()

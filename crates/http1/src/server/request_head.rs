@@ -61,7 +61,7 @@ pub fn take_request_head(
             [] | [b'\r'] => return Ok(None),
             // A client that sends TLS or another binary protocol is refused at the first byte.
             [first, ..] if first.is_ascii_control() || !first.is_ascii() => {
-                return Err(malformed("what comes is not HTTP"));
+                return Err(malformed("this is not HTTP"));
             }
             _ => {}
         }
@@ -108,14 +108,13 @@ fn parse(text: &Bytes) -> Result<ParsedRequestHead, RequestHeadError> {
     let mut request = httparse::Request::new(&mut []);
     let parsed = request.parse_with_uninit_headers(text, &mut lines).map_err(explain)?;
     if parsed != httparse::Status::Complete(text.len()) {
-        return Err(malformed("the head has an empty line where there must be none"));
+        return Err(malformed("unexpected empty line in the request head"));
     }
     let version = if request.version == Some(1) { Version::HTTP_11 } else { Version::HTTP_10 };
     let method = Method::from_bytes(request.method.unwrap_or_default().as_bytes())
-        .map_err(|_| malformed("the method is not one"))?;
+        .map_err(|_| malformed("invalid request method"))?;
     let target = text.slice_ref(request.path.unwrap_or_default().as_bytes());
-    let uri = Uri::from_maybe_shared(target)
-        .map_err(|_| malformed("the first line does not name what is asked for"))?;
+    let uri = Uri::from_maybe_shared(target).map_err(|_| malformed("invalid request target"))?;
     let mut said = FramingHeaders::default();
     for header in request.headers.iter() {
         said.add_header(header.name, header.value)?;
@@ -136,10 +135,10 @@ fn parse(text: &Bytes) -> Result<ParsedRequestHead, RequestHeadError> {
 fn explain(error: httparse::Error) -> RequestHeadError {
     match error {
         httparse::Error::TooManyHeaders => TOO_LARGE,
-        httparse::Error::HeaderName => malformed("the name of a header is not one"),
-        httparse::Error::HeaderValue => malformed("the value of a header has bytes that none may have"),
-        httparse::Error::Version => malformed("the only HTTP spoken here is 1.1"),
-        _ => malformed("the head of the request is not that of any"),
+        httparse::Error::HeaderName => malformed("invalid header name"),
+        httparse::Error::HeaderValue => malformed("invalid byte in a header value"),
+        httparse::Error::Version => malformed("unsupported HTTP version: use HTTP/1.1"),
+        _ => malformed("malformed request head"),
     }
 }
 
@@ -163,13 +162,13 @@ impl FramingHeaders {
             14 if is("content-length") => {
                 let length = read_length(value).ok_or(malformed("`Content-Length` is not a number"))?;
                 if self.length.is_some_and(|other| other != length) {
-                    return Err(malformed("`Content-Length` says two things"));
+                    return Err(malformed("conflicting `Content-Length` headers"));
                 }
                 self.length = Some(length);
             }
             17 if is("transfer-encoding") => {
                 if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                    return Err(malformed("the only transfer encoding understood here is `chunked`, once"));
+                    return Err(malformed("unsupported `Transfer-Encoding`: only `chunked`, once"));
                 }
                 self.chunked = true;
             }
@@ -188,8 +187,8 @@ impl FramingHeaders {
         match (self.chunked, self.length) {
             (false, length) => Ok(BodyFraming::Length(length.unwrap_or(0))),
             (true, None) if version == Version::HTTP_11 => Ok(BodyFraming::chunked()),
-            (true, None) => Err(malformed("HTTP/1.0 knows no `Transfer-Encoding`")),
-            (true, Some(_)) => Err(malformed("`Content-Length` and `Transfer-Encoding` exclude each other")),
+            (true, None) => Err(malformed("`Transfer-Encoding` is not allowed in HTTP/1.0")),
+            (true, Some(_)) => Err(malformed("`Content-Length` and `Transfer-Encoding` in one message")),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::upstream::Upstream;
 
 pub(super) type RouteFuture = BoxFuture<'static, Result<HandlerOutcome, Refusal>>;
 
-/// Routes a call to the upstream that owns the named item.
+/// Where a call is routed to.
 pub(super) enum RouteOutcome {
     Handled(RouteFuture),
     /// No known server has the named item.

@@ -6,7 +6,7 @@ use crate::limits::HubLimits;
 
 /// The exponential backoff of a failing server.
 ///
-/// There is one per server, whatever the number of its connections. Retries never stop, and a server that fails right
+/// A server has one for connecting, whatever the number of its connections, and each connection one for listing. Retries never stop, and a server that fails right
 /// after the handshake backs off like one that never responds.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {

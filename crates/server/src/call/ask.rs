@@ -130,7 +130,7 @@ fn elicited(given: ReceivedInput) -> Result<ElicitResult, AskError> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a form",
     label = "not a form that a user can fill in",
-    note = "ask for `Confirm`, for a type that derives `Form`, or for `Fields<T>` of a type that has a JSON Schema"
+    note = "ask for `Confirm`, for a type that derives `Form`, or for `SchemaForm<T>` of a type that has a JSON Schema"
 )]
 pub trait Form: Sized {
     /// Returns the JSON Schema of the fields: an object with properties that are strings, numbers, booleans or

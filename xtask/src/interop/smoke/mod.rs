@@ -168,7 +168,7 @@ fn disrupt(
     println!("git was edited, and restarted alone");
 
     let sound = hub.corrupt_config()?;
-    wait_until("the hub complains of a spoiled file", || hub.has_logged("what was before goes on"))?;
+    wait_until("the hub complains of a spoiled file", || hub.has_logged("keeping the previous one"))?;
     for server in ["git", "time", "clock"] {
         wait_for_tools(clients, server, true)?;
     }

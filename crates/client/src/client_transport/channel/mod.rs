@@ -272,7 +272,7 @@ struct PermitFuture(BoxFuture<'static, bool>);
 
 impl fmt::Debug for PermitFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Place")
+        f.write_str("PermitFuture")
     }
 }
 

@@ -380,7 +380,7 @@ pub(super) fn http_failure(error: &HttpError) -> TransportFailure {
 impl fmt::Debug for HttpShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.lock();
-        f.debug_struct("Shared")
+        f.debug_struct("HttpShared")
             .field("endpoint", &self.endpoint)
             .field("session", &state.session)
             .field("standing", &state.standalone)

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -74,10 +73,10 @@ impl<S: Subscriber> Layer<S> for LogLimit {
         if *metadata.level() > Level::INFO || UNLIMITED_TARGETS.contains(&metadata.target()) {
             return true;
         }
-        let mut fields = EventFields::default();
-        event.record(&mut fields);
-        let kind = fields.kind(metadata.callsite());
-        let is_first = match self.buckets.lock().admit(kind, Instant::now(), || fields.excerpt()) {
+        let kind = LogKind { callsite: metadata.callsite(), server: FieldText::of(event, "server") };
+        let server = kind.server.clone();
+        let excerpt = || excerpt_of(event, server.as_deref());
+        let is_first = match self.buckets.lock().admit(kind, Instant::now(), excerpt) {
             Admission::Written => return true,
             Admission::Suppressed { is_first } => is_first,
         };
@@ -103,45 +102,41 @@ fn log_summaries(summaries: &[(String, u64)]) {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LogKind {
     callsite: Identifier,
-    /// A hash of the server's name, if the line names one.
-    server: Option<u64>,
-}
-
-/// The fields of a line that matter here.
-#[derive(Default)]
-struct EventFields {
+    /// The server that the line names, if any.
     server: Option<String>,
-    message: String,
 }
 
-impl EventFields {
-    fn kind(&self, callsite: Identifier) -> LogKind {
-        let hash = |name: &String| {
-            let mut hasher = DefaultHasher::new();
-            name.hash(&mut hasher);
-            hasher.finish()
-        };
-        LogKind { callsite, server: self.server.as_ref().map(hash) }
-    }
+/// One field of a line, as text.
+struct FieldText {
+    name: &'static str,
+    text: Option<String>,
+}
 
-    fn excerpt(&self) -> String {
-        let server = self.server.as_ref().map(|name| format!("server {name}: ")).unwrap_or_default();
-        format!("{server}{}", self.message).chars().take(EXCERPT_CHARS).collect()
+impl FieldText {
+    fn of(event: &Event<'_>, name: &'static str) -> Option<String> {
+        let mut field = Self { name, text: None };
+        event.record(&mut field);
+        field.text
     }
 }
 
-impl Visit for EventFields {
+impl Visit for FieldText {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        match field.name() {
-            "server" => self.server = Some(format!("{value:?}")),
-            "message" => self.message = format!("{value:?}"),
-            _ => {}
+        if field.name() == self.name {
+            self.text = Some(format!("{value:?}"));
         }
     }
+}
+
+/// Returns the beginning of a line, for its summary.
+fn excerpt_of(event: &Event<'_>, server: Option<&str>) -> String {
+    let server = server.map(|name| format!("server {name}: ")).unwrap_or_default();
+    let message = FieldText::of(event, "message").unwrap_or_default();
+    format!("{server}{message}").chars().take(EXCERPT_CHARS).collect()
 }
 
 /// What becomes of a line.
@@ -247,33 +242,10 @@ impl TokenBucket {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use tracing_subscriber::fmt::MakeWriter;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct LimitedLogSink(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for LimitedLogSink {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for LimitedLogSink {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
+    use crate::logging::tests::LogSink;
 
     #[test]
     fn a_token_bucket_allows_its_burst_and_then_one_per_interval() {
@@ -299,11 +271,17 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_burst_are_suppressed_per_server_and_summarized() {
-        let sink = LimitedLogSink::default();
+        let sink = LogSink::default();
         let limit = LogLimit::start().unwrap();
         let buckets = limit.buckets.clone();
-        let subscriber =
-            tracing_subscriber::fmt().with_writer(sink.clone()).with_ansi(false).finish().with(limit);
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer({
+                let sink = sink.clone();
+                move || sink.clone()
+            })
+            .with_ansi(false)
+            .finish()
+            .with(limit);
         tracing::subscriber::with_default(subscriber, || {
             for number in 0..1000 {
                 for server in ["noisy", "other"] {
@@ -335,7 +313,7 @@ mod tests {
         let mut buckets = LogBuckets::new(start);
         let callsite = Identifier(&CALLSITE);
         let mut admit = |server: u64| {
-            let kind = LogKind { callsite: callsite.clone(), server: Some(server) };
+            let kind = LogKind { callsite: callsite.clone(), server: Some(server.to_string()) };
             buckets.admit(kind, start, || server.to_string()) == Admission::Written
         };
         let written = (0..10_000).filter(|server| admit(*server)).count();

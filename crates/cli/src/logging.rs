@@ -106,7 +106,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{self, Write};
     use std::sync::Arc;
 
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct LogSink(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct LogSink(pub(crate) Arc<Mutex<Vec<u8>>>);
 
     impl Write for LogSink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -40,8 +40,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     transport.init_logging(&args.edge)?;
     let shutdown = ProcessShutdown::default();
     in_runtime(transport, async |signals| {
-        let hangups = install_hangups()?;
         let offer = ServeBackend::from_args(args)?;
+        // A hub handles SIGHUP itself, when it reads its file again.
+        let hangups = match offer.gateway() {
+            Some(_) => None,
+            None => Some(install_hangups()?),
+        };
         let mut options = args.edge.host_options(&shutdown)?;
         let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
@@ -56,8 +60,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         };
         let served = tokio::select! {
             served = serving.serve(transport, signals) => served,
-            // A hub does this itself, when it reads its file again.
-            never = reopen_on_hangup(hangups, audit.as_ref()), if offer.gateway().is_none() => match never {},
+            never = reopen_on_hangup(hangups, audit.as_ref()) => match never {},
         };
         offer.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
@@ -192,7 +195,8 @@ where
 }
 
 /// Reopens the audit log at each SIGHUP, for log rotation. It never returns.
-async fn reopen_on_hangup(mut hangups: HangupSignals, audit: Option<&AuditLog>) -> Infallible {
+async fn reopen_on_hangup(hangups: Option<HangupSignals>, audit: Option<&AuditLog>) -> Infallible {
+    let Some(mut hangups) = hangups else { return std::future::pending().await };
     loop {
         hangups.next().await;
         match audit {
@@ -206,13 +210,15 @@ async fn reopen_on_hangup(mut hangups: HangupSignals, audit: Option<&AuditLog>) 
 }
 
 fn install_hangups() -> Result<HangupSignals, CliFailure> {
-    HangupSignals::install()
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
+    HangupSignals::install().map_err(|error| signals_failure(&error))
 }
 
 fn install_signals() -> Result<Signals, CliFailure> {
-    Signals::install()
-        .map_err(|error| CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}")))
+    Signals::install().map_err(|error| signals_failure(&error))
+}
+
+fn signals_failure(error: &std::io::Error) -> CliFailure {
+    CliFailure::new(ExitReason::Failed, format!("cannot listen for signals: {error}"))
 }
 
 /// Returns the outcome of a server, by the second signal if there was one and the unanswered calls.

@@ -41,7 +41,7 @@ impl fmt::Display for ProcessExit {
                 Some(name) => write!(f, "was ended by {name}"),
                 None => write!(f, "was ended by signal {number}"),
             },
-            Self::Unknown => f.write_str("ended, nobody knows how"),
+            Self::Unknown => f.write_str("ended, with an unknown status"),
         }
     }
 }
@@ -102,7 +102,7 @@ mod tests {
             #[cfg(unix)]
             (ProcessExit::Signal(9), "was ended by SIGKILL"),
             (ProcessExit::Signal(64), "was ended by signal 64"),
-            (ProcessExit::Unknown, "ended, nobody knows how"),
+            (ProcessExit::Unknown, "ended, with an unknown status"),
         ];
         for (exit, expected) in table {
             assert_eq!(exit.to_string(), expected);

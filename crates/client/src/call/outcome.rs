@@ -48,8 +48,8 @@ pub enum ClientContinuation {
 fn declined_response(input_request: &InputRequest) -> Result<InputResponse, Refusal> {
     match input_request {
         InputRequest::Form(_) | InputRequest::Url(_) => Ok(InputResponse::cancel()),
-        InputRequest::Sampling(_) => Err(Refusal::application(-1, "nobody answers for this request")),
-        InputRequest::Roots => Err(Refusal::INTERNAL.with_message("nobody answers for this request")),
+        InputRequest::Sampling(_) => Err(Refusal::application(-1, "no input handler answers this request")),
+        InputRequest::Roots => Err(Refusal::INTERNAL.with_message("no input handler answers this request")),
     }
 }
 

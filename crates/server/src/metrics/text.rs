@@ -49,7 +49,11 @@ pub(super) fn write(metrics: &Metrics) -> String {
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
     page.family("mcp_server_panics_total", "counter", "Handlers that panicked.");
     page.sample("mcp_server_panics_total", &[], process::panics());
-    page.family("mcp_server_slow_readers_total", "counter", "Connections that were cut because nobody read.");
+    page.family(
+        "mcp_server_slow_readers_total",
+        "counter",
+        "Connections that were closed because the peer did not read.",
+    );
     for (reason, count) in process::slow_readers() {
         page.sample("mcp_server_slow_readers_total", &[("reason", reason)], count);
     }

@@ -97,12 +97,12 @@ fn check(headers: &ResponseHeaders, key: &[u8]) -> Result<(), &'static str> {
         return Err("`Sec-WebSocket-Accept` does not belong to the request");
     }
     if headers.has(&header::SEC_WEBSOCKET_EXTENSIONS) {
-        return Err("`Sec-WebSocket-Extensions` names what nobody asked for");
+        return Err("`Sec-WebSocket-Extensions` names an extension that was not offered");
     }
     // A server that selects no subprotocol is accepted: it only does not know the name.
     match headers.get(&header::SEC_WEBSOCKET_PROTOCOL) {
         Some(chosen) if chosen != SUBPROTOCOL.as_bytes() => {
-            Err("`Sec-WebSocket-Protocol` names what nobody asked for")
+            Err("`Sec-WebSocket-Protocol` names a subprotocol that was not offered")
         }
         _ => Ok(()),
     }

@@ -256,7 +256,7 @@ impl<C: Channel> ChannelDriver<C> {
                 if let Some(recipient) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
                     self.shared.uncount_abandoned(recipient);
                 }
-                tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+                tracing::debug!(id = ?response.id, "dropped a response without a pending request");
             }
         }
     }

@@ -257,7 +257,7 @@ impl StreamedResponse {
                     return guard.finish(ExchangeEvent::Response(outcome));
                 }
                 SseItem::Message(Message::Response(response)) => {
-                    tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+                    tracing::debug!(id = ?response.id, "dropped a response without a pending request");
                 }
                 SseItem::Malformed(unreadable) if unreadable.id == Some(RequestId::from_number(self.id)) => {
                     let problem = format!("the response cannot be read: {}", unreadable.refusal);

@@ -48,7 +48,7 @@ pub(super) fn classify_response(
     }
     if headers.get(&CONTENT_ENCODING).is_some_and(|encoding| encoding != b"identity") {
         return ResponseKind::Failed(malformed(
-            "the server compressed its response, which nobody asked for".to_owned(),
+            "the server compressed its response, which was not requested".to_owned(),
         ));
     }
     match body_media(headers) {

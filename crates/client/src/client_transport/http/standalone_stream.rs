@@ -116,7 +116,7 @@ fn receive(shared: &Arc<HttpShared>, message: Message) {
             }
         }
         Message::Response(response) => {
-            tracing::debug!(id = ?response.id, "dropped a response that nobody waits for");
+            tracing::debug!(id = ?response.id, "dropped a response without a pending request");
         }
     }
 }

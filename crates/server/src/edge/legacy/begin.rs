@@ -273,7 +273,7 @@ async fn subscribe(
     let accepted =
         core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
     if !accepted.contains(&uri) {
-        let problem = format!("nobody tells of changes of this resource: {}", shorten(&uri));
+        let problem = format!("this resource cannot be subscribed to: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }
     session.subscription(&*core.handler).watch_resource(&uri, &core.watched_uris)?;

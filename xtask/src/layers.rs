@@ -13,11 +13,13 @@ const LAYERS: &[(&str, u8)] = &[
     ("session", 1),
     // It uses no other crate, and both the client and everything above it read configurations.
     ("config", 1),
-    ("server", 2),
-    ("client", 2),
-    ("commands", 3),
-    ("hub", 4),
-    ("cli", 5),
+    // It fetches over `transport`, and both the client and the server authorize with it.
+    ("auth", 2),
+    ("server", 3),
+    ("client", 3),
+    ("commands", 4),
+    ("hub", 5),
+    ("cli", 6),
 ];
 
 /// The macros expand to calls of the server and so need nothing; only the facade needs them.

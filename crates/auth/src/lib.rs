@@ -1,0 +1,11 @@
+//! OAuth for the Model Context Protocol, for clients and for resource servers.
+//!
+//! The modules are pure unless they say otherwise: they read no clock, draw no random numbers and do no IO. Time and
+//! random bytes are arguments. [`fetch`] is the only module that opens connections.
+//!
+//! # Invariants
+//! - No token, code, secret or key is in a `Debug` output, an error or a log line.
+//! - An identifier that the RFCs compare as a string (issuer, resource, redirect URI) is kept, compared and sent as it
+//!   was received.
+
+pub mod fetch;

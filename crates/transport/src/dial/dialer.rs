@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use trunkline_http1::Url;
 use trunkline_http1::client::{ClientConnector, HeaderLines, RequestForm};
 
+use super::address_policy::AddressPolicy;
 use super::error::{DialError, DialStage};
 use super::proxy::{HttpProxy, ProxySettings};
 use super::stream::DialedStream;
@@ -41,6 +42,7 @@ impl Default for DialOptions {
 #[derive(Clone, Debug)]
 pub struct Dialer {
     shared: Arc<SharedDialer>,
+    addresses: AddressPolicy,
 }
 
 #[derive(Debug)]
@@ -79,7 +81,36 @@ impl Dialer {
     /// Creates a dialer.
     pub fn new(options: DialOptions) -> Self {
         let DialOptions { connect_timeout, proxies, extra_roots } = options;
-        Self { shared: Arc::new(SharedDialer { connect_timeout, proxies, tls: ClientTls::new(extra_roots) }) }
+        let shared = SharedDialer { connect_timeout, proxies, tls: ClientTls::new(extra_roots) };
+        Self { shared: Arc::new(shared), addresses: AddressPolicy::ANY }
+    }
+
+    /// Returns a dialer with the same settings that connects only to the addresses of a policy.
+    #[must_use]
+    pub fn with_addresses(&self, policy: AddressPolicy) -> Self {
+        Self { shared: self.shared.clone(), addresses: policy }
+    }
+
+    /// Returns the policy for URLs that the server at `url` refers to, by the addresses of its own host
+    /// ([`AddressPolicy::near`]); if its name cannot be resolved here, only public addresses.
+    pub async fn policy_near(&self, url: &Url) -> AddressPolicy {
+        let resolving = tcp::resolve(url.host(), url.port());
+        match tokio::time::timeout(self.shared.connect_timeout, resolving).await {
+            Ok(Ok(addresses)) => AddressPolicy::near(addresses.iter().map(SocketAddr::ip)),
+            _ => AddressPolicy::PUBLIC,
+        }
+    }
+
+    /// Leaves the allowed addresses of a host; those of a proxy are the user's own choice.
+    fn allowed(&self, host: &str, mut addresses: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, DialError> {
+        let first = addresses.first().map(SocketAddr::ip);
+        addresses.retain(|address| self.addresses.allows(address.ip()));
+        match first {
+            Some(address) if addresses.is_empty() => {
+                Err(DialError::Forbidden { host: host.to_owned(), address })
+            }
+            _ => Ok(addresses),
+        }
     }
 
     /// Opens a connection to the host of a URL, through a tunnel if there is a proxy, and returns it with its
@@ -102,6 +133,14 @@ impl Dialer {
         let (host, port) = proxy.map_or((url.host(), url.port()), |proxy| (&*proxy.host, proxy.port));
         let begun = Instant::now();
         let addresses = clock.run_stage(DialStage::Resolve, tcp::resolve(host, port)).await?;
+        let addresses = match (proxy, url.host().parse::<IpAddr>()) {
+            (None, _) => self.allowed(host, addresses)?,
+            (Some(_), Ok(literal)) => {
+                self.allowed(url.host(), vec![SocketAddr::new(literal, url.port())])?;
+                addresses
+            }
+            (Some(_), Err(_)) => addresses,
+        };
         let resolved = Instant::now();
         let mut stream = clock.run_stage(DialStage::Connect, tcp::connect(host, &addresses)).await?;
         let form = match proxy {

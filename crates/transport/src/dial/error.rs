@@ -1,6 +1,6 @@
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::proxy::ProxyError;
@@ -16,6 +16,16 @@ pub enum DialError {
         host: String,
         /// The error of the resolver.
         source: io::Error,
+    },
+    /// The host has only addresses that the [`AddressPolicy`](super::AddressPolicy) excludes.
+    #[error(
+        "`{host}` is at {address}, which is not a public address and not in the network of the server that named it"
+    )]
+    Forbidden {
+        /// The host.
+        host: String,
+        /// Its first address.
+        address: IpAddr,
     },
     /// No address of the host accepted the connection.
     #[error("cannot connect to `{host}`: {}", ConnectFailures(failures))]

@@ -1,5 +1,6 @@
 //! Outgoing connections: name resolution, proxies, TLS, and the WebSocket handshake.
 
+mod address_policy;
 mod dialer;
 mod error;
 mod no_proxy;
@@ -10,6 +11,7 @@ mod tls;
 mod tunnel;
 mod websocket;
 
+pub use self::address_policy::AddressPolicy;
 pub use self::dialer::{ConnectionInfo, DialOptions, Dialer};
 pub use self::error::{DialError, DialStage};
 pub use self::proxy::{ProxyError, ProxySettings};

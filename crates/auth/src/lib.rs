@@ -9,3 +9,4 @@
 //!   was received.
 
 pub mod fetch;
+pub mod user_agent;

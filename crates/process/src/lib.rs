@@ -31,6 +31,7 @@
 
 mod child_counter;
 mod command;
+mod desktop;
 mod environment;
 mod error;
 mod exit;
@@ -49,6 +50,7 @@ mod termination;
 
 pub use self::child_counter::{child_count, wait_for_background_exits};
 pub use self::command::{Command, CommandLineError};
+pub use self::desktop::open_page;
 pub use self::error::{ExitReport, SpawnError};
 pub use self::exit::{ExitCause, ProcessExit};
 pub use self::handle::{ChildPipes, ChildWatch, LineCallback, ServerProcess};

@@ -21,6 +21,7 @@ const PINS: &[(&str, &str, &str)] = &[
     ("@modelcontextprotocol/server-memory", "2026.8.31", NODE_LOCK),
     ("@ai-sdk/mcp", "2.0.93", NODE_LOCK),
     ("mcp-remote", "0.15.1", NODE_LOCK),
+    ("oidc-provider", "9.13.3", NODE_LOCK),
     ("mcp", "1.2.0", PYTHON_1_2_LOCK),
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),

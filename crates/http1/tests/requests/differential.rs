@@ -4,16 +4,9 @@
 //! takes for a body must never be a request to another. The other way round nothing is compared, since we refuse more. The
 //! requests are generated from a seed; `TRUNKLINE_DIFFERENTIAL_REQUESTS` and `TRUNKLINE_DIFFERENTIAL_SEED` set how many and
 //! which.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "the helpers of tests are outside of the functions that the lints take for tests"
-)]
 
-mod support;
-
-use self::support::generator::RequestGenerator;
-use self::support::reader::{ReadRequest, read_by_hyper, read_by_us};
+use super::support::generator::RequestGenerator;
+use super::support::reader::{ReadRequest, read_by_hyper, read_by_us};
 
 /// A difference that is known, and why it is harmless.
 struct KnownDifference {

@@ -44,7 +44,7 @@ cargo xtask COMMAND
   interop      clients and servers of others      [--only TEXT] [--url URL] [-- SERVER [ARGUMENT]...]
   matrix       what the bridge carries, measured  [--tables N,N] [--check]
   servers      the servers of others alone        [--only TEXT]
-  morning      a hub, four official clients, six servers, and a person who changes them meanwhile
+  smoke        a hub, four official clients, six servers, and a person who changes them meanwhile
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         "interop" => interop::command(args),
         "matrix" => matrix::command(args),
         "servers" => interop::servers(args),
-        "morning" => interop::smoke::command(args),
+        "smoke" => interop::smoke::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "faults" => faults::command(args),

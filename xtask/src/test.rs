@@ -21,7 +21,7 @@ const STEPS: &[(&str, TestStep)] = &[
     ("instructions", || instructions::command(no_options())),
     ("conformance", || conformance::command(no_options())),
     ("interop", || interop::command(no_options())),
-    ("morning", || interop::smoke::command(no_options())),
+    ("smoke", || interop::smoke::command(no_options())),
     ("matrix", || matrix::command(Args::new(["--check".to_owned()].into_iter()))),
     ("browser", || browser::command(no_options())),
 ];
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn steps_are_chosen_by_name_and_keep_their_order() {
-        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop morning matrix browser";
+        let all = "fmt clippy docs test fuzz borrowed sqlite bench instructions conformance interop smoke matrix browser";
         assert_eq!(chosen(&[], &[]).unwrap(), all);
         assert_eq!(chosen(&["test", "fmt"], &[]).unwrap(), "fmt test");
         assert_eq!(
             chosen(&[], &["fuzz", "bench", "docs"]).unwrap(),
-            "fmt clippy test borrowed sqlite instructions conformance interop morning matrix browser"
+            "fmt clippy test borrowed sqlite instructions conformance interop smoke matrix browser"
         );
         assert_eq!(chosen(&["fmt", "test"], &["test"]).unwrap(), "fmt");
     }

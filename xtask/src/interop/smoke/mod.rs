@@ -1,4 +1,4 @@
-//! `cargo xtask morning`: a folder with an `mcp.json`, a hub started there without flags, four official clients that work
+//! `cargo xtask smoke`: a folder with an `mcp.json`, a hub started there without flags, four official clients that work
 //! at the same time, and somebody who kills, switches, adds, edits and removes servers meanwhile.
 #![allow(clippy::indexing_slicing, reason = "a member that a JSON value lacks is null")]
 
@@ -35,7 +35,7 @@ pub(crate) fn command(args: Args) -> TaskResult {
     super::copy_scripts(&tools)?;
     let pypi = tools::install_servers()?;
     let binary = fixture::build_of("trunkline-cli", "trunkline")?;
-    let results = fixture::results_folder("morning")?;
+    let results = fixture::results_folder("smoke")?;
     let scratch = results.join("folder");
     prepare(&scratch)?;
     let servers = servers(&tools, &pypi, &scratch);
@@ -122,7 +122,7 @@ fn check_all_tools(clients: &[ControlledClient]) -> TaskResult {
     Ok(())
 }
 
-/// Does to the hub what happens to one in a morning, and waits each time until all clients are content again.
+/// Changes the servers as a user would, and waits each time until all clients are content again.
 fn disrupt(
     hub: &SmokeHub,
     clients: &[ControlledClient],

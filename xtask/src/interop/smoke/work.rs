@@ -1,4 +1,4 @@
-//! What the clients do all morning: calls whose answers can belong to nobody else.
+//! What the clients do meanwhile: calls whose results can belong to no other call.
 
 use std::collections::BTreeMap;
 use std::path::Path;

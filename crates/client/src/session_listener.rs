@@ -22,7 +22,7 @@ use crate::call::{AnswerFuture, ClientCall};
 use crate::client::{ClientInner, CurrentSession};
 use crate::client_transport::{ServerRequest, UnsolicitedMessage, UnsolicitedReceiver};
 use crate::input::InputOrigin;
-use crate::mailbox::Mailbox;
+use crate::polled_value::PolledValue;
 use crate::subscribe::ChangeEvent;
 
 /// Pending responses to the server, refusals included; beyond it input requests stay queued, and are refused on
@@ -31,7 +31,7 @@ const MAX_PENDING_ANSWERS: usize = 64;
 
 /// Answers in progress that outlive their call.
 #[derive(Default)]
-pub(crate) struct DetachedAnswers(Mailbox<Vec<BoxFuture<'static, ()>>>);
+pub(crate) struct DetachedAnswers(PolledValue<Vec<BoxFuture<'static, ()>>>);
 
 impl fmt::Debug for DetachedAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use trunkline_protocol::{JsonObject, Notification, Request};
 
-use crate::mailbox::Mailbox;
+use crate::polled_value::PolledValue;
 
 /// Queued notifications; beyond it the oldest is dropped.
 const MAX_NOTIFICATIONS: usize = 256;
@@ -23,13 +23,13 @@ const MAX_REQUESTS: usize = 16;
 /// and of all others the oldest is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct UnsolicitedSender {
-    shared: Arc<Mailbox<UnsolicitedQueue>>,
+    shared: Arc<PolledValue<UnsolicitedQueue>>,
 }
 
 /// The other end of an [`UnsolicitedSender`].
 #[derive(Debug)]
 pub(crate) struct UnsolicitedReceiver {
-    shared: Arc<Mailbox<UnsolicitedQueue>>,
+    shared: Arc<PolledValue<UnsolicitedQueue>>,
 }
 
 /// A message or event that belongs to no request.
@@ -60,7 +60,7 @@ struct UnsolicitedQueue {
 
 /// Creates both ends.
 pub(crate) fn unsolicited_channel() -> (UnsolicitedSender, UnsolicitedReceiver) {
-    let shared = Arc::<Mailbox<UnsolicitedQueue>>::default();
+    let shared = Arc::<PolledValue<UnsolicitedQueue>>::default();
     (UnsolicitedSender { shared: shared.clone() }, UnsolicitedReceiver { shared })
 }
 

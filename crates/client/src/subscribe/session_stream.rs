@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use super::{ChangeEvent, ChangeFilter};
 use crate::client::Client;
 use crate::error::Error;
-use crate::mailbox::Mailbox;
+use crate::polled_value::PolledValue;
 
 /// The change streams of one session.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeBroadcaster {
-    state: Mailbox<BroadcasterState>,
+    state: PolledValue<BroadcasterState>,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ struct BroadcasterState {
 #[derive(Debug)]
 struct ChangeQueue {
     filter: ChangeFilter,
-    pending: Mailbox<QueuedChanges>,
+    pending: PolledValue<QueuedChanges>,
 }
 
 #[derive(Debug, Default)]
@@ -119,7 +119,7 @@ impl ChangeBroadcaster {
     fn add_queue(&self, filter: ChangeFilter) -> Arc<ChangeQueue> {
         self.state.with(|state| {
             let waiting = QueuedChanges { closed: state.closed, ..QueuedChanges::default() };
-            let queue = Arc::new(ChangeQueue { filter, pending: Mailbox::new(waiting) });
+            let queue = Arc::new(ChangeQueue { filter, pending: PolledValue::new(waiting) });
             state.queues.retain(|queue| queue.strong_count() > 0);
             state.queues.push(Arc::downgrade(&queue));
             queue

@@ -28,7 +28,7 @@ pub enum DrainOutcome {
     Aborted(usize),
 }
 
-/// Serves an endpoint on a listener until the shutdown handle says otherwise, then drains for at most `grace`.
+/// Serves an endpoint on a listener until the shutdown handle drains it, and then for at most `grace`.
 ///
 /// `service` answers the requests: usually the endpoint itself, or something that adds paths beside it. 4,096 connections may
 /// wait to be accepted, whatever the listener was made with.
@@ -58,7 +58,7 @@ pub async fn serve(
             Some(_) = connections.join_next() => continue,
             permit = room.clone().acquire_owned() => permit,
         };
-        // Nobody ever closes it.
+        // The semaphore is never closed.
         let Ok(permit) = permit else { break };
         let accepted = tokio::select! {
             biased;
@@ -104,14 +104,14 @@ fn connection_timeouts(limits: &ServerLimits) -> ConnectionTimeouts {
     }
 }
 
-/// Lets 4,096 connections wait to be accepted, where tokio asks for 128, as far as the system allows.
+/// Sets the backlog of the listener to 4,096 connections, as far as the system allows; tokio sets 128.
 ///
-/// A crowd that comes at once, a hub with its servers before all, finds no place there otherwise, and whoever does not is
-/// heard only when its system tries again, after a second.
+/// Many clients that connect at once, such as a hub to its servers, would exceed it, and a connection that does is retried
+/// by its system only after a second.
 fn set_listen_backlog(listener: &TcpListener) {
     const WAITING: i32 = 4096;
     #[cfg(unix)]
-    // It listens already, and to say so again only changes the length.
+    // It listens already, so this only changes the length of the queue.
     if let Err(error) = rustix::net::listen(listener, WAITING) {
         tracing::debug!(%error, "the queue of connections keeps its length");
     }
@@ -170,7 +170,7 @@ async fn drain(
     Ok(if outcome == DrainOutcome::Aborted(0) { DrainOutcome::Cleanly } else { outcome })
 }
 
-/// Shakes hands where TLS is spoken; `None` if that fails, takes too long, or the server shuts down meanwhile.
+/// Performs the TLS handshake, if TLS is configured; `None` if it fails, times out, or the server shuts down meanwhile.
 async fn tls_handshake(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,

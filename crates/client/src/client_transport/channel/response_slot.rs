@@ -5,7 +5,7 @@ use trunkline_protocol::Notification;
 
 use crate::client_transport::unsolicited::{MAX_NOTIFICATION_BYTES, is_duplicate, notification_bytes};
 use crate::client_transport::{ExchangeEvent, ServerRequest};
-use crate::mailbox::Mailbox;
+use crate::polled_value::PolledValue;
 
 /// Queued notifications of one request; beyond it the oldest is dropped, and the reader gets a `Skipped` event.
 const MAX_NOTIFICATIONS: usize = 256;
@@ -18,7 +18,7 @@ const MAX_REQUESTS: usize = 16;
 /// It is bounded: progress notifications are merged, and so are equal change notifications.
 #[derive(Debug, Default)]
 pub(super) struct ResponseSlot {
-    state: Mailbox<ResponseSlotState>,
+    state: PolledValue<ResponseSlotState>,
 }
 
 #[derive(Debug, Default)]

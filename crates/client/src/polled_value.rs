@@ -6,20 +6,20 @@ use parking_lot::{Mutex, MutexGuard};
 ///
 /// Wakers are called, and removed values are dropped, only after the lock is released.
 #[derive(Debug, Default)]
-pub(crate) struct Mailbox<T> {
-    state: Mutex<MailboxState<T>>,
+pub(crate) struct PolledValue<T> {
+    state: Mutex<PolledState<T>>,
 }
 
 #[derive(Debug, Default)]
-struct MailboxState<T> {
+struct PolledState<T> {
     content: T,
     /// The waker of the last unsuccessful poll.
     waker: Option<Waker>,
 }
 
-impl<T> Mailbox<T> {
+impl<T> PolledValue<T> {
     pub(crate) fn new(content: T) -> Self {
-        Self { state: Mutex::new(MailboxState { content, waker: None }) }
+        Self { state: Mutex::new(PolledState { content, waker: None }) }
     }
 
     /// Updates the content, and wakes the waiting task.
@@ -50,7 +50,7 @@ impl<T> Mailbox<T> {
         look(&mut self.lock().content)
     }
 
-    fn lock(&self) -> MutexGuard<'_, MailboxState<T>> {
+    fn lock(&self) -> MutexGuard<'_, PolledState<T>> {
         self.state.lock()
     }
 }
@@ -61,16 +61,16 @@ mod tests {
     use crate::wake_counter::WakeCounter;
 
     #[test]
-    fn mailbox_waiter_is_woken_once_by_the_next_update() {
+    fn polled_value_wakes_its_waiter_once_by_the_next_update() {
         let (waker, wakes) = WakeCounter::waker();
         let mut cx = Context::from_waker(&waker);
-        let mailbox = Mailbox::new(Vec::new());
-        assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Pending::<i32>);
-        mailbox.with(|content| content.push(1));
+        let value = PolledValue::new(Vec::new());
+        assert_eq!(value.poll(&mut cx, Vec::pop), Poll::Pending::<i32>);
+        value.with(|content| content.push(1));
         assert_eq!(wakes.count(), 0);
-        mailbox.update(|content| content.push(2));
-        mailbox.update(|content| content.push(3));
+        value.update(|content| content.push(2));
+        value.update(|content| content.push(3));
         assert_eq!(wakes.count(), 1);
-        assert_eq!(mailbox.poll(&mut cx, Vec::pop), Poll::Ready(3));
+        assert_eq!(value.poll(&mut cx, Vec::pop), Poll::Ready(3));
     }
 }

@@ -18,8 +18,7 @@ use trunkline_transport::Target;
 use crate::builder::ClientBuilder;
 use crate::cache::{CacheKey, ResponseCache};
 use crate::call::{
-    CallBuilder, CallStep, ClientCall, ClientInputRound, CompletionRequest, DeadlineTimer, LogMessage,
-    LogSinks, StepOutcome,
+    CallBuilder, ClientCall, CompletionRequest, DeadlineTimer, LogMessage, LogSinks, StepOutcome,
 };
 use crate::capability_lists::CapabilityLists;
 use crate::client_transport::ClientTransport;
@@ -297,14 +296,7 @@ impl Client {
     pub fn step(&self, mut call: ClientCall) -> impl Future<Output = Result<StepOutcome, Error>> + Send {
         call.batches_requests = true;
         let supplied_input = call.supplied_input.take();
-        async move {
-            match self.inner.step(&call, supplied_input).await? {
-                CallStep::Done(result) => Ok(StepOutcome::Done(result)),
-                CallStep::InputRequired(input_requests, continuation) => Ok(StepOutcome::InputRequired(
-                    Box::new(ClientInputRound::new(self.clone(), call, input_requests, continuation)),
-                )),
-            }
-        }
+        async move { self.inner.step(&call, supplied_input).await }
     }
 
     /// Runs a call to its result, which is returned as the server wrote it; the [`InputHandler`] answers input
@@ -346,6 +338,10 @@ impl Client {
         if tokio::time::timeout(within, self.inner.transport.close()).await.is_err() {
             tracing::debug!(?within, "the connection did not end in time");
         }
+    }
+
+    pub(crate) fn from_inner(inner: Arc<ClientInner>) -> Self {
+        Self { inner }
     }
 
     pub(crate) fn inner(&self) -> &Arc<ClientInner> {

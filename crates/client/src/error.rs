@@ -118,6 +118,7 @@ impl From<TransportFailure> for Error {
             TransportFailureKind::Status { status, excerpt } => {
                 Self::Status { status, excerpt, may_have_run }
             }
+            TransportFailureKind::TimedOut { after } => Self::TimedOut { after },
             TransportFailureKind::TooLong { limit } => Self::TooLong { limit },
             TransportFailureKind::Malformed(problem) => Self::Malformed(problem),
         }

@@ -71,9 +71,6 @@ const SPEECH: &[&str] = &[
 /// renamed, its name changes here too; when it is removed, so is the row.
 const RESULT_TYPES: &[(&str, &str)] = &[
     ("client", "ExchangeEvent"),
-    ("client", "WaitOutcome"),
-    ("client", "ParsedResponse"),
-    ("client", "CallStep"),
     ("client", "StepOutcome"),
     ("server", "HandlerOutcome"),
     ("server", "HandlerStep"),

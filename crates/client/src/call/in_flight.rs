@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
-use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{InputRequest, InputResponse};
-use trunkline_protocol::{Notification, RawJson, Refusal, era};
+use trunkline_protocol::{Notification, Refusal, era};
 
 use super::{ClientCall, InputResponses, LogMessage, ProgressUpdate};
 use crate::client::{ClientInner, CurrentSession};
-use crate::client_transport::{ExchangeEvent, RequestExchange, ServerRequest, TransportFailure};
-use crate::error::Error;
+use crate::client_transport::{ExchangeEvent, RawResponse, RequestExchange, ServerRequest, TransportFailure};
 
 /// Events that a call buffers while input requests are being answered.
 const MAX_BACKLOG: usize = 32;
@@ -32,6 +30,8 @@ pub(crate) struct InFlightCall {
     /// Events that arrived while input requests were being answered.
     backlog: VecDeque<ExchangeEvent>,
     open_requests: Vec<OpenInputRequest>,
+    /// The input requests of the round that begins, until [`take_round`](Self::take_round).
+    round: Vec<(String, InputRequest)>,
     request_count: usize,
     last_progress: f64,
 }
@@ -41,17 +41,6 @@ pub(crate) struct InFlightCall {
 struct OpenInputRequest {
     key: String,
     request: ServerRequest,
-}
-
-/// How waiting for a call ends.
-#[derive(Debug)]
-pub(crate) enum WaitOutcome {
-    /// The server responded.
-    Response(Result<RawResult, RawJson>),
-    /// The transport failed.
-    Failed(TransportFailure),
-    /// The server requests input.
-    InputRequired(Vec<(String, InputRequest)>),
 }
 
 /// An event during an input round.
@@ -72,27 +61,28 @@ impl InFlightCall {
         inner: &ClientInner,
     ) -> Self {
         let left = inner.plan.limits.max_total_timeout.max(request_timeout(inner, call));
-        let (backlog, open) = (VecDeque::new(), Vec::new());
         Self {
             session,
             exchange,
             time_left: left,
-            backlog,
-            open_requests: open,
+            backlog: VecDeque::new(),
+            open_requests: Vec::new(),
+            round: Vec::new(),
             request_count: 0,
             last_progress: f64::NEG_INFINITY,
         }
     }
 
-    /// Waits for the outcome of the call. Not an `async fn`: it would store its arguments twice, in every call.
+    /// Waits for the response; `None` if the server requests input first, for which [`take_round`](Self::take_round)
+    /// has the requests. Not an `async fn`: it would store its arguments twice, in every call.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] after the request timeout without progress, or after the total timeout.
+    /// The transport failed, or the request timeout expired without progress, or the total timeout expired.
     pub(crate) fn wait(
         &mut self,
         inner: &ClientInner,
         call: &ClientCall,
-    ) -> impl Future<Output = Result<WaitOutcome, Error>> + Send {
+    ) -> impl Future<Output = Result<Option<RawResponse>, TransportFailure>> + Send {
         let began = Instant::now();
         let at_most = began + self.time_left;
         let mut due = (began + request_timeout(inner, call)).min(at_most);
@@ -104,8 +94,8 @@ impl InFlightCall {
                     Poll::Pending => deadline.poll(due, cx).map(|()| None),
                 });
                 let collecting = match arrived.await {
-                    Some(ExchangeEvent::Response(outcome)) => return Ok(WaitOutcome::Response(outcome)),
-                    Some(ExchangeEvent::Failed(failure)) => return Ok(WaitOutcome::Failed(failure)),
+                    Some(ExchangeEvent::Response(outcome)) => return Ok(Some(outcome)),
+                    Some(ExchangeEvent::Failed(failure)) => return Err(failure),
                     Some(ExchangeEvent::Notification(notification)) => {
                         let now = Instant::now();
                         if self
@@ -116,7 +106,7 @@ impl InFlightCall {
                         }
                         // A server that sends notifications without pause would otherwise starve the timer.
                         if now >= due {
-                            return Err(Error::TimedOut { after: due - began });
+                            return Err(TransportFailure::timed_out(due - began));
                         }
                         continue;
                     }
@@ -128,21 +118,25 @@ impl InFlightCall {
                     None => {
                         // Progress moves the deadline, and a wake-up for the earlier one may still come.
                         if Instant::now() >= due {
-                            return Err(Error::TimedOut { after: due - began });
+                            return Err(TransportFailure::timed_out(due - began));
                         }
                         continue;
                     }
                 };
-                let input_requests =
-                    collecting.await.map_err(|_| Error::TimedOut { after: due - began })??;
+                collecting.await.map_err(|_| TransportFailure::timed_out(due - began))??;
                 let now = Instant::now();
-                if !input_requests.is_empty() {
+                if !self.round.is_empty() {
                     self.time_left = at_most.saturating_duration_since(now);
-                    return Ok(WaitOutcome::InputRequired(input_requests));
+                    return Ok(None);
                 }
                 due = (now + request_timeout(inner, call)).min(at_most);
             }
         }
+    }
+
+    /// Returns the input requests of the round that [`wait`](Self::wait) ended with.
+    pub(crate) fn take_round(&mut self) -> Vec<(String, InputRequest)> {
+        std::mem::take(&mut self.round)
     }
 
     /// Collects an input request and those that follow within the batch window.
@@ -151,9 +145,8 @@ impl InFlightCall {
         inner: &ClientInner,
         call: &ClientCall,
         first: ServerRequest,
-    ) -> Result<Vec<(String, InputRequest)>, Error> {
-        let mut input_requests = Vec::new();
-        input_requests.extend(self.accept_request(inner, call, first).await?);
+    ) -> Result<(), TransportFailure> {
+        self.accept_request(inner, call, first).await?;
         let within =
             if call.batches_requests { inner.plan.limits.input_batch_window } else { Duration::ZERO };
         let deadline = Instant::now() + within;
@@ -161,33 +154,34 @@ impl InFlightCall {
             let left = deadline.saturating_duration_since(Instant::now());
             match timeout(left, self.next()).await {
                 Ok(ExchangeEvent::Request(request)) => {
-                    input_requests.extend(self.accept_request(inner, call, request).await?);
+                    self.accept_request(inner, call, request).await?;
                 }
                 Ok(ExchangeEvent::Notification(notification)) => {
                     if let Some(NotificationEffect::Withdrawn(key)) =
                         self.handle_notification(inner, call, &notification)
                     {
-                        input_requests.retain(|(other, _)| *other != key);
+                        self.round.retain(|(other, _)| *other != key);
                     }
                 }
                 Ok(ExchangeEvent::Skipped) => {}
                 Ok(last) => {
                     // The server did not wait for the responses after all.
                     self.backlog.push_back(last);
-                    return Ok(Vec::new());
+                    self.round.clear();
+                    return Ok(());
                 }
-                Err(_) => return Ok(input_requests),
+                Err(_) => return Ok(()),
             }
         }
     }
 
-    /// Accepts an input request, or refuses it.
+    /// Adds an input request to the round, or refuses it.
     async fn accept_request(
         &mut self,
         inner: &ClientInner,
         call: &ClientCall,
         request: ServerRequest,
-    ) -> Result<Option<(String, InputRequest)>, Error> {
+    ) -> Result<(), TransportFailure> {
         let capabilities = call.capabilities.as_ref().unwrap_or(&inner.plan.capabilities);
         let edge = &self.session.edge;
         let input_request =
@@ -195,14 +189,15 @@ impl InFlightCall {
         let refusal = match input_request {
             None => {
                 request.resolve();
-                return Ok(None);
+                return Ok(());
             }
             Some(Ok(_)) if self.open_requests.len() >= MAX_OPEN_REQUESTS => Refusal::TOO_MANY,
             Some(Ok(input_request)) => {
                 self.request_count += 1;
                 let key = format!("q{}", self.request_count);
                 self.open_requests.push(OpenInputRequest { key: key.clone(), request });
-                return Ok(Some((key, input_request)));
+                self.round.push((key, input_request));
+                return Ok(());
             }
             Some(Err((refusal, undeclared))) => {
                 if let Some(input_request) = undeclared {
@@ -213,10 +208,10 @@ impl InFlightCall {
         };
         let posted = request.id().map(|id| edge.write_response(id, Err(&refusal)));
         request.resolve();
-        if let Some(posted) = posted {
-            inner.transport.post(posted).await?;
+        match posted {
+            Some(posted) => inner.transport.post(posted).await,
+            None => Ok(()),
         }
-        Ok(None)
     }
 
     /// Reports whether every open input request certainly belongs to this call.
@@ -239,12 +234,17 @@ impl InFlightCall {
         inner: &ClientInner,
         call: &ClientCall,
         answers: InputResponses,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TransportFailure> {
         let after = request_timeout(inner, call);
-        timeout(after, self.post(inner, answers)).await.unwrap_or(Err(Error::TimedOut { after }))
+        let posting = timeout(after, self.post(inner, answers));
+        posting.await.unwrap_or_else(|_| Err(TransportFailure::timed_out(after)))
     }
 
-    async fn post(&mut self, inner: &ClientInner, mut answers: InputResponses) -> Result<(), Error> {
+    async fn post(
+        &mut self,
+        inner: &ClientInner,
+        mut answers: InputResponses,
+    ) -> Result<(), TransportFailure> {
         let is_over = self.has_ended();
         while let Some(OpenInputRequest { key, request }) = self.open_requests.pop() {
             let response =

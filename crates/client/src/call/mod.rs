@@ -31,4 +31,4 @@ pub(crate) use self::observer::LogSinks;
 pub use self::outcome::{ClientContinuation, ClientInputRound, InputResponses, StepOutcome};
 pub use self::request::ClientCall;
 pub(crate) use self::request::{RawInputResponses, SuppliedInput};
-pub(crate) use self::step::{AnswerFuture, AttachedInput, CallStep, InputPayload};
+pub(crate) use self::step::{AnswerFuture, AttachedInput, InputPayload};

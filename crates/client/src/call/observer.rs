@@ -18,17 +18,17 @@ pub trait CallObserver: Send + Sync {
 }
 
 /// All observers of a call.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct CallObservers {
     functions: Option<Box<ObserverFunctions>>,
     other: Option<Arc<dyn CallObserver>>,
 }
 
 /// Callbacks for one kind of event each.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ObserverFunctions {
-    progress: Option<Box<ProgressFn>>,
-    log: Option<Box<LogFn>>,
+    progress: Option<Arc<ProgressFn>>,
+    log: Option<Arc<LogFn>>,
 }
 
 type ProgressFn = dyn Fn(&ProgressUpdate) + Send + Sync;
@@ -46,11 +46,11 @@ pub(crate) struct LogSinks {
 
 impl CallObservers {
     pub(crate) fn on_progress(&mut self, callback: impl Fn(&ProgressUpdate) + Send + Sync + 'static) {
-        self.functions.get_or_insert_default().progress = Some(Box::new(callback));
+        self.functions.get_or_insert_default().progress = Some(Arc::new(callback));
     }
 
     pub(crate) fn on_log(&mut self, callback: impl Fn(&LogMessage) + Send + Sync + 'static) {
-        self.functions.get_or_insert_default().log = Some(Box::new(callback));
+        self.functions.get_or_insert_default().log = Some(Arc::new(callback));
     }
 
     pub(crate) fn set(&mut self, observer: Arc<dyn CallObserver>) {

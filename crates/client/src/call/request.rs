@@ -114,6 +114,26 @@ impl ClientCall {
         Self { name, params, meta, ..Self::with_method(method) }
     }
 
+    /// Copies the call without its input, to repeat it with other input.
+    pub(crate) fn without_input(&self) -> Self {
+        Self {
+            method: self.method.clone(),
+            known_method: self.known_method,
+            name: self.name.clone(),
+            params: self.params.clone(),
+            meta: self.meta.clone(),
+            log_level: self.log_level,
+            capabilities: self.capabilities.clone(),
+            timeout: self.timeout,
+            observers: self.observers.clone(),
+            supplied_input: None,
+            batches_requests: self.batches_requests,
+            caller_id: self.caller_id,
+            may_reopen: self.may_reopen,
+            invalid_reason: self.invalid_reason.clone(),
+        }
+    }
+
     pub(crate) fn with_method(method: Method) -> Self {
         Self {
             method: ByteString::from_static(method.as_str()),

@@ -7,18 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, TryFutureExt as _};
 use tokio::time::{Instant, sleep};
-use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
 use trunkline_protocol::{Method, RawJson, Refusal, error_code};
 
-use super::in_flight::{InFlightCall, InputRoundEvent, WaitOutcome};
+use super::in_flight::{InFlightCall, InputRoundEvent};
 use super::{
-    ClientCall, ClientContinuation, InputResponses, LiveContinuation, RawInputResponses, SuppliedInput,
+    ClientCall, ClientContinuation, ClientInputRound, InputResponses, LiveContinuation, RawInputResponses,
+    StepOutcome, SuppliedInput,
 };
-use crate::client::ClientInner;
-use crate::client_transport::{DeliveryStatus, ServerRequest, TransportFailureKind};
-use crate::edge::{ParsedResponse, RequestExtras};
-use crate::error::Error;
+use crate::client::{Client, ClientInner, CurrentSession};
+use crate::client_transport::{DeliveryStatus, RawResponse, ServerRequest, TransportFailureKind};
+use crate::edge::RequestExtras;
+use crate::error::{Error, ErrorResponse};
 use crate::input::{InputHandler, InputOrigin};
 
 /// The first delay before a call is repeated that the server deferred without input requests.
@@ -44,20 +44,13 @@ pub(crate) enum InputPayload {
     Verbatim(RawInputResponses),
 }
 
-/// How a step ends.
-#[derive(Debug)]
-pub(crate) enum CallStep {
-    Done(RawResult),
-    InputRequired(Vec<(String, InputRequest)>, ClientContinuation),
-}
-
 impl ClientInner {
     /// Runs one step of a call. A request is retried only if the server certainly did not act on it.
     pub(crate) async fn step(
         self: &Arc<Self>,
         call: &ClientCall,
         supplied_input: Option<Box<SuppliedInput>>,
-    ) -> Result<CallStep, Error> {
+    ) -> Result<StepOutcome, Error> {
         if let Some(reason) = &call.invalid_reason {
             return Err(Error::Invalid(reason.to_string()));
         }
@@ -87,9 +80,9 @@ impl ClientInner {
             let outgoing = session.edge.write(self.plan.ids.next(), call, extras)?;
             let exchange = self.transport.request(outgoing);
             let mut running = InFlightCall::new(session, exchange, call, self);
-            let recovery = match running.wait(self, call).await? {
-                WaitOutcome::InputRequired(input_requests) => return Ok(suspend(running, input_requests)),
-                WaitOutcome::Failed(failure) => {
+            let recovery = match running.wait(self, call).await {
+                Ok(None) => return Ok(self.suspend(running, call)),
+                Err(failure) => {
                     let is_gone = failure.kind == TransportFailureKind::SessionGone
                         && failure.delivery == DeliveryStatus::NotDelivered;
                     if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
@@ -97,7 +90,7 @@ impl ClientInner {
                     }
                     self.reopen_session(&running.session)
                 }
-                WaitOutcome::Response(outcome) => match self.finish_step(&running, call, outcome) {
+                Ok(Some(response)) => match self.finish_step(&running.session, call, response) {
                     Err(Error::ErrorResponse(refused))
                         if refused.code == error_code::HEADER_MISMATCH
                             && call.known_method == Some(Method::ToolsCall)
@@ -107,7 +100,7 @@ impl ClientInner {
                         // cannot be refreshed, a retry would not differ.
                         Box::pin(self.refresh_tools().map_err(|_| Error::ErrorResponse(refused)))
                     }
-                    settled => return settled,
+                    outcome => return outcome,
                 },
             };
             recovery.await?;
@@ -120,30 +113,48 @@ impl ClientInner {
         suspended: Box<LiveContinuation>,
         answers: InputResponses,
         call: &ClientCall,
-    ) -> Result<CallStep, Error> {
+    ) -> Result<StepOutcome, Error> {
         let mut running = suspended.into_call();
         running.respond(self, call, answers).await?;
         match running.wait(self, call).await? {
-            WaitOutcome::Response(outcome) => self.finish_step(&running, call, outcome),
-            WaitOutcome::Failed(failure) => Err(failure.into()),
-            WaitOutcome::InputRequired(input_requests) => Ok(suspend(running, input_requests)),
+            Some(response) => self.finish_step(&running.session, call, response),
+            None => Ok(self.suspend(running, call)),
         }
     }
 
+    /// Ends a step with the response of the server.
     fn finish_step(
-        &self,
-        running: &InFlightCall,
+        self: &Arc<Self>,
+        session: &CurrentSession,
         call: &ClientCall,
-        outcome: Result<RawResult, RawJson>,
-    ) -> Result<CallStep, Error> {
+        response: RawResponse,
+    ) -> Result<StepOutcome, Error> {
+        let response = response.map_err(|error| ErrorResponse::from_raw(&error));
         let capabilities = self.capabilities_of(call);
-        Ok(match running.session.edge.read(call.known_method, outcome, capabilities)? {
-            ParsedResponse::Done(result) => CallStep::Done(result),
-            ParsedResponse::InputRequired(input_requests, state) => {
-                let state = state.map_or_else(Bytes::new, |state| state.text().clone().into_bytes());
-                CallStep::InputRequired(input_requests, ClientContinuation::Portable(state))
+        match session.edge.required_input(call.known_method, response.as_ref(), capabilities)? {
+            None => response.map(StepOutcome::Done).map_err(Error::ErrorResponse),
+            Some((input_requests, state)) => {
+                Ok(self.input_required(call, input_requests, ClientContinuation::Portable(state)))
             }
-        })
+        }
+    }
+
+    /// Ends a step with the input requests of a call that stays open.
+    fn suspend(self: &Arc<Self>, mut running: InFlightCall, call: &ClientCall) -> StepOutcome {
+        let input_requests = running.take_round();
+        let continuation = ClientContinuation::Live(Box::new(LiveContinuation::new(running)));
+        self.input_required(call, input_requests, continuation)
+    }
+
+    fn input_required(
+        self: &Arc<Self>,
+        call: &ClientCall,
+        input_requests: Vec<(String, InputRequest)>,
+        continuation: ClientContinuation,
+    ) -> StepOutcome {
+        let client = Client::from_inner(self.clone());
+        let round = ClientInputRound::new(client, call.without_input(), input_requests, continuation);
+        StepOutcome::InputRequired(Box::new(round))
     }
 
     /// Runs a call to its result, and answers input requests.
@@ -157,35 +168,35 @@ impl ClientInner {
         let mut rounds = 0;
         let mut delay = POLL_INTERVAL;
         loop {
-            match self.step(call, supplied_input.take()).await? {
-                CallStep::Done(result) => return Ok(result.into_raw()),
-                CallStep::InputRequired(input_requests, continuation) if input_requests.is_empty() => {
-                    if began.elapsed() > limits.max_total_timeout {
-                        return Err(Error::TimedOut { after: began.elapsed() });
-                    }
-                    sleep(delay).await;
-                    delay = (delay * 2).min(MAX_POLL_INTERVAL);
-                    supplied_input =
-                        Some(Box::new(SuppliedInput::Responses(continuation, InputResponses::new())));
+            let round = match self.step(call, supplied_input.take()).await? {
+                StepOutcome::Done(result) => return Ok(result.into_raw()),
+                StepOutcome::InputRequired(round) => round,
+            };
+            let (input_requests, mut continuation) = round.into_parts();
+            if input_requests.is_empty() {
+                if began.elapsed() > limits.max_total_timeout {
+                    return Err(Error::TimedOut { after: began.elapsed() });
                 }
-                CallStep::InputRequired(input_requests, mut continuation) => {
-                    // With concurrent calls on one channel, a call may receive the input requests of all of them.
-                    let most = if is_certain(&mut continuation) {
-                        limits.input_rounds
-                    } else {
-                        limits.input_rounds.max(MAX_SHARED_ROUNDS)
-                    };
-                    rounds += 1;
-                    if rounds > most {
-                        let problem = format!("the server asked more than {most} times");
-                        return Err(Error::InputDeclined(Refusal::TOO_MANY.with_message(problem)));
-                    }
-                    delay = POLL_INTERVAL;
-                    let (continuation, answers) =
-                        self.answer_requests(call, input_requests, continuation).await;
-                    supplied_input = Some(Box::new(SuppliedInput::Responses(continuation, answers)));
-                }
+                sleep(delay).await;
+                delay = (delay * 2).min(MAX_POLL_INTERVAL);
+                supplied_input =
+                    Some(Box::new(SuppliedInput::Responses(continuation, InputResponses::new())));
+                continue;
             }
+            // With concurrent calls on one channel, a call may receive the input requests of all of them.
+            let most = if is_certain(&mut continuation) {
+                limits.input_rounds
+            } else {
+                limits.input_rounds.max(MAX_SHARED_ROUNDS)
+            };
+            rounds += 1;
+            if rounds > most {
+                let problem = format!("the server asked more than {most} times");
+                return Err(Error::InputDeclined(Refusal::TOO_MANY.with_message(problem)));
+            }
+            delay = POLL_INTERVAL;
+            let (continuation, answers) = self.answer_requests(call, input_requests, continuation).await;
+            supplied_input = Some(Box::new(SuppliedInput::Responses(continuation, answers)));
         }
     }
 
@@ -284,13 +295,6 @@ fn answer_request(
         let answer = input.answer(origin, input_request).await;
         if is_for_user { Ok(answer.unwrap_or_else(|_| InputResponse::cancel())) } else { answer }
     })
-}
-
-fn suspend(running: InFlightCall, input_requests: Vec<(String, InputRequest)>) -> CallStep {
-    CallStep::InputRequired(
-        input_requests,
-        ClientContinuation::Live(Box::new(LiveContinuation::new(running))),
-    )
 }
 
 /// Combines responses with a portable continuation, which is validated, since it may have left this process.

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Notification, RawJson};
@@ -24,6 +25,9 @@ enum ExchangeSource {
     Finished,
 }
 
+/// A response as the server wrote it: the result, or the error.
+pub(crate) type RawResponse = Result<RawResult, RawJson>;
+
 /// An event within a request.
 #[derive(Debug)]
 pub(crate) enum ExchangeEvent {
@@ -33,8 +37,8 @@ pub(crate) enum ExchangeEvent {
     Request(ServerRequest),
     /// Notifications arrived faster than they were read, and the oldest were dropped.
     Skipped,
-    /// The response, result or error as the server wrote it; the last event.
-    Response(Result<RawResult, RawJson>),
+    /// The response; the last event.
+    Response(RawResponse),
     /// The request failed without a response; the last event.
     Failed(TransportFailure),
 }
@@ -77,6 +81,11 @@ pub(crate) enum TransportFailureKind {
         status: u16,
         /// The beginning of the body, for error messages.
         excerpt: String,
+    },
+    /// There was no response in time; the request was cancelled.
+    TimedOut {
+        /// The time that was waited.
+        after: Duration,
     },
     /// The response is longer than the limit.
     TooLong {
@@ -140,6 +149,11 @@ impl TransportFailure {
     /// Creates the failure of a closed connection, where the server may have received the request.
     pub(crate) fn maybe_delivered(how: impl Into<String>) -> Self {
         Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::Closed(how.into()) }
+    }
+
+    /// Creates the failure of a request without a response in time.
+    pub(crate) fn timed_out(after: Duration) -> Self {
+        Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::TimedOut { after } }
     }
 
     /// Creates the failure of a closed connection, where no byte of the request was sent.

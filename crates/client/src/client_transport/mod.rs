@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 
 pub(crate) use self::channel::{ChannelLimits, ChannelTransport};
 pub(crate) use self::exchange::{
-    DeliveryStatus, ExchangeEvent, RequestExchange, TransportFailure, TransportFailureKind,
+    DeliveryStatus, ExchangeEvent, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
 };
 pub(crate) use self::http::{
     CustomHeaders, HttpLimits, HttpSseChannel, StreamableHttpTransport, status_failure,

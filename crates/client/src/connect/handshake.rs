@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Method, RawJson, Revision};
 
 use super::probe::DiscoverOutcome;
 use super::{ConnectPlan, ServerDescription};
 use crate::call::ClientCall;
-use crate::client_transport::{ClientTransport, ExchangeEvent, RequestExchange, TransportFailure};
+use crate::client_transport::{
+    ClientTransport, ExchangeEvent, RawResponse, RequestExchange, TransportFailure,
+};
 use crate::edge::{LegacyEdge, ModernEdge, ProtocolEdge, RequestExtras, legacy, modern};
 use crate::error::{Error, ErrorResponse};
 
@@ -106,7 +107,7 @@ impl HandshakeError {
 async fn await_response(
     mut exchange: RequestExchange,
     within: Duration,
-) -> Option<Result<Result<RawResult, RawJson>, TransportFailure>> {
+) -> Option<Result<RawResponse, TransportFailure>> {
     let last = async {
         loop {
             match exchange.next().await {

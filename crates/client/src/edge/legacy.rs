@@ -1,6 +1,7 @@
 //! Revisions up to 2025-11-25: a handshake, a session, and input requests that are JSON-RPC requests of the server.
 
-use trunkline_protocol::codec::{Dialect, RawResult};
+use bytes::Bytes;
+use trunkline_protocol::codec::Dialect;
 use trunkline_protocol::model::{
     ClientCapabilities, ElicitAction, Implementation, InputRequest, InputResponse, ServerCapabilities,
 };
@@ -9,7 +10,7 @@ use trunkline_protocol::{
     meta, shorten,
 };
 
-use super::{InputRequestResult, ParsedResponse, RequestExtras};
+use super::{InputRequestResult, RequestExtras, RequiredInput};
 use crate::call::{AttachedInput, ClientCall, InputPayload};
 use crate::client_transport::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};
 use crate::connect::ServerDescription;
@@ -78,18 +79,12 @@ impl LegacyEdge {
         }
     }
 
-    pub(super) fn read(
-        outcome: Result<RawResult, RawJson>,
+    pub(super) fn required_input(
+        error: &ErrorResponse,
         capabilities: &ClientCapabilities,
-    ) -> Result<ParsedResponse, Error> {
-        let error = match outcome {
-            Ok(result) => return Ok(ParsedResponse::Done(result)),
-            Err(error) => ErrorResponse::from_raw(&error),
-        };
-        match required_url_elicitations(&error).filter(|_| capabilities.url()) {
-            Some(input_requests) => Ok(ParsedResponse::InputRequired(input_requests, None)),
-            None => Err(Error::ErrorResponse(error)),
-        }
+    ) -> Option<RequiredInput> {
+        let input_requests = required_url_elicitations(error).filter(|_| capabilities.url())?;
+        Some((input_requests, Bytes::new()))
     }
 }
 

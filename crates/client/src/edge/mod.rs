@@ -1,20 +1,21 @@
 //! One edge per era: how a request is encoded, and what a response means.
 //!
 //! Code behind an edge does not depend on the era. Both edges encode the same [`ClientCall`] and return the same
-//! [`ParsedResponse`].
+//! [`StepOutcome`](crate::StepOutcome)s.
 
 pub(crate) mod legacy;
 pub(crate) mod modern;
 
+use bytes::Bytes;
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::model::{ClientCapabilities, InputRequest, InputResponse};
-use trunkline_protocol::{LoggingLevel, Method, RawJson, Refusal, Request, RequestId, Revision};
+use trunkline_protocol::{LoggingLevel, Method, Refusal, Request, RequestId, Revision};
 
 pub(crate) use self::legacy::LegacyEdge;
 pub(crate) use self::modern::ModernEdge;
 use crate::call::{AttachedInput, ClientCall};
 use crate::client_transport::{InputRecipient, OutgoingMessage, OutgoingRequest};
-use crate::error::Error;
+use crate::error::{Error, ErrorResponse};
 use crate::subscribe::ChangeFilter;
 
 /// The edge for a server's era.
@@ -24,14 +25,9 @@ pub(crate) enum ProtocolEdge {
     Modern(ModernEdge),
 }
 
-/// A parsed response.
-#[derive(Debug)]
-pub(crate) enum ParsedResponse {
-    /// The request is complete.
-    Done(RawResult),
-    /// The server requires input first, and the call is repeated with the responses and this `requestState`.
-    InputRequired(Vec<(String, InputRequest)>, Option<RawJson>),
-}
+/// The input that a server requires before a call is repeated: the requests by their keys, and the `requestState` that
+/// the repeated call carries, or no bytes.
+pub(crate) type RequiredInput = (Vec<(String, InputRequest)>, Bytes);
 
 /// Parts of a request that do not come from its caller.
 #[derive(Debug, Default)]
@@ -94,19 +90,21 @@ impl ProtocolEdge {
         }
     }
 
-    /// Parses a response, given the declared capabilities.
+    /// Returns the input that a response requires, given the declared capabilities; `None` if it is the last response
+    /// of its call.
     ///
     /// # Errors
-    /// The server responded with an error, or with a malformed result.
-    pub(crate) fn read(
+    /// The result is malformed.
+    pub(crate) fn required_input(
         &self,
         method: Option<Method>,
-        outcome: Result<RawResult, RawJson>,
+        response: Result<&RawResult, &ErrorResponse>,
         capabilities: &ClientCapabilities,
-    ) -> Result<ParsedResponse, Error> {
-        match self {
-            Self::Legacy(_) => LegacyEdge::read(outcome, capabilities),
-            Self::Modern(_) => ModernEdge::read(method, outcome, capabilities),
+    ) -> Result<Option<RequiredInput>, Error> {
+        match (self, response) {
+            (Self::Legacy(_), Err(error)) => Ok(LegacyEdge::required_input(error, capabilities)),
+            (Self::Modern(_), Ok(result)) => ModernEdge::required_input(method, result, capabilities),
+            (Self::Legacy(_), Ok(_)) | (Self::Modern(_), Err(_)) => Ok(None),
         }
     }
 

@@ -1,16 +1,17 @@
 //! Revisions from 2026-07-28 on: every request is stateless, and a server requests input by its result.
 
+use bytes::Bytes;
 use trunkline_protocol::codec::{Dialect, RawResult};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, InputRequest, ServerCapabilities};
 use trunkline_protocol::{
     Era, JsonObject, JsonWriter, Method, RawJson, Refusal, Request, Revision, emit, meta, shorten,
 };
 
-use super::{ParsedResponse, RequestExtras};
+use super::{RequestExtras, RequiredInput};
 use crate::call::{AttachedInput, ClientCall, InputPayload, InputResponses};
 use crate::client_transport::{HeaderMirror, InputRecipient, OutgoingRequest};
 use crate::connect::ServerDescription;
-use crate::error::{Error, ErrorResponse};
+use crate::error::Error;
 use crate::subscribe::ChangeFilter;
 
 /// The edge of a stateless server.
@@ -107,21 +108,20 @@ impl ModernEdge {
         writer.close_object();
     }
 
-    pub(super) fn read(
+    pub(super) fn required_input(
         method: Option<Method>,
-        outcome: Result<RawResult, RawJson>,
+        result: &RawResult,
         capabilities: &ClientCapabilities,
-    ) -> Result<ParsedResponse, Error> {
-        let result = outcome.map_err(|error| Error::ErrorResponse(ErrorResponse::from_raw(&error)))?;
+    ) -> Result<Option<RequiredInput>, Error> {
         // Fast path: nearly every result begins with this.
         if result.as_str().starts_with(r#"{"resultType":"complete","#) {
-            return Ok(ParsedResponse::Done(result));
+            return Ok(None);
         }
         let members =
             result.shallow_members().map_err(|error| Error::Malformed(format!("the result: {error}")))?;
         let kind = members.get("resultType").map(|kind| kind.as_text().unwrap_or_default());
         match kind.as_deref() {
-            None | Some("complete") => Ok(ParsedResponse::Done(result)),
+            None | Some("complete") => Ok(None),
             Some("input_required") if method.is_some_and(Method::may_require_input) => {
                 let input_requests = parse_input_requests(members.get("inputRequests"))?;
                 if let Some((_, input_request)) =
@@ -132,11 +132,12 @@ impl ModernEdge {
                     return Err(Error::Malformed(problem));
                 }
                 let state = members.get("requestState").map(RawJson::to_owned_buffer);
-                if input_requests.is_empty() && state.is_none() {
+                let state = state.map_or_else(Bytes::new, |state| state.text().clone().into_bytes());
+                if input_requests.is_empty() && state.is_empty() {
                     let problem = "it wants to be asked again, and gives neither question nor state";
                     return Err(Error::Malformed(problem.to_owned()));
                 }
-                Ok(ParsedResponse::InputRequired(input_requests, state))
+                Ok(Some((input_requests, state)))
             }
             Some("input_required") => {
                 Err(Error::Malformed("the server asks within a request that has no questions".to_owned()))

@@ -29,11 +29,11 @@ pub struct HttpResponseBody<C: ClientConnector> {
 impl<C: ClientConnector> HttpResponseBody<C> {
     pub(super) fn new(
         framing: BodyFraming,
-        link: Box<ClientConnection<C::Stream>>,
+        connection: Box<ClientConnection<C::Stream>>,
         pool: Arc<ConnectionPool<C::Stream>>,
         keep: Duration,
     ) -> Self {
-        Self { framing, connection: Some(link), pool, idle_timeout: keep }
+        Self { framing, connection: Some(connection), pool, idle_timeout: keep }
     }
 
     /// Polls for the next piece; `None` is the end. Cancel safe.
@@ -41,23 +41,25 @@ impl<C: ClientConnector> HttpResponseBody<C> {
     /// # Errors
     /// The connection broke before the end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError<C::Error>>>> {
-        let Some(link) = &mut self.connection else { return Poll::Ready(None) };
+        let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
         let error = loop {
-            match self.framing.read(link.buffered()) {
+            match self.framing.read(connection.buffered()) {
                 Ok(BodyRead::Data(data)) => return Poll::Ready(Some(Ok(data))),
                 Ok(BodyRead::End) => {
                     self.release_connection();
                     return Poll::Ready(None);
                 }
-                Ok(BodyRead::NeedMore) => match ready!(link.poll_fill(cx, self.framing.min_remaining())) {
-                    Ok(0) if self.framing == BodyFraming::UntilClose => {
-                        self.connection = None;
-                        return Poll::Ready(None);
+                Ok(BodyRead::NeedMore) => {
+                    match ready!(connection.poll_fill(cx, self.framing.min_remaining())) {
+                        Ok(0) if self.framing == BodyFraming::UntilClose => {
+                            self.connection = None;
+                            return Poll::Ready(None);
+                        }
+                        Ok(0) => break broken(&io::ErrorKind::UnexpectedEof.into()),
+                        Ok(_) => {}
+                        Err(error) => break broken(&error),
                     }
-                    Ok(0) => break broken(&io::ErrorKind::UnexpectedEof.into()),
-                    Ok(_) => {}
-                    Err(error) => break broken(&error),
-                },
+                }
                 Err(problem) => break HttpError::Malformed(problem.to_owned()),
             }
         };
@@ -67,8 +69,8 @@ impl<C: ClientConnector> HttpResponseBody<C> {
 
     /// Gives the connection back, since the body is over.
     fn release_connection(&mut self) {
-        if let Some(link) = self.connection.take() {
-            self.pool.put(link, self.idle_timeout);
+        if let Some(connection) = self.connection.take() {
+            self.pool.put(connection, self.idle_timeout);
         }
     }
 
@@ -123,9 +125,9 @@ impl<C: ClientConnector> HttpResponseBody<C> {
 
     /// Gives the rest up, which is expected to be nothing or a few words: the connection is used again if it is.
     pub fn finish(self) {
-        let Self { framing, connection: link, pool, idle_timeout: keep } = self;
-        let Some(link) = link else { return };
-        let mut ending = DrainingResponse::new(framing, link);
+        let Self { framing, connection, pool, idle_timeout: keep } = self;
+        let Some(connection) = connection else { return };
+        let mut ending = DrainingResponse::new(framing, connection);
         match ending.check() {
             DrainStatus::Done => pool.put(ending.into_connection(), keep),
             DrainStatus::Pending => pool.put_draining(ending, keep),
@@ -135,7 +137,7 @@ impl<C: ClientConnector> HttpResponseBody<C> {
 
     /// Takes the connection, with what was read ahead of it.
     pub fn into_stream(self) -> Option<(C::Stream, Bytes)> {
-        self.connection.map(|link| link.into_stream())
+        self.connection.map(|connection| connection.into_stream())
     }
 }
 

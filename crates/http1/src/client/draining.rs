@@ -31,8 +31,8 @@ pub(super) enum DrainStatus {
 }
 
 impl<S: ClientStream> DrainingResponse<S> {
-    pub(super) fn new(framing: BodyFraming, link: Box<ClientConnection<S>>) -> Self {
-        Self { framing, connection: link, discarded: 0 }
+    pub(super) fn new(framing: BodyFraming, connection: Box<ClientConnection<S>>) -> Self {
+        Self { framing, connection, discarded: 0 }
     }
 
     /// Looks whether the end is here.

@@ -165,17 +165,17 @@ impl<C: ClientConnector> HttpClient<C> {
     /// # Errors
     /// There is no response; [`HttpError::delivery`] is whether the request may have reached the server.
     pub async fn send(&self, request: &HttpRequest) -> Result<HttpResponse<C>, HttpError<C::Error>> {
-        while let Some(mut link) = self.pool.take() {
-            match link.send(request, ConnectionUse::Reused).await {
-                Ok(head) => return Ok(self.receive(head, link)),
+        while let Some(mut connection) = self.pool.take() {
+            match connection.send(request, ConnectionUse::Reused).await {
+                Ok(head) => return Ok(self.receive(head, connection)),
                 // As many may have ended as were kept, when their server did.
                 Err(SendFailure { is_unsent: true, .. }) => tokio::task::yield_now().await,
                 Err(SendFailure { error, .. }) => return Err(error),
             }
         }
-        let mut link = self.open().await?;
-        match link.send(request, ConnectionUse::Fresh).await {
-            Ok(head) => Ok(self.receive(head, link)),
+        let mut connection = self.open().await?;
+        match connection.send(request, ConnectionUse::Fresh).await {
+            Ok(head) => Ok(self.receive(head, connection)),
             Err(SendFailure { error, .. }) => Err(error),
         }
     }
@@ -190,10 +190,10 @@ impl<C: ClientConnector> HttpClient<C> {
         self.pool.len()
     }
 
-    fn receive(&self, head: ResponseHead, link: Box<ClientConnection<C::Stream>>) -> HttpResponse<C> {
+    fn receive(&self, head: ResponseHead, connection: Box<ClientConnection<C::Stream>>) -> HttpResponse<C> {
         let ResponseHead { status, headers, framing, keeps_alive } = head;
         let keep = if keeps_alive { idle_timeout(&headers) } else { Duration::ZERO };
-        let body = HttpResponseBody::new(framing, link, self.pool.clone(), keep);
+        let body = HttpResponseBody::new(framing, connection, self.pool.clone(), keep);
         HttpResponse { status, headers, body }
     }
 }

@@ -72,10 +72,10 @@ impl<S: ClientStream> ConnectionPool<S> {
     }
 
     /// Keeps a connection for the next request, for as long as the server can be expected to keep it too.
-    pub(super) fn put(self: &Arc<Self>, mut link: Box<ClientConnection<S>>, keep: Duration) {
+    pub(super) fn put(self: &Arc<Self>, mut connection: Box<ClientConnection<S>>, keep: Duration) {
         if !keep.is_zero() {
-            link.shrink();
-            self.store(keep, |state, until| state.idle.push_back((link, until)));
+            connection.shrink();
+            self.store(keep, |state, until| state.idle.push_back((connection, until)));
         }
     }
 
@@ -138,11 +138,11 @@ impl<S: ClientStream> PoolState<S> {
         now: Instant,
         gone: &mut EvictedConnections<S>,
     ) -> Option<Box<ClientConnection<S>>> {
-        while let Some((link, until)) = self.idle.pop_back() {
+        while let Some((connection, until)) = self.idle.pop_back() {
             if now < until {
-                return Some(link);
+                return Some(connection);
             }
-            gone.0.push(link);
+            gone.0.push(connection);
         }
         None
     }
@@ -175,7 +175,7 @@ impl<S: ClientStream> PoolState<S> {
         }
         match self.draining.pop_front() {
             Some((ending, _)) => gone.1.push(ending),
-            None => gone.0.extend(self.idle.pop_front().map(|(link, _)| link)),
+            None => gone.0.extend(self.idle.pop_front().map(|(connection, _)| connection)),
         }
     }
 }

@@ -29,8 +29,8 @@ impl RequestBody {
         Self(RequestBodyKind::Whole(bytes))
     }
 
-    pub(super) fn streaming(loan: BodyReader) -> Self {
-        Self(RequestBodyKind::Streaming(loan))
+    pub(super) fn streaming(reader: BodyReader) -> Self {
+        Self(RequestBodyKind::Streaming(reader))
     }
 }
 
@@ -45,7 +45,7 @@ impl Body for RequestBody {
         match &mut self.0 {
             RequestBodyKind::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             RequestBodyKind::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            RequestBodyKind::Streaming(loan) => loan.poll_chunk(cx).map_ok(Frame::data),
+            RequestBodyKind::Streaming(reader) => reader.poll_chunk(cx).map_ok(Frame::data),
         }
     }
 
@@ -56,7 +56,7 @@ impl Body for RequestBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             RequestBodyKind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            RequestBodyKind::Streaming(loan) => loan.size_hint(),
+            RequestBodyKind::Streaming(reader) => reader.size_hint(),
         }
     }
 }
@@ -97,8 +97,8 @@ enum BodyReaderState<K> {
 impl<K: ServerStream> BodySource for Mutex<BodyReaderState<K>> {
     fn poll_chunk(&self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match &mut *self.lock() {
-            BodyReaderState::Connection { io: wire, reader } => {
-                let piece = wire.poll_body(cx);
+            BodyReaderState::Connection { io, reader } => {
+                let piece = io.poll_body(cx);
                 *reader = piece.is_pending().then(|| cx.waker().clone());
                 piece
             }
@@ -109,10 +109,8 @@ impl<K: ServerStream> BodySource for Mutex<BodyReaderState<K>> {
 
     fn size_hint(&self) -> SizeHint {
         match &*self.lock() {
-            BodyReaderState::Connection { io: wire, .. } if wire.body().is_complete() => {
-                SizeHint::with_exact(0)
-            }
-            BodyReaderState::Connection { io: wire, .. } => match wire.body() {
+            BodyReaderState::Connection { io, .. } if io.body().is_complete() => SizeHint::with_exact(0),
+            BodyReaderState::Connection { io, .. } => match io.body() {
                 BodyFraming::Length(left) => SizeHint::with_exact(*left),
                 BodyFraming::Chunked(_) | BodyFraming::UntilClose => SizeHint::default(),
             },
@@ -127,8 +125,8 @@ impl<K: ServerStream> BodySource for Mutex<BodyReaderState<K>> {
 pub(super) struct BodyReaderOwner<K: ServerStream>(Arc<Mutex<BodyReaderState<K>>>);
 
 impl<K: ServerStream> BodyReaderOwner<K> {
-    pub(super) fn new(wire: Box<ConnectionIo<K>>) -> Self {
-        Self(Arc::new(Mutex::new(BodyReaderState::Connection { io: wire, reader: None })))
+    pub(super) fn new(io: Box<ConnectionIo<K>>) -> Self {
+        Self(Arc::new(Mutex::new(BodyReaderState::Connection { io, reader: None })))
     }
 
     pub(super) fn reader(&self) -> BodyReader {
@@ -142,28 +140,26 @@ impl<K: ServerStream> BodyReaderOwner<K> {
 
     /// Takes the connection back if the body is over.
     pub(super) fn reclaim_finished(&self) -> Option<Box<ConnectionIo<K>>> {
-        self.reclaim_if(|wire| wire.body().is_complete())
+        self.reclaim_if(|io| io.body().is_complete())
     }
 
     fn reclaim_if(&self, is_time: impl Fn(&ConnectionIo<K>) -> bool) -> Option<Box<ConnectionIo<K>>> {
-        let mut lent = self.0.lock();
-        let left = match &*lent {
-            BodyReaderState::Connection { io: wire, .. } if !is_time(wire) => return None,
-            BodyReaderState::Connection { io: wire, .. } if wire.body().is_complete() => {
-                BodyReaderState::Finished
-            }
+        let mut state = self.0.lock();
+        let left = match &*state {
+            BodyReaderState::Connection { io, .. } if !is_time(io) => return None,
+            BodyReaderState::Connection { io, .. } if io.body().is_complete() => BodyReaderState::Finished,
             BodyReaderState::Connection { .. } => BodyReaderState::Reclaimed,
             BodyReaderState::Finished | BodyReaderState::Reclaimed => return None,
         };
-        let BodyReaderState::Connection { io: wire, reader } = std::mem::replace(&mut *lent, left) else {
+        let BodyReaderState::Connection { io, reader } = std::mem::replace(&mut *state, left) else {
             return None;
         };
-        drop(lent);
+        drop(state);
         // It waits for something that will not come.
         if let Some(reader) = reader {
             reader.wake();
         }
-        Some(wire)
+        Some(io)
     }
 }
 

@@ -22,27 +22,27 @@ impl ResponseBodyWriter {
     }
 
     /// Writes a piece; nothing is the end.
-    pub(super) fn write<D: Buf>(&mut self, wire: &mut ConnectionIo<impl ServerStream>, piece: Option<D>) {
+    pub(super) fn write<D: Buf>(&mut self, io: &mut ConnectionIo<impl ServerStream>, piece: Option<D>) {
         match (piece, &mut self.length) {
             (Some(mut piece), ResponseLength::Known(left)) => {
                 let most = usize::try_from(*left).unwrap_or(usize::MAX);
                 let bytes = piece.copy_to_bytes(piece.remaining().min(most));
                 *left -= bytes.len() as u64;
                 self.is_done = *left == 0;
-                wire.write_chunk(bytes, &[]);
+                io.write_chunk(bytes, &[]);
             }
             (Some(mut piece), length) => {
                 let bytes = piece.copy_to_bytes(piece.remaining());
                 // One without bytes would be taken for the last.
                 if !bytes.is_empty() {
-                    write_chunk(wire, bytes, *length);
+                    write_chunk(io, bytes, *length);
                 }
             }
             (None, ResponseLength::Known(_)) => (self.is_done, self.is_short) = (true, true),
             (None, length) => {
                 self.is_done = true;
                 if *length == ResponseLength::Chunked {
-                    wire.write_text(format_args!("0\r\n\r\n"));
+                    io.write_text(format_args!("0\r\n\r\n"));
                 }
             }
         }
@@ -54,11 +54,11 @@ impl ResponseBodyWriter {
     }
 }
 
-fn write_chunk(wire: &mut ConnectionIo<impl ServerStream>, bytes: Bytes, length: ResponseLength) {
+fn write_chunk(io: &mut ConnectionIo<impl ServerStream>, bytes: Bytes, length: ResponseLength) {
     if length == ResponseLength::Chunked {
-        wire.write_text(format_args!("{:x}\r\n", bytes.len()));
-        wire.write_chunk(bytes, b"\r\n");
+        io.write_text(format_args!("{:x}\r\n", bytes.len()));
+        io.write_chunk(bytes, b"\r\n");
     } else {
-        wire.write_chunk(bytes, &[]);
+        io.write_chunk(bytes, &[]);
     }
 }

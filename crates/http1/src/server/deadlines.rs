@@ -70,7 +70,7 @@ impl ConnectionDeadlines {
         (self.wait, self.is_first) = (None, false);
     }
 
-    /// Polls for the end of the patience, after the connection was polled and had nothing to do.
+    /// Polls for the end of a deadline, after the connection was polled and had nothing to do.
     pub(super) fn poll_expired(&mut self, cx: &mut Context<'_>, wait: ConnectionWait) -> Poll<()> {
         if !self.is_first && self.wait != Some(wait) {
             self.wait = Some(wait);
@@ -120,16 +120,16 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const NEVER: u32 = 1000;
 
-    fn patience(head: Duration, idle: Duration) -> ConnectionDeadlines {
+    fn new_deadlines(head: Duration, idle: Duration) -> ConnectionDeadlines {
         ConnectionDeadlines::new(&ConnectionTimeouts { head, idle, response_poll: 2 * SECOND })
     }
 
-    /// Returns after how many seconds the patience ends, if a head begins after so many.
-    async fn lasts(patience: &mut ConnectionDeadlines, begins_after: u32) -> u32 {
+    /// Returns after how many seconds a deadline expires, if a head begins after so many.
+    async fn lasts(deadlines: &mut ConnectionDeadlines, begins_after: u32) -> u32 {
         let mut cx = Context::from_waker(Waker::noop());
         for passed in 0..100 {
             let wait = if passed < begins_after { ConnectionWait::Request } else { ConnectionWait::Head };
-            if patience.poll_expired(&mut cx, wait).is_ready() {
+            if deadlines.poll_expired(&mut cx, wait).is_ready() {
                 return passed;
             }
             tokio::time::advance(SECOND).await;
@@ -140,38 +140,38 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn head_timeout_starts_with_its_first_byte_and_idle_timeout_is_longer() {
         for (begins_after, expected) in [(NEVER, 10), (0, 10), (5, 10)] {
-            let mut patience = patience(10 * SECOND, 60 * SECOND);
-            assert_eq!(lasts(&mut patience, begins_after).await, expected, "the first, {begins_after}");
+            let mut deadlines = new_deadlines(10 * SECOND, 60 * SECOND);
+            assert_eq!(lasts(&mut deadlines, begins_after).await, expected, "the first, {begins_after}");
         }
         for (begins_after, expected) in [(NEVER, 60), (0, 10), (5, 15), (59, 69)] {
-            let mut patience = patience(10 * SECOND, 60 * SECOND);
-            patience.request_received();
-            assert_eq!(lasts(&mut patience, begins_after).await, expected, "the next, {begins_after}");
+            let mut deadlines = new_deadlines(10 * SECOND, 60 * SECOND);
+            deadlines.request_received();
+            assert_eq!(lasts(&mut deadlines, begins_after).await, expected, "the next, {begins_after}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn running_request_has_no_connection_timeout() {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut patience = patience(10 * SECOND, 60 * SECOND);
-        patience.request_received();
+        let mut deadlines = new_deadlines(10 * SECOND, 60 * SECOND);
+        deadlines.request_received();
         for _ in 0..5 {
-            assert!(patience.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
+            assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
             tokio::time::advance(100 * SECOND).await;
         }
-        assert_eq!(lasts(&mut patience, NEVER).await, 60, "from here on it is idle");
+        assert_eq!(lasts(&mut deadlines, NEVER).await, 60, "from here on it is idle");
     }
 
     #[tokio::test(start_paused = true)]
     async fn pending_response_is_polled_periodically() {
-        let mut patience = patience(10 * SECOND, 60 * SECOND);
-        patience.poll_interval = 2 * SECOND;
+        let mut deadlines = new_deadlines(10 * SECOND, 60 * SECOND);
+        deadlines.poll_interval = 2 * SECOND;
         let (waker, wakes) = CountedWakes::pair();
         let mut cx = Context::from_waker(&waker);
-        patience.request_received();
+        deadlines.request_received();
         for looks in 0..3 {
             assert_eq!(wakes.count(), looks);
-            assert!(patience.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
+            assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Response).is_pending());
             tokio::time::advance(2 * SECOND + Duration::from_millis(1)).await;
         }
         // Once the response has begun the deadline is not polled any more.
@@ -181,37 +181,37 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn consecutive_deadlines_share_one_timer_and_each_fires() {
-        let mut patience = patience(10 * SECOND, 10 * SECOND);
+        let mut deadlines = new_deadlines(10 * SECOND, 10 * SECOND);
         let (waker, wakes) = CountedWakes::pair();
         let mut cx = Context::from_waker(&waker);
         // Nine deadlines are taken back in time, as those of requests that come.
         for _ in 0..9 {
-            assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+            assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
             tokio::time::advance(SECOND).await;
-            patience.request_received();
+            deadlines.request_received();
         }
         assert_eq!(wakes.count(), 0, "the runtime was told once");
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
         tokio::time::advance(2 * SECOND).await;
         assert_eq!(wakes.count(), 1, "the first deadline, which counts no more");
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
         tokio::time::advance(9 * SECOND).await;
         assert_eq!(wakes.count(), 2);
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_ready());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Request).is_ready());
     }
 
     #[tokio::test(start_paused = true)]
     async fn deadline_fires_despite_an_exhausted_cooperative_budget() {
-        let mut patience = patience(SECOND, SECOND);
+        let mut deadlines = new_deadlines(SECOND, SECOND);
         let (waker, wakes) = CountedWakes::pair();
         while tokio::task::coop::has_budget_remaining() {
             tokio::task::coop::consume_budget().await;
         }
         let mut cx = Context::from_waker(&waker);
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
         // In its next turn it is polled again, and by then its timer has to be set.
         tokio::task::yield_now().await;
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
         let before = wakes.count();
         tokio::time::advance(2 * SECOND).await;
         assert_eq!(wakes.count(), before + 1);
@@ -219,25 +219,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn duration_max_never_times_out() {
-        let mut patience = patience(Duration::MAX, Duration::MAX);
-        patience.poll_interval = Duration::MAX;
+        let mut deadlines = new_deadlines(Duration::MAX, Duration::MAX);
+        deadlines.poll_interval = Duration::MAX;
         let mut cx = Context::from_waker(Waker::noop());
         for wait in [ConnectionWait::Head, ConnectionWait::Response, ConnectionWait::Request] {
-            assert!(patience.poll_expired(&mut cx, wait).is_pending());
+            assert!(deadlines.poll_expired(&mut cx, wait).is_pending());
             tokio::time::advance(1_000_000 * SECOND).await;
-            assert!(patience.poll_expired(&mut cx, wait).is_pending());
-            patience.request_received();
+            assert!(deadlines.poll_expired(&mut cx, wait).is_pending());
+            deadlines.request_received();
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn earlier_deadline_resets_the_timer() {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut patience = patience(SECOND, 60 * SECOND);
-        patience.request_received();
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
+        let mut deadlines = new_deadlines(SECOND, 60 * SECOND);
+        deadlines.request_received();
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Request).is_pending());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Head).is_pending());
         tokio::time::advance(2 * SECOND).await;
-        assert!(patience.poll_expired(&mut cx, ConnectionWait::Head).is_ready());
+        assert!(deadlines.poll_expired(&mut cx, ConnectionWait::Head).is_ready());
     }
 }

@@ -61,7 +61,7 @@ impl<K: ServerStream> ConnectionOwner<K> {
     /// Takes the connection back from the task or the body that has it.
     fn reclaim(self) -> Option<Box<ConnectionIo<K>>> {
         match self {
-            Self::Task(wire) => Some(wire),
+            Self::Task(io) => Some(io),
             Self::Body(lender) => lender.reclaim(),
         }
     }
@@ -69,12 +69,12 @@ impl<K: ServerStream> ConnectionOwner<K> {
     /// Polls for the end of the peer. Before the end of the body only its reader can detect that.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Self::Body(lender) = self
-            && let Some(wire) = lender.reclaim_finished()
+            && let Some(io) = lender.reclaim_finished()
         {
-            *self = Self::Task(wire);
+            *self = Self::Task(io);
         }
         match self {
-            Self::Task(wire) => wire.poll_closed(cx),
+            Self::Task(io) => io.poll_closed(cx),
             Self::Body(_) => Poll::Pending,
         }
     }
@@ -98,8 +98,8 @@ enum AfterResponse<K> {
 impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnection<S, P, D> {
     /// Makes a connection with a service that answers its requests; each of them has `peer` as an extension.
     pub fn new(service: S, peer: Option<P>, timeouts: &ConnectionTimeouts, shutdown: D) -> Self {
-        let (patience, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
-        Self { service, peer, deadlines: patience, shutdown, draining, is_watching: false }
+        let (deadlines, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
+        Self { service, peer, deadlines, shutdown, draining, is_watching: false }
     }
 
     /// Answers the requests of a connection until it ends.
@@ -107,26 +107,26 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     /// # Errors
     /// The connection broke, or the body of a response did.
     pub async fn serve<K: ServerStream>(mut self, socket: K) -> io::Result<()> {
-        let mut wire = Box::new(ConnectionIo::new(socket));
+        let mut io = Box::new(ConnectionIo::new(socket));
         loop {
-            let head = match poll_fn(|cx| self.poll_head(cx, &mut wire)).await {
+            let head = match poll_fn(|cx| self.poll_head(cx, &mut io)).await {
                 Ok(Some(head)) => head,
-                Ok(None) => return close(&mut wire).await,
-                Err(wrong) => return refuse(&mut wire, wrong).await,
+                Ok(None) => return close(&mut io).await,
+                Err(wrong) => return refuse(&mut io, wrong).await,
             };
-            let (request, asked, holder) = self.build_request(head, wire);
+            let (request, asked, holder) = self.build_request(head, io);
             let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
-            wire = back;
+            io = back;
             if !self.shutdown.is_draining() {
                 yield_before_write().await;
             }
             let keeps_alive = asked.keep_alive && !self.shutdown.is_draining();
-            match respond(&mut wire, response, ResponseContext { keep_alive: keeps_alive, ..asked }).await? {
-                AfterResponse::Request => wire.shrink_buffers(),
-                AfterResponse::Close => return close(&mut wire).await,
+            match respond(&mut io, response, ResponseContext { keep_alive: keeps_alive, ..asked }).await? {
+                AfterResponse::Request => io.shrink_buffers(),
+                AfterResponse::Close => return close(&mut io).await,
                 AfterResponse::Upgrade(to) => {
                     // The task that wanted the connection may be gone by now.
-                    let _ = to.send(wire.into_socket());
+                    let _ = to.send(io.into_socket());
                     return Ok(());
                 }
             }
@@ -137,20 +137,20 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     fn poll_head<K: ServerStream>(
         &mut self,
         cx: &mut Context<'_>,
-        wire: &mut ConnectionIo<K>,
+        io: &mut ConnectionIo<K>,
     ) -> Poll<Result<Option<ParsedRequestHead>, RequestHeadError>> {
         if !std::mem::replace(&mut self.is_watching, true) {
             // The task's waker stays the same, so that asking once to be woken is enough.
             let _ = self.draining.as_mut().poll(cx);
         }
-        let head = wire.poll_head(cx);
+        let head = io.poll_head(cx);
         if head.is_ready() {
             return head;
         }
-        if wire.is_idle() && self.shutdown.is_draining() {
+        if io.is_idle() && self.shutdown.is_draining() {
             return Poll::Ready(Ok(None));
         }
-        let wait = if wire.is_idle() { ConnectionWait::Request } else { ConnectionWait::Head };
+        let wait = if io.is_idle() { ConnectionWait::Request } else { ConnectionWait::Head };
         self.deadlines.poll_expired(cx, wait).map(|()| Ok(None))
     }
 
@@ -158,7 +158,7 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     fn build_request<K: ServerStream>(
         &mut self,
         head: ParsedRequestHead,
-        mut wire: Box<ConnectionIo<K>>,
+        mut io: Box<ConnectionIo<K>>,
     ) -> (IncomingRequest, ResponseContext<K>, ConnectionOwner<K>) {
         self.deadlines.request_received();
         let ParsedRequestHead { request: mut head, keep_alive: keeps_alive, upgrades, .. } = head;
@@ -172,10 +172,10 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
             head.insert_extension(handover);
             asked.upgrade = Some(sender);
         }
-        let (body, holder) = match wire.take_whole_body() {
-            Some(bytes) => (RequestBody::whole(bytes), ConnectionOwner::Task(wire)),
+        let (body, holder) = match io.take_whole_body() {
+            Some(bytes) => (RequestBody::whole(bytes), ConnectionOwner::Task(io)),
             None => {
-                let lender = BodyReaderOwner::new(wire);
+                let lender = BodyReaderOwner::new(io);
                 (RequestBody::streaming(lender.reader()), ConnectionOwner::Body(lender))
             }
         };
@@ -211,7 +211,7 @@ impl<S, P, D: DrainSignal> fmt::Debug for ServerConnection<S, P, D> {
 
 /// Writes a response, as fast as it is made and taken.
 async fn respond<K, B>(
-    wire: &mut ConnectionIo<K>,
+    io: &mut ConnectionIo<K>,
     response: Response<B>,
     asked: ResponseContext<K>,
 ) -> io::Result<AfterResponse<K>>
@@ -227,7 +227,7 @@ where
         // The next response would be taken for the one to this request.
         return Err(io::Error::other(format!("{} is not an answer to this request", parts.status)));
     }
-    let is_read = wire.body().is_complete() || poll_fn(|cx| Poll::Ready(wire.skip_body(cx))).await;
+    let is_read = io.body().is_complete() || poll_fn(|cx| Poll::Ready(io.skip_body(cx))).await;
     let keeps_alive = asked.keep_alive
         && is_read
         && length != ResponseLength::UntilClose
@@ -237,11 +237,11 @@ where
     } else {
         ConnectionPersistence::Close
     };
-    wire.begin_response(&parts, length, ending);
+    io.begin_response(&parts, length, ending);
     drop(parts);
     let mut writing = ResponseBodyWriter::new(length, asked.is_head);
     let mut body = pin!(body);
-    poll_fn(|cx| poll_body(cx, wire, body.as_mut(), &mut writing)).await?;
+    poll_fn(|cx| poll_body(cx, io, body.as_mut(), &mut writing)).await?;
     Ok(match (handover, ending) {
         (Some(to), _) => AfterResponse::Upgrade(to),
         (None, ConnectionPersistence::KeepAlive) if writing.is_complete() => AfterResponse::Request,
@@ -252,7 +252,7 @@ where
 /// Writes the body of a response and what is before it.
 fn poll_body<K, B>(
     cx: &mut Context<'_>,
-    wire: &mut ConnectionIo<K>,
+    io: &mut ConnectionIo<K>,
     mut body: Pin<&mut B>,
     writing: &mut ResponseBodyWriter,
 ) -> Poll<io::Result<()>>
@@ -263,26 +263,26 @@ where
 {
     loop {
         let mut is_waiting = false;
-        while !writing.is_done && wire.has_room() && !is_waiting {
+        while !writing.is_done && io.has_room() && !is_waiting {
             match body.as_mut().poll_frame(cx) {
                 Poll::Pending => is_waiting = true,
-                Poll::Ready(None) => writing.write::<B::Data>(wire, None),
+                Poll::Ready(None) => writing.write::<B::Data>(io, None),
                 Poll::Ready(Some(Ok(frame))) => {
                     // Trailers are not sent.
                     if let Ok(data) = frame.into_data() {
-                        writing.write(wire, Some(data));
+                        writing.write(io, Some(data));
                     }
                 }
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(io::Error::other(error))),
             }
         }
-        std::task::ready!(wire.poll_flush(cx))?;
+        std::task::ready!(io.poll_flush(cx))?;
         if writing.is_done {
             return Poll::Ready(Ok(()));
         }
         if is_waiting {
-            wire.release_read_buffer();
-            return wire.poll_closed(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()));
+            io.release_read_buffer();
+            return io.poll_closed(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()));
         }
     }
 }
@@ -305,30 +305,30 @@ fn length(parts: &response::Parts, body: &impl Body, asked: &ResponseContext<imp
 
 /// Answers a malformed head with an error, and closes the connection: where the next request would begin is not known.
 #[cold]
-async fn refuse(wire: &mut ConnectionIo<impl ServerStream>, wrong: RequestHeadError) -> io::Result<()> {
+async fn refuse(io: &mut ConnectionIo<impl ServerStream>, wrong: RequestHeadError) -> io::Result<()> {
     tracing::debug!(status = wrong.status.as_u16(), wrong.message, "a head was refused");
     let (mut parts, ()) = Response::new(()).into_parts();
     parts.status = wrong.status;
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    wire.begin_response(
+    io.begin_response(
         &parts,
         ResponseLength::Known(wrong.message.len() as u64),
         ConnectionPersistence::Close,
     );
-    wire.write_text(format_args!("{}", wrong.message));
-    poll_fn(|cx| wire.poll_flush(cx)).await?;
-    wire.ignore_input();
-    close(wire).await
+    io.write_text(format_args!("{}", wrong.message));
+    poll_fn(|cx| io.poll_flush(cx)).await?;
+    io.ignore_input();
+    close(io).await
 }
 
 /// Ends a connection once its last response is written.
-async fn close(wire: &mut ConnectionIo<impl ServerStream>) -> io::Result<()> {
+async fn close(io: &mut ConnectionIo<impl ServerStream>) -> io::Result<()> {
     // A peer that is gone already makes this fail, which changes nothing.
-    let _ = poll_fn(|cx| wire.poll_close(cx)).await;
+    let _ = poll_fn(|cx| io.poll_close(cx)).await;
     // What is here already is read in any case.
-    let is_gone = poll_fn(|cx| Poll::Ready(wire.poll_discard(cx).is_ready())).await;
-    if !is_gone && !wire.body().is_complete() {
-        let _ = tokio::time::timeout(LINGER, poll_fn(|cx| wire.poll_discard(cx))).await;
+    let is_gone = poll_fn(|cx| Poll::Ready(io.poll_discard(cx).is_ready())).await;
+    if !is_gone && !io.body().is_complete() {
+        let _ = tokio::time::timeout(LINGER, poll_fn(|cx| io.poll_discard(cx))).await;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ pub(crate) async fn serve(host: Host, path: &Path) -> io::Result<()> {
             Some(_) = channels.join_next() => {}
             accepted = listener.accept() => {
                 let (channel, host) = (UnixChannel::new(accepted?.0), host.clone());
-                channels.spawn(async move { host.serve_channel(channel, Principal::Process).await });
+                channels.spawn(async move { host.serve_channel(channel, Principal::Anonymous).await });
             }
         }
     }

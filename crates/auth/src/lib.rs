@@ -10,3 +10,5 @@
 
 pub mod fetch;
 pub mod user_agent;
+
+pub mod jose;

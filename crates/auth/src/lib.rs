@@ -11,4 +11,6 @@
 pub mod fetch;
 pub mod user_agent;
 
+pub mod access_token;
+pub mod client_assertion;
 pub mod jose;

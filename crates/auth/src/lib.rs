@@ -13,4 +13,5 @@ pub mod user_agent;
 
 pub mod access_token;
 pub mod client_assertion;
+pub mod dpop;
 pub mod jose;

@@ -31,6 +31,7 @@ pub use self::error::TokenError;
 pub use self::introspection::{IntrospectionCredentials, introspection_request, read_introspection};
 pub use self::jwt::UnverifiedToken;
 pub use self::key_cache::{FetchReason, KeyCache, KeyCachePolicy, KeyWithdrawal};
+pub(crate) use self::rules::numeric_date;
 pub use self::rules::{TokenRules, TokenTyping};
 pub use self::verified_cache::{
     CacheGeneration, TokenDigest, TokenSource, VerifiedTokenLimits, VerifiedTokens,

@@ -107,7 +107,7 @@ pub(super) fn text_list(value: &RawJson) -> Option<Vec<String>> {
 
 /// Reads a `NumericDate`: seconds since 1970, which may have a fraction
 /// ([RFC 7519 §2](https://www.rfc-editor.org/rfc/rfc7519#section-2)).
-pub(super) fn numeric_date(claims: &JsonObject, name: &'static str) -> Result<Option<Timestamp>, TokenError> {
+pub(crate) fn numeric_date(claims: &JsonObject, name: &'static str) -> Result<Option<Timestamp>, TokenError> {
     let Some(value) = claims.get(name) else { return Ok(None) };
     if let Ok(seconds) = value.get::<u64>() {
         return Ok(Some(Timestamp(seconds.saturating_mul(1000))));

@@ -9,6 +9,7 @@ mod configurations;
 mod framing;
 mod http;
 mod messages;
+mod tokens;
 mod values;
 
 use std::fs;
@@ -18,6 +19,7 @@ pub use self::configurations::config_file;
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
 pub use self::http::{chunked_body, request_head, response_head};
 pub use self::messages::envelope;
+pub use self::tokens::{access_token, dpop_proof};
 pub use self::values::{header_values, uri_template};
 
 /// What a target does with its bytes.
@@ -35,6 +37,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("request_head", request_head),
     ("chunked_body", chunked_body),
     ("response_head", response_head),
+    ("access_token", access_token),
+    ("dpop_proof", dpop_proof),
 ];
 
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.

@@ -15,3 +15,11 @@ pub mod access_token;
 pub mod client_assertion;
 pub mod dpop;
 pub mod jose;
+
+pub mod challenge;
+mod form;
+mod json_document;
+pub mod scopes;
+
+pub use self::form::MAX_FORM_PARAMETERS;
+pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};

@@ -17,9 +17,16 @@ pub mod dpop;
 pub mod jose;
 
 pub mod challenge;
+pub mod discovery;
+pub mod endpoint_url;
 mod form;
 mod json_document;
+mod oauth_error;
+pub mod pkce;
+pub mod resource_metadata;
 pub mod scopes;
+pub mod server_metadata;
 
 pub use self::form::MAX_FORM_PARAMETERS;
 pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};
+pub use self::oauth_error::{MAX_ERROR_CHARACTERS, OauthError};

@@ -16,16 +16,23 @@ pub mod client_assertion;
 pub mod dpop;
 pub mod jose;
 
+pub mod authorization_request;
+pub mod callback;
 pub mod challenge;
 pub mod discovery;
+pub mod dpop_nonce;
 pub mod endpoint_url;
 mod form;
 mod json_document;
 mod oauth_error;
 pub mod pkce;
+pub mod registration;
 pub mod resource_metadata;
 pub mod scopes;
 pub mod server_metadata;
+pub mod token_request;
+pub mod token_response;
+pub mod token_set;
 
 pub use self::form::MAX_FORM_PARAMETERS;
 pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};

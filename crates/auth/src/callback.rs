@@ -84,7 +84,7 @@ impl AuthorizationCallback {
         }
     }
 
-    /// Reports whether the response belongs to a request, by its `state`, so that a listener can tell several apart.
+    /// Reports whether the response belongs to a request, by its `state`, for a listener that serves several requests.
     pub fn belongs_to(&self, pending: &PendingAuthorization) -> bool {
         self.state.as_ref() == Some(&pending.state)
     }

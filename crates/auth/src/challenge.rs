@@ -16,13 +16,13 @@ pub const MAX_CHALLENGE_PARAMETERS: usize = 32;
 
 /// One challenge: a scheme with parameters or a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AuthChallenge {
+pub struct SchemeChallenge {
     scheme: String,
     token68: Option<String>,
     parameters: Vec<(String, String)>,
 }
 
-impl AuthChallenge {
+impl SchemeChallenge {
     /// Returns the scheme as it was sent.
     pub fn scheme(&self) -> &str {
         &self.scheme
@@ -55,7 +55,7 @@ impl AuthChallenge {
 /// The accessors read the `Bearer` and `DPoP` challenges only; the first that has the parameter wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChallengeList {
-    challenges: Vec<AuthChallenge>,
+    challenges: Vec<SchemeChallenge>,
 }
 
 impl ChallengeList {
@@ -76,17 +76,17 @@ impl ChallengeList {
     }
 
     /// Returns the challenges in their order.
-    pub fn iter(&self) -> impl Iterator<Item = &AuthChallenge> {
+    pub fn iter(&self) -> impl Iterator<Item = &SchemeChallenge> {
         self.challenges.iter()
     }
 
     /// Returns the first `Bearer` challenge (RFC 6750 §3).
-    pub fn bearer(&self) -> Option<&AuthChallenge> {
+    pub fn bearer(&self) -> Option<&SchemeChallenge> {
         self.iter().find(|challenge| challenge.is_scheme("Bearer"))
     }
 
     /// Returns the first `DPoP` challenge (RFC 9449 §7.1).
-    pub fn dpop(&self) -> Option<&AuthChallenge> {
+    pub fn dpop(&self) -> Option<&SchemeChallenge> {
         self.iter().find(|challenge| challenge.is_scheme("DPoP"))
     }
 
@@ -112,13 +112,13 @@ impl ChallengeList {
 
     fn parameter(&self, name: &str) -> Option<&str> {
         let is_token_scheme =
-            |challenge: &&AuthChallenge| challenge.is_scheme("Bearer") || challenge.is_scheme("DPoP");
+            |challenge: &&SchemeChallenge| challenge.is_scheme("Bearer") || challenge.is_scheme("DPoP");
         self.iter().filter(is_token_scheme).find_map(|challenge| challenge.parameter(name))
     }
 
     fn read(&mut self, value: &str) {
         let mut cursor = ValueCursor { rest: value };
-        let mut current: Option<AuthChallenge> = None;
+        let mut current: Option<SchemeChallenge> = None;
         while cursor.skip_separators() {
             let token = cursor.take_while(is_token_char);
             if token.is_empty() {
@@ -135,12 +135,12 @@ impl ChallengeList {
             }
             self.push(current.take());
             let token68 = cursor.token68();
-            current = Some(AuthChallenge { scheme: token.to_owned(), token68, parameters: Vec::new() });
+            current = Some(SchemeChallenge { scheme: token.to_owned(), token68, parameters: Vec::new() });
         }
         self.push(current);
     }
 
-    fn push(&mut self, challenge: Option<AuthChallenge>) {
+    fn push(&mut self, challenge: Option<SchemeChallenge>) {
         if self.challenges.len() < MAX_CHALLENGES {
             self.challenges.extend(challenge);
         }

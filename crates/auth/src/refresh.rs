@@ -11,7 +11,7 @@ use http::{Request, Response};
 use crate::dpop_nonce::{NonceDecision, NonceState};
 use crate::scopes::ScopeSet;
 use crate::token_request::{ClientAuthentication, TokenGrant, TokenRequest};
-use crate::token_response::{TokenError, read_token_response};
+use crate::token_response::{TokenError, TokenResponse, read_token_response};
 use crate::token_set::TokenSet;
 
 /// What a refresh results in.
@@ -43,10 +43,10 @@ pub fn refresh_request(
 ) -> Option<Result<Request<Bytes>, http::Error>> {
     let grant = TokenGrant::RefreshToken(tokens.refresh_token.clone()?);
     let request = TokenRequest {
-        endpoint: &tokens.scope.token_endpoint,
+        endpoint: &tokens.binding.token_endpoint,
         grant: &grant,
         client,
-        resource: tokens.scope.resource.as_deref(),
+        resource: tokens.binding.resource.as_deref(),
         scopes: &ScopeSet::default(),
     };
     Some(request.build())
@@ -71,13 +71,9 @@ pub fn read_refresh(
 }
 
 /// A response without a refresh token or scopes leaves those that were there before.
-fn refreshed(
-    before: &TokenSet,
-    response: crate::token_response::TokenResponse,
-    now: SystemTime,
-) -> Result<TokenSet, TokenError> {
+fn refreshed(before: &TokenSet, response: TokenResponse, now: SystemTime) -> Result<TokenSet, TokenError> {
     let granted = response.scopes.clone().unwrap_or_else(|| before.granted.clone());
-    let tokens = TokenSet::new(response, before.scope.clone(), now)?;
+    let tokens = TokenSet::new(response, before.binding.clone(), now)?;
     let refresh_token = tokens.refresh_token.clone().or_else(|| before.refresh_token.clone());
     Ok(TokenSet { granted, refresh_token, ..tokens })
 }

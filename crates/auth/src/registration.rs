@@ -12,6 +12,7 @@ use serde_json::json;
 use trunkline_http1::Url;
 use trunkline_transport::Secret;
 
+use crate::endpoint_url::{PlainHttpPolicy, check_endpoint};
 use crate::json_document::{DocumentError, JsonDocument};
 use crate::oauth_error::OauthError;
 use crate::server_metadata::ServerMetadata;
@@ -43,11 +44,33 @@ pub struct PreregisteredClient {
 
 /// A client metadata document that the operator publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClientDocument {
     /// Its URL, which is the identifier of the client.
     pub url: String,
     /// What the client authenticates with; a document has no shared secrets.
     pub credential: ClientCredential,
+}
+
+/// The URL is none of a client metadata document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the URL of a client metadata document has to use https, and to have a path")]
+pub struct ClientDocumentError;
+
+impl ClientDocument {
+    /// Makes a document of its URL.
+    ///
+    /// # Errors
+    /// The URL has no TLS, no path, or a fragment (MCP, Client ID Metadata Documents).
+    pub fn new(url: impl Into<String>, credential: ClientCredential) -> Result<Self, ClientDocumentError> {
+        let url = url.into();
+        let parsed = check_endpoint(&url, PlainHttpPolicy::LoopbackOnly).map_err(|_| ClientDocumentError)?;
+        let has_path = !parsed.path_and_query().starts_with("/?") && parsed.path_and_query() != "/";
+        match parsed.scheme().is_encrypted() && has_path {
+            true => Ok(Self { url, credential }),
+            false => Err(ClientDocumentError),
+        }
+    }
 }
 
 /// How a registration came to be.
@@ -253,8 +276,7 @@ mod tests {
 
     fn server(issuer: &str, extra: &str) -> ServerMetadata {
         let body = format!(r#"{{"issuer":"{issuer}","token_endpoint":"https://a/token"{extra}}}"#);
-        ServerMetadata::parse(body.as_bytes(), issuer, crate::endpoint_url::PlainHttpPolicy::LoopbackOnly)
-            .unwrap()
+        ServerMetadata::parse(body.as_bytes(), issuer, PlainHttpPolicy::LoopbackOnly).unwrap()
     }
 
     fn preregistered(issuer: Option<&str>, id: &str) -> PreregisteredClient {
@@ -270,11 +292,23 @@ mod tests {
     }
 
     #[test]
+    fn client_documents_have_an_https_url_with_a_path() {
+        let table = [
+            ("https://c.example/client.json", true),
+            ("https://c.example", false),
+            ("https://c.example/?a", false),
+            ("http://localhost/client.json", false),
+            ("https://c.example/client.json#a", false),
+        ];
+        for (url, is_valid) in table {
+            assert_eq!(ClientDocument::new(url, ClientCredential::Public).is_ok(), is_valid, "{url}");
+        }
+    }
+
+    #[test]
     fn clients_are_chosen_in_the_order_of_the_specification() {
-        let document = ClientDocument {
-            url: "https://c.example/client.json".to_owned(),
-            credential: ClientCredential::Public,
-        };
+        let document =
+            ClientDocument::new("https://c.example/client.json", ClientCredential::Public).unwrap();
         let both =
             r#","registration_endpoint":"https://a/register","client_id_metadata_document_supported":true"#;
         let dcr = r#","registration_endpoint":"https://a/register""#;

@@ -160,13 +160,9 @@ impl MemoryEntries {
     }
 }
 
-fn ready<'a, T: Send + 'a>(result: Result<T, TokenStoreError>) -> StoreFuture<'a, T> {
-    Box::pin(std::future::ready(result))
-}
-
 impl TokenStore for MemoryTokenStore {
     fn load<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, Option<StoredTokens>> {
-        ready(Ok(self.entries.lock().tokens.get(key).cloned()))
+        Box::pin(async move { Ok(self.entries.lock().tokens.get(key).cloned()) })
     }
 
     fn save<'a>(
@@ -175,40 +171,50 @@ impl TokenStore for MemoryTokenStore {
         tokens: &'a TokenSet,
         replaced: TokenGeneration,
     ) -> StoreFuture<'a, TokenGeneration> {
-        let mut entries = self.entries.lock();
-        ready(entries.check(key, replaced).and_then(|()| entries.save(key, tokens)))
+        Box::pin(async move {
+            let mut entries = self.entries.lock();
+            entries.check(key, replaced)?;
+            entries.save(key, tokens)
+        })
     }
 
     fn remove<'a>(&'a self, key: &'a TokenKey, generation: TokenGeneration) -> StoreFuture<'a, ()> {
-        let mut entries = self.entries.lock();
-        let result = entries.check(key, generation);
-        if result.is_ok() {
+        Box::pin(async move {
+            let mut entries = self.entries.lock();
+            entries.check(key, generation)?;
             entries.tokens.remove(key);
-        }
-        ready(result)
+            Ok(())
+        })
     }
 
     fn list<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, Vec<TokenKey>> {
-        let entries = self.entries.lock();
-        let mut keys: Vec<_> =
-            entries.tokens.keys().filter(|key| key.principal == principal).cloned().collect();
-        keys.sort();
-        ready(Ok(keys))
+        Box::pin(async move {
+            let entries = self.entries.lock();
+            let own = entries.tokens.keys().filter(|key| key.principal == principal);
+            let mut keys: Vec<_> = own.cloned().collect();
+            keys.sort();
+            Ok(keys)
+        })
     }
 
     fn load_clients<'a>(&'a self, issuer: &'a str) -> StoreFuture<'a, Vec<ClientRegistration>> {
-        let entries = self.entries.lock();
-        ready(Ok(entries.clients.iter().filter(|client| client.issuer == issuer).cloned().collect()))
+        Box::pin(async move {
+            let entries = self.entries.lock();
+            Ok(entries.clients.iter().filter(|client| client.issuer == issuer).cloned().collect())
+        })
     }
 
     fn save_client<'a>(&'a self, client: &'a ClientRegistration) -> StoreFuture<'a, ()> {
-        ready(self.entries.lock().save_client(client))
+        Box::pin(async move { self.entries.lock().save_client(client) })
     }
 
     fn remove_client<'a>(&'a self, issuer: &'a str, client_id: &'a str) -> StoreFuture<'a, ()> {
-        let is_other = |client: &ClientRegistration| client.issuer != issuer || client.client_id != client_id;
-        self.entries.lock().clients.retain(is_other);
-        ready(Ok(()))
+        Box::pin(async move {
+            let is_other =
+                |client: &ClientRegistration| client.issuer != issuer || client.client_id != client_id;
+            self.entries.lock().clients.retain(is_other);
+            Ok(())
+        })
     }
 }
 

@@ -2,6 +2,7 @@ use bytes::Bytes;
 use http::Request;
 
 use crate::authorization_request::AuthorizationPage;
+use crate::endpoint_url::redacted;
 use crate::registration::ClientRegistration;
 use crate::token_set::TokenSet;
 
@@ -34,7 +35,7 @@ impl std::fmt::Debug for FlowFetch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FlowFetch")
             .field("method", self.request.method())
-            .field("uri", self.request.uri())
+            .field("url", &redacted(&self.request.uri().to_string()))
             .field("purpose", &self.purpose)
             .field("proof", &self.proof)
             .finish_non_exhaustive()

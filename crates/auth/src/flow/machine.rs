@@ -123,10 +123,10 @@ impl AuthorizationFlow {
     pub fn on_response(&mut self, response: &Response<Bytes>, now: SystemTime) -> Result<(), FlowError> {
         let next = match self.state.clone() {
             FlowState::ResourceMetadata { current, search } => {
-                self.on_resource_metadata(current, search, response, now)
+                self.on_resource_metadata(&current, search, response, now)
             }
             FlowState::ServerMetadata { current, search } => {
-                self.on_server_metadata(current, search, response, now)
+                self.on_server_metadata(&current, search, response, now)
             }
             FlowState::Registration { .. } => self.on_registration(response),
             FlowState::IdentityProvider => self.on_identity_provider(response),
@@ -190,7 +190,7 @@ impl AuthorizationFlow {
         Ok(())
     }
 
-    /// Returns what an authorization response has to match, to tell the responses of several flows apart.
+    /// Returns what an authorization response has to match, for a listener that serves several flows.
     pub fn pending(&self) -> PendingAuthorization {
         PendingAuthorization {
             state: self.random.state.clone(),

@@ -10,6 +10,7 @@ use super::config::FlowGrant;
 use super::error::{FlowError, FlowFailure, MetadataAttempt};
 use super::machine::{AuthorizationFlow, FlowState, NextState};
 use super::search::{IssuerSource, MetadataCandidate, MetadataSearch, issuers_of};
+use crate::challenge::ChallengeList;
 use crate::endpoint_url::{check_endpoint, redacted};
 use crate::json_document::DocumentError;
 use crate::registration::{ClientChoice, ClientSources};
@@ -32,14 +33,14 @@ impl AuthorizationFlow {
 
     pub(super) fn on_resource_metadata(
         &mut self,
-        current: MetadataCandidate,
+        current: &MetadataCandidate,
         search: MetadataSearch,
         response: &Response<Bytes>,
         now: SystemTime,
     ) -> NextState {
         let metadata = match document_of(response).and_then(|body| Ok(ResourceMetadata::parse(body)?)) {
             Ok(metadata) => metadata,
-            Err(failure) => return self.no_resource_metadata(&current, search, failure, now),
+            Err(failure) => return self.no_resource_metadata(current, search, failure, now),
         };
         if !metadata.covers(&self.config.server_url) {
             let (dialled, found) = (redacted(&self.config.server_url), redacted(&metadata.resource));
@@ -87,7 +88,7 @@ impl AuthorizationFlow {
 
     pub(super) fn on_server_metadata(
         &mut self,
-        current: MetadataCandidate,
+        current: &MetadataCandidate,
         search: MetadataSearch,
         response: &Response<Bytes>,
         now: SystemTime,
@@ -97,7 +98,7 @@ impl AuthorizationFlow {
             document_of(response).and_then(|body| Ok(ServerMetadata::parse(body, &current.issuer, policy)?));
         match metadata {
             Ok(metadata) => self.use_server(metadata, now),
-            Err(failure) => self.no_server_metadata(&current, search, failure, now),
+            Err(failure) => self.no_server_metadata(current, search, failure, now),
         }
     }
 
@@ -137,7 +138,7 @@ impl AuthorizationFlow {
         if has_user {
             server.check_pkce()?;
         }
-        let challenge = self.trigger.challenges().and_then(|list| list.scope());
+        let challenge = self.trigger.challenges().and_then(ChallengeList::scope);
         let sources = ScopeSources {
             previous: Some(&self.config.previous_scopes),
             challenge: challenge.as_ref(),

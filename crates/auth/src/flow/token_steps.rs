@@ -17,7 +17,7 @@ use crate::token_request::{
     ClientAuthentication, ID_JAG_TOKEN_TYPE, TokenAuthMethod, TokenGrant, TokenRequest,
 };
 use crate::token_response::{TokenError, read_token_response};
-use crate::token_set::{AccessTokenKind, TokenScope, TokenSet};
+use crate::token_set::{AccessTokenKind, TokenBinding, TokenSet};
 
 /// Registration and authorization by the user.
 impl AuthorizationFlow {
@@ -153,14 +153,14 @@ impl AuthorizationFlow {
                 client => FlowState::Token { grant, client },
             });
         }
-        let scope = TokenScope {
+        let binding = TokenBinding {
             issuer: self.facts.server.issuer.clone(),
             token_endpoint: self.facts.server.token_endpoint.clone(),
             client_id: self.client_id().to_owned(),
             resource: self.facts.resource.clone(),
             requested: self.facts.scopes.clone(),
         };
-        let tokens = TokenSet::new(read_token_response(response)?, scope, now)?;
+        let tokens = TokenSet::new(read_token_response(response)?, binding, now)?;
         if self.config.dpop == DpopPolicy::Required && tokens.kind != AccessTokenKind::Dpop {
             return Err(FlowFailure::TokenNotBound);
         }

@@ -18,8 +18,7 @@ fn a_client_metadata_document_is_used_if_the_server_supports_it() {
         let mut server = CannedServer::usual();
         server.server_metadata(extra);
         let mut config = config();
-        config.client_document =
-            Some(ClientDocument { url: CLIENT_URL.to_owned(), credential: ClientCredential::Public });
+        config.client_document = ClientDocument::new(CLIENT_URL, ClientCredential::Public).ok();
         let outcome = server.run(config, challenged("Bearer")).unwrap();
         assert_eq!(server.page_parameter("client_id").as_deref(), Some(expected));
         assert_eq!(outcome.client.unwrap().client_id, expected);

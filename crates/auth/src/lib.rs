@@ -8,6 +8,7 @@
 //! - An identifier that the RFCs compare as a string (issuer, resource, redirect URI) is kept, compared and sent as it
 //!   was received.
 
+pub mod authorizer;
 pub mod fetch;
 pub mod user_agent;
 

@@ -43,10 +43,10 @@ pub fn refresh_request(
 ) -> Option<Result<Request<Bytes>, http::Error>> {
     let grant = TokenGrant::RefreshToken(tokens.refresh_token.clone()?);
     let request = TokenRequest {
-        endpoint: &tokens.binding.token_endpoint,
+        endpoint: &tokens.context.token_endpoint,
         grant: &grant,
         client,
-        resource: tokens.binding.resource.as_deref(),
+        resource: tokens.context.resource.as_deref(),
         scopes: &ScopeSet::default(),
     };
     Some(request.build())
@@ -73,7 +73,7 @@ pub fn read_refresh(
 /// A response without a refresh token or scopes leaves those that were there before.
 fn refreshed(before: &TokenSet, response: TokenResponse, now: SystemTime) -> Result<TokenSet, TokenError> {
     let granted = response.scopes.clone().unwrap_or_else(|| before.granted.clone());
-    let tokens = TokenSet::new(response, before.binding.clone(), now)?;
+    let tokens = TokenSet::new(response, before.context.clone(), now)?;
     let refresh_token = tokens.refresh_token.clone().or_else(|| before.refresh_token.clone());
     Ok(TokenSet { granted, refresh_token, ..tokens })
 }

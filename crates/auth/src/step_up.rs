@@ -114,6 +114,18 @@ impl AttemptLog {
         *failures
     }
 
+    /// Takes back the last failure of an operation, which turned out to be none.
+    pub fn forgive(&mut self, resource: &str, operation: &str) {
+        if let Some(failures) = self.failures.get_mut(&(resource.to_owned(), operation.to_owned())) {
+            *failures = failures.saturating_sub(1);
+        }
+    }
+
+    /// Reports whether no operation has failed.
+    pub fn is_empty(&self) -> bool {
+        self.failures.is_empty()
+    }
+
     /// Forgets the failures of an operation, after it succeeded.
     pub fn clear(&mut self, resource: &str, operation: &str) {
         let key = (resource.to_owned(), operation.to_owned());

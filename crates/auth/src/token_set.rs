@@ -41,9 +41,9 @@ impl AccessTokenKind {
     }
 }
 
-/// What tokens are bound to: an issuer, a client and a resource.
+/// Who issued tokens, to which client, for which resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TokenBinding {
+pub struct TokenContext {
     /// The issuer.
     pub issuer: String,
     /// Where the tokens are refreshed.
@@ -71,8 +71,10 @@ pub struct TokenSet {
     pub expires_at: Option<SystemTime>,
     /// The scopes that were granted: those that the server named, or else the requested ones.
     pub granted: ScopeSet,
-    /// What they are bound to.
-    pub binding: TokenBinding,
+    /// The private key that the access token is bound to, in PKCS#8 and Base64.
+    pub dpop_key: Option<Secret>,
+    /// Who issued them, to which client, for which resource.
+    pub context: TokenContext,
 }
 
 impl TokenSet {
@@ -80,15 +82,16 @@ impl TokenSet {
     ///
     /// # Errors
     /// The token is neither a bearer token nor bound by DPoP.
-    pub fn new(response: TokenResponse, binding: TokenBinding, now: SystemTime) -> Result<Self, TokenError> {
+    pub fn new(response: TokenResponse, context: TokenContext, now: SystemTime) -> Result<Self, TokenError> {
         Ok(Self {
             kind: AccessTokenKind::parse(&response.token_type)?,
             access_token: response.access_token,
             refresh_token: response.refresh_token,
             issued_at: now,
             expires_at: response.expires_in.and_then(|life| now.checked_add(life)),
-            granted: response.scopes.unwrap_or_else(|| binding.requested.clone()),
-            binding,
+            granted: response.scopes.unwrap_or_else(|| context.requested.clone()),
+            dpop_key: None,
+            context,
         })
     }
 
@@ -121,8 +124,8 @@ impl TokenSet {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn binding() -> TokenBinding {
-        TokenBinding {
+    pub(crate) fn context() -> TokenContext {
+        TokenContext {
             issuer: "https://a".to_owned(),
             token_endpoint: "https://a/token".to_owned(),
             client_id: "client".to_owned(),
@@ -139,7 +142,8 @@ pub(crate) mod tests {
             issued_at: at(0),
             expires_at: Some(at(life)),
             granted: ScopeSet::parse("a"),
-            binding: binding(),
+            dpop_key: None,
+            context: context(),
         }
     }
 
@@ -168,14 +172,14 @@ pub(crate) mod tests {
             crate::token_response::read_token_response(&response).unwrap()
         };
         let body = r#"{"access_token":"sentinel","token_type":"dpop","expires_in":18446744073709551615}"#;
-        let set = TokenSet::new(response(body), binding(), at(0)).unwrap();
+        let set = TokenSet::new(response(body), context(), at(0)).unwrap();
         assert_eq!(
             (set.kind, set.expires_at, set.granted.to_string()),
             (AccessTokenKind::Dpop, None, "a b".into())
         );
         assert_eq!(set.authorization().unwrap(), "DPoP sentinel");
         assert!(!format!("{set:?}{:?}", set.authorization()).contains("sentinel"));
-        let mac = TokenSet::new(response(r#"{"access_token":"t","token_type":"mac"}"#), binding(), at(0));
+        let mac = TokenSet::new(response(r#"{"access_token":"t","token_type":"mac"}"#), context(), at(0));
         assert_eq!(mac.unwrap_err(), TokenError::TokenType("mac".to_owned()));
     }
 }

@@ -87,8 +87,17 @@ pub enum TokenStoreError {
 /// The result of a store, later.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TokenStoreError>> + Send + 'a>>;
 
+/// Holds the tokens of a key for one process until it is dropped.
+pub type TokenLock = Box<dyn std::any::Any + Send>;
+
 /// A store of tokens and client registrations.
 pub trait TokenStore: Send + Sync {
+    /// Waits until no other process refreshes the tokens of a key. A store that one process uses alone needs no lock.
+    fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
+        let _ = key;
+        Box::pin(async { Ok(Box::new(()) as TokenLock) })
+    }
+
     /// Loads a set of tokens.
     fn load<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, Option<StoredTokens>>;
 
@@ -107,8 +116,8 @@ pub trait TokenStore: Send + Sync {
     /// Lists the keys of a principal, in order.
     fn list<'a>(&'a self, principal: &'a str) -> StoreFuture<'a, Vec<TokenKey>>;
 
-    /// Loads the registrations at an issuer.
-    fn load_clients<'a>(&'a self, issuer: &'a str) -> StoreFuture<'a, Vec<ClientRegistration>>;
+    /// Loads the registrations at all issuers.
+    fn load_clients(&self) -> StoreFuture<'_, Vec<ClientRegistration>>;
 
     /// Saves a registration by its issuer and redirect URI.
     fn save_client<'a>(&'a self, client: &'a ClientRegistration) -> StoreFuture<'a, ()>;
@@ -197,11 +206,8 @@ impl TokenStore for MemoryTokenStore {
         })
     }
 
-    fn load_clients<'a>(&'a self, issuer: &'a str) -> StoreFuture<'a, Vec<ClientRegistration>> {
-        Box::pin(async move {
-            let entries = self.entries.lock();
-            Ok(entries.clients.iter().filter(|client| client.issuer == issuer).cloned().collect())
-        })
+    fn load_clients(&self) -> StoreFuture<'_, Vec<ClientRegistration>> {
+        Box::pin(async move { Ok(self.entries.lock().clients.clone()) })
     }
 
     fn save_client<'a>(&'a self, client: &'a ClientRegistration) -> StoreFuture<'a, ()> {
@@ -284,8 +290,12 @@ mod tests {
             store.save_client(&client(issuer, id, redirect)).await.unwrap();
         }
         let clients = async |issuer: &str| {
-            let clients = store.load_clients(issuer).await.unwrap();
-            clients.into_iter().map(|client| client.client_id).collect::<Vec<_>>()
+            let clients = store.load_clients().await.unwrap();
+            clients
+                .into_iter()
+                .filter(|client| client.issuer == issuer)
+                .map(|client| client.client_id)
+                .collect::<Vec<_>>()
         };
         assert_eq!(clients("a").await, ["2", "3"]);
         store.remove_client("a", "3").await.unwrap();

@@ -17,7 +17,7 @@ use crate::token_request::{
     ClientAuthentication, ID_JAG_TOKEN_TYPE, TokenAuthMethod, TokenGrant, TokenRequest,
 };
 use crate::token_response::{TokenError, read_token_response};
-use crate::token_set::{AccessTokenKind, TokenBinding, TokenSet};
+use crate::token_set::{AccessTokenKind, TokenContext, TokenSet};
 
 /// Registration and authorization by the user.
 impl AuthorizationFlow {
@@ -153,7 +153,7 @@ impl AuthorizationFlow {
                 client => FlowState::Token { grant, client },
             });
         }
-        let binding = TokenBinding {
+        let binding = TokenContext {
             issuer: self.facts.server.issuer.clone(),
             token_endpoint: self.facts.server.token_endpoint.clone(),
             client_id: self.client_id().to_owned(),

@@ -69,7 +69,7 @@ impl PreparedRedirect for BrowserRedirect {
         self.redirect.uri()
     }
 
-    fn authorize(self: Box<Self>, page: &str) -> BoxFuture<'static, Result<String, UserAgentError>> {
+    fn open(&mut self, page: &str) -> Result<(), UserAgentError> {
         if let Some(on_page) = &self.agent.on_page {
             on_page(page);
         }
@@ -78,6 +78,10 @@ impl PreparedRedirect for BrowserRedirect {
         {
             tracing::warn!(%error, "the browser cannot be opened; open the authorization page by hand");
         }
+        Ok(())
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Result<String, UserAgentError>> {
         async move { self.redirect.receive().await.map_err(UserAgentError::Listen) }.boxed()
     }
 }

@@ -47,7 +47,7 @@ impl LoopbackRedirect {
     }
 
     /// Waits for the redirect and returns its URL. Other requests, such as for an icon, get a 404.
-    pub(super) async fn receive(self) -> io::Result<String> {
+    pub(super) async fn receive(&self) -> io::Result<String> {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -129,7 +129,7 @@ mod tests {
         let redirect = LoopbackRedirect::open(None).await.unwrap();
         let uri = redirect.uri().to_owned();
         let port = loopback_port(&uri).unwrap();
-        let receiving = tokio::spawn(redirect.receive());
+        let receiving = tokio::spawn(async move { redirect.receive().await });
         // A connection that sends nothing blocks no other.
         let _silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         for (other, status) in [

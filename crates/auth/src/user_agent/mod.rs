@@ -36,13 +36,20 @@ pub trait PreparedRedirect: Send + fmt::Debug {
     /// Returns the redirect URI.
     fn redirect_uri(&self) -> &str;
 
-    /// Shows the page and returns the URL that the authorization server redirected to, with its query.
-    ///
-    /// Dropping the future ends the authorization.
+    /// Shows a page to the user.
     ///
     /// # Errors
-    /// The page cannot be shown, or no redirect came.
-    fn authorize(self: Box<Self>, page: &str) -> BoxFuture<'static, Result<String, UserAgentError>>;
+    /// The page cannot be shown.
+    fn open(&mut self, page: &str) -> Result<(), UserAgentError>;
+
+    /// Waits for the next redirect and returns its URL, with its query.
+    ///
+    /// A redirect may belong to another authorization, since any page can send a browser to a port of this machine: then
+    /// this is called again. Dropping the future ends the authorization.
+    ///
+    /// # Errors
+    /// No redirect came.
+    fn receive(&mut self) -> BoxFuture<'_, Result<String, UserAgentError>>;
 }
 
 /// Why a user could not be sent to an authorization page.

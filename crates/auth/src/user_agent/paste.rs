@@ -41,7 +41,7 @@ impl UserAgent for PasteUserAgent {
         registered: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
         let uri = registered.unwrap_or(REDIRECT_URI).to_owned();
-        let redirect = PastedRedirect { uri, read: self.read.clone() };
+        let redirect = PastedRedirect { uri, read: self.read.clone(), page: String::new() };
         async move { Ok(Box::new(redirect) as Box<dyn PreparedRedirect>) }.boxed()
     }
 }
@@ -49,6 +49,7 @@ impl UserAgent for PasteUserAgent {
 struct PastedRedirect {
     uri: String,
     read: PageReader,
+    page: String,
 }
 
 impl fmt::Debug for PastedRedirect {
@@ -62,8 +63,13 @@ impl PreparedRedirect for PastedRedirect {
         &self.uri
     }
 
-    fn authorize(self: Box<Self>, page: &str) -> BoxFuture<'static, Result<String, UserAgentError>> {
-        let reading = (self.read)(page.to_owned());
+    fn open(&mut self, page: &str) -> Result<(), UserAgentError> {
+        page.clone_into(&mut self.page);
+        Ok(())
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Result<String, UserAgentError>> {
+        let reading = (self.read)(self.page.clone());
         async move {
             let entered = reading.await.map_err(UserAgentError::Input)?;
             match entered.trim() {
@@ -86,9 +92,10 @@ mod tests {
                 assert_eq!(page, "https://as.example/authorize");
                 async move { Ok(entered.to_owned()) }.boxed()
             });
-            let prepared = agent.prepare(None).await.unwrap();
+            let mut prepared = agent.prepare(None).await.unwrap();
             assert_eq!(prepared.redirect_uri(), REDIRECT_URI);
-            let redirect = prepared.authorize("https://as.example/authorize").await;
+            prepared.open("https://as.example/authorize").unwrap();
+            let redirect = prepared.receive().await;
             assert_eq!(redirect.ok().as_deref(), expected.then_some(entered.trim()));
         }
         let agent = PasteUserAgent::new(|_| async { Ok(String::new()) }.boxed());

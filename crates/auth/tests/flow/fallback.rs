@@ -23,8 +23,8 @@ fn metadata_at_the_origin_are_used_without_resource_metadata() {
         ]
     );
     assert_eq!(server.seen[2].headers.get("mcp-protocol-version").unwrap(), "2025-03-26");
-    assert_eq!((outcome.tokens.binding.resource, server.page_parameter("resource")), (None, None));
-    assert_eq!(outcome.tokens.binding.issuer, "http://localhost:1");
+    assert_eq!((outcome.tokens.context.resource, server.page_parameter("resource")), (None, None));
+    assert_eq!(outcome.tokens.context.issuer, "http://localhost:1");
 }
 
 #[test]

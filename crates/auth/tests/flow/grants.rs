@@ -41,7 +41,7 @@ fn client_credentials_are_sent_with_a_secret() {
         "grant_type=client_credentials&resource=http%3A%2F%2Flocalhost%3A1%2Fmcp&scope=mcp%3Ause"
     );
     assert!(request.headers.contains_key("authorization"));
-    assert_eq!(outcome.tokens.binding.requested.to_string(), "mcp:use");
+    assert_eq!(outcome.tokens.context.requested.to_string(), "mcp:use");
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn metadata_are_found_in_every_variant() {
         let mut expected = variant.requests.to_vec();
         expected.extend(["POST https://as.example/register", "POST https://as.example/token"]);
         assert_eq!(server.lines(), expected);
-        assert_eq!(outcome.tokens.binding.issuer, variant.issuer);
+        assert_eq!(outcome.tokens.context.issuer, variant.issuer);
         assert_eq!(outcome.tokens.access_token.expose(), "the-token");
         // The resource is sent byte for byte in both requests.
         assert_eq!(server.page_parameter("resource").as_deref(), Some(MCP));
@@ -99,7 +99,7 @@ fn a_root_resource_is_sent_as_it_is_written() {
         server.json("GET http://localhost:1/.well-known/oauth-protected-resource/mcp", 200, &body);
         let outcome = server.run(config(), challenged("Bearer")).unwrap();
         assert_eq!(server.page_parameter("resource").as_deref(), Some(resource));
-        assert_eq!(outcome.tokens.binding.resource.as_deref(), Some(resource));
+        assert_eq!(outcome.tokens.context.resource.as_deref(), Some(resource));
     }
 }
 
@@ -162,7 +162,7 @@ fn the_next_authorization_server_is_tried_if_one_is_down() {
     );
     server.json("GET http://localhost:1/.well-known/oauth-protected-resource/mcp", 200, &body);
     let outcome = server.run(config(), challenged("Bearer")).unwrap();
-    assert_eq!(outcome.tokens.binding.issuer, "https://as.example");
+    assert_eq!(outcome.tokens.context.issuer, "https://as.example");
     assert!(!server.lines().iter().any(|line| line.contains("plain.example")));
 }
 
@@ -191,7 +191,7 @@ fn a_configured_issuer_is_the_only_one_that_is_used() {
     let mut server = CannedServer::usual();
     server.json("GET http://localhost:1/.well-known/oauth-protected-resource/mcp", 404, "");
     let outcome = server.run(pinned("https://as.example"), challenged("Bearer")).unwrap();
-    assert_eq!(outcome.tokens.binding.resource.as_deref(), Some(MCP));
+    assert_eq!(outcome.tokens.context.resource.as_deref(), Some(MCP));
 }
 
 #[test]

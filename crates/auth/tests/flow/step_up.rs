@@ -28,7 +28,7 @@ fn scopes_come_from_challenge_or_resource_or_are_omitted() {
         server.server_metadata(server_scopes);
         let outcome = server.run(config(), challenged(challenge)).unwrap();
         assert_eq!(server.page_parameter("scope").as_deref(), expected, "{name}");
-        assert_eq!(outcome.tokens.binding.requested.to_string(), expected.unwrap_or_default(), "{name}");
+        assert_eq!(outcome.tokens.context.requested.to_string(), expected.unwrap_or_default(), "{name}");
     }
 }
 
@@ -38,10 +38,10 @@ fn step_up_requests_the_union_with_earlier_scopes() {
     server.resource_metadata(r#","scopes_supported":["decoy"]"#);
     let first = server.run(config(), challenged(r#"Bearer scope="mcp:basic""#)).unwrap();
     let mut config = config();
-    config.previous_scopes = first.tokens.binding.requested;
+    config.previous_scopes = first.tokens.context.requested;
     config.registrations.extend(first.client);
     let challenge = r#"Bearer error="insufficient_scope", scope="mcp:write""#;
     let second = server.run(config, challenged(challenge)).unwrap();
     assert_eq!(server.page_parameter("scope").as_deref(), Some("mcp:basic mcp:write"));
-    assert_eq!(second.tokens.binding.requested, ScopeSet::parse("mcp:basic mcp:write"));
+    assert_eq!(second.tokens.context.requested, ScopeSet::parse("mcp:basic mcp:write"));
 }

@@ -1,0 +1,86 @@
+use std::sync::Arc;
+
+use crate::flow::FlowError;
+use crate::oauth_error::OauthError;
+use crate::user_agent::UserAgentError;
+
+/// Why a request could not be authorized. It contains no token, code or secret.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthorizationError {
+    /// A step of the flow failed.
+    #[error("authorization: {0}")]
+    Flow(#[source] Box<FlowError>),
+    /// The user could not be sent to the authorization page.
+    #[error("authorization: {0}")]
+    UserAgent(#[source] Arc<UserAgentError>),
+    /// The user did not complete the login in time.
+    #[error("authorization: the login was not completed within 10 minutes")]
+    UserTimedOut,
+    /// The server refuses the tokens that it gets, or demands more scopes each time.
+    #[error("authorization: the server refused {attempts} new tokens in a row{}", refused_scopes(.scopes))]
+    Refused {
+        /// How often a new token was obtained.
+        attempts: u32,
+        /// The scopes that it demands.
+        scopes: Option<String>,
+    },
+    /// The authorization server demands a signed assertion, and the client has no key.
+    #[error(
+        "authorization: the authorization server demands `private_key_jwt`, and no private key is configured"
+    )]
+    NoClientKey,
+    /// A file with a credential cannot be read.
+    #[error("authorization: {path} cannot be read: {source}")]
+    CredentialFile {
+        /// The file.
+        path: String,
+        /// The failure.
+        source: Arc<std::io::Error>,
+    },
+    /// The token could not be refreshed, which may pass.
+    #[error("authorization: the token cannot be refreshed at {url}: {reason}")]
+    Refresh {
+        /// The token endpoint, without its query.
+        url: String,
+        /// What happened.
+        reason: String,
+    },
+    /// The token store failed.
+    #[error("authorization: the token store failed: {0}")]
+    Store(String),
+    /// No signature or random number could be made.
+    #[error("authorization: the system has no random numbers for a signature")]
+    Signing,
+}
+
+impl AuthorizationError {
+    /// Returns the error of the authorization server, if it sent one.
+    pub fn oauth_error(&self) -> Option<&OauthError> {
+        match self {
+            Self::Flow(error) => error.oauth_error(),
+            _ => None,
+        }
+    }
+
+    /// Reports whether a user has to log in, which this program could not arrange.
+    pub fn needs_login(&self) -> bool {
+        matches!(self, Self::UserAgent(error) if matches!(**error, UserAgentError::Unavailable(_)))
+    }
+}
+
+impl From<FlowError> for AuthorizationError {
+    fn from(error: FlowError) -> Self {
+        Self::Flow(Box::new(error))
+    }
+}
+
+impl From<UserAgentError> for AuthorizationError {
+    fn from(error: UserAgentError) -> Self {
+        Self::UserAgent(Arc::new(error))
+    }
+}
+
+fn refused_scopes(scopes: &Option<String>) -> String {
+    scopes.as_ref().map(|scopes| format!("; it demands the scopes `{scopes}`")).unwrap_or_default()
+}

@@ -1,9 +1,12 @@
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use trunkline_protocol::{Era, RawJson, Refusal};
+use trunkline_transport::http::RequestDelivery;
 
-use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
+use crate::client_transport::{FailureCause, TransportFailure, TransportFailureKind};
 use crate::connect::ConnectAttempt;
 
 /// The errors of a client, by kinds that a program can act on.
@@ -39,7 +42,9 @@ pub enum Error {
         /// What happened.
         cause: String,
         /// Whether the server may have run the request.
-        may_have_run: bool,
+        delivery: RequestDelivery,
+        /// The error of the connection, if that is the cause.
+        source: Option<ErrorSource>,
     },
     /// The server responded with an HTTP error status.
     #[error("the server answered with HTTP {status}{}", hint(Some(.excerpt)))]
@@ -49,7 +54,7 @@ pub enum Error {
         /// The beginning of the body.
         excerpt: String,
         /// Whether the server may have run the request.
-        may_have_run: bool,
+        delivery: RequestDelivery,
     },
     /// The server sent a message above the limit, [`ClientLimits::message_bytes`](crate::ClientLimits::message_bytes).
     #[error("the server sent a message of more than {limit} bytes")]
@@ -69,7 +74,8 @@ pub enum Error {
 }
 
 /// A failed connection, with every attempt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot connect to {target}: {cause}")]
 #[non_exhaustive]
 pub struct ConnectError {
     /// The target.
@@ -78,7 +84,18 @@ pub struct ConnectError {
     pub attempts: Vec<ConnectAttempt>,
     /// The cause of the failure.
     pub cause: String,
+    /// The error that the cause comes from, if there is one.
+    pub source: Option<ErrorSource>,
 }
+
+/// The error of a lower layer that caused an error, shared by its clones: an [`HttpError`] or [`io::Error`] of the
+/// connection, for example. [`source`](std::error::Error::source) returns it as it is, for
+/// [`downcast_ref`](std::error::Error#method.downcast_ref).
+///
+/// [`HttpError`]: trunkline_transport::http::HttpError
+/// [`io::Error`]: std::io::Error
+#[derive(Clone)]
+pub struct ErrorSource(Arc<dyn std::error::Error + Send + Sync>);
 
 /// A JSON-RPC error of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +114,9 @@ impl Error {
     pub fn may_have_run(&self) -> bool {
         match self {
             Self::TimedOut { .. } | Self::TooLong { .. } | Self::Malformed(_) => true,
-            Self::Closed { may_have_run, .. } | Self::Status { may_have_run, .. } => *may_have_run,
+            Self::Closed { delivery, .. } | Self::Status { delivery, .. } => {
+                *delivery == RequestDelivery::MaybeSent
+            }
             _ => false,
         }
     }
@@ -105,19 +124,20 @@ impl Error {
 
 impl From<TransportFailure> for Error {
     fn from(failure: TransportFailure) -> Self {
-        let may_have_run = failure.delivery == DeliveryStatus::MaybeDelivered;
+        let delivery = failure.delivery;
         match failure.kind {
-            TransportFailureKind::Closed(cause) => Self::Closed { cause, may_have_run },
+            TransportFailureKind::Closed(FailureCause { message, source }) => {
+                Self::Closed { cause: message, delivery, source }
+            }
             TransportFailureKind::SessionGone => Self::Closed {
                 cause: "the server does not know the session any more".to_owned(),
-                may_have_run,
+                delivery,
+                source: None,
             },
             TransportFailureKind::Unauthorized { status, challenge } => {
                 Self::Unauthorized { status, challenge }
             }
-            TransportFailureKind::Status { status, excerpt } => {
-                Self::Status { status, excerpt, may_have_run }
-            }
+            TransportFailureKind::Status { status, excerpt } => Self::Status { status, excerpt, delivery },
             TransportFailureKind::TimedOut { after } => Self::TimedOut { after },
             TransportFailureKind::TooLong { limit } => Self::TooLong { limit },
             TransportFailureKind::Malformed(problem) => Self::Malformed(problem),
@@ -157,13 +177,29 @@ impl fmt::Display for ErrorResponse {
 
 impl std::error::Error for ErrorResponse {}
 
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot connect to {}: {}", self.target, self.cause)
+impl ErrorSource {
+    pub(crate) fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self(Arc::new(error))
+    }
+
+    pub(crate) fn as_dyn(&self) -> &(dyn std::error::Error + 'static) {
+        &*self.0
     }
 }
 
-impl std::error::Error for ConnectError {}
+impl Deref for ErrorSource {
+    type Target = dyn std::error::Error + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for ErrorSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 fn hint(text: Option<&str>) -> String {
     text.filter(|text| !text.is_empty()).map_or_else(String::new, |text| format!(": {text}"))

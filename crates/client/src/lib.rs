@@ -38,7 +38,7 @@ mod with_raw;
 
 pub use futures_util::future::BoxFuture;
 pub use trunkline_protocol as protocol;
-pub use trunkline_transport as transport;
+pub use trunkline_transport::{self as transport, http::RequestDelivery};
 
 pub use self::builder::ClientBuilder;
 pub use self::call::{
@@ -48,7 +48,7 @@ pub use self::call::{
 pub use self::capability_lists::CapabilityLists;
 pub use self::client::{Client, ServerInfo};
 pub use self::connect::{ConnectAttempt, EraCache, HttpTransportKind, SupportedEras};
-pub use self::error::{ConnectError, Error, ErrorResponse};
+pub use self::error::{ConnectError, Error, ErrorResponse, ErrorSource};
 pub use self::input::{InputHandler, InputOrigin};
 pub use self::limits::ClientLimits;
 pub use self::list::{ItemList, RepairedItem, SkippedItem};

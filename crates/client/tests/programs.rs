@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{Command, process};
-use trunkline_client::{Client, EraCache, Error};
+use trunkline_client::{Client, EraCache, Error, RequestDelivery};
 use trunkline_server::{Server, Tool, stdio};
 
 const MODE: &str = "TRUNKLINE_TEST_MODE";
@@ -136,7 +136,7 @@ async fn process_that_does_not_serve_is_reported_with_its_output() {
 async fn process_exit_during_a_call_fails_it_with_the_last_stderr_lines() {
     let client = within(Client::connect(program("everything"))).await.unwrap();
     let error = within(client.call("die", json!({})).into_future()).await.unwrap_err();
-    let Error::Closed { cause, may_have_run: true } = error else { panic!("{error}") };
+    let Error::Closed { cause, delivery: RequestDelivery::MaybeSent, .. } = error else { panic!("{error}") };
     assert!(cause.contains("dying on request"), "{cause}");
 }
 

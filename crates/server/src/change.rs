@@ -238,7 +238,7 @@ pub struct ChangeSubscription {
 
 impl ChangeSubscription {
     /// Polls for the next change.
-    pub fn poll_change(&self, cx: &mut Context<'_>) -> Poll<ServerChange> {
+    pub(crate) fn poll_change(&self, cx: &mut Context<'_>) -> Poll<ServerChange> {
         let mut state = lock(&self.queue.state);
         if let Some(change) = state.pending.pop_first() {
             return Poll::Ready(change);

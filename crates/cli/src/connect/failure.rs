@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use trunkline_client::protocol::error_code;
-use trunkline_client::{ConnectAttempt, Error};
+use trunkline_client::{ConnectAttempt, Error, RequestDelivery};
 
 use crate::exit::{CliFailure, ExitReason};
 
@@ -20,7 +20,8 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
             CliFailure::new(ExitReason::Failed, format!("no response within {after:?}"))
                 .hint("increase `--timeout`; the server may have run the call")
         }
-        Error::Closed { may_have_run: true, .. } | Error::Status { may_have_run: true, .. } => {
+        Error::Closed { delivery: RequestDelivery::MaybeSent, .. }
+        | Error::Status { delivery: RequestDelivery::MaybeSent, .. } => {
             CliFailure::new(ExitReason::Failed, error).hint("the server may have run the call")
         }
         Error::TooLong { .. } => CliFailure::new(ExitReason::Failed, error)

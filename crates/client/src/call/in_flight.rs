@@ -304,7 +304,7 @@ impl InFlightCall {
                 }
                 Some(other) => self.backlog.push_back(other),
                 None => {
-                    self.backlog.push_back(ExchangeEvent::Failed(TransportFailure::maybe_delivered(
+                    self.backlog.push_back(ExchangeEvent::Failed(TransportFailure::maybe_sent(
                         "there was no response",
                     )));
                 }
@@ -320,7 +320,7 @@ impl InFlightCall {
         if let Some(arrived) = self.backlog.pop_front() {
             return Poll::Ready(arrived);
         }
-        let lost = || ExchangeEvent::Failed(TransportFailure::maybe_delivered("there was no response"));
+        let lost = || ExchangeEvent::Failed(TransportFailure::maybe_sent("there was no response"));
         self.exchange.poll_next(cx).map(|arrived| arrived.unwrap_or_else(lost))
     }
 

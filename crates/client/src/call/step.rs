@@ -16,7 +16,7 @@ use super::{
     StepOutcome, SuppliedInput,
 };
 use crate::client::{Client, ClientInner, CurrentSession};
-use crate::client_transport::{DeliveryStatus, RawResponse, ServerRequest, TransportFailureKind};
+use crate::client_transport::{RawResponse, RequestDelivery, ServerRequest, TransportFailureKind};
 use crate::edge::RequestExtras;
 use crate::error::{Error, ErrorResponse};
 use crate::input::{InputHandler, InputOrigin};
@@ -83,8 +83,8 @@ impl ClientInner {
             let recovery = match running.wait(self, call).await {
                 Ok(None) => return Ok(self.suspend(running, call)),
                 Err(failure) => {
-                    let is_gone = failure.kind == TransportFailureKind::SessionGone
-                        && failure.delivery == DeliveryStatus::NotDelivered;
+                    let is_gone = matches!(failure.kind, TransportFailureKind::SessionGone)
+                        && failure.delivery == RequestDelivery::NotSent;
                     if !(is_gone && call.may_reopen) || std::mem::replace(&mut reopened, true) {
                         return Err(failure.into());
                     }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Notification, RawJson};
+use trunkline_transport::http::RequestDelivery;
 
 use super::channel::ChannelExchange;
 use super::http::HttpExchange;
 use super::server_request::ServerRequest;
-use crate::error::Error;
+use crate::error::{Error, ErrorSource};
 
 /// One request in flight, as a stream of events.
 ///
@@ -44,28 +45,26 @@ pub(crate) enum ExchangeEvent {
 }
 
 /// Why there is no response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct TransportFailure {
-    /// Whether the server may have seen the request.
-    pub(crate) delivery: DeliveryStatus,
+    /// Whether the server may have acted on the request. It is sent again only if it certainly did not.
+    pub(crate) delivery: RequestDelivery,
     /// What happened.
     pub(crate) kind: TransportFailureKind,
 }
 
-/// Whether a request was delivered. Only one that certainly did not reach the server may be retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeliveryStatus {
-    /// The server certainly did not act on the request: no byte was sent, or the server rejected it.
-    NotDelivered,
-    /// The server may have acted on it.
-    MaybeDelivered,
+/// A cause in words, and the error that it comes from, if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureCause {
+    pub(crate) message: String,
+    pub(crate) source: Option<ErrorSource>,
 }
 
 /// The kind of a transport failure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum TransportFailureKind {
-    /// The connection could not be opened, or is closed; with the reason.
-    Closed(String),
+    /// The connection could not be opened, or is closed.
+    Closed(FailureCause),
     /// The server has lost the session (404).
     SessionGone,
     /// The server requires other credentials (401, 403).
@@ -113,9 +112,7 @@ impl RequestExchange {
             ExchangeSource::Finished => return Poll::Ready(None),
         };
         let arrived = arrived.unwrap_or_else(|| {
-            ExchangeEvent::Failed(TransportFailure::maybe_delivered(
-                "the response ended before it was complete",
-            ))
+            ExchangeEvent::Failed(TransportFailure::maybe_sent("the response ended before it was complete"))
         });
         if matches!(arrived, ExchangeEvent::Response(_) | ExchangeEvent::Failed(_)) {
             self.source = ExchangeSource::Finished;
@@ -143,21 +140,52 @@ impl fmt::Display for TransportFailure {
     }
 }
 
-impl std::error::Error for TransportFailure {}
+impl std::error::Error for TransportFailure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause_source().map(ErrorSource::as_dyn)
+    }
+}
+
+impl From<&str> for FailureCause {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<String> for FailureCause {
+    fn from(message: String) -> Self {
+        Self { message, source: None }
+    }
+}
+
+impl FailureCause {
+    /// Creates the cause that an error is, in the words of the error.
+    pub(crate) fn from_error(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { message: error.to_string(), source: Some(ErrorSource::new(error)) }
+    }
+}
 
 impl TransportFailure {
     /// Creates the failure of a closed connection, where the server may have received the request.
-    pub(crate) fn maybe_delivered(how: impl Into<String>) -> Self {
-        Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::Closed(how.into()) }
+    pub(crate) fn maybe_sent(cause: impl Into<FailureCause>) -> Self {
+        Self { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::Closed(cause.into()) }
     }
 
     /// Creates the failure of a request without a response in time.
     pub(crate) fn timed_out(after: Duration) -> Self {
-        Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::TimedOut { after } }
+        Self { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::TimedOut { after } }
     }
 
     /// Creates the failure of a closed connection, where no byte of the request was sent.
-    pub(crate) fn not_delivered(how: impl Into<String>) -> Self {
-        Self { delivery: DeliveryStatus::NotDelivered, kind: TransportFailureKind::Closed(how.into()) }
+    pub(crate) fn not_sent(cause: impl Into<FailureCause>) -> Self {
+        Self { delivery: RequestDelivery::NotSent, kind: TransportFailureKind::Closed(cause.into()) }
+    }
+
+    /// Returns the error that caused the failure.
+    pub(crate) fn cause_source(&self) -> Option<&ErrorSource> {
+        match &self.kind {
+            TransportFailureKind::Closed(cause) => cause.source.as_ref(),
+            _ => None,
+        }
     }
 }

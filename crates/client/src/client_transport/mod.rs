@@ -11,10 +11,11 @@ mod server_request;
 mod unsolicited;
 
 use futures_util::future::BoxFuture;
+pub(crate) use trunkline_transport::http::RequestDelivery;
 
 pub(crate) use self::channel::{ChannelLimits, ChannelTransport};
 pub(crate) use self::exchange::{
-    DeliveryStatus, ExchangeEvent, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
+    ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
 };
 pub(crate) use self::http::{
     CustomHeaders, HttpLimits, HttpSseChannel, StreamableHttpTransport, status_failure,

@@ -11,6 +11,7 @@ use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_channel};
 use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, ServerDescription, websocket};
+use crate::client_transport::FailureCause;
 use crate::client_transport::{ChannelTransport, unsolicited_channel};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
@@ -109,7 +110,7 @@ async fn probe(
                 ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
                 observation,
             ) => {
-                return Err(attempts.connect_error(source, observation.describe()));
+                return Err(attempts.connect_error(source, observation.cause()));
             }
             (ProbeDecision::Legacy(offered), DiscoverOutcome::TimedOut) => {
                 match try_initialize(&open, plan, offered, attempts).await {
@@ -133,7 +134,7 @@ async fn probe(
                         drop(open);
                         return initialize_on_new_channel(source, plan, offered, attempts).await;
                     }
-                    Err(failure) => return Err(attempts.connect_error(source, failure.describe())),
+                    Err(failure) => return Err(attempts.connect_error(source, failure.cause())),
                 }
             }
             (ProbeDecision::Legacy(offered), _) => {
@@ -143,7 +144,7 @@ async fn probe(
             (ProbeDecision::LegacyReconnect(_), observation)
                 if matches!(source, ChannelSource::WebSocket(_)) =>
             {
-                return Err(attempts.connect_error(source, observation.describe()));
+                return Err(attempts.connect_error(source, observation.cause()));
             }
             (ProbeDecision::LegacyReconnect(offered), _) => {
                 open.transport.close().await;
@@ -178,7 +179,7 @@ async fn open_session(
             Err(attempts.connect_error(source, cause))
         }
         Ok((edge, description)) => Ok(open.establish(edge, description)),
-        Err(failure) => Err(attempts.connect_error(source, failure.describe())),
+        Err(failure) => Err(attempts.connect_error(source, failure.cause())),
     }
 }
 
@@ -213,7 +214,7 @@ impl ChannelSource {
                     Ok(Ok(channel)) => channel,
                     Ok(Err(error)) => {
                         attempts.record(format!("open {}", opener.label()), error.to_string());
-                        return Err(attempts.connect_error(self, error.to_string()));
+                        return Err(attempts.connect_error(self, FailureCause::from_error(error)));
                     }
                     Err(_) => {
                         let cause = format!("no connection within {:?}", plan.limits.handshake_timeout);
@@ -238,7 +239,7 @@ impl ChannelSource {
                 };
                 let (channel, process) = process::spawn(&command, options).map_err(|error| {
                     attempts.record("start the program", error.to_string());
-                    attempts.connect_error(self, error.to_string())
+                    attempts.connect_error(self, FailureCause::from_error(error))
                 })?;
                 ChannelTransport::new(channel, sender, limits).with_process(process)
             }

@@ -9,10 +9,10 @@ use super::probe::DiscoverOutcome;
 use super::{ConnectPlan, ServerDescription};
 use crate::call::ClientCall;
 use crate::client_transport::{
-    ClientTransport, ExchangeEvent, RawResponse, RequestExchange, TransportFailure,
+    ClientTransport, ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure,
 };
 use crate::edge::{LegacyEdge, ModernEdge, ProtocolEdge, RequestExtras, legacy, modern};
-use crate::error::{Error, ErrorResponse};
+use crate::error::ErrorResponse;
 
 /// Sends `server/discover` in a modern revision, and returns the outcome.
 ///
@@ -31,7 +31,9 @@ pub(crate) async fn discover(
     ) {
         Ok(outgoing) => outgoing,
         // Cannot fail for this request.
-        Err(error) => return DiscoverOutcome::Failed(TransportFailure::not_delivered(error.to_string())),
+        Err(error) => {
+            return DiscoverOutcome::Failed(TransportFailure::not_sent(FailureCause::from_error(error)));
+        }
     };
     match await_response(transport.request(outgoing), within).await {
         None => DiscoverOutcome::TimedOut,
@@ -96,10 +98,19 @@ impl HandshakeError {
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::TimedOut(within) => format!("no answer within {within:?}"),
-            Self::Transport(failure) => Error::from(failure.clone()).to_string(),
+            Self::Transport(failure) => failure.to_string(),
             Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
             Self::InvalidVersion(problem) => problem.clone(),
         }
+    }
+
+    /// Returns the cause of a failed connection.
+    pub(crate) fn cause(&self) -> FailureCause {
+        let source = match self {
+            Self::Transport(failure) => failure.cause_source().cloned(),
+            _ => None,
+        };
+        FailureCause { message: self.describe(), source }
     }
 }
 
@@ -116,7 +127,7 @@ async fn await_response(
                 // Other messages are ignored before there is a session.
                 Some(ExchangeEvent::Notification(_) | ExchangeEvent::Request(_) | ExchangeEvent::Skipped) => {
                 }
-                None => return Err(TransportFailure::maybe_delivered("there was no answer")),
+                None => return Err(TransportFailure::maybe_sent("there was no answer")),
             }
         }
     };

@@ -173,7 +173,7 @@ impl HttpConnectContext<'_> {
             // The failure of `initialize` is a better cause than that of the last fallback.
             Err(failure) => Err(match failure.kind {
                 TransportFailureKind::Unauthorized { .. } => failure.into(),
-                _ => attempts.connect_error(self.url, before.describe()),
+                _ => attempts.connect_error(self.url, before.cause()),
             }),
         }
     }
@@ -237,7 +237,7 @@ impl HttpConnectContext<'_> {
                 kind: TransportFailureKind::Unauthorized { status, challenge },
                 ..
             }) => Error::Unauthorized { status, challenge },
-            failure => attempts.connect_error(self.url, failure.describe()),
+            failure => attempts.connect_error(self.url, failure.cause()),
         }
     }
 
@@ -248,7 +248,7 @@ impl HttpConnectContext<'_> {
                 kind: TransportFailureKind::Unauthorized { status, challenge },
                 ..
             }) => Error::Unauthorized { status: *status, challenge: challenge.clone() },
-            observation => attempts.connect_error(self.url, observation.describe()),
+            observation => attempts.connect_error(self.url, observation.cause()),
         }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) use self::attempt::ConnectAttempts;
 pub use self::era_cache::EraCache;
 pub use self::supported_eras::SupportedEras;
 use self::supported_eras::{EraPreference, infer_supported_eras};
+use crate::client_transport::FailureCause;
 use crate::client_transport::{
     ChannelLimits, ClientTransport, CustomHeaders, HttpLimits, UnsolicitedReceiver,
 };
@@ -209,11 +210,13 @@ pub(crate) async fn initialize(
 
 impl ConnectAttempts {
     /// Returns the error after all attempts failed.
-    pub(crate) fn connect_error(&self, target: impl fmt::Display, cause: impl Into<String>) -> Error {
+    pub(crate) fn connect_error(&self, target: impl fmt::Display, cause: impl Into<FailureCause>) -> Error {
+        let FailureCause { message, source } = cause.into();
         Error::Unreachable(Box::new(ConnectError {
             target: target.to_string(),
             attempts: self.as_slice().to_vec(),
-            cause: cause.into(),
+            cause: message,
+            source,
         }))
     }
 }

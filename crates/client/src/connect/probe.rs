@@ -3,8 +3,8 @@
 use trunkline_protocol::{Era, RawJson, Revision, error_code};
 
 use super::handshake::HandshakeError;
-use crate::client_transport::{TransportFailure, TransportFailureKind};
-use crate::error::{Error, ErrorResponse};
+use crate::client_transport::{FailureCause, TransportFailure, TransportFailureKind};
+use crate::error::ErrorResponse;
 
 /// The outcome of `server/discover` in a modern revision.
 #[derive(Clone, Debug)]
@@ -159,15 +159,24 @@ impl DiscoverOutcome {
             Self::Described(_) => "answered".to_owned(),
             Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
             Self::TimedOut => "no answer in time".to_owned(),
-            Self::Failed(failure) => Error::from(failure.clone()).to_string(),
+            Self::Failed(failure) => failure.to_string(),
         }
+    }
+
+    /// Returns the cause of a failed connection.
+    pub(crate) fn cause(&self) -> FailureCause {
+        let source = match self {
+            Self::Failed(failure) => failure.cause_source().cloned(),
+            _ => None,
+        };
+        FailureCause { message: self.describe(), source }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client_transport::DeliveryStatus;
+    use crate::client_transport::RequestDelivery;
 
     const NEW: Revision = Revision::V2026_07_28;
     const R4: Revision = Revision::V2025_11_25;
@@ -181,7 +190,7 @@ mod tests {
     }
 
     fn lost(kind: TransportFailureKind) -> DiscoverOutcome {
-        DiscoverOutcome::Failed(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, kind })
+        DiscoverOutcome::Failed(TransportFailure { delivery: RequestDelivery::MaybeSent, kind })
     }
 
     fn described(json: &str) -> DiscoverOutcome {
@@ -232,7 +241,7 @@ mod tests {
         let table = [
             (DiscoverOutcome::TimedOut, ProbeDecision::Legacy(R4)),
             (lost(TransportFailureKind::Malformed("not JSON".to_owned())), ProbeDecision::Legacy(R4)),
-            (lost(TransportFailureKind::Closed("exited".to_owned())), ProbeDecision::LegacyReconnect(R4)),
+            (lost(TransportFailureKind::Closed("exited".into())), ProbeDecision::LegacyReconnect(R4)),
         ];
         for (observation, expected) in table {
             assert_eq!(decide_over_channel(&observation, NEW), expected, "{observation:?}");
@@ -253,7 +262,7 @@ mod tests {
             (lost(TransportFailureKind::Malformed("`text/html`".to_owned())), ProbeDecision::Legacy(R4)),
             (unauthorized(401), ProbeDecision::Undetermined),
             (unauthorized(403), ProbeDecision::Undetermined),
-            (lost(TransportFailureKind::Closed("reset".to_owned())), ProbeDecision::Undetermined),
+            (lost(TransportFailureKind::Closed("reset".into())), ProbeDecision::Undetermined),
             (DiscoverOutcome::TimedOut, ProbeDecision::Undetermined),
         ];
         for (observation, expected) in table {
@@ -263,9 +272,8 @@ mod tests {
 
     #[test]
     fn only_rejected_posts_fall_back_to_http_sse() {
-        let lost = |kind| {
-            HandshakeError::Transport(TransportFailure { delivery: DeliveryStatus::NotDelivered, kind })
-        };
+        let lost =
+            |kind| HandshakeError::Transport(TransportFailure { delivery: RequestDelivery::NotSent, kind });
         let status = |status| lost(TransportFailureKind::Status { status, excerpt: String::new() });
         for number in [400, 404, 405, 406, 415] {
             assert!(falls_back_to_sse(&status(number)), "{number}");
@@ -277,7 +285,7 @@ mod tests {
             lost(TransportFailureKind::Unauthorized { status: 401, challenge: None }),
             lost(TransportFailureKind::Unauthorized { status: 403, challenge: None }),
             lost(TransportFailureKind::SessionGone),
-            lost(TransportFailureKind::Closed("reset".to_owned())),
+            lost(TransportFailureKind::Closed("reset".into())),
             lost(TransportFailureKind::Malformed("`text/html`".to_owned())),
             HandshakeError::TimedOut(std::time::Duration::from_secs(1)),
             HandshakeError::ErrorResponse(ErrorResponse::from_raw(&RawJson::NULL)),

@@ -5,7 +5,7 @@ use trunkline_transport::dial::{DialedStream, WebSocketError};
 use trunkline_transport::{Url, WebSocketChannel};
 
 use super::{ConnectAttempts, ConnectPlan};
-use crate::client_transport::status_failure;
+use crate::client_transport::{FailureCause, TransportFailure, status_failure};
 use crate::error::Error;
 
 /// Opens a WebSocket channel.
@@ -25,12 +25,12 @@ pub(super) async fn open(
         Ok(Err(WebSocketError::Refused { status, headers, excerpt })) => {
             Error::from(status_failure(status, &headers, excerpt.as_bytes()))
         }
-        Ok(Err(error)) => Error::Closed { cause: error.to_string(), may_have_run: false },
+        Ok(Err(error)) => TransportFailure::not_sent(FailureCause::from_error(error)).into(),
         Err(_) => Error::TimedOut { after: within },
     };
     attempts.record("a WebSocket", error.to_string());
     Err(match error {
         Error::Unauthorized { .. } => error,
-        error => attempts.connect_error(url, error.to_string()),
+        error => attempts.connect_error(url, FailureCause::from_error(error)),
     })
 }

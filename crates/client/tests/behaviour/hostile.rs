@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::InputResponse;
 use trunkline_client::transport::{ChannelOpener, ReceiveError};
-use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientLimits, Error};
+use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientLimits, Error, RequestDelivery};
 
 use crate::support::{Answers, ScriptAction, ScriptedPeer, or_handshake, settle, within};
 
@@ -165,9 +165,9 @@ async fn closed_channel_fails_all_calls_and_later_calls_are_not_sent() {
             script.newest().end();
         });
         let error = result.unwrap_err();
-        assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error:?}");
+        assert!(matches!(error, Error::Closed { delivery: RequestDelivery::MaybeSent, .. }), "{error:?}");
         let error = client.call("t", json!({})).await.unwrap_err();
-        assert!(matches!(error, Error::Closed { may_have_run: false, .. }), "{error:?}");
+        assert!(matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. }), "{error:?}");
         assert_eq!(script.methods().len(), 1, "nothing is started again without being asked");
     }
 }

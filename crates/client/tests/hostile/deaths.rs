@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use trunkline_client::{Client, Error};
+use trunkline_client::{Client, Error, RequestDelivery};
 use trunkline_transport::ChannelOpener;
 
 use crate::peer::{ERAS, ScriptedChannel, call, connect, soon, text_result};
@@ -35,7 +35,7 @@ async fn server_exit_during_calls_fails_them_without_retry() {
         let calls = (0..10).map(|_| call(&client, "a"));
         for outcome in soon("the calls", futures_util::future::join_all(calls)).await {
             let error = outcome.unwrap_err();
-            assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+            assert!(matches!(error, Error::Closed { delivery: RequestDelivery::MaybeSent, .. }), "{error}");
         }
         let error = call(&client, "b").await.unwrap_err();
         assert!(!error.may_have_run(), "what is asked afterwards reaches nobody");

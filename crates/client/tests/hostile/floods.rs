@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_client::{Client, ClientLimits, Error, RequestDelivery};
 
 use crate::peer::{ERAS, SILENCE, ScriptedChannel, call, connect, connect_with, soon};
 
@@ -143,7 +143,10 @@ async fn garbage_lines_are_skipped_up_to_the_limit() {
             );
             // There is nobody any more, and that is said at once.
             let error = soon("the call", call(&client, "c")).await.unwrap_err();
-            assert!(matches!(error, Error::Closed { may_have_run: false, .. }), "{line}: {error}");
+            assert!(
+                matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. }),
+                "{line}: {error}"
+            );
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Hostile servers that are programs: what is said of them, and that nothing is left of them.
 #![cfg(target_os = "linux")]
 
+use std::error::Error as _;
+use std::io;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_client::{Client, ClientLimits, Error, RequestDelivery};
 use trunkline_transport::Command;
 use trunkline_transport::process::{child_count, wait_for_background_exits};
 
@@ -83,8 +85,13 @@ async fn process_exit_within_a_response_at_any_byte_is_reported() {
                 return;
             }
             let error = outcome.unwrap_err();
-            assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "cut at {cut}: {error}");
+            assert!(
+                matches!(error, Error::Closed { delivery: RequestDelivery::MaybeSent, .. }),
+                "cut at {cut}: {error}"
+            );
             assert!(error.to_string().contains("exited with code 4"), "cut at {cut}: {error}");
+            let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+            assert!(source.is_some(), "cut at {cut}: {error:?}");
         });
         futures_util::future::join_all(rows).await;
     }

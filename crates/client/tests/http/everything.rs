@@ -13,7 +13,7 @@ use trunkline_client::protocol::model::{
 use trunkline_client::protocol::{Era, JsonObject, LoggingLevel, Refusal, Revision};
 use trunkline_client::transport::dial::ProxySettings;
 use trunkline_client::{
-    ChangeEvent, ChangeFilter, Client, ClientBuilder, CompletionRequest, Error, InputOrigin,
+    ChangeEvent, ChangeFilter, Client, ClientBuilder, CompletionRequest, Error, InputOrigin, RequestDelivery,
 };
 use trunkline_server::Tool;
 use trunkline_server::http::HttpServerOptions;
@@ -97,9 +97,15 @@ async fn ends_for_all(client: Client, what: &str) {
     within(client.clone().close()).await;
     within(async { while changes.next().await.is_some() {} }).await;
     let ended = within(call).await.unwrap();
-    assert!(matches!(&ended, Err(Error::Closed { may_have_run: true, .. })), "{what}: {ended:?}");
+    assert!(
+        matches!(&ended, Err(Error::Closed { delivery: RequestDelivery::MaybeSent, .. })),
+        "{what}: {ended:?}"
+    );
     let late = within(client.call("add", json!({ "a": 2, "b": 3 }))).await;
-    assert!(matches!(&late, Err(Error::Closed { may_have_run: false, .. })), "{what}: {late:?}");
+    assert!(
+        matches!(&late, Err(Error::Closed { delivery: RequestDelivery::NotSent, .. })),
+        "{what}: {late:?}"
+    );
 }
 
 async fn lists_and_calls(client: &Client, what: &str) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_client::{Client, ClientLimits, Error, RequestDelivery};
 
 use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest, text_event};
 use crate::test_server::{TestServer, direct};
@@ -376,7 +376,7 @@ async fn rejected_sse_post_fails_only_its_own_call() {
         let larger_than_allowed = "x".repeat(5 << 20);
         let refused = within(client.call("echo", json!({ "message": larger_than_allowed }))).await;
         assert!(
-            matches!(&refused, Err(Error::Status { status: 413, may_have_run: false, .. })),
+            matches!(&refused, Err(Error::Status { status: 413, delivery: RequestDelivery::NotSent, .. })),
             "{refused:?}"
         );
     }

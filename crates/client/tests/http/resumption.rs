@@ -1,12 +1,15 @@
 //! Streams that end before the response: those of sessions are taken up where they broke, and nothing is ever sent twice.
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 use trunkline_client::protocol::Revision;
-use trunkline_client::{Client, Error};
+use trunkline_client::transport::dial::DialError;
+use trunkline_client::transport::http::HttpError;
+use trunkline_client::{Client, Error, RequestDelivery};
 use trunkline_server::{Context, Tool};
 
 use crate::scripted::{ScriptedHttpServer, ScriptedResponse, SeenRequest, text_event};
@@ -120,7 +123,7 @@ async fn stream_resumption_stops_after_repeated_failures() {
     .await;
     let client = connect(&server, Revision::V2025_11_25).await;
     let error = within(client.call("t", json!({}))).await.unwrap_err();
-    assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+    assert!(matches!(error, Error::Closed { delivery: RequestDelivery::MaybeSent, .. }), "{error}");
     let resumed = server.seen().iter().filter(|seen| seen.header("last-event-id").is_some()).count();
     assert_eq!((resumed, count(&server, "tools/call")), (5, 1));
 }
@@ -133,7 +136,7 @@ async fn stateless_response_stream_is_never_resumed() {
     .await;
     let client = connect(&server, Revision::NEWEST).await;
     let error = within(client.call("t", json!({}))).await.unwrap_err();
-    assert!(matches!(error, Error::Closed { may_have_run: true, .. }), "{error}");
+    assert!(matches!(error, Error::Closed { delivery: RequestDelivery::MaybeSent, .. }), "{error}");
     assert_eq!(server.request_names(), ["server/discover", "tools/call"]);
 }
 
@@ -208,4 +211,25 @@ async fn calls_with_released_streams_are_resumed_to_completion() {
         within(client.close()).await;
     }
     place.wait_idle().await;
+}
+
+#[tokio::test]
+async fn errors_of_lost_connections_keep_their_source() {
+    // Nothing listens at a port that was just given back.
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let connecting = direct().connect(format!("http://{free}/mcp"));
+    let error = within(connecting).await.unwrap_err();
+    let source = error.source().and_then(|source| source.downcast_ref::<HttpError>());
+    assert!(matches!(source, Some(HttpError::Dial(DialError::Connect { .. }))), "{error:?}");
+
+    let server = ScriptedHttpServer::start(|seen| {
+        seen.discover()
+            .unwrap_or_else(|| ScriptedResponse::bytes("HTTP/1.1 200 OK\r\ncontent-le").and_close())
+    })
+    .await;
+    let client = connect(&server, Revision::NEWEST).await;
+    let error = within(client.call("t", json!({}))).await.unwrap_err();
+    let source = error.source().and_then(|source| source.downcast_ref::<HttpError>());
+    let Some(HttpError::Lost { source, .. }) = source else { panic!("{error:?}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::UnexpectedEof, "{error:?}");
 }

@@ -55,9 +55,9 @@ impl<C: ClientConnector> HttpResponseBody<C> {
                             self.connection = None;
                             return Poll::Ready(None);
                         }
-                        Ok(0) => break broken(&io::ErrorKind::UnexpectedEof.into()),
+                        Ok(0) => break broken(io::ErrorKind::UnexpectedEof.into()),
                         Ok(_) => {}
-                        Err(error) => break broken(&error),
+                        Err(error) => break broken(error),
                     }
                 }
                 Err(problem) => break HttpError::Malformed(problem.to_owned()),
@@ -141,7 +141,7 @@ impl<C: ClientConnector> HttpResponseBody<C> {
     }
 }
 
-fn broken<E: Error>(error: &io::Error) -> HttpError<E> {
+fn broken<E: Error>(error: io::Error) -> HttpError<E> {
     HttpError::broken(error, RequestDelivery::MaybeSent)
 }
 

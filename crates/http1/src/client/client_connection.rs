@@ -277,7 +277,7 @@ enum ExchangeError {
 impl ExchangeError {
     fn into_error<E: Error>(self, reach: RequestDelivery) -> HttpError<E> {
         match self {
-            Self::Broken(error) => HttpError::broken(&error, reach),
+            Self::Broken(error) => HttpError::broken(error, reach),
             Self::Malformed(problem) => HttpError::Malformed(problem),
         }
     }

@@ -6,9 +6,10 @@ const CUT_SHORT: &str = "was closed before the response was complete";
 /// How far a request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestDelivery {
-    /// Not a byte of it was written: the server cannot have acted on it, and it may be sent again.
+    /// The server certainly did not act on it, since no byte of it was written or the server rejected it; it may be sent
+    /// again.
     NotSent,
-    /// The server may have seen it, and may have acted on it.
+    /// The server may have received it, and may have acted on it.
     MaybeSent,
 }
 
@@ -26,6 +27,8 @@ pub enum HttpError<E: Error> {
         how: String,
         /// How far the request got.
         delivery: RequestDelivery,
+        /// The error of the connection.
+        source: io::Error,
     },
     /// The response is not HTTP/1.1, or exceeds a limit on heads.
     #[error("the server answered with something that is not HTTP: {0}")]
@@ -49,11 +52,11 @@ impl<E: Error> HttpError<E> {
     }
 
     /// Describes what happened to a connection.
-    pub(super) fn broken(error: &io::Error, reach: RequestDelivery) -> Self {
+    pub(super) fn broken(error: io::Error, reach: RequestDelivery) -> Self {
         let how = match error.kind() {
             io::ErrorKind::UnexpectedEof => CUT_SHORT.to_owned(),
             _ => format!("broke: {error}"),
         };
-        Self::Lost { how, delivery: reach }
+        Self::Lost { how, delivery: reach, source: error }
     }
 }

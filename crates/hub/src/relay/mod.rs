@@ -22,7 +22,7 @@ mod translate;
 
 use std::sync::Arc;
 
-use trunkline_client::Error;
+use trunkline_client::{Error, RequestDelivery};
 use trunkline_protocol::Refusal;
 use trunkline_protocol::model::Root;
 use trunkline_server::HandlerOutcome;
@@ -76,7 +76,7 @@ pub(crate) fn relay(
 
 /// Reports whether a failed call certainly did not run, so that it can be retried over another connection.
 fn is_safe_to_retry(error: &Error) -> bool {
-    matches!(error, Error::Closed { may_have_run: false, .. })
+    matches!(error, Error::Closed { delivery: RequestDelivery::NotSent, .. })
 }
 
 /// Why a relayed call failed.

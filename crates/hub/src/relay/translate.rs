@@ -1,6 +1,6 @@
 //! Translates failures of a server into refusals for the caller.
 
-use trunkline_client::{Error, ErrorResponse};
+use trunkline_client::{Error, ErrorResponse, RequestDelivery};
 use trunkline_config::ServerName;
 use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::model::{CallToolResult, InputRequest};
@@ -92,12 +92,14 @@ fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
         Error::Unauthorized { .. } => {
             context.failure_refusal("upstream_auth", "wants other credentials", false)
         }
-        Error::Closed { cause, may_have_run } => {
-            context.failure_refusal("upstream_lost", &format!("was lost: {}", headline(cause)), !may_have_run)
+        Error::Closed { cause, delivery, .. } => {
+            let problem = format!("was lost: {}", headline(cause));
+            context.failure_refusal("upstream_lost", &problem, *delivery == RequestDelivery::NotSent)
         }
-        Error::Status { may_have_run, .. } => {
+        Error::Status { delivery, .. } => {
             let problem = error.to_string();
-            context.failure_refusal("unreachable", problem.trim_start_matches("the server "), !may_have_run)
+            let problem = problem.trim_start_matches("the server ");
+            context.failure_refusal("unreachable", problem, *delivery == RequestDelivery::NotSent)
         }
         Error::Unreachable(unreachable) => context.failure_refusal(
             "unreachable",

@@ -19,8 +19,10 @@ use trunkline_transport::{Channel, ReceiveError};
 use super::request_table::{RequestEntry, RequestTable};
 use super::{ChannelLimits, ChannelShared, DriverCommand};
 use crate::client_transport::{
-    DeliveryStatus, ExchangeEvent, ServerRequest, TransportFailure, TransportFailureKind, UnsolicitedSender,
+    ExchangeEvent, FailureCause, RequestDelivery, ServerRequest, TransportFailure, TransportFailureKind,
+    UnsolicitedSender,
 };
+use crate::error::ErrorSource;
 
 /// Messages read from the peer in one poll before our own are written.
 const MAX_MESSAGES_PER_POLL: usize = 256;
@@ -143,7 +145,7 @@ impl<C: Channel> ChannelDriver<C> {
     }
 
     /// Reads the messages that have arrived. The end of the channel is an error, with the reason.
-    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), String> {
+    fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), FailureCause> {
         let mut taken = 0;
         while taken < MAX_MESSAGES_PER_POLL {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
@@ -156,10 +158,10 @@ impl<C: Channel> ChannelDriver<C> {
                 Some(Err(ReceiveError::Broken(error)))
                     if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<ExitReport>) =>
                 {
-                    return Err(error.to_string());
+                    return Err(FailureCause::from_error(error));
                 }
-                Some(Err(other)) => return Err(other.to_string()),
-                None => return Err("the server closed the connection".to_owned()),
+                Some(Err(other)) => return Err(FailureCause::from_error(other)),
+                None => return Err("the server closed the connection".into()),
             }
         }
         if taken == MAX_MESSAGES_PER_POLL {
@@ -176,7 +178,7 @@ impl<C: Channel> ChannelDriver<C> {
             let kind = TransportFailureKind::TooLong { limit };
             self.finish(
                 id,
-                ExchangeEvent::Failed(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, kind }),
+                ExchangeEvent::Failed(TransportFailure { delivery: RequestDelivery::MaybeSent, kind }),
             );
         }
     }
@@ -192,11 +194,11 @@ impl<C: Channel> ChannelDriver<C> {
         self.shared.request_permits.add_permits(1);
         let failure = why
             .downcast::<TransportFailure>()
-            .unwrap_or_else(|why| TransportFailure::maybe_delivered(why.to_string()));
+            .unwrap_or_else(|why| TransportFailure::maybe_sent(FailureCause::from_error(why)));
         entry.slot.finish(ExchangeEvent::Failed(failure));
     }
 
-    fn receive(&mut self, message: Bytes) -> Result<(), String> {
+    fn receive(&mut self, message: Bytes) -> Result<(), FailureCause> {
         match envelope::read_from_server(message, self.limits.bounds) {
             Ok(MessageOrBatch::One(message)) => self.receive_one(message),
             Ok(MessageOrBatch::Batch(messages)) => {
@@ -214,7 +216,7 @@ impl<C: Channel> ChannelDriver<C> {
 
     /// Skips a malformed message. Servers print debug output to stdout: a limited amount is tolerated, and beyond
     /// it the connection ends.
-    fn receive_malformed(&mut self, malformed: &MalformedMessage) -> Result<(), String> {
+    fn receive_malformed(&mut self, malformed: &MalformedMessage) -> Result<(), FailureCause> {
         if let Some(entry) = malformed.id.as_ref().and_then(|id| self.table.take(id)) {
             self.shared.request_permits.add_permits(1);
             let problem = format!("the server's response cannot be read: {}", malformed.refusal);
@@ -227,7 +229,8 @@ impl<C: Channel> ChannelDriver<C> {
             return Err(format!(
                 "the server sent more than {} things that are no messages",
                 self.limits.malformed_messages
-            ));
+            )
+            .into());
         }
         Ok(())
     }
@@ -350,7 +353,7 @@ impl<C: Channel> ChannelDriver<C> {
         }
     }
 
-    fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, String> {
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, FailureCause> {
         loop {
             self.shared.driver.register(cx.waker());
             let (has_commands, was_full) = (self.take_commands(), self.is_full());
@@ -361,7 +364,7 @@ impl<C: Channel> ChannelDriver<C> {
                 cx.waker().wake_by_ref();
                 return Ok(Poll::Pending);
             }
-            let flushed = self.channel.poll_flush(cx).map_err(|error| disconnect_message(&error))?.is_ready();
+            let flushed = self.channel.poll_flush(cx).map_err(disconnect_cause)?.is_ready();
             if self.shared.closed.load(Ordering::Acquire) && (flushed || self.is_overdue(cx)) {
                 return Ok(Poll::Ready(()));
             }
@@ -390,18 +393,18 @@ impl<C: Channel> ChannelDriver<C> {
     }
 
     /// Fails all pending requests, and all later ones.
-    fn shut_down(&mut self, how: &str) {
+    fn shut_down(&mut self, cause: &FailureCause) {
         let mut outbox = self.shared.lock();
-        outbox.closed = Some(TransportFailure::not_delivered(how));
+        outbox.closed = Some(TransportFailure::not_sent(cause.clone()));
         let unsent = std::mem::take(&mut outbox.commands);
         drop(outbox);
-        let sent = self.table.fail_all(&TransportFailure::maybe_delivered(how));
+        let sent = self.table.fail_all(&TransportFailure::maybe_sent(cause.clone()));
         if sent > 0 {
-            tracing::debug!(sent, how, "the connection ended with requests in flight");
+            tracing::debug!(sent, how = cause.message, "the connection ended with requests in flight");
         }
         for command in self.commands.drain(..).chain(unsent) {
             if let DriverCommand::Request { slot, .. } = command {
-                slot.finish(ExchangeEvent::Failed(TransportFailure::not_delivered(how)));
+                slot.finish(ExchangeEvent::Failed(TransportFailure::not_sent(cause.clone())));
             }
         }
         self.shared.request_permits.close();
@@ -418,11 +421,11 @@ impl<C: Channel> Future for ChannelDriver<C> {
         match this.poll_once(cx) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(())) => {
-                this.shut_down("the connection was closed by the client");
+                this.shut_down(&"the connection was closed by the client".into());
                 Poll::Ready(())
             }
-            Err(how) => {
-                this.shut_down(&how);
+            Err(cause) => {
+                this.shut_down(&cause);
                 Poll::Ready(())
             }
         }
@@ -433,12 +436,13 @@ fn token(raw: &RawJson) -> Option<RequestId> {
     RequestId::from_raw(raw.clone())
 }
 
-fn disconnect_message(error: &io::Error) -> String {
-    format!("the server does not take requests any more: {error}")
+fn disconnect_cause(error: io::Error) -> FailureCause {
+    let message = format!("the server does not take requests any more: {error}");
+    FailureCause { message, source: Some(ErrorSource::new(error)) }
 }
 
 impl TransportFailure {
     fn malformed(problem: String) -> Self {
-        Self { delivery: DeliveryStatus::MaybeDelivered, kind: TransportFailureKind::Malformed(problem) }
+        Self { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::Malformed(problem) }
     }
 }

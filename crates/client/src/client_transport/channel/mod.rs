@@ -130,7 +130,7 @@ impl ClientTransport for ChannelTransport {
     fn post(&self, posted: OutgoingMessage) -> BoxFuture<'static, Result<(), TransportFailure>> {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let gone = || TransportFailure::not_delivered("the connection is closed");
+            let gone = || TransportFailure::not_sent("the connection is closed");
             let permit = shared.post_permits.clone().acquire_owned().await.map_err(|_| gone())?;
             let (sent, written) = oneshot::channel();
             let OutgoingMessage { body, in_reply_to: answers, .. } = posted;
@@ -370,9 +370,6 @@ impl PermitFuture {
 
 impl ChannelShared {
     fn close_failure(&self) -> TransportFailure {
-        self.lock()
-            .closed
-            .clone()
-            .unwrap_or_else(|| TransportFailure::not_delivered("the connection is closed"))
+        self.lock().closed.clone().unwrap_or_else(|| TransportFailure::not_sent("the connection is closed"))
     }
 }

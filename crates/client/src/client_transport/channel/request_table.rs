@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(table.has_several_calls(), expected, "without {id}");
         }
         table.insert(6, entry(true));
-        assert_eq!(table.fail_all(&TransportFailure::maybe_delivered("gone")), 1);
+        assert_eq!(table.fail_all(&TransportFailure::maybe_sent("gone")), 1);
         assert!(!table.has_several_calls());
     }
 

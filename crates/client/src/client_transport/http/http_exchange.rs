@@ -17,7 +17,7 @@ use super::resumption::StreamResumption;
 use super::shared::{HttpShared, StreamUnavailable, http_failure};
 use super::sse_messages::{SseItem, SseMessages};
 use crate::client_transport::{
-    DeliveryStatus, ExchangeEvent, HeaderMirror, OutgoingRequest, TransportFailure, TransportFailureKind,
+    ExchangeEvent, HeaderMirror, OutgoingRequest, RequestDelivery, TransportFailure, TransportFailureKind,
 };
 
 /// Consecutive failures to resume a broken stream before the request fails.
@@ -78,8 +78,7 @@ impl HttpExchange {
     }
 
     fn closed(&self) -> ExchangeEvent {
-        let failure =
-            if self.is_started { TransportFailure::maybe_delivered } else { TransportFailure::not_delivered };
+        let failure = if self.is_started { TransportFailure::maybe_sent } else { TransportFailure::not_sent };
         ExchangeEvent::Failed(failure(CLOSED_MESSAGE))
     }
 }
@@ -125,7 +124,7 @@ fn send_request(
         match answer {
             ResponseKind::Json => match response.body.read_all(shared.limits.message_bytes).await {
                 Ok(body) => guard.finish(read_response(body, id, &shared)),
-                Err(error) => guard.finish(ExchangeEvent::Failed(http_failure(&error))),
+                Err(error) => guard.finish(ExchangeEvent::Failed(http_failure(error))),
             },
             ResponseKind::Events => {
                 let events = SseMessages::new(response.body, &shared.limits);
@@ -274,7 +273,7 @@ impl StreamedResponse {
                 SseItem::TooLong(limit) => {
                     let kind = TransportFailureKind::TooLong { limit };
                     return self.guard.finish(ExchangeEvent::Failed(TransportFailure {
-                        delivery: DeliveryStatus::MaybeDelivered,
+                        delivery: RequestDelivery::MaybeSent,
                         kind,
                     }));
                 }
@@ -292,11 +291,11 @@ impl StreamedResponse {
     async fn resume(&mut self, how: String) -> Result<(), TransportFailure> {
         let mut how = how;
         if self.resumption.record_end() > MAX_EMPTY_STREAMS {
-            return Err(TransportFailure::maybe_delivered(how));
+            return Err(TransportFailure::maybe_sent(how));
         }
         loop {
             let Some(last) = self.resumption.last_event_id().filter(|_| !self.guard.is_stateless) else {
-                return Err(TransportFailure::maybe_delivered(how));
+                return Err(TransportFailure::maybe_sent(how));
             };
             let last = last.clone();
             tokio::time::sleep(self.resumption.retry_delay()).await;
@@ -306,12 +305,12 @@ impl StreamedResponse {
                     return Ok(());
                 }
                 Err(StreamUnavailable::Never(failure)) => {
-                    return Err(TransportFailure { delivery: DeliveryStatus::MaybeDelivered, ..failure });
+                    return Err(TransportFailure { delivery: RequestDelivery::MaybeSent, ..failure });
                 }
                 Err(StreamUnavailable::Retry(why)) => how = why,
             }
             if self.resumption.record_failure() >= MAX_RESUME_FAILURES {
-                return Err(TransportFailure::maybe_delivered(how));
+                return Err(TransportFailure::maybe_sent(how));
             }
         }
     }

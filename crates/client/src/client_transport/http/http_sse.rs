@@ -20,7 +20,7 @@ use trunkline_transport::{Channel, ReceiveError, Url};
 use super::custom_headers::CustomHeaders;
 use super::response_head::{self, InSession, ResponseKind, with_excerpt};
 use super::shared::http_failure;
-use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
+use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailureKind};
 
 /// Timeout for the `endpoint` event, which names the URL for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,9 +74,7 @@ impl HttpSseChannel {
     ) -> Result<Self, TransportFailure> {
         let opening = Self::open_stream(dialer, url, headers, limit);
         let late = || {
-            Err(TransportFailure::maybe_delivered(
-                "the server did not say in time where messages are posted to",
-            ))
+            Err(TransportFailure::maybe_sent("the server did not say in time where messages are posted to"))
         };
         timeout(ENDPOINT_TIMEOUT, opening).await.unwrap_or_else(|_| late())
     }
@@ -99,7 +97,7 @@ impl HttpSseChannel {
                 Some(Err(error)) => return Err(response_head::malformed(error.to_string())),
                 None => {
                     let how = "the stream ended before it said where messages are posted to";
-                    return Err(TransportFailure::maybe_delivered(how));
+                    return Err(TransportFailure::maybe_sent(how));
                 }
             }
         };
@@ -152,7 +150,7 @@ async fn open_event_stream(
             headers: headers.stream_headers().into(),
             body: Vec::new(),
         };
-        let mut response = http.send(&request).await.map_err(|error| http_failure(&error))?;
+        let mut response = http.send(&request).await.map_err(http_failure)?;
         match response_head::classify_response(response.status, &response.headers, InSession::No) {
             ResponseKind::Events => return Ok((url, response)),
             ResponseKind::Json => {
@@ -170,7 +168,7 @@ async fn open_event_stream(
         }
     }
     let kind = TransportFailureKind::Malformed("the server redirects in circles".to_owned());
-    Err(TransportFailure { delivery: DeliveryStatus::NotDelivered, kind })
+    Err(TransportFailure { delivery: RequestDelivery::NotSent, kind })
 }
 
 fn redirect_target(url: &Url, response: &HttpResponse) -> Option<Url> {
@@ -182,7 +180,7 @@ fn redirect_target(url: &Url, response: &HttpResponse) -> Option<Url> {
 async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), PostError>) {
     let sending = async {
         let mut response =
-            http.send(&request).await.map_err(|error| PostError::Failed(http_failure(&error)))?;
+            http.send(&request).await.map_err(|error| PostError::Failed(http_failure(error)))?;
         if response.status == StatusCode::NOT_FOUND {
             return Err(PostError::SessionGone);
         }
@@ -198,9 +196,7 @@ async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), Po
         }
     };
     let late = || {
-        Err(PostError::Failed(TransportFailure::maybe_delivered(
-            "the server did not take the message in time",
-        )))
+        Err(PostError::Failed(TransportFailure::maybe_sent("the server did not take the message in time")))
     };
     let outcome = timeout(POST_TIMEOUT, sending).await.unwrap_or_else(|_| late());
     (request.body, outcome)

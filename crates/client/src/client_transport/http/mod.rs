@@ -87,7 +87,7 @@ impl ClientTransport for StreamableHttpTransport {
         let shared = self.shared.clone();
         async move {
             if shared.is_closed() {
-                return Err(TransportFailure::not_delivered(CLOSED_MESSAGE));
+                return Err(TransportFailure::not_sent(CLOSED_MESSAGE));
             }
             if posted.is_for_channels {
                 return Ok(());

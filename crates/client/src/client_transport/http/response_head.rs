@@ -6,13 +6,13 @@ use trunkline_protocol::shorten;
 use trunkline_transport::http::ResponseHeaders;
 
 use super::custom_headers::{BodyMedia, body_media};
-use crate::client_transport::{DeliveryStatus, TransportFailure, TransportFailureKind};
+use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailureKind};
 
 /// The longest `WWW-Authenticate` challenge that is stored, in characters.
 const MAX_CHALLENGE_CHARS: usize = 512;
 
 /// The kind of a response, by its head.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum ResponseKind {
     /// The body is the response.
     Json,
@@ -93,7 +93,7 @@ pub(super) fn classify_status(
 /// Returns the failure for an unexpected response.
 pub(crate) fn status_failure(status: StatusCode, headers: &ResponseHeaders, body: &[u8]) -> TransportFailure {
     let unwanted = || TransportFailure {
-        delivery: DeliveryStatus::NotDelivered,
+        delivery: RequestDelivery::NotSent,
         kind: TransportFailureKind::Status { status: status.as_u16(), excerpt: String::new() },
     };
     with_excerpt(
@@ -127,12 +127,12 @@ fn is_about_session(body: &[u8]) -> bool {
 }
 
 /// Returns whether a status proves that the server did not act on the request. In doubt it does not.
-fn delivery_status(status: StatusCode) -> DeliveryStatus {
+fn delivery_status(status: StatusCode) -> RequestDelivery {
     match status.as_u16() {
         301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 406 | 411 | 413 | 414 | 415 | 421 | 429 | 431 => {
-            DeliveryStatus::NotDelivered
+            RequestDelivery::NotSent
         }
-        _ => DeliveryStatus::MaybeDelivered,
+        _ => RequestDelivery::MaybeSent,
     }
 }
 
@@ -173,10 +173,7 @@ pub(super) fn excerpt(body: &[u8]) -> String {
 }
 
 pub(super) fn malformed(problem: String) -> TransportFailure {
-    TransportFailure {
-        delivery: DeliveryStatus::MaybeDelivered,
-        kind: TransportFailureKind::Malformed(problem),
-    }
+    TransportFailure { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::Malformed(problem) }
 }
 
 #[cfg(test)]
@@ -212,7 +209,7 @@ mod tests {
                 400,
                 &[JSON],
                 InSession::No,
-                "ErrorStatus(TransportFailure { delivery: NotDelivered, kind: Status { status: 400",
+                "ErrorStatus(TransportFailure { delivery: NotSent, kind: Status { status: 400",
             ),
             (
                 401,
@@ -224,19 +221,19 @@ mod tests {
                 403,
                 &[],
                 InSession::No,
-                "Failed(TransportFailure { delivery: NotDelivered, kind: Unauthorized { status: 403, challenge: None",
+                "Failed(TransportFailure { delivery: NotSent, kind: Unauthorized { status: 403, challenge: None",
             ),
             (
                 404,
                 &[JSON],
                 InSession::Yes,
-                "Failed(TransportFailure { delivery: NotDelivered, kind: SessionGone })",
+                "Failed(TransportFailure { delivery: NotSent, kind: SessionGone })",
             ),
             (
                 404,
                 &[JSON],
                 InSession::No,
-                "ErrorStatus(TransportFailure { delivery: NotDelivered, kind: Status { status: 404",
+                "ErrorStatus(TransportFailure { delivery: NotSent, kind: Status { status: 404",
             ),
             (
                 307,
@@ -245,17 +242,17 @@ mod tests {
                 "redirects to `https://elsewhere.example/`",
             ),
             (308, &[], InSession::No, "does not say where to"),
-            (301, &[], InSession::No, "delivery: NotDelivered"),
-            (303, &[], InSession::No, "delivery: MaybeDelivered"),
-            (408, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: MaybeDelivered"),
-            (429, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: NotDelivered"),
+            (301, &[], InSession::No, "delivery: NotSent"),
+            (303, &[], InSession::No, "delivery: MaybeSent"),
+            (408, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: MaybeSent"),
+            (429, &[], InSession::No, "ErrorStatus(TransportFailure { delivery: NotSent"),
             (
                 500,
                 &[JSON],
                 InSession::No,
-                "ErrorStatus(TransportFailure { delivery: MaybeDelivered, kind: Status { status: 500",
+                "ErrorStatus(TransportFailure { delivery: MaybeSent, kind: Status { status: 500",
             ),
-            (503, &[], InSession::Yes, "ErrorStatus(TransportFailure { delivery: MaybeDelivered"),
+            (503, &[], InSession::Yes, "ErrorStatus(TransportFailure { delivery: MaybeSent"),
         ];
         for (status, pairs, session, expected) in table {
             let answer = classify_response(StatusCode::from_u16(*status).unwrap(), &headers(pairs), *session);
@@ -266,7 +263,7 @@ mod tests {
     #[test]
     fn status_400_about_the_session_means_session_gone() {
         let bad = || TransportFailure {
-            delivery: DeliveryStatus::NotDelivered,
+            delivery: RequestDelivery::NotSent,
             kind: TransportFailureKind::Status { status: 400, excerpt: String::new() },
         };
         for (body, session, is_gone) in [
@@ -277,13 +274,14 @@ mod tests {
             ("No valid session ID provided", InSession::No, false),
         ] {
             let failure = with_excerpt(bad(), body.as_bytes(), session);
-            assert_eq!(failure.kind == TransportFailureKind::SessionGone, is_gone, "{body}");
+            assert_eq!(matches!(failure.kind, TransportFailureKind::SessionGone), is_gone, "{body}");
         }
         let failed = TransportFailure {
             kind: TransportFailureKind::Status { status: 500, excerpt: String::new() },
             ..bad()
         };
-        assert_ne!(with_excerpt(failed, b"session", InSession::Yes).kind, TransportFailureKind::SessionGone);
+        let kept = with_excerpt(failed, b"session", InSession::Yes).kind;
+        assert!(!matches!(kept, TransportFailureKind::SessionGone), "{kept:?}");
     }
 
     #[test]

@@ -12,9 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Refusal, RequestId, Revision, emit};
 use trunkline_transport::Url;
 use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{
-    HeaderLines, HttpError, HttpResponse, OriginMismatch, RequestDelivery as HttpReach,
-};
+use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OriginMismatch};
 
 use super::HttpLimits;
 use super::close_signal::CloseSignal;
@@ -24,7 +22,7 @@ use super::http_session::HttpSession;
 use super::response_head::{self, InSession, ResponseKind, with_excerpt};
 use super::sse_messages::SseMessages;
 use crate::client_transport::{
-    DeliveryStatus, HeaderMirror, OutgoingMessage, OutgoingRequest, TransportFailure, TransportFailureKind,
+    FailureCause, HeaderMirror, OutgoingMessage, OutgoingRequest, TransportFailure, TransportFailureKind,
     UnsolicitedSender,
 };
 
@@ -139,7 +137,7 @@ impl HttpShared {
         let session = self.add_session_headers(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
         let request = self.endpoint.build_request(HttpMethod::POST, headers, body);
-        let response = self.endpoint.send(&request).await.map_err(|error| http_failure(&error))?;
+        let response = self.endpoint.send(&request).await.map_err(http_failure)?;
         let answer = response_head::classify_response(response.status, &response.headers, session);
         if outgoing.mirror == HeaderMirror::Nothing
             && matches!(answer, ResponseKind::Json | ResponseKind::Events)
@@ -192,7 +190,7 @@ impl HttpShared {
     ) -> Result<(), TransportFailure> {
         let request = self.endpoint.build_request(HttpMethod::POST, headers, body.into());
         let sending = async {
-            let mut response = self.endpoint.send(&request).await.map_err(|error| http_failure(&error))?;
+            let mut response = self.endpoint.send(&request).await.map_err(http_failure)?;
             match response_head::classify_status(response.status, &response.headers, session) {
                 None => {
                     response.body.finish();
@@ -204,7 +202,7 @@ impl HttpShared {
                 }
             }
         };
-        let late = || Err(TransportFailure::maybe_delivered("the server did not take a message in time"));
+        let late = || Err(TransportFailure::maybe_sent("the server did not take a message in time"));
         timeout(POST_TIMEOUT, sending).await.unwrap_or_else(|_| late())
     }
 
@@ -257,7 +255,7 @@ impl HttpShared {
         let session = {
             let state = self.lock();
             if state.session_number != session_number {
-                return Err(StreamUnavailable::Never(TransportFailure::maybe_delivered(
+                return Err(StreamUnavailable::Never(TransportFailure::maybe_sent(
                     "the server has forgotten the session",
                 )));
             }
@@ -364,15 +362,12 @@ fn is_busy(status: StatusCode) -> bool {
 }
 
 /// Converts an HTTP error to a transport failure.
-pub(super) fn http_failure(error: &HttpError) -> TransportFailure {
-    let delivery = match error.delivery() {
-        HttpReach::NotSent => DeliveryStatus::NotDelivered,
-        HttpReach::MaybeSent => DeliveryStatus::MaybeDelivered,
-    };
+pub(super) fn http_failure(error: HttpError) -> TransportFailure {
+    let delivery = error.delivery();
     let kind = match error {
-        HttpError::TooLong { limit } => TransportFailureKind::TooLong { limit: *limit },
+        HttpError::TooLong { limit } => TransportFailureKind::TooLong { limit },
         HttpError::Malformed(_) => TransportFailureKind::Malformed(error.to_string()),
-        _ => TransportFailureKind::Closed(error.to_string()),
+        error => TransportFailureKind::Closed(FailureCause::from_error(error)),
     };
     TransportFailure { delivery, kind }
 }

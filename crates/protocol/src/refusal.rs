@@ -122,6 +122,10 @@ table! {
     FORBIDDEN_ORIGIN   = INVALID_REQUEST / INVALID_REQUEST, 403 / 403, "this Origin or Host may not use this server";
     /// There is no acceptable credential.
     UNAUTHORIZED       = INVALID_REQUEST / INVALID_REQUEST, 401 / 401, "a valid credential is required";
+    /// The token of the caller lacks a scope that the operation needs.
+    INSUFFICIENT_SCOPE = INVALID_REQUEST / INVALID_REQUEST, 403 / 403, "the token lacks a scope that this operation needs";
+    /// Credentials cannot be checked now.
+    AUTH_UNAVAILABLE   = INTERNAL_ERROR / INTERNAL_ERROR, 503 / 503, "credentials cannot be checked now; try again later";
     /// The client accepts neither of the two response types.
     NOT_ACCEPTABLE     = INVALID_REQUEST / INVALID_REQUEST, 406 / 406, "Accept must allow application/json or text/event-stream";
     /// The body is not JSON by its content type.

@@ -35,8 +35,9 @@ use self::backpressure::{QueuedCalls, is_call};
 use self::channel_call::{ChannelCall, ChannelCallEvent, ModernCallStatus};
 use self::ending::ChannelDeadline;
 use self::partial_message::PartialMessage;
+use crate::access_grant::AccessGrant;
 use crate::change::ChangeSubscription;
-use crate::edge::legacy::{self, LiveSession, TransportCapabilities};
+use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
 use crate::edge::{CallEvent, id_in_use};
 use crate::env::Env;
@@ -54,10 +55,6 @@ const MAX_SUBSCRIPTIONS: usize = 16;
 /// A backlog below this is not counted against the write budget: nearly always it is written in the next turn.
 const UNCOUNTED_BACKLOG: usize = 8 * 1024;
 
-/// A channel carries requests in both directions, and its variables are those of its session.
-const CHANNEL_CAPABILITIES: TransportCapabilities =
-    TransportCapabilities { server_requests: true, env: Env::NONE };
-
 /// Serves one channel until its peer disconnects, or the server shuts down.
 pub(crate) struct ChannelServer<C> {
     core: Arc<ServerCore>,
@@ -65,6 +62,8 @@ pub(crate) struct ChannelServer<C> {
     /// Distinguishes its client from others without a session.
     id: SessionId,
     env: Env,
+    /// What the credential of the client grants.
+    grant: Option<Arc<AccessGrant>>,
     channel: C,
     session: Option<Arc<LiveSession>>,
     /// The id under which the client's state is kept between calls, if it is not the session's.
@@ -106,6 +105,7 @@ impl<C: Channel> ChannelServer<C> {
             principal,
             id: SessionId::random(),
             env,
+            grant: None,
             channel,
             session: None,
             state_id: None,
@@ -248,7 +248,7 @@ impl<C: Channel> ChannelServer<C> {
             MessageOrBatch::Batch(mut messages) => match self.session.clone() {
                 Some(session) => {
                     self.refuse_duplicate_ids(&mut messages);
-                    let begun = legacy::begin_batch(&self.core, &session, messages, &CHANNEL_CAPABILITIES);
+                    let begun = legacy::begin_batch(&self.core, &session, messages, &self.transport());
                     self.begin_legacy(begun.hold_permit(reserved), cx);
                     self.request_roots();
                 }
@@ -283,7 +283,8 @@ impl<C: Channel> ChannelServer<C> {
         match era::validate_request(&request, None, self.core.revisions) {
             Ok(admitted) => {
                 let (principal, env) = (self.principal.clone(), self.env.clone());
-                let sender = RequestOrigin { principal, connection: Some(self.id), env };
+                let grant = self.grant.clone();
+                let sender = RequestOrigin { principal, connection: Some(self.id), env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
                 let begun = match reserved {
                     Some(reserved) => begun.hold_permit(reserved),

@@ -18,6 +18,7 @@
 //!   `channel_idle_longest_is_evicted_from_the_shared_write_budget`. The limit counts whole buffers until the
 //!   client is gone: `unread_response_counts_fully_until_its_client_disconnects`.
 
+mod access_grant;
 mod argument;
 mod call;
 mod call_quota;
@@ -47,6 +48,7 @@ mod request_memory;
 mod resource;
 #[doc(hidden)]
 pub mod returned;
+mod revocation;
 mod roots;
 mod schema;
 mod secret_file;
@@ -71,6 +73,7 @@ pub use trunkline_protocol as protocol;
 pub use trunkline_session as session;
 pub use trunkline_transport as transport;
 
+pub use self::access_grant::AccessGrant;
 pub use self::argument::Argument;
 pub use self::call::{
     AskAll, AskError, BoxFuture, Caller, Confirm, Context, ElicitationCompleter, Form, Handler,
@@ -93,6 +96,7 @@ pub use self::part::{Part, Parts, SharedPart};
 pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::provider::{ChangeNotifier, PrefixedProvider, PromptProvider, ResourceProvider, ToolProvider};
 pub use self::resource::{FromUri, IntoReadResult, ReadRequest, Resource, ResourceTemplate};
+pub use self::revocation::{Revocation, RevocationSignal};
 pub use self::roots::{Sandbox, SandboxError, root_path};
 pub use self::server::{Server, ServerHandle};
 pub use self::shown_lists::ShownLists;

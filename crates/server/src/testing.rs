@@ -33,6 +33,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         log_level: None,
         progress_token: None,
         env: Env::NONE,
+        grant: None,
     }
 }
 

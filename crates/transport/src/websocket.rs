@@ -69,6 +69,8 @@ pub enum CloseReason {
     NotText,
     /// The peer sent text that is not UTF-8 (1007).
     NotUtf8,
+    /// The peer may not use the connection any more (1008).
+    PolicyViolation,
     /// The peer sent a message above the limit (1009).
     TooLong,
     /// This end is overloaded (1013).
@@ -83,6 +85,7 @@ impl CloseReason {
             Self::ProtocolError => (CloseCode::Protocol, "not a legal frame"),
             Self::NotText => (CloseCode::Unsupported, "messages are text"),
             Self::NotUtf8 => (CloseCode::Invalid, "text is UTF-8"),
+            Self::PolicyViolation => (CloseCode::Policy, "the credential is no longer valid"),
             Self::TooLong => (CloseCode::Size, "the message is too long"),
             Self::TryAgainLater => (CloseCode::Again, "no room; try again later"),
         };

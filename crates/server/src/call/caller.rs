@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 use trunkline_protocol::codec::Dialect;
@@ -5,6 +7,7 @@ use trunkline_protocol::model::{ClientCapabilities, Implementation};
 use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
 use trunkline_session::{Principal, SessionId};
 
+use crate::access_grant::AccessGrant;
 use crate::env::Env;
 
 /// The sender of the latest request of a call, and the metadata of that request.
@@ -37,12 +40,46 @@ pub struct Caller {
     pub progress_token: Option<RawJson>,
     /// The environment variables of the caller, of those that the operator allows.
     pub env: Env,
+    /// What the caller's credential grants; `None` for a caller without one, such as the process at the other end of
+    /// standard input and output.
+    pub grant: Option<Arc<AccessGrant>>,
 }
 
 impl Caller {
     /// Returns the client's declared capabilities; none, if the declaration is not legible.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
+    }
+
+    /// Returns the scopes of the caller's token; none, if it has no token or one without scopes.
+    ///
+    /// ```
+    /// use trunkline_server::{Context, Server, Tool, ToolError};
+    ///
+    /// let tool = Tool::new("whoami").run(async |cx: Context| {
+    ///     let caller = cx.caller();
+    ///     let client = caller.oauth_client_id().unwrap_or("no OAuth client");
+    ///     format!("{} through {client}, with the scopes {:?}", caller.principal, caller.scopes())
+    /// });
+    /// let server = Server::new("example").with(tool);
+    /// ```
+    pub fn scopes(&self) -> &[Box<str>] {
+        self.grant.as_ref().map_or(&[], |grant| &grant.scopes)
+    }
+
+    /// Reports whether the caller's token has a scope.
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.grant.as_ref().is_some_and(|grant| grant.has_scope(scope))
+    }
+
+    /// Returns the OAuth client that the caller's token was issued to.
+    pub fn oauth_client_id(&self) -> Option<&str> {
+        self.grant.as_ref()?.client_id.as_deref()
+    }
+
+    /// Returns the claims of the caller's token, as a JSON object.
+    pub fn claims(&self) -> Option<&RawJson> {
+        self.grant.as_ref()?.claims.as_ref()
     }
 
     /// Returns the id that distinguishes the client from all others for as long as it is connected: its session, or

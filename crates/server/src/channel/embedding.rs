@@ -1,9 +1,13 @@
+use std::sync::Arc;
+
 use trunkline_protocol::Revision;
 use trunkline_session::SessionId;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
 use super::backpressure::QueuedCalls;
+use crate::access_grant::AccessGrant;
+use crate::edge::legacy::TransportCapabilities;
 use crate::env::Env;
 
 /// Settings for an owner that drives the channel itself, as part of something larger.
@@ -12,6 +16,18 @@ impl<C: Channel> ChannelServer<C> {
     pub(crate) fn with_env(mut self, env: Env) -> Self {
         self.env = env;
         self
+    }
+
+    /// Sets what the credential grants with which the client opened the channel. The owner ends the channel with it.
+    pub(crate) fn with_grant(mut self, grant: Option<Arc<AccessGrant>>) -> Self {
+        self.grant = grant;
+        self
+    }
+
+    /// Describes the transport: a channel carries requests in both directions, and its variables are those of its
+    /// session.
+    pub(super) fn transport(&self) -> TransportCapabilities {
+        TransportCapabilities { server_requests: true, env: Env::NONE, grant: self.grant.clone() }
     }
 
     /// Sets the id of the state between the client's calls.

@@ -5,8 +5,8 @@ use trunkline_protocol::envelope::MalformedMessage;
 use trunkline_protocol::{Era, Message, Method, Notification, Request, RequestId, Revision, era};
 use trunkline_transport::Channel;
 
+use super::ChannelServer;
 use super::channel_call::ModernCallStatus;
-use super::{CHANNEL_CAPABILITIES, ChannelServer};
 use crate::call::SessionState;
 use crate::edge::id_in_use;
 use crate::edge::legacy::{self, LiveSession};
@@ -31,7 +31,7 @@ impl<C: Channel> ChannelServer<C> {
             }
             (Some(session), message) => {
                 let begun =
-                    legacy::begin(&self.core, session, message, &CHANNEL_CAPABILITIES).hold_permit(reserved);
+                    legacy::begin(&self.core, session, message, &self.transport()).hold_permit(reserved);
                 self.begin_legacy(begun, cx);
                 self.request_roots();
             }

@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -8,6 +9,8 @@ use http_body::{Body, Frame, SizeHint};
 use trunkline_http1::server::MAX_SPARE_CAPACITY;
 use trunkline_protocol::Refusal;
 
+use super::auth::GrantBoundBody;
+use crate::access_grant::AccessGrant;
 use crate::metrics::process::GaugeGuard;
 use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
@@ -18,10 +21,7 @@ pub struct McpResponseBody(ResponseBodyKind);
 enum ResponseBodyKind {
     Empty,
     Whole(Bytes),
-    Stream(
-        Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>,
-        #[expect(dead_code, reason = "it counts")] GaugeGuard,
-    ),
+    Stream(Pin<Box<dyn Body<Data = Bytes, Error = Infallible> + Send>>, GaugeGuard),
 }
 
 impl McpResponseBody {
@@ -33,6 +33,17 @@ impl McpResponseBody {
     /// Makes a body of one buffer.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self(ResponseBodyKind::Whole(bytes.into()))
+    }
+
+    /// Ends a stream at the end of the credential that opened it; any other body is complete already.
+    pub(super) fn bind_to_grant(&mut self, grant: Option<&Arc<AccessGrant>>) {
+        if let ResponseBodyKind::Stream(..) = &self.0
+            && let Some(end) = AccessGrant::end(grant)
+            && let ResponseBodyKind::Stream(body, gauge) =
+                std::mem::replace(&mut self.0, ResponseBodyKind::Empty)
+        {
+            self.0 = ResponseBodyKind::Stream(Box::pin(GrantBoundBody::new(body, end)), gauge);
+        }
     }
 
     pub(super) fn stream(

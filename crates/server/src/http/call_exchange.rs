@@ -11,6 +11,7 @@ use trunkline_session::{EventId, EventStore, StreamEvent as StoredEvent, StreamI
 use crate::edge::legacy::{self, LegacyExchange, LiveSession, ResumableStream};
 use crate::edge::modern::{self, ModernCall};
 use crate::edge::{CallEvent, RenderedResponse};
+use crate::revocation::RevocationSignal;
 use crate::server_core::now;
 
 /// A call of either era with an HTTP response.
@@ -66,6 +67,8 @@ pub(super) struct DetachableCall {
     log: StreamLog,
     /// How long an input request may stay open after the client has disconnected.
     input_timeout: Duration,
+    /// The signal that the credential of the request was revoked.
+    revocation: Option<RevocationSignal>,
 }
 
 impl DetachableCall {
@@ -76,7 +79,19 @@ impl DetachableCall {
         events: Arc<dyn EventStore>,
         ask_for: Duration,
     ) -> Self {
-        Self { exchange: Some(exchange), id, log: StreamLog::new(session, events), input_timeout: ask_for }
+        Self {
+            exchange: Some(exchange),
+            id,
+            log: StreamLog::new(session, events),
+            input_timeout: ask_for,
+            revocation: None,
+        }
+    }
+
+    /// Ends the call, detached or not, when the credential of its request is revoked.
+    pub(super) fn revoked_by(mut self, revocation: Option<RevocationSignal>) -> Self {
+        self.revocation = revocation;
+        self
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<CallEvent> {
@@ -97,10 +112,22 @@ impl DetachableCall {
 impl Drop for DetachableCall {
     fn drop(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
+        if self.revocation.as_ref().is_some_and(RevocationSignal::is_revoked) {
+            return;
+        }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let stand_in = StreamLog::new(self.log.session.clone(), self.log.events.clone());
         let log = std::mem::replace(&mut self.log, stand_in);
-        runtime.spawn(run_detached(exchange, log, self.input_timeout));
+        let (revocation, running) = (self.revocation.take(), run_detached(exchange, log, self.input_timeout));
+        runtime.spawn(async move {
+            match revocation {
+                None => running.await,
+                Some(signal) => tokio::select! {
+                    () = signal.revoked() => {}
+                    () = running => {}
+                },
+            }
+        });
     }
 }
 

@@ -29,14 +29,12 @@ pub(super) fn preflight(parts: &Parts, env: &EnvSources) -> Response<McpResponse
     response
 }
 
-/// Lets a page of an allowed origin read the response; a request of any other origin was refused before.
+/// Lets a page read the response to a request of its origin, which was checked before.
 pub(super) fn allow_origin(parts: &Parts, response: &mut Response<McpResponseBody>) {
-    if let Some(origin) = parts.headers.get(ORIGIN)
-        && response.status() != StatusCode::FORBIDDEN
-    {
+    if let Some(origin) = parts.headers.get(ORIGIN) {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+        let exposed = HeaderValue::from_static("WWW-Authenticate, Mcp-Session-Id, DPoP-Nonce");
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         headers.append(VARY, HeaderValue::from_static("Origin"));
     }
@@ -59,7 +57,7 @@ pub(super) fn allow_credentials(
 /// that mirror a tool's arguments, since only the page knows their names, and those with a variable that the operator
 /// allows.
 fn allowed_headers(parts: &Parts, env: &EnvSources) -> HeaderValue {
-    const OURS: &str = "Content-Type, Accept, Authorization, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
+    const OURS: &str = "Content-Type, Accept, Authorization, DPoP, MCP-Protocol-Version, Mcp-Session-Id, Last-Event-ID, \
                         Mcp-Method, Mcp-Name";
     let requested = parts.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
     let names =

@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -14,10 +15,9 @@ use trunkline_http1::server::{IncomingRequest, RequestHead, Service};
 use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
 use trunkline_protocol::era::{self, HeaderOccurrence, MessageRoute};
 use trunkline_protocol::{Message, Refusal, RequestId};
-use trunkline_session::Principal;
 
 use super::allow_list::{self, DisallowedHeader};
-use super::auth::AuthChallenge;
+use super::auth::{AuthRefusal, Authenticated, AuthenticationResult, until_revoked};
 use super::body::{self, McpResponseBody, shrink_to_bytes};
 use super::call_exchange::{TimerOwner, first_event};
 use super::cors;
@@ -25,7 +25,8 @@ use super::legacy_sse::SseStreams;
 use super::mcp_headers::McpHeaders;
 use super::options::HttpServerOptions;
 use super::post_outcome::PostOutcome;
-use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
+use super::protected_resource::is_well_known;
+use super::refusal_response::{header_revision, refusal_response};
 use super::request_tracing;
 use super::websocket::WebSocketTasks;
 use crate::call::BoxFuture;
@@ -111,11 +112,12 @@ impl HttpService {
     }
 
     /// Returns the response to a request with a disallowed origin, as above, or without an accepted credential.
-    pub fn refuse_unauthorized(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
-        self.refuse_disallowed_origin(parts).or_else(|| {
-            let challenge = self.inner.principal(|| parts).err()?;
-            Some(unauthorized_response(&challenge, header_revision(&McpHeaders::from_map(&parts.headers))))
-        })
+    pub async fn refuse_unauthorized(&self, parts: &Parts) -> Option<Response<McpResponseBody>> {
+        if let Some(refused) = self.refuse_disallowed_origin(parts) {
+            return Some(refused);
+        }
+        let refusal = self.inner.authenticate(|| parts).wait().await.err()?;
+        Some(self.inner.auth_response(refusal))
     }
 
     /// Answers one request.
@@ -132,8 +134,10 @@ impl HttpService {
 enum PostRejection {
     /// It has another method or path.
     Other,
+    /// It is for a document that pages of every origin may read.
+    Public(Box<Response<McpResponseBody>>),
     Disallowed(DisallowedHeader),
-    Unauthorized(AuthChallenge),
+    Unauthorized(AuthRefusal),
 }
 
 impl HttpServiceInner {
@@ -174,46 +178,61 @@ impl HttpServiceInner {
     {
         async move {
             let headers = McpHeaders::of(&head);
-            let mut response = match self.authorize(&head, &headers) {
-                Ok(principal) => {
+            let authorized = match self.authorize(&head, &headers) {
+                Ok(AuthenticationResult::Ready(result)) => result.map_err(PostRejection::Unauthorized),
+                Ok(AuthenticationResult::Pending(future)) => {
+                    future.await.map_err(PostRejection::Unauthorized)
+                }
+                Err(rejection) => Err(rejection),
+            };
+            let mut response = match authorized {
+                Ok(sender) => {
                     let mut outcome = match self.check_post(&head, &headers) {
                         Ok(env) => match body::read_body(body, &self.core).await {
                             Ok((bytes, reserved)) => {
-                                self.handle_post(&head, &headers, bytes, &principal, env, reserved)
+                                self.handle_post(&head, &headers, bytes, &sender, env, reserved)
                             }
                             Err(refusal) => PostOutcome::Refused(refusal, None),
                         },
                         Err(refusal) => PostOutcome::Refused(refusal, None),
                     };
-                    loop {
+                    let mut response = loop {
                         match outcome {
                             PostOutcome::Responded(response) => break response,
                             PostOutcome::Refused(refusal, id) => {
                                 break refusal_response(
                                     &refusal,
                                     id.as_ref(),
-                                    self.refusal_revision(&headers, &principal),
+                                    self.refusal_revision(&headers, &sender.principal),
                                 );
                             }
                             PostOutcome::Deferred(future) => outcome = future.await,
                             PostOutcome::Call(mut call) => {
                                 let accepts = headers.accepts();
                                 let stream_after = self.core.limits.stream_after;
-                                let first = first_event(&mut call, accepts.stream, stream_after, wakes).await;
-                                break self.begin_response(call, first, accepts);
+                                let first = {
+                                    let waiting = first_event(&mut call, accepts.stream, stream_after, wakes);
+                                    until_revoked(sender.grant.as_ref(), pin!(waiting)).await
+                                };
+                                break match first {
+                                    Some(first) => self.begin_response(call, first, accepts),
+                                    None => self.auth_response(AuthRefusal::revoked_token()),
+                                };
                             }
                         }
-                    }
+                    };
+                    response.body_mut().bind_to_grant(sender.grant.as_ref());
+                    response
                 }
                 // Boxed, or the future of every call would reserve space for it, and that future is moved before it
                 // runs.
                 Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &headers, body)).await,
+                Err(PostRejection::Public(response)) => return *response,
                 Err(PostRejection::Disallowed(header)) => {
-                    refusal_response(&self.header_warnings.refuse(header), None, header_revision(&headers))
+                    let refusal = self.header_warnings.refuse(header);
+                    return refusal_response(&refusal, None, header_revision(&headers));
                 }
-                Err(PostRejection::Unauthorized(challenge)) => {
-                    unauthorized_response(&challenge, header_revision(&headers))
-                }
+                Err(PostRejection::Unauthorized(refusal)) => self.auth_response(refusal),
             };
             if !matches!(headers.origin, HeaderOccurrence::Absent) {
                 cors::allow_origin(head.parts(), &mut response);
@@ -222,23 +241,50 @@ impl HttpServiceInner {
         }
     }
 
-    /// Checks the `Host` and `Origin` of a request; of a message to the endpoint, returns the principal.
-    fn authorize(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Principal, PostRejection> {
+    /// Checks the `Host` and `Origin` of a request, and authenticates a message to the endpoint.
+    fn authorize<'a>(
+        &'a self,
+        head: &'a RequestHead,
+        headers: &McpHeaders<'_>,
+    ) -> Result<AuthenticationResult<'a>, PostRejection> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
-        allow_list::check(headers, head.authority(), hosts, origins).map_err(PostRejection::Disallowed)?;
-        if *head.method() != Method::POST || head.path() != self.options.path {
-            return Err(PostRejection::Other);
+        if let Err(header) = allow_list::check(headers, head.authority(), hosts, origins) {
+            return Err(match self.well_known(head).filter(|_| header == DisallowedHeader::Origin) {
+                Some(document) => PostRejection::Public(Box::new(document)),
+                None => PostRejection::Disallowed(header),
+            });
         }
-        self.principal(|| head.parts()).map_err(PostRejection::Unauthorized)
+        if *head.method() != Method::POST || head.path() != self.options.path {
+            return Err(match self.well_known(head) {
+                Some(document) => PostRejection::Public(Box::new(document)),
+                None => PostRejection::Other,
+            });
+        }
+        Ok(self.authenticate(|| head.parts()))
     }
 
-    /// Returns the principal of a request, and reads the request only if that makes a difference.
-    pub(super) fn principal<'a>(
-        &self,
+    /// Authenticates a request, and reads it only if that makes a difference.
+    pub(super) fn authenticate<'a>(
+        &'a self,
         request: impl FnOnce() -> &'a Parts,
-    ) -> Result<Principal, AuthChallenge> {
+    ) -> AuthenticationResult<'a> {
         let authenticator = &self.options.authenticator;
-        authenticator.fixed_principal().map_or_else(|| authenticator.authenticate(request()), Ok)
+        match authenticator.fixed_principal() {
+            Some(principal) => AuthenticationResult::Ready(Ok(Authenticated::new(principal))),
+            None => authenticator.authenticate(request()),
+        }
+    }
+
+    /// Makes the response to a request that its authentication refused.
+    #[cold]
+    pub(super) fn auth_response(&self, refusal: AuthRefusal) -> Response<McpResponseBody> {
+        refusal.into_response(self.options.protected_resource.as_ref())
+    }
+
+    /// Answers a request for a public document.
+    fn well_known(&self, head: &RequestHead) -> Option<Response<McpResponseBody>> {
+        let resource = self.options.protected_resource.as_ref().filter(|_| is_well_known(head.path()))?;
+        resource.respond(head.method(), head.path(), &self.options.path)
     }
 
     /// Checks the headers of a message about its body and the response, and returns the variables that it carries.
@@ -256,7 +302,7 @@ impl HttpServiceInner {
         head: &'a RequestHead,
         headers: &McpHeaders<'_>,
         bytes: Bytes,
-        principal: &'a Principal,
+        sender: &'a Authenticated,
         env: Env,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostOutcome<'a> {
@@ -267,8 +313,8 @@ impl HttpServiceInner {
                     let problem = "batches are part of revision 2025-03-26 only";
                     return PostOutcome::Refused(Refusal::INVALID_REQUEST.with_message(problem), None);
                 }
-                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
-                return self.handle_legacy(headers, batch, principal, transport, reserved);
+                let transport = transport_capabilities(headers, env, sender);
+                return self.handle_legacy(headers, batch, sender, transport, reserved);
             }
             Err(MalformedMessage { refusal, id }) => return PostOutcome::Refused(refusal, id),
         };
@@ -279,16 +325,17 @@ impl HttpServiceInner {
         request_tracing::log_route(&message, &route);
         match (route, message) {
             (MessageRoute::Modern, Message::Request(request)) => {
-                self.handle_modern(head, headers, request, principal.clone(), env, reserved)
+                self.handle_modern(head, headers, request, sender, env, reserved)
             }
             (MessageRoute::Session, message) => {
-                let transport = TransportCapabilities { server_requests: headers.accepts().stream, env };
-                self.handle_legacy(headers, MessageOrBatch::One(message), principal, transport, reserved)
+                let transport = transport_capabilities(headers, env, sender);
+                self.handle_legacy(headers, MessageOrBatch::One(message), sender, transport, reserved)
             }
             (MessageRoute::Initialize, Message::Request(request)) => {
                 let accepts = headers.accepts();
                 PostOutcome::Deferred(Box::pin(async move {
-                    let opened = self.legacy_initialize(&request, accepts, principal.clone(), env).await;
+                    let opened =
+                        self.legacy_initialize(&request, accepts, sender.principal.clone(), env).await;
                     opened.map_or_else(
                         |(refusal, id)| PostOutcome::Refused(refusal, id),
                         PostOutcome::Responded,
@@ -301,6 +348,14 @@ impl HttpServiceInner {
             _ => PostOutcome::Responded(accepted()),
         }
     }
+}
+
+fn transport_capabilities(
+    headers: &McpHeaders<'_>,
+    env: Env,
+    sender: &Authenticated,
+) -> TransportCapabilities {
+    TransportCapabilities { server_requests: headers.accepts().stream, env, grant: sender.grant.clone() }
 }
 
 /// A response, or a refusal with the id of the request that it answers.

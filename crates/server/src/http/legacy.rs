@@ -9,6 +9,7 @@ use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet
 use trunkline_session::{EventId, EventReplay, Principal, SessionId, StreamEvent as StoredEvent};
 
 use super::accept::AcceptedFormats;
+use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::call_exchange::{CallExchange, DetachableCall};
 use super::endpoint::{
@@ -23,6 +24,7 @@ use crate::edge::RenderedResponse;
 use crate::edge::legacy::{self, LegacyStart, LiveSession, TransportCapabilities};
 use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
+use crate::revocation::RevocationSignal;
 use crate::server_core::now;
 
 impl HttpServiceInner {
@@ -65,7 +67,7 @@ impl HttpServiceInner {
         self: &'a Arc<Self>,
         headers: &McpHeaders<'_>,
         sent: MessageOrBatch,
-        principal: &'a Principal,
+        sender: &'a Authenticated,
         transport: TransportCapabilities,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostOutcome<'a> {
@@ -74,6 +76,7 @@ impl HttpServiceInner {
             Ok(session) => session,
             Err(refusal) => return PostOutcome::Refused(refusal, request_id(&sent).cloned()),
         };
+        let principal = &sender.principal;
         if let Some(session) = self.sessions.find_local(session, principal) {
             return self.begin_legacy(session, sent, &transport, reserved, accepts);
         }
@@ -99,12 +102,13 @@ impl HttpServiceInner {
             MessageOrBatch::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, transport),
         };
         let begun = begun.hold_permit(reserved);
+        let revocation = transport.grant.as_ref().and_then(|grant| grant.revocation.clone());
         if session.level() == level {
-            return self.respond_legacy(begun, id, session, accepts);
+            return self.respond_legacy(begun, id, session, accepts, revocation);
         }
         PostOutcome::Deferred(Box::pin(async move {
             match self.sessions.save(&session).await {
-                Ok(()) => self.respond_legacy(begun, id, session, accepts),
+                Ok(()) => self.respond_legacy(begun, id, session, accepts, revocation),
                 Err(refusal) => PostOutcome::Refused(refusal, id),
             }
         }))
@@ -116,15 +120,15 @@ impl HttpServiceInner {
         id: Option<RequestId>,
         session: Arc<LiveSession>,
         accepts: AcceptedFormats,
+        revocation: Option<RevocationSignal>,
     ) -> PostOutcome<'a> {
         match begun {
             LegacyStart::Accepted => PostOutcome::Responded(accepted()),
             LegacyStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
             LegacyStart::Exchange(exchange) => {
                 let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.suspended_for);
-                PostOutcome::Call(CallExchange::Legacy(DetachableCall::new(
-                    exchange, id, session, events, ask_for,
-                )))
+                let call = DetachableCall::new(exchange, id, session, events, ask_for);
+                PostOutcome::Call(CallExchange::Legacy(call.revoked_by(revocation)))
             }
         }
     }

@@ -34,6 +34,7 @@ mod other_routes;
 mod peer;
 mod port_file;
 mod post_outcome;
+mod protected_resource;
 mod refusal_response;
 mod request_tracing;
 #[cfg(feature = "axum")]
@@ -45,7 +46,10 @@ mod tls;
 mod websocket;
 
 pub use self::allow_list::AllowList;
-pub use self::auth::{AnonymousAuthenticator, AuthChallenge, Authenticator, BearerTokens, BearerTokensError};
+pub use self::auth::{
+    AnonymousAuthenticator, AuthChallenge, AuthRefusal, Authenticated, AuthenticationResult, Authenticator,
+    BearerTokens, BearerTokensError, TokenChanges, bearer_token,
+};
 pub use self::body::McpResponseBody;
 pub use self::cookie::CookieSessions;
 pub use self::endpoint::HttpService;
@@ -53,5 +57,6 @@ pub use self::listener::{DrainOutcome, serve};
 pub use self::options::{HttpServerOptions, SsePaths};
 pub use self::peer::PeerInfo;
 pub use self::port_file::PortFile;
+pub use self::protected_resource::{ProtectedResource, ProtectedResourceError};
 pub use self::tls::{ServerTls, ServerTlsError};
 pub use trunkline_http1::server::{IncomingRequest, RequestBody, Service};

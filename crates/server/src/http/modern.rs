@@ -3,9 +3,9 @@ use std::sync::Arc;
 use trunkline_http1::server::RequestHead;
 use trunkline_protocol::era::{self, MirrorHeaders, ValidatedRequest};
 use trunkline_protocol::{Method, Refusal, Request};
-use trunkline_session::Principal;
 
 use super::accept::AcceptedFormats;
+use super::auth::Authenticated;
 use super::call_exchange::{CallExchange, argument_value};
 use super::endpoint::{HttpServiceInner, event_stream_response, response_outcome};
 use super::mcp_headers::McpHeaders;
@@ -22,7 +22,7 @@ impl HttpServiceInner {
         head: &RequestHead,
         headers: &McpHeaders<'_>,
         request: Request,
-        principal: Principal,
+        sender: &Authenticated,
         env: Env,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostOutcome<'a> {
@@ -30,8 +30,9 @@ impl HttpServiceInner {
             Ok(admitted) => admitted,
             Err(refusal) => return response_outcome(modern::refuse(Some(&request.id), &refusal), false),
         };
-        let mut begun =
-            modern::begin(&self.core, request, admitted, RequestOrigin { principal, connection: None, env });
+        let Authenticated { principal, grant } = sender.clone();
+        let origin = RequestOrigin { principal, connection: None, env, grant };
+        let mut begun = modern::begin(&self.core, request, admitted, origin);
         if let Some(reserved) = reserved {
             begun = begun.hold_permit(reserved);
         }

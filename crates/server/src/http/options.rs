@@ -5,9 +5,10 @@ use http::Request;
 use trunkline_session::{EventLimits, EventStore, MemoryEvents, MemorySessions, SessionLimits, SessionStore};
 
 use super::allow_list::AllowList;
-use super::auth::{AnonymousAuthenticator, Authenticator};
+use super::auth::{AnonymousAuthenticator, AuthenticationResult, Authenticator};
 use super::cookie::CookieSessions;
 use super::peer::PeerInfo;
+use super::protected_resource::ProtectedResource;
 use super::tls::ServerTls;
 
 /// How an endpoint is served over HTTP.
@@ -30,6 +31,8 @@ pub struct HttpServerOptions {
     pub cookie_sessions: Option<CookieSessions>,
     /// The authenticator of requests. Default every request is anonymous.
     pub authenticator: Arc<dyn Authenticator>,
+    /// The description of the endpoint for clients that need an OAuth token. Default none.
+    pub protected_resource: Option<ProtectedResource>,
     /// Whether responses are event streams even where plain JSON would do, for scripts that want that. Default no.
     pub always_stream: bool,
     /// The peer of a connection without a [`PeerInfo`], such as that of a program which mounts the endpoint. Default
@@ -69,6 +72,7 @@ impl Default for HttpServerOptions {
             tls: None,
             cookie_sessions: None,
             authenticator: Arc::new(AnonymousAuthenticator),
+            protected_resource: None,
             always_stream: false,
             unknown_peer: PeerInfo::default(),
             session_limits: SessionLimits::default(),
@@ -95,11 +99,13 @@ impl HttpServerOptions {
         }
         let (nobody, ()) = Request::new(()).into_parts();
         match self.authenticator.authenticate(&nobody) {
-            Ok(_) => Some("anybody who can reach this server may call every tool: it asks for no credential"),
-            Err(_) if self.tls.is_none() => Some(
+            AuthenticationResult::Ready(Ok(_)) => {
+                Some("anybody who can reach this server may call every tool: it asks for no credential")
+            }
+            _ if self.tls.is_none() => Some(
                 "credentials cross the network in plain text: serve TLS, or stand behind a proxy that does",
             ),
-            Err(_) => None,
+            _ => None,
         }
     }
 

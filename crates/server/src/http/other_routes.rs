@@ -11,7 +11,7 @@ use super::cors;
 use super::endpoint::HttpServiceInner;
 use super::mcp_headers::McpHeaders;
 use super::options::{HttpServerOptions, SsePaths};
-use super::refusal_response::{header_revision, refusal_response, unauthorized_response};
+use super::refusal_response::{header_revision, refusal_response};
 
 /// The purpose of a path.
 #[derive(Clone, Copy)]
@@ -56,29 +56,32 @@ impl HttpServiceInner {
         if *head.method() == Method::OPTIONS {
             return cors::preflight(head.parts(), &self.core.env);
         }
-        let principal = match self.principal(|| head.parts()) {
-            Ok(principal) => principal,
-            Err(challenge) => return unauthorized_response(&challenge, header_revision(headers)),
+        let sender = match self.authenticate(|| head.parts()).wait().await {
+            Ok(sender) => sender,
+            Err(refusal) => return self.auth_response(refusal),
         };
         let mut response = match route {
             HttpRoute::Endpoint => {
                 let answered = match *head.method() {
-                    Method::GET => self.handle_get(headers, &principal).await,
-                    Method::DELETE => self.handle_delete(headers, &principal).await,
+                    Method::GET => self.handle_get(headers, &sender.principal).await,
+                    Method::DELETE => self.handle_delete(headers, &sender.principal).await,
                     _ => Err((Refusal::NOT_ALLOWED, None)),
                 };
-                return answered.unwrap_or_else(|(refusal, id)| {
-                    refusal_response(&refusal, id.as_ref(), self.refusal_revision(headers, &principal))
-                });
+                answered.unwrap_or_else(|(refusal, id)| {
+                    let revision = self.refusal_revision(headers, &sender.principal);
+                    refusal_response(&refusal, id.as_ref(), revision)
+                })
             }
-            HttpRoute::LegacySse(paths) => self.handle_sse(paths, head, headers, body, principal).await,
-            HttpRoute::WebSocket => match self.upgrade(head, principal) {
+            HttpRoute::LegacySse(paths) => self.handle_sse(paths, head, headers, body, &sender).await,
+            HttpRoute::WebSocket => match self.upgrade(head, sender.clone()) {
                 Ok(response) => response,
                 Err(refusal) => refusal_response(&refusal, None, header_revision(headers)),
             },
         };
+        response.body_mut().bind_to_grant(sender.grant.as_ref());
         if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
             *allow = match route {
+                HttpRoute::Endpoint => HeaderValue::from_static("POST, GET, DELETE, OPTIONS"),
                 HttpRoute::LegacySse(paths) if paths.messages == head.path() => {
                     HeaderValue::from_static("POST, OPTIONS")
                 }

@@ -1,12 +1,11 @@
 //! Responses to refused requests, in the revision of the request.
 
-use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderValue, Response};
 use trunkline_protocol::era::HeaderOccurrence;
 use trunkline_protocol::{Era, Refusal, RequestId, Revision, emit};
 use trunkline_session::{Principal, SessionId};
 
-use super::auth::AuthChallenge;
 use super::body::McpResponseBody;
 use super::endpoint::{HttpServiceInner, respond};
 use super::mcp_headers::McpHeaders;
@@ -69,19 +68,6 @@ pub(super) fn refusal_response(
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    }
-    response
-}
-
-/// Makes the response to a request without an acceptable credential.
-#[cold]
-pub(super) fn unauthorized_response(
-    challenge: &AuthChallenge,
-    revision: Revision,
-) -> Response<McpResponseBody> {
-    let mut response = refusal_response(&Refusal::UNAUTHORIZED, None, revision);
-    if let Ok(value) = HeaderValue::from_str(&challenge.header) {
-        response.headers_mut().insert(WWW_AUTHENTICATE, value);
     }
     response
 }

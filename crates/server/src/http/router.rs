@@ -1,7 +1,7 @@
 use super::endpoint::HttpService;
 
 impl HttpService {
-    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket) at their paths, to be merged
+    /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket, metadata) at their paths, to be merged
     /// into a program's own.
     ///
     /// A program that serves the router by itself calls [`HttpService::sweep`] from time to time.
@@ -9,9 +9,15 @@ impl HttpService {
         let options = &self.inner.options;
         let mut paths = vec![options.path.clone()];
         paths.extend(options.websocket.clone());
+        if let Some(resource) = &options.protected_resource {
+            paths.extend(resource.paths(&options.path));
+        }
         if let Some(pair) = &options.legacy_sse {
             paths.extend([pair.stream.clone(), pair.messages.clone()]);
         }
+        // A route may be added only once.
+        paths.sort();
+        paths.dedup();
         paths.iter().fold(axum::Router::new(), |router, path| router.route_service(path, self.clone()))
     }
 }

@@ -13,12 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_http1::server::{ConnectionUpgrade, RequestHead};
 use trunkline_protocol::Refusal;
-use trunkline_session::Principal;
 use trunkline_transport::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
 
+use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::endpoint::HttpServiceInner;
 use super::socket::ConnectionSocket;
+use crate::access_grant::AccessGrant;
 use crate::channel::ChannelServer;
 use crate::env::Env;
 use crate::principal_quota::PrincipalQuota;
@@ -95,7 +96,7 @@ impl HttpServiceInner {
     pub(super) fn upgrade(
         &self,
         head: &RequestHead,
-        principal: Principal,
+        sender: Authenticated,
     ) -> Result<Response<McpResponseBody>, Refusal> {
         let parts = head.parts();
         if parts.method != Method::GET {
@@ -108,20 +109,20 @@ impl HttpServiceInner {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let permit = self.web_sockets.quota.acquire(&principal).ok_or(Refusal::TOO_MANY)?;
+        let permit = self.web_sockets.quota.acquire(&sender.principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.web_sockets.spawn(async move {
             let _permit = permit;
             match handing {
                 UpgradeSource::Native(handover) => {
                     let Some((socket, ahead)) = handover.upgraded().await else { return };
-                    serve(core, socket, ahead, principal, env).await;
+                    serve(core, socket, ahead, sender, env).await;
                 }
                 #[cfg(feature = "hyper")]
                 UpgradeSource::Hyper(upgrade) => {
                     let Ok(upgraded) = upgrade.await else { return };
                     let stream = hyper_util::rt::TokioIo::new(upgraded);
-                    serve(core, stream, Bytes::new(), principal, env).await;
+                    serve(core, stream, Bytes::new(), sender, env).await;
                 }
             }
         });
@@ -134,14 +135,27 @@ async fn serve(
     core: Arc<ServerCore>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ahead: Bytes,
-    principal: Principal,
+    sender: Authenticated,
     env: Env,
 ) {
     let limit = core.limits.message_bytes;
     let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
-    let mut server = ChannelServer::new(core, principal, channel).with_env(env).ended_by_owner();
+    let credential_end = AccessGrant::end(sender.grant.as_ref());
+    let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
+    let mut server = server.with_grant(sender.grant);
     let mut closing = CloseReason::GoingAway;
-    if let Err(error) = (&mut server).await {
+    let served = match credential_end {
+        None => (&mut server).await,
+        Some(end) => tokio::select! {
+            biased;
+            () = end => {
+                closing = CloseReason::PolicyViolation;
+                Ok(0)
+            }
+            served = &mut server => served,
+        },
+    };
+    if let Err(error) = served {
         tracing::debug!(%error, "a WebSocket ended");
         if SlowReaderEvicted::caused(&error) {
             // The peer does not read, and its unread messages are to be dropped.

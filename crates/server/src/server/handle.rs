@@ -217,6 +217,7 @@ fn local_call(method: Method, members: JsonObject, states: Arc<StateStores>) -> 
         log_level: None,
         progress_token: None,
         env: Env::NONE,
+        grant: None,
     };
     IncomingCall {
         method,

@@ -8,9 +8,15 @@ mod child;
 #[cfg(test)]
 mod cookies;
 #[cfg(test)]
+mod credential_end;
+#[cfg(test)]
 mod features;
 #[cfg(test)]
 mod http_client;
+#[cfg(test)]
+mod oauth_refusals;
+#[cfg(test)]
+mod protected_resource;
 #[cfg(test)]
 mod seen_caller;
 #[cfg(test)]

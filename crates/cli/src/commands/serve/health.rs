@@ -131,13 +131,14 @@ impl Service for ProbesOnly {
 
     async fn respond(&self, request: IncomingRequest) -> Response<McpResponseBody> {
         let (parts, _) = request.into_request().into_parts();
-        self.guard.refuse_unauthorized(&parts).unwrap_or_else(|| {
-            if self.probes.serves_path(parts.uri.path()) {
-                return self.probes.respond(&parts);
-            }
-            let mut response = Response::new(McpResponseBody::empty());
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            response
-        })
+        if let Some(refused) = self.guard.refuse_unauthorized(&parts).await {
+            return refused;
+        }
+        if self.probes.serves_path(parts.uri.path()) {
+            return self.probes.respond(&parts);
+        }
+        let mut response = Response::new(McpResponseBody::empty());
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response
     }
 }

@@ -12,6 +12,7 @@ use super::call::LegacyCall;
 use super::exchange::{LegacyExchange, batch_response};
 use super::live::LiveSession;
 use super::refuse;
+use crate::access_grant::AccessGrant;
 use crate::call::{CallScope, CallState, Context, ExecutingCall, HandlerOutcome, IncomingCall};
 use crate::change::SubscriptionFilter;
 use crate::env::Env;
@@ -44,6 +45,8 @@ pub(crate) struct TransportCapabilities {
     pub(crate) server_requests: bool,
     /// The variables that came with the message itself; without any, those of the session apply.
     pub(crate) env: Env,
+    /// What the credential of the message grants.
+    pub(crate) grant: Option<Arc<AccessGrant>>,
 }
 
 /// Begins one message of a session.
@@ -230,6 +233,7 @@ fn begin_call(
     if !transport.env.is_empty() {
         caller.env = transport.env.clone();
     }
+    caller.grant.clone_from(&transport.grant);
     if !transport.server_requests {
         // A transport that carries only responses cannot carry input requests, so none are supported for this call.
         caller.capabilities = RawJson::EMPTY_OBJECT;
@@ -326,7 +330,7 @@ mod tests {
             core,
             session,
             message(&call),
-            &TransportCapabilities { server_requests: true, env: Env::NONE },
+            &TransportCapabilities { server_requests: true, env: Env::NONE, grant: None },
         ) {
             LegacyStart::Exchange(exchange) => exchange,
             LegacyStart::Response(answer) => panic!("answered with {}", answer.message),

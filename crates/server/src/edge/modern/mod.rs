@@ -18,6 +18,7 @@ use trunkline_session::{Principal, SessionId};
 pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::SubscriptionStream;
 use super::RenderedResponse;
+use crate::access_grant::AccessGrant;
 use crate::call::{BoxFuture, CallScope, CallState, Caller, Context, IncomingCall};
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
@@ -60,6 +61,8 @@ pub(crate) struct RequestOrigin {
     /// The connection, if that outlives the request.
     pub(crate) connection: Option<SessionId>,
     pub(crate) env: Env,
+    /// What the credential of the request grants.
+    pub(crate) grant: Option<Arc<AccessGrant>>,
 }
 
 /// Begins a request that passed request validation.
@@ -138,7 +141,7 @@ fn begin_call(
     core: &Arc<ServerCore>,
     request: Request,
     admitted: ValidatedRequest,
-    RequestOrigin { principal, connection, env }: RequestOrigin,
+    RequestOrigin { principal, connection, env, grant }: RequestOrigin,
 ) -> Result<ModernStart, Refusal> {
     let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
@@ -154,6 +157,7 @@ fn begin_call(
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),
         env,
+        grant,
     };
     let method = admitted.method;
     in_flight.start_timer(method, &params, admitted.revision);

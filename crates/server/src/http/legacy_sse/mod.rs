@@ -21,6 +21,7 @@ use trunkline_session::{Principal, SessionId};
 
 use self::inbox::{InboxError, SseInbox};
 use self::stream::SseSessionBody;
+use super::auth::Authenticated;
 use super::body::{self, McpResponseBody};
 use super::endpoint::{HttpResult, HttpServiceInner, accepted_with, event_stream_response};
 use super::mcp_headers::McpHeaders;
@@ -106,21 +107,22 @@ impl HttpServiceInner {
         head: &RequestHead,
         headers: &McpHeaders<'_>,
         body: B,
-        principal: Principal,
+        sender: &Authenticated,
     ) -> Response<McpResponseBody>
     where
         B: Body<Data = Bytes> + Send,
     {
-        let cookie = self.cookie(head.parts(), &principal);
+        let principal = &sender.principal;
+        let cookie = self.cookie(head.parts(), principal);
         let answered = match (head.path() == paths.stream, head.method()) {
             (true, &Method::GET) => {
-                self.open_sse_stream(paths, head, headers, &principal, cookie.as_ref().map(|c| c.state_id))
+                self.open_sse_stream(paths, head, headers, sender, cookie.as_ref().map(|c| c.state_id))
             }
-            (false, &Method::POST) => self.handle_sse_message(head, headers, body, &principal).await,
+            (false, &Method::POST) => self.handle_sse_message(head, headers, body, principal).await,
             _ => Err((Refusal::NOT_ALLOWED, None)),
         };
         let mut response = answered.unwrap_or_else(|(refusal, id)| {
-            let revision = self.sse_streams.revision(head.query().unwrap_or_default(), &principal);
+            let revision = self.sse_streams.revision(head.query().unwrap_or_default(), principal);
             let revision = revision.or_else(|| named_revision(headers)).unwrap_or(StreamRevision::INITIAL);
             refusal_response(&refusal, id.as_ref(), revision)
         });
@@ -135,9 +137,10 @@ impl HttpServiceInner {
         paths: &SsePaths,
         head: &RequestHead,
         headers: &McpHeaders<'_>,
-        principal: &Principal,
+        sender: &Authenticated,
         state_id: Option<SessionId>,
     ) -> HttpResult {
+        let principal = &sender.principal;
         let fail = |refusal| (refusal, None);
         if !headers.accepts().stream {
             return Err(fail(
@@ -157,7 +160,12 @@ impl HttpServiceInner {
             .insert(id, SseStreamEntry { principal: principal.clone(), inbox, revision: revision.clone() });
         let guard = SseStreamGuard { open: self.sse_streams.open.clone(), id, revision };
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
-        let server = server.with_state_id(state_id).with_env(env).ended_by_owner().without_backlog_limit();
+        let server = server
+            .with_state_id(state_id)
+            .with_env(env)
+            .with_grant(sender.grant.clone())
+            .ended_by_owner()
+            .without_backlog_limit();
         // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;

@@ -128,6 +128,7 @@ impl LiveSession {
             log_level: self.level(),
             progress_token,
             env: self.state.env.clone(),
+            grant: None,
         }
     }
 

@@ -1,0 +1,64 @@
+use std::fmt;
+use std::sync::Arc;
+
+use trunkline_session::Principal;
+
+use super::AuthRefusal;
+use crate::access_grant::AccessGrant;
+use crate::call::BoxFuture;
+
+/// The sender of an authenticated request.
+#[derive(Clone, Debug)]
+pub struct Authenticated {
+    /// The principal that the request belongs to.
+    pub principal: Principal,
+    /// What the credential grants; `None` for a request without one, and for a credential without scopes that never
+    /// ends.
+    pub grant: Option<Arc<AccessGrant>>,
+}
+
+impl Authenticated {
+    /// Makes a sender without scopes, whose credential never ends.
+    pub fn new(principal: Principal) -> Self {
+        Self { principal, grant: None }
+    }
+
+    /// Sets what the credential grants.
+    #[must_use]
+    pub fn with_grant(mut self, grant: impl Into<Arc<AccessGrant>>) -> Self {
+        self.grant = Some(grant.into());
+        self
+    }
+}
+
+/// The result of an authentication, at once or later.
+///
+/// An authenticator that needs no IO returns [`AuthenticationResult::Ready`], which allocates nothing.
+pub enum AuthenticationResult<'a> {
+    /// The request is authenticated, or refused.
+    Ready(Result<Authenticated, AuthRefusal>),
+    /// It has to be waited for, for instance until keys are fetched.
+    Pending(BoxFuture<'a, Result<Authenticated, AuthRefusal>>),
+}
+
+impl AuthenticationResult<'_> {
+    /// Waits for the result.
+    ///
+    /// # Errors
+    /// The request has no acceptable credential.
+    pub async fn wait(self) -> Result<Authenticated, AuthRefusal> {
+        match self {
+            Self::Ready(result) => result,
+            Self::Pending(future) => future.await,
+        }
+    }
+}
+
+impl fmt::Debug for AuthenticationResult<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(result) => f.debug_tuple("Ready").field(result).finish(),
+            Self::Pending(_) => f.write_str("Pending"),
+        }
+    }
+}

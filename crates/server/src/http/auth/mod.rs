@@ -1,0 +1,61 @@
+//! Authentication of HTTP requests: before a body is read, and before any session, stream or state is looked up.
+//!
+//! # Invariants
+//!
+//! - A request without an accepted credential learns nothing else, and its body is not read:
+//!   `authentication_precedes_session_lookup_and_the_body`.
+//! - A stream ends with the credential that opened it: `streams_of_a_revoked_token_end_and_others_stay`,
+//!   `streams_end_at_the_expiry_of_their_token`.
+
+mod anonymous;
+mod authenticated;
+mod bearer_tokens;
+mod challenge;
+mod grant_bound_body;
+mod header;
+mod refusal;
+mod until_revoked;
+
+use std::fmt;
+
+use http::request::Parts;
+use trunkline_session::Principal;
+
+pub use self::anonymous::AnonymousAuthenticator;
+pub use self::authenticated::{Authenticated, AuthenticationResult};
+pub use self::bearer_tokens::{BearerTokens, BearerTokensError, TokenChanges};
+pub use self::challenge::AuthChallenge;
+pub(super) use self::grant_bound_body::GrantBoundBody;
+pub use self::header::bearer_token;
+pub use self::refusal::AuthRefusal;
+pub(super) use self::until_revoked::until_revoked;
+
+/// Authenticates requests: decides which principal a request belongs to, and what its credential grants.
+///
+/// ```
+/// use http::request::Parts;
+/// use trunkline_server::http::{AuthRefusal, Authenticated, AuthenticationResult, Authenticator, bearer_token};
+/// use trunkline_server::session::Principal;
+///
+/// #[derive(Debug)]
+/// struct OneToken;
+///
+/// impl Authenticator for OneToken {
+///     fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthenticationResult<'a> {
+///         AuthenticationResult::Ready(bearer_token(request).and_then(|token| match token {
+///             Some(b"let me in") => Ok(Authenticated::new(Principal::Named("ann".into()))),
+///             Some(_) => Err(AuthRefusal::invalid_token("the token is not known")),
+///             None => Err(AuthRefusal::missing_token()),
+///         }))
+///     }
+/// }
+/// ```
+pub trait Authenticator: Send + Sync + fmt::Debug + 'static {
+    /// Authenticates a request: at once where that is possible, otherwise as a future.
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthenticationResult<'a>;
+
+    /// Returns the principal of every request, if there is one for all of them: then none is authenticated.
+    fn fixed_principal(&self) -> Option<Principal> {
+        None
+    }
+}

@@ -110,6 +110,12 @@ impl Host {
         theirs
     }
 
+    /// Replaces the keys of [`HostOptions::state_keys`] while the server runs; returns whether they differ from those
+    /// before. Calls that were sealed under a key that is no longer there have to be started again.
+    pub fn replace_state_keys(&self, keys: &StateKeys) -> bool {
+        self.core.sealer.replace(keys)
+    }
+
     /// Returns the handle that shuts the server down.
     pub fn shutdown(&self) -> &Shutdown {
         &self.core.shutdown

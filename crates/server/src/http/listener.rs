@@ -48,7 +48,7 @@ pub async fn serve(
     let (limits, timeouts) = (core.limits.clone(), connection_timeouts(&core.limits));
     let room = Arc::new(Semaphore::new(limits.connections));
     let crowd = PerAddressLimit::default();
-    let acceptor = endpoint.inner.options.tls.as_ref().map(ServerTls::acceptor);
+    let tls = endpoint.inner.options.tls.as_ref();
     let mut connections = JoinSet::new();
     connections.spawn(sweep(endpoint.clone()));
     loop {
@@ -75,10 +75,11 @@ pub async fn serve(
             }
         };
         let Some(seat) = crowd.acquire(address.ip(), limits.connections_per_address) else { continue };
-        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: acceptor.is_some() };
+        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: tls.is_some() };
         let peer = core.env.reads_headers().then_some(peer);
         let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
-        let (acceptor, unread) = (acceptor.clone(), core.write_budget.backlog());
+        // The certificate may have been replaced since the last connection.
+        let (acceptor, unread) = (tls.map(ServerTls::acceptor), core.write_budget.backlog());
         connections.spawn(async move {
             // Answers are written whole, so waiting to gather more only delays them.
             let _ = stream.set_nodelay(true);

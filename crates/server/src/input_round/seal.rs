@@ -1,7 +1,9 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -19,7 +21,7 @@ const KEY_BYTES: usize = 32;
 /// The keys that encrypt the state that travels through clients: the first key encrypts, all keys can decrypt.
 ///
 /// Replicas that share keys can each resume a call that another began.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct StateKeys(Vec<[u8; KEY_BYTES]>);
 
 /// Why the keys cannot be used.
@@ -124,18 +126,40 @@ pub(crate) enum SealedContinuation {
 
 /// Encrypts continuations into text that only this server can make and decrypt.
 pub(crate) struct StateSealer {
-    keys: Vec<XChaCha20Poly1305>,
+    current: ArcSwap<StateCiphers>,
+}
+
+/// The keys, each ready to be used.
+struct StateCiphers {
+    keys: StateKeys,
+    ciphers: Vec<XChaCha20Poly1305>,
+}
+
+impl StateCiphers {
+    fn new(keys: &StateKeys) -> Self {
+        let ciphers = keys.0.iter().map(|key| XChaCha20Poly1305::new(key.into())).collect();
+        Self { keys: keys.clone(), ciphers }
+    }
 }
 
 impl fmt::Debug for StateSealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sealer({} keys)", self.keys.len())
+        write!(f, "Sealer({} keys)", self.current.load().ciphers.len())
     }
 }
 
 impl StateSealer {
     pub(crate) fn new(keys: &StateKeys) -> Self {
-        Self { keys: keys.0.iter().map(|key| XChaCha20Poly1305::new(key.into())).collect() }
+        Self { current: ArcSwap::from_pointee(StateCiphers::new(keys)) }
+    }
+
+    /// Replaces the keys; returns whether they differ from those before.
+    pub(crate) fn replace(&self, keys: &StateKeys) -> bool {
+        let has_changed = self.current.load().keys != *keys;
+        if has_changed {
+            self.current.store(Arc::new(StateCiphers::new(keys)));
+        }
+        has_changed
     }
 
     /// Encrypts a continuation; `None` only if the operating system gives no random bytes.
@@ -162,7 +186,7 @@ impl StateSealer {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
         let payload = Payload { msg: &plain, aad: &binding.bytes() };
-        let sealed = self.keys.first()?.encrypt(&XNonce::from(nonce), payload).ok()?;
+        let sealed = self.current.load().ciphers.first()?.encrypt(&XNonce::from(nonce), payload).ok()?;
         let mut whole = nonce.to_vec();
         whole.extend(sealed);
         Some(URL_SAFE_NO_PAD.encode(whole))
@@ -179,8 +203,11 @@ impl StateSealer {
         let (nonce, sealed) = whole.split_first_chunk::<NONCE_BYTES>()?;
         let aad = binding.bytes();
         let nonce = XNonce::from(*nonce);
-        let plain =
-            self.keys.iter().find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
+        let current = self.current.load();
+        let plain = current
+            .ciphers
+            .iter()
+            .find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
         let (expires, rest) = plain.split_first_chunk::<8>()?;
         let (round, rest) = rest.split_first_chunk::<4>()?;
         let (kind, rest) = rest.split_first()?;
@@ -254,5 +281,14 @@ mod tests {
         assert!(StateSealer::new(&ring).open(&before, &binding(), NOW).is_some());
         assert!(StateSealer::new(&old).open(&after, &binding(), NOW).is_none());
         assert!(StateSealer::new(&new).open(&after, &binding(), NOW).is_some());
+        // The same while it runs: the new key is added first, and the old one removed when its states have expired.
+        let sealer = StateSealer::new(&old);
+        assert!(sealer.replace(&ring) && !sealer.replace(&ring));
+        assert!(sealer.open(&before, &binding(), NOW).is_some());
+        assert!(sealer.open(&after, &binding(), NOW).is_some());
+        let added = sealer.seal(&binding(), 1, LATER, &SealedContinuation::Suspended(3)).unwrap();
+        assert!(StateSealer::new(&new).open(&added, &binding(), NOW).is_some(), "the first key encrypts");
+        assert!(sealer.replace(&new));
+        assert!(sealer.open(&before, &binding(), NOW).is_none());
     }
 }

@@ -27,13 +27,19 @@ struct Files {
 
 impl Files {
     fn new(name: &str) -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let folder = std::env::temp_dir().join(format!("trunkline-tls-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let files = Self { folder, der: made.cert.der().clone() };
-        std::fs::write(files.path("cert.pem"), made.cert.pem()).unwrap();
-        files.write_private("key.pem", &made.signing_key.serialize_pem());
+        let mut files = Self { folder, der: CertificateDer::from(Vec::new()) };
+        files.issue();
         files
+    }
+
+    /// Replaces the certificate and its key by new ones.
+    fn issue(&mut self) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        self.der = made.cert.der().clone();
+        std::fs::write(self.path("cert.pem"), made.cert.pem()).unwrap();
+        self.write_private("key.pem", &made.signing_key.serialize_pem());
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -150,4 +156,37 @@ async fn idle_tls_connection_is_closed_with_close_notify_when_draining() {
     service.host.shutdown().drain();
     // Without `close_notify` the end could be a truncation attack, and this would be an error.
     within(stream.read_to_end(&mut Vec::new())).await.unwrap();
+}
+
+/// Sends a request on an open connection and reads its status line.
+async fn ping(stream: &mut TlsStream<TcpStream>) -> String {
+    use tokio::io::AsyncWriteExt as _;
+    stream.write_all(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = within(stream.read(&mut answer)).await.unwrap();
+    String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn reloaded_certificate_is_used_for_new_connections_and_old_ones_continue() {
+    let mut files = Files::new("reloaded");
+    let tls = files.tls().unwrap();
+    let options = HttpServerOptions { tls: Some(tls.clone()), ..HttpServerOptions::default() };
+    let service = Service::start_with(options, ServerLimits::default()).await;
+    let reload = |files: &Files| tls.reload(&files.path("cert.pem"), &files.path("key.pem"));
+    let mut before = files.connect(&service).await;
+    assert!(!reload(&files).unwrap(), "nothing has changed");
+    let first = files.der.clone();
+    files.issue();
+    assert!(reload(&files).unwrap());
+    let mut after = files.connect(&service).await;
+    let shown = |stream: &TlsStream<TcpStream>| stream.get_ref().1.peer_certificates().unwrap()[0].clone();
+    assert_eq!((shown(&before), shown(&after)), (first, files.der.clone()));
+    for stream in [&mut before, &mut after] {
+        assert!(ping(stream).await.starts_with("HTTP/1.1 404"));
+    }
+    // A certificate without its key changes nothing.
+    files.write_private("key.pem", "-----BEGIN");
+    assert!(reload(&files).is_err());
+    assert!(ping(&mut files.connect(&service).await).await.starts_with("HTTP/1.1 404"));
 }

@@ -23,6 +23,7 @@ mod configured_commands;
 mod connect;
 mod doctor;
 mod exit;
+mod file_watcher;
 mod log_limit;
 mod logging;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

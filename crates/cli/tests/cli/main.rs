@@ -34,6 +34,8 @@ mod process;
 #[cfg(test)]
 mod request_tracing;
 #[cfg(test)]
+mod secret_files;
+#[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod stdio;

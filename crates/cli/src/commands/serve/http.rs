@@ -2,19 +2,22 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::Host;
 use trunkline_server::http::{
-    self, AllowList, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
+    self, AllowList, AnonymousAuthenticator, Authenticator, CookieSessions, DrainOutcome, HttpServerOptions,
+    PortFile, SsePaths,
 };
 
 use super::PreparedService;
 use super::banner::Banner;
 use super::health::{EndpointWithProbes, HealthProbes, ProbeAudience, ProbesOnly};
 use super::options::HttpArgs;
+use super::secret_files::SecretFiles;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
 use crate::values::ListenAddress;
@@ -31,8 +34,13 @@ pub(super) async fn serve(
     let PreparedService { edge, host, metrics, shutdown: departure, .. } = serving;
     let args = &edge.http;
     args.check_paths()?;
-    let authenticator = args.authenticator()?;
+    let tokens = args.tokens()?;
+    let authenticator: Arc<dyn Authenticator> = match &tokens {
+        Some(tokens) => Arc::new(tokens.clone()),
+        None => Arc::new(AnonymousAuthenticator),
+    };
     let tls = args.tls()?;
+    let hangups = args.has_secret_files().then(super::install_hangups).transpose()?;
     let addresses = permitted_addresses(args, "--http", wanted)?;
     let port_file = args.port_file.as_deref().map(claim_port_file).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
@@ -45,6 +53,7 @@ pub(super) async fn serve(
     let options = HttpServerOptions { authenticator, tls, ..http_options(args, address.ip()) };
     let admin = bind_admin(args, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
+    let secrets = SecretFiles::new(args, tokens, &options, host);
     let endpoint = host.http_service(options);
     let service =
         EndpointWithProbes { endpoint: endpoint.clone(), probes: probes(probe_audience(args, address.ip())) };
@@ -60,6 +69,7 @@ pub(super) async fn serve(
     let drained = tokio::select! {
         never = departure.handle_signals(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
+        never = secrets.follow(hangups) => match never {},
         never = keeping => match never {},
         drained = http::serve(listener, &endpoint, service, edge.grace) => drained,
     };
@@ -214,6 +224,7 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options.legacy_sse = (!args.only_streamable).then_some(sse);
     options.websocket = (!args.only_streamable).then(|| args.ws_path.clone());
     options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
+    options.protected_resource.clone_from(&args.public_url);
     options.always_stream = args.always_sse;
     options.session_limits.total = args.max_sessions.get();
     options.session_limits.idle = args.session_ttl;

@@ -13,6 +13,7 @@ pub(crate) mod health;
 mod http;
 mod options;
 mod plan;
+mod secret_files;
 mod stdio;
 
 use std::convert::Infallible;
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         };
         let served = tokio::select! {
             served = serving.serve(transport, signals) => served,
-            never = reopen_on_hangup(hangups, audit.as_ref()) => match never {},
+            never = reopen_on_hangup(hangups, audit.as_ref(), &args.edge) => match never {},
         };
         offer.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
@@ -195,7 +196,11 @@ where
 }
 
 /// Reopens the audit log at each SIGHUP, for log rotation. It never returns.
-async fn reopen_on_hangup(hangups: Option<HangupSignals>, audit: Option<&AuditLog>) -> Infallible {
+async fn reopen_on_hangup(
+    hangups: Option<HangupSignals>,
+    audit: Option<&AuditLog>,
+    edge: &EdgeArgs,
+) -> Infallible {
     let Some(mut hangups) = hangups else { return std::future::pending().await };
     loop {
         hangups.next().await;
@@ -204,7 +209,11 @@ async fn reopen_on_hangup(hangups: Option<HangupSignals>, audit: Option<&AuditLo
                 audit.reopen();
                 tracing::info!("reopened the audit log on SIGHUP");
             }
-            None => tracing::info!("ignored SIGHUP: there is no configuration file and no audit log"),
+            // The HTTP listener reads them again.
+            None if edge.http.has_secret_files() => {}
+            None => {
+                tracing::info!("ignored SIGHUP: there is no configuration file, audit log or secret file");
+            }
         }
     }
 }

@@ -1,11 +1,10 @@
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Arg, Args};
 use trunkline_hub::NameTemplate;
-use trunkline_server::http::{AnonymousAuthenticator, Authenticator, BearerTokens, ServerTls};
+use trunkline_server::http::{BearerTokens, ProtectedResource, ServerTls};
 use trunkline_server::{EnvPolicy, HostOptions, Layers, ServerLimits, StateKeys, Trace};
 
 use super::ServeTransport;
@@ -15,7 +14,7 @@ use crate::logging::LogArgs;
 use crate::signals::ProcessShutdown;
 use crate::values::{
     AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_host, parse_lifetime, parse_origin,
-    parse_size, parse_variable_name,
+    parse_public_url, parse_size, parse_variable_name,
 };
 
 /// The heading of what only HTTP needs.
@@ -111,9 +110,15 @@ pub(crate) struct HttpArgs {
     /// Path of the MCP endpoint
     #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
     pub(super) path: String,
-    /// Authenticate clients: bearer:FILE, with NAME TOKEN on each line
-    #[arg(long, value_name = "KIND:FILE")]
+    /// Authenticate clients: bearer:FILE, with NAME TOKEN on each line.
+    /// The file is read again when it changes and on SIGHUP; clients of
+    /// a removed token are disconnected
+    #[arg(verbatim_doc_comment, long, value_name = "KIND:FILE")]
     pub(super) auth: Option<AuthSource>,
+    /// URL by which clients reach the MCP endpoint, for the OAuth
+    /// protected resource metadata
+    #[arg(verbatim_doc_comment, long, value_name = "URL", requires = "auth", value_parser = parse_public_url)]
+    pub(super) public_url: Option<ProtectedResource>,
     /// Allow clients from other machines without authentication
     #[arg(long, conflicts_with = "auth")]
     pub(super) insecure_no_auth: bool,
@@ -138,8 +143,9 @@ pub(crate) struct HttpArgs {
     /// Set a session cookie for HTTP+SSE clients
     #[arg(long)]
     pub(super) cookie_sessions: bool,
-    /// Serve TLS with a certificate chain and a key, as PEM files
-    #[arg(long, num_args = 2, value_names = ["CERT", "KEY"])]
+    /// Serve TLS with a certificate chain and a key, as PEM files; they
+    /// are read again when they change and on SIGHUP
+    #[arg(verbatim_doc_comment, long, num_args = 2, value_names = ["CERT", "KEY"])]
     pub(super) tls: Vec<PathBuf>,
     /// Always respond with SSE
     #[arg(long)]
@@ -151,7 +157,8 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(super) max_sessions: NonZero<usize>,
     /// Key file (32 bytes or more) that lets calls waiting for input survive
-    /// a restart; repeatable: the first key encrypts, all keys can decrypt
+    /// a restart; repeatable: the first key encrypts, all keys can decrypt.
+    /// The files are read again when they change and on SIGHUP
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
     /// Also serve /metrics, /healthz and /readyz on this address; off
@@ -259,16 +266,17 @@ impl HttpArgs {
         }
     }
 
-    /// Reads who may call.
-    pub(super) fn authenticator(&self) -> Result<Arc<dyn Authenticator>, CliFailure> {
-        match &self.auth {
-            None => Ok(Arc::new(AnonymousAuthenticator)),
-            Some(AuthSource::Bearer(file)) => {
-                let tokens = BearerTokens::from_file(file).map_err(|error| {
-                    CliFailure::configuration(error).hint("each line is NAME TOKEN, such as `ann 0f3a…`")
-                })?;
-                Ok(Arc::new(tokens))
-            }
-        }
+    /// Reads the tokens of clients; `None` if they need none.
+    pub(super) fn tokens(&self) -> Result<Option<BearerTokens>, CliFailure> {
+        let Some(AuthSource::Bearer(file)) = &self.auth else { return Ok(None) };
+        let tokens = BearerTokens::from_file(file).map_err(|error| {
+            CliFailure::configuration(error).hint("each line is NAME TOKEN, such as `ann 0f3a…`")
+        })?;
+        Ok(Some(tokens))
+    }
+
+    /// Reports whether there are secret files, which are read again on SIGHUP.
+    pub(super) fn has_secret_files(&self) -> bool {
+        self.auth.is_some() || !self.tls.is_empty() || !self.state_key.is_empty()
     }
 }

@@ -1,6 +1,8 @@
 //! Signatures of the RFCs, and forgeries of signatures.
 
 use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{self as ring_signature, KeyPair as _};
 use trunkline_protocol::RawJson;
 
 use super::fixtures::{EC_X, EC_Y, ED_X, RSA_N, ed25519_key, es256_key, jwk, rsa_pkcs8};
@@ -41,6 +43,37 @@ fn signatures_of_the_rfcs_verify() {
         assert_eq!(jws.verify(&parse_key(&key), AlgorithmSet::all()), Ok(()), "{source}");
         let none: AlgorithmSet = [].into_iter().collect();
         assert_eq!(jws.verify(&parse_key(&key), none), Err(VerifyError::Algorithm), "{source}");
+    }
+}
+
+#[test]
+fn algorithms_that_are_only_verified_verify() {
+    let random = SystemRandom::new();
+    let method = &ring_signature::ECDSA_P384_SHA384_FIXED_SIGNING;
+    let document = ring_signature::EcdsaKeyPair::generate_pkcs8(method, &random).unwrap();
+    let pair = ring_signature::EcdsaKeyPair::from_pkcs8(method, document.as_ref(), &random).unwrap();
+    let key = VerificationKey::P384(pair.public_key().as_ref().to_vec());
+    let signature = pair.sign(&random, b"m").unwrap();
+    assert_eq!(key.verify(SignatureAlgorithm::Es384, b"m", signature.as_ref()), Ok(()));
+    assert_eq!(VerificationKey::from_jwk(&key.to_jwk().members().unwrap()), Ok(key));
+
+    let pair = ring_signature::RsaKeyPair::from_pkcs8(&rsa_pkcs8()).unwrap();
+    let key = SigningKey::from_pkcs8(&rsa_pkcs8(), None).unwrap();
+    let methods: [(_, &'static dyn ring_signature::RsaEncoding); 6] = [
+        (SignatureAlgorithm::Rs256, &ring_signature::RSA_PKCS1_SHA256),
+        (SignatureAlgorithm::Rs384, &ring_signature::RSA_PKCS1_SHA384),
+        (SignatureAlgorithm::Rs512, &ring_signature::RSA_PKCS1_SHA512),
+        (SignatureAlgorithm::Ps256, &ring_signature::RSA_PSS_SHA256),
+        (SignatureAlgorithm::Ps384, &ring_signature::RSA_PSS_SHA384),
+        (SignatureAlgorithm::Ps512, &ring_signature::RSA_PSS_SHA512),
+    ];
+    for (algorithm, encoding) in methods {
+        let mut signature = vec![0; pair.public().modulus_len()];
+        pair.sign(encoding, &random, b"m", &mut signature).unwrap();
+        for other in methods.map(|(other, _)| other) {
+            let expected = if other == algorithm { Ok(()) } else { Err(VerifyError::Signature) };
+            assert_eq!(key.public().verify(other, b"m", &signature), expected, "{algorithm} as {other}");
+        }
     }
 }
 

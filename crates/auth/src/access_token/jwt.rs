@@ -74,8 +74,8 @@ impl<'a> UnverifiedToken<'a> {
         if !rules.algorithms.contains(self.jws.algorithm()) {
             return Err(TokenError::Algorithm);
         }
-        rules.check_type(self.jws.media_type().as_deref(), &self.claims)?;
         self.check_signature(rules, keys)?;
+        rules.check_type(self.jws.media_type().as_deref(), &self.claims)?;
         let expires = rules.check_time(&self.claims, now)?.ok_or(TokenError::Claim("exp"))?;
         rules.check_audience(self.claims.get("aud"))?;
         let subject = text(&self.claims, "sub")?;

@@ -114,11 +114,21 @@ impl VerifiedTokens {
         token: TokenDigest,
         now: Timestamp,
     ) -> Option<Result<Arc<AccessTokenClaims>, TokenError>> {
-        let generation = self.generation();
-        if let Some(claims) = self.accepted.get(token.shard())?.lock().get(token, generation, now) {
-            return Some(Ok(claims));
+        self.get_until(token, self.generation(), now).map(|(result, _)| result)
+    }
+
+    /// Returns the result of an earlier check of the token, and the end of its validity.
+    pub(super) fn get_until(
+        &self,
+        token: TokenDigest,
+        generation: CacheGeneration,
+        now: Timestamp,
+    ) -> Option<(Result<Arc<AccessTokenClaims>, TokenError>, Timestamp)> {
+        if let Some((claims, until)) = self.accepted.get(token.shard())?.lock().get(token, generation, now) {
+            return Some((Ok(claims), until));
         }
-        self.refused.get(token.shard())?.lock().get(token, generation, now).map(Err)
+        let refused = self.refused.get(token.shard())?.lock().get(token, generation, now);
+        refused.map(|(error, until)| (Err(error), until))
     }
 
     /// Returns the current generation. It is read before a check begins, so that the result of a check with old rules or
@@ -210,9 +220,9 @@ impl<T> Default for TokenShard<T> {
 }
 
 impl<T: Clone> TokenShard<T> {
-    fn get(&self, token: TokenDigest, generation: CacheGeneration, now: Timestamp) -> Option<T> {
+    fn get(&self, token: TokenDigest, generation: CacheGeneration, now: Timestamp) -> Option<(T, Timestamp)> {
         let entry = self.entries.get(&token)?;
-        (entry.generation == generation && now < entry.until).then(|| entry.value.clone())
+        (entry.generation == generation && now < entry.until).then(|| (entry.value.clone(), entry.until))
     }
 
     fn insert(&mut self, token: TokenDigest, entry: ShardEntry<T>, bounds: ShardBounds) {

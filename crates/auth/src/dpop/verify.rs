@@ -226,7 +226,7 @@ mod tests {
                 method: "POST",
                 target: &target,
                 access_token: Some(TOKEN),
-                nonce: Some("unasked"),
+                nonce: Some("not required"),
             };
             let signed = proof.sign(&key, &[1; 16], NOW).unwrap();
             let verified = check(signed.expose(), &key, NOW).unwrap();

@@ -5,6 +5,7 @@
 //! and a folder in `corpus/`.
 #![forbid(unsafe_code)]
 
+mod authorization;
 mod configurations;
 mod framing;
 mod http;
@@ -15,6 +16,7 @@ mod values;
 use std::fs;
 use std::io;
 
+pub use self::authorization::{challenge, metadata_document};
 pub use self::configurations::config_file;
 pub use self::framing::{line_framer, sse_decoder, sse_roundtrip};
 pub use self::http::{chunked_body, request_head, response_head};
@@ -39,6 +41,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("response_head", response_head),
     ("access_token", access_token),
     ("dpop_proof", dpop_proof),
+    ("challenge", challenge),
+    ("metadata_document", metadata_document),
 ];
 
 /// Makes a program of a target: a fuzzer under `cargo fuzz`, else one that replays the files it is given.

@@ -1,6 +1,6 @@
 //! OAuth for the Model Context Protocol, for clients and for resource servers.
 //!
-//! The modules are pure unless they say otherwise: they read no clock, draw no random numbers and do no IO. Time and
+//! The modules are pure unless documented otherwise: they read no clock, draw no random numbers and do no IO. Time and
 //! random bytes are arguments. [`fetch`] is the only module that opens connections.
 //!
 //! # Invariants

@@ -100,7 +100,7 @@ pub enum FlowFailure {
 }
 
 impl FlowFailure {
-    /// Orders failures of metadata candidates: the more a server had to do with it, the more telling.
+    /// Orders failures of metadata candidates: refused documents first, missing ones last.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Self::Metadata(MetadataError::Document(_)) | Self::Document(_) => 2,

@@ -117,16 +117,16 @@ impl AuthorizationFlow {
     }
 
     /// Uses the default endpoints of an MCP server that is its own authorization server, unless it has metadata that
-    /// were refused. Otherwise fails with the most telling failure.
+    /// were refused. Otherwise fails with the most specific failure.
     fn no_server(&mut self, source: IssuerSource, now: SystemTime) -> NextState {
         let last = self.facts.attempts.last().map(|attempt| attempt.failure.clone());
         let is_refused = matches!(&last, Some(FlowFailure::Metadata(error)) if !matches!(error, MetadataError::Document(_)));
         if source == IssuerSource::Origin && !is_refused {
             return self.use_server(ServerMetadata::default_endpoints(&self.server_url), now);
         }
-        let telling =
+        let specific =
             self.facts.attempts.iter().map(|attempt| &attempt.failure).max_by_key(|failure| failure.rank());
-        Err(telling.cloned().unwrap_or(FlowFailure::UnexpectedEvent))
+        Err(specific.cloned().unwrap_or(FlowFailure::UnexpectedEvent))
     }
 
     fn remember(&mut self, candidate: &MetadataCandidate, failure: FlowFailure) {

@@ -35,6 +35,9 @@ pub struct Incompatibility<'a> {
 /// The member of a refusal's data, or of its substitute in `_meta`, that names the required capabilities.
 const REQUIRED: &str = "requiredCapabilities";
 
+/// The member of a refusal's data that names the scopes of an operation.
+const REQUIRED_SCOPES: &str = "requiredScopes";
+
 /// The member of a result's `_meta` that holds the error which the result replaces.
 const REFUSAL_META: &str = "trunkline/refusal";
 
@@ -211,6 +214,26 @@ impl Refusal {
         writer.member(REQUIRED, required);
         writer.close_object();
         Self::MISSING_CAPABILITY.with_data(writer.into_raw())
+    }
+
+    /// Refuses a caller whose token lacks scopes, naming all scopes of the operation.
+    #[cold]
+    pub fn insufficient_scope(scopes: &[Box<str>]) -> Self {
+        let mut writer = JsonWriter::with_capacity(64);
+        writer.open_object();
+        writer.plain_key(REQUIRED_SCOPES);
+        writer.open_array();
+        scopes.iter().for_each(|scope| writer.string(scope));
+        writer.close_array();
+        writer.close_object();
+        let message = format!("the token needs the scope: {}", scopes.join(" "));
+        Self::INSUFFICIENT_SCOPE.with_message(message).with_data(writer.into_raw())
+    }
+
+    /// Returns the scopes that an error response names, if [`Refusal::insufficient_scope`] made its error.
+    pub fn required_scopes_in(response: &RawJson) -> Option<Vec<String>> {
+        let mut error = response.members().ok()?.take("error")?.members().ok()?;
+        error.take("data")?.members().ok()?.take(REQUIRED_SCOPES)?.decode().ok()
     }
 
     /// Refuses a feature that the client and the server of a bridge do not share, and names it and both revisions.

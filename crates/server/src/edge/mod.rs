@@ -82,7 +82,12 @@ impl RenderedResponse {
     /// session that a handler does not find is not the session of the request. Only a refusal with a status in the
     /// protocol, or one that lets the client retry later, keeps its own.
     pub(crate) fn with_handler_status(self, refusal: &Refusal) -> Self {
-        let with_own_status = [Refusal::MISSING_CAPABILITY, Refusal::METHOD_NOT_FOUND, Refusal::TOO_MANY];
+        let with_own_status = [
+            Refusal::MISSING_CAPABILITY,
+            Refusal::METHOD_NOT_FOUND,
+            Refusal::INSUFFICIENT_SCOPE,
+            Refusal::TOO_MANY,
+        ];
         let status =
             if with_own_status.iter().any(|row| refusal.is_same_kind(row)) { self.status } else { 200 };
         Self { status, ..self }

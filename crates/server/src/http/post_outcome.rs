@@ -2,6 +2,7 @@ use http::Response;
 use trunkline_protocol::{Refusal, RequestId};
 
 use super::accept::AcceptedFormats;
+use super::auth::ScopeChallenge;
 use super::body::McpResponseBody;
 use super::call_exchange::CallExchange;
 use super::endpoint::{HttpServiceInner, event_stream_response, respond, respond_empty_stream};
@@ -33,7 +34,14 @@ impl HttpServiceInner {
         accepts: AcceptedFormats,
     ) -> Response<McpResponseBody> {
         match first {
-            Some(CallEvent::Response(answer)) => respond(answer, self.prefers_stream(accepts)),
+            Some(CallEvent::Response(answer)) => {
+                let challenge = ScopeChallenge::for_response(&answer);
+                let mut response = respond(answer, self.prefers_stream(accepts));
+                if let Some(challenge) = challenge {
+                    challenge.add_to(&mut response, self.options.protected_resource.as_ref());
+                }
+                response
+            }
             // A cancelled call gets no JSON-RPC response: its stream ends without an event. A client that accepts no
             // stream gets an error, since an HTTP request needs a response.
             Some(CallEvent::NoResponse) if accepts.stream => respond_empty_stream(),

@@ -6,11 +6,12 @@ use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model;
 use trunkline_protocol::{RawJson, Refusal, Revision};
+use trunkline_session::Principal;
 
 use super::arguments::{ArgumentCheck, PreCheck};
 use super::run::{RunTool, ToolFuture, ToolRequest, tool_error};
 use super::{InputSchemaSource, OutputSchemaSource, Tool};
-use crate::call::IncomingCall;
+use crate::call::{Caller, IncomingCall};
 use crate::part::check_tool_name;
 use crate::registry::RenderedItem;
 use crate::schema::SchemaValidator;
@@ -24,6 +25,7 @@ pub(crate) struct ToolEntry {
     check: ArgumentCheck,
     output: Option<Arc<SchemaValidator>>,
     replay: bool,
+    required_scopes: Vec<Box<str>>,
     run: Box<dyn RunTool>,
 }
 
@@ -59,6 +61,7 @@ impl ToolEntry {
                 check,
                 output,
                 replay: tool.replay,
+                required_scopes: tool.required_scopes,
                 run,
             }),
             (check, mirrored, output, run) => {
@@ -89,8 +92,18 @@ impl ToolEntry {
         self.mirrored.clone()
     }
 
+    /// Reports whether a caller has every scope that the tool needs. The process that this one talks to over pipes has
+    /// no token, and the rights of its user.
+    fn permits(&self, caller: &Caller) -> bool {
+        caller.principal == Principal::Process
+            || self.required_scopes.iter().all(|scope| caller.has_scope(scope))
+    }
+
     /// Runs the tool and returns the handler's own future.
     pub(crate) fn call(&self, call: IncomingCall) -> ToolFuture {
+        if !self.required_scopes.is_empty() && !call.context.with_caller(|caller| self.permits(caller)) {
+            return refused(Refusal::insufficient_scope(&self.required_scopes));
+        }
         let arguments = call.context.shared().arguments();
         if arguments.kind() != JsonKind::Object {
             return refused(Refusal::INVALID_PARAMS.with_message("`arguments` must be an object"));

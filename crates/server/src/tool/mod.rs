@@ -48,6 +48,7 @@ pub struct Tool {
     mirrors: Vec<(String, String)>,
     validators: Vec<ArgumentValidator>,
     replay: bool,
+    required_scopes: Vec<Box<str>>,
     run: Option<Box<dyn RunTool>>,
     problems: Vec<String>,
 }
@@ -84,6 +85,7 @@ impl Tool {
             mirrors: Vec::new(),
             validators: Vec::new(),
             replay: false,
+            required_scopes: Vec::new(),
             run: None,
             problems: Vec::new(),
         }
@@ -152,6 +154,23 @@ impl Tool {
     /// per round.
     pub fn replay(mut self) -> Self {
         self.replay = true;
+        self
+    }
+
+    /// Requires scopes of the caller's token, all of them. A call without them is refused before the handler runs: over
+    /// HTTP with the status 403 and a challenge that names the scopes, elsewhere with an error that does. The tool is
+    /// listed in any case.
+    ///
+    /// Callers without a token have no scopes; only the process at the other end of standard input and output, or this
+    /// process itself, needs none.
+    ///
+    /// ```
+    /// # use trunkline_server::{Server, Tool};
+    /// let delete = Tool::new("delete").require_scopes(["files:write"]).run(async || "deleted");
+    /// let server = Server::new("files").with(delete);
+    /// ```
+    pub fn require_scopes<S: Into<Box<str>>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.required_scopes.extend(scopes.into_iter().map(Into::into));
         self
     }
 

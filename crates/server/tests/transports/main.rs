@@ -18,6 +18,8 @@ mod oauth_refusals;
 #[cfg(test)]
 mod protected_resource;
 #[cfg(test)]
+mod scopes;
+#[cfg(test)]
 mod seen_caller;
 #[cfg(test)]
 #[allow(clippy::needless_pass_by_value, reason = "values are written where they are used")]

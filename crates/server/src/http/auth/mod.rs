@@ -14,6 +14,7 @@ mod challenge;
 mod grant_bound_body;
 mod header;
 mod refusal;
+mod scope_challenge;
 mod until_revoked;
 
 use std::fmt;
@@ -28,6 +29,7 @@ pub use self::challenge::AuthChallenge;
 pub(super) use self::grant_bound_body::GrantBoundBody;
 pub use self::header::bearer_token;
 pub use self::refusal::AuthRefusal;
+pub(super) use self::scope_challenge::ScopeChallenge;
 pub(super) use self::until_revoked::until_revoked;
 
 /// Authenticates requests: decides which principal a request belongs to, and what its credential grants.

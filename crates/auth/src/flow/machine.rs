@@ -21,7 +21,7 @@ use crate::token_request::{ClientAuthentication, TokenGrant};
 
 /// The authorization of a client at one MCP server, from a challenge to a token.
 ///
-/// See the [module](self) for how it is driven.
+/// See the [module](crate::flow) for how it is driven.
 #[derive(Debug)]
 pub struct AuthorizationFlow {
     pub(super) config: FlowConfig,

@@ -4,6 +4,7 @@
 //! asks which revision is spoken.
 
 mod answers;
+mod authorization;
 mod calls;
 mod handshake;
 mod headers;
@@ -50,8 +51,14 @@ impl Scenario {
     /// # Errors
     /// The server was not what the scenario promises, or nobody here knows the scenario.
     pub async fn run(&self) -> Result<()> {
-        let client = Client::builder().input(Answers).pin(self.revision).connect(self.url.as_str()).await?;
+        let builder = Client::builder().input(Answers).pin(self.revision);
+        let builder = match self.name.starts_with("auth/") {
+            true => builder.authorization(authorization::options(&self.name, &self.context)?),
+            false => builder,
+        };
+        let client = builder.connect(self.url.as_str()).await?;
         match self.name.as_str() {
+            name if name.starts_with("auth/") => calls::every_tool(&client).await?,
             "initialize" | "request-metadata" | "json-schema-ref-no-deref" => calls::list(&client).await?,
             "tools_call" => calls::add_numbers(&client).await?,
             "elicitation-sep1034-client-defaults" | "sse-retry" => calls::every_tool(&client).await?,

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use trunkline_auth::authorizer::AuthorizationOptions;
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Era, JsonObject, LoggingLevel, RawJson, Revision, meta};
 use trunkline_transport::dial::Dialer;
@@ -35,6 +36,7 @@ pub struct ClientBuilder {
     level: Option<LoggingLevel>,
     era_cache: EraCache,
     dialer: Dialer,
+    authorization: Option<AuthorizationOptions>,
     list_meta: JsonObject,
 }
 
@@ -55,6 +57,7 @@ impl Default for ClientBuilder {
             level: None,
             era_cache: EraCache::default(),
             dialer: Dialer::default(),
+            authorization: None,
             list_meta: JsonObject::new(),
         }
     }
@@ -111,6 +114,25 @@ impl ClientBuilder {
     /// Adds a header to every HTTP request to the target.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), Secret::new(value)));
+        self
+    }
+
+    /// Obtains the tokens that a server over HTTP demands.
+    ///
+    /// Without this a server that requires authorization is an [`Error::Unauthorized`].
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), trunkline_client::Error> {
+    /// use trunkline_client::Client;
+    /// use trunkline_client::authorization::{AuthorizationOptions, BrowserUserAgent};
+    ///
+    /// let login = AuthorizationOptions::code_flow(BrowserUserAgent::new());
+    /// let client = Client::builder().authorization(login).connect("https://mcp.example.com/mcp").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn authorization(mut self, options: AuthorizationOptions) -> Self {
+        self.authorization = Some(options);
         self
     }
 
@@ -230,6 +252,7 @@ impl ClientBuilder {
             on_line: self.on_line,
             era_cache: self.era_cache,
             dialer: self.dialer,
+            authorization: self.authorization,
             list_meta: self.list_meta,
             ids: RequestIds::default(),
         };

@@ -30,6 +30,7 @@ use crate::known_tools::KnownTools;
 use crate::list::ItemList;
 use crate::session_listener::{self, DetachedAnswers};
 use crate::subscribe::{ChangeBroadcaster, ChangeEvent, ChangeFilter, ChangeStream};
+use crate::user_timeout::timeout_unless_waiting;
 
 /// A connection to one server, over any transport and in any revision.
 ///
@@ -274,7 +275,8 @@ impl Client {
         match notification.filter(|_| self.inner.plan.capabilities.roots()) {
             Some(posted) => {
                 let after = self.inner.plan.limits.request_timeout;
-                let posted = tokio::time::timeout(after, self.inner.transport.post(posted)).await;
+                let waits = || self.inner.transport.is_waiting_for_user();
+                let posted = timeout_unless_waiting(after, waits, self.inner.transport.post(posted)).await;
                 Ok(posted.map_err(|_| Error::TimedOut { after })??)
             }
             None => Ok(()),

@@ -3,6 +3,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use trunkline_auth::authorizer::AuthorizationError;
 use trunkline_protocol::{Era, RawJson, Refusal};
 use trunkline_transport::http::RequestDelivery;
 
@@ -24,6 +25,11 @@ pub enum Error {
         /// The server's `WWW-Authenticate` header.
         challenge: Option<String>,
     },
+    /// The server requires authorization, and the client's [`AuthorizationOptions`] could not provide it.
+    ///
+    /// [`AuthorizationOptions`]: trunkline_auth::authorizer::AuthorizationOptions
+    #[error(transparent)]
+    Authorization(AuthorizationError),
     /// The server responded with a JSON-RPC error.
     #[error(transparent)]
     ErrorResponse(ErrorResponse),
@@ -137,6 +143,7 @@ impl From<TransportFailure> for Error {
             TransportFailureKind::Unauthorized { status, challenge } => {
                 Self::Unauthorized { status, challenge }
             }
+            TransportFailureKind::Authorization(error) => Self::Authorization(error),
             TransportFailureKind::Status { status, excerpt } => Self::Status { status, excerpt, delivery },
             TransportFailureKind::TimedOut { after } => Self::TimedOut { after },
             TransportFailureKind::TooLong { limit } => Self::TooLong { limit },

@@ -12,6 +12,7 @@
 //! - A dropped client leaves no task, connection or session: `dropped_or_closed_http_client_leaves_no_connection_or_task`,
 //!   `dropped_client_deletes_its_http_session`.
 
+pub mod authorization;
 mod builder;
 mod cache;
 mod call;
@@ -32,6 +33,7 @@ mod polled_value;
 mod session_listener;
 mod slab;
 mod subscribe;
+mod user_timeout;
 #[cfg(test)]
 mod wake_counter;
 mod with_raw;

@@ -37,7 +37,7 @@ use crate::dpop_nonce::supplied_nonce;
 use crate::fetch::{FetchLimits, Fetcher};
 use crate::flow::{AuthorizationFlow, DpopPolicy, FlowConfig, FlowOutcome, FlowTrigger};
 use crate::pkce::FlowRandom;
-use crate::registration::{ClientRegistration, RegistrationSource};
+use crate::registration::{ClientRegistration, PreregisteredClient, RegistrationSource};
 use crate::scopes::ScopeSet;
 use crate::step_up::AttemptLog;
 use crate::token_store::{TokenGeneration, TokenKey, TokenStoreError};
@@ -189,7 +189,7 @@ impl Authorizer {
         let mut config = FlowConfig::new(&self.server_url, redirect_uri.unwrap_or_default());
         config.grant = options.grant.to_flow().await?;
         config.issuer.clone_from(&options.issuer);
-        config.preregistered.clone_from(&options.preregistered);
+        config.preregistered = self.bound_clients().await?;
         config.client_document.clone_from(&options.client_document);
         config.registrations = registrations;
         config.client_name.clone_from(&options.client_name);
@@ -206,6 +206,22 @@ impl Authorizer {
             waiting_for_user: &self.waiting_for_user,
         };
         Ok((driver.run(flow).await?, key))
+    }
+
+    /// Returns the preregistered clients; one that names no issuer belongs to the first that it got tokens from, so that a
+    /// server which names another one later does not get its secret.
+    async fn bound_clients(&self) -> Result<Vec<PreregisteredClient>, AuthorizationError> {
+        let keys = self.options.store.list(&self.options.principal).await?;
+        let issuer_of = |client: &PreregisteredClient| {
+            let is_its =
+                |key: &&TokenKey| key.server_url == self.server_url && key.client_id == client.client_id;
+            keys.iter().find(is_its).map(|key| key.issuer.clone())
+        };
+        let bind = |client: &PreregisteredClient| {
+            let issuer = client.issuer.clone().or_else(|| issuer_of(client));
+            PreregisteredClient { issuer, ..client.clone() }
+        };
+        Ok(self.options.preregistered.iter().map(bind).collect())
     }
 
     /// Makes the fetcher for URLs that the server named.

@@ -134,6 +134,13 @@ impl AuthorizationOptions {
         self
     }
 
+    /// Uses a client metadata document (CIMD) at authorization servers that support them.
+    #[must_use]
+    pub fn with_client_document(mut self, document: ClientDocument) -> Self {
+        self.client_document = Some(document);
+        self
+    }
+
     /// Keeps tokens and registrations in a store.
     #[must_use]
     pub fn with_store(mut self, store: Arc<dyn TokenStore>) -> Self {

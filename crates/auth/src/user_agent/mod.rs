@@ -32,7 +32,7 @@ pub trait UserAgent: Send + Sync + fmt::Debug + 'static {
 }
 
 /// One authorization that is ready to begin.
-pub trait PreparedRedirect: Send + fmt::Debug {
+pub trait PreparedRedirect: Send + Sync + fmt::Debug {
     /// Returns the redirect URI.
     fn redirect_uri(&self) -> &str;
 

@@ -147,6 +147,7 @@ fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
             let challenge = challenge.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
             report.problem("authorization", &format!("{what} (HTTP {status}){challenge}"));
         }
+        Error::Authorization(error) => report.problem("authorization", &error.to_string()),
         other => report.problem("protocol", &other.to_string()),
     }
 }

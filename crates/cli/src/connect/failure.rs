@@ -11,7 +11,7 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
         Error::Unreachable(unreachable) => {
             unreachable_failure(&unreachable.target, &unreachable.cause, &unreachable.attempts)
         }
-        Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
+        Error::Unauthorized { .. } | Error::Authorization(_) | Error::Status { status: 401 | 403, .. } => {
             CliFailure::new(ExitReason::Unauthorized, error)
                 .hint("send a token with `--bearer env:NAME` or `--bearer @FILE`")
         }

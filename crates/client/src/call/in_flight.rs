@@ -84,7 +84,7 @@ impl InFlightCall {
         call: &ClientCall,
     ) -> impl Future<Output = Result<Option<RawResponse>, TransportFailure>> + Send {
         let began = Instant::now();
-        let at_most = began + self.time_left;
+        let mut at_most = began + self.time_left;
         let mut due = (began + request_timeout(inner, call)).min(at_most);
         async move {
             let mut deadline = inner.deadline_timer.deadline();
@@ -117,7 +117,12 @@ impl InFlightCall {
                     Some(ExchangeEvent::Skipped) => continue,
                     None => {
                         // Progress moves the deadline, and a wake-up for the earlier one may still come.
-                        if Instant::now() >= due {
+                        let now = Instant::now();
+                        if now >= due && inner.transport.is_waiting_for_user() {
+                            let login = now - began;
+                            at_most = began + self.time_left + login;
+                            due = (now + request_timeout(inner, call)).min(at_most);
+                        } else if now >= due {
                             return Err(TransportFailure::timed_out(due - began));
                         }
                         continue;

@@ -2,6 +2,7 @@ use std::fmt;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use trunkline_auth::authorizer::AuthorizationError;
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::{Notification, RawJson};
 use trunkline_transport::http::RequestDelivery;
@@ -74,6 +75,8 @@ pub(crate) enum TransportFailureKind {
         /// The header `WWW-Authenticate`, if there was one.
         challenge: Option<String>,
     },
+    /// The server requires authorization, which could not be obtained.
+    Authorization(AuthorizationError),
     /// The server responded with an HTTP error status instead of a JSON-RPC response.
     Status {
         /// The HTTP status.

@@ -18,7 +18,8 @@ pub(crate) use self::exchange::{
     ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure, TransportFailureKind,
 };
 pub(crate) use self::http::{
-    CustomHeaders, HttpLimits, HttpSseChannel, StreamableHttpTransport, status_failure,
+    AuthorizedHttp, CustomHeaders, HttpLimits, HttpSseChannel, StreamableHttpTransport,
+    authorization_headers, status_failure,
 };
 pub(crate) use self::outgoing::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};
 pub(crate) use self::server_request::ServerRequest;
@@ -54,6 +55,11 @@ pub(crate) trait ClientTransport: Send + Sync + 'static {
     /// Reports whether the connection is closed for good.
     fn is_closed(&self) -> bool {
         self.close_reason().is_some()
+    }
+
+    /// Reports whether a request waits for the user, who authorizes the client: then no timeout is due.
+    fn is_waiting_for_user(&self) -> bool {
+        false
     }
 
     /// Returns why the connection is closed, once it is closed for good.

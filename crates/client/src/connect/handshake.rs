@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
 use trunkline_protocol::{Method, RawJson, Revision};
 
 use super::probe::DiscoverOutcome;
 use super::{ConnectPlan, ServerDescription};
 use crate::call::ClientCall;
 use crate::client_transport::{
-    ClientTransport, ExchangeEvent, FailureCause, RawResponse, RequestExchange, TransportFailure,
+    ClientTransport, ExchangeEvent, FailureCause, OutgoingRequest, RawResponse, TransportFailure,
 };
 use crate::edge::{LegacyEdge, ModernEdge, ProtocolEdge, RequestExtras, legacy, modern};
 use crate::error::ErrorResponse;
+use crate::user_timeout::timeout_unless_waiting;
 
 /// Sends `server/discover` in a modern revision, and returns the outcome.
 ///
@@ -35,7 +35,7 @@ pub(crate) async fn discover(
             return DiscoverOutcome::Failed(TransportFailure::not_sent(FailureCause::from_error(error)));
         }
     };
-    match await_response(transport.request(outgoing), within).await {
+    match await_response(transport, outgoing, within).await {
         None => DiscoverOutcome::TimedOut,
         Some(Ok(Ok(result))) => DiscoverOutcome::Described(result.into_raw()),
         Some(Ok(Err(error))) => DiscoverOutcome::ErrorResponse(ErrorResponse::from_raw(&error)),
@@ -64,7 +64,7 @@ pub(crate) async fn initialize(
 ) -> Result<(ProtocolEdge, ServerDescription), HandshakeError> {
     let outgoing = legacy::initialize(plan.ids.next(), offered, &plan.identity, &plan.capabilities);
     let within = plan.limits.handshake_timeout;
-    let description = match await_response(transport.request(outgoing), within).await {
+    let description = match await_response(transport, outgoing, within).await {
         None => return Err(HandshakeError::TimedOut(within)),
         Some(Err(failure)) => return Err(HandshakeError::Transport(failure)),
         Some(Ok(Err(error))) => return Err(HandshakeError::ErrorResponse(ErrorResponse::from_raw(&error))),
@@ -73,7 +73,7 @@ pub(crate) async fn initialize(
         }
     };
     let initialized = transport.post(legacy::initialized(description.revision));
-    match timeout(within, initialized).await {
+    match timeout_unless_waiting(within, || transport.is_waiting_for_user(), initialized).await {
         Ok(Ok(())) => Ok((ProtocolEdge::Legacy(LegacyEdge::new(description.revision)), description)),
         Ok(Err(failure)) => Err(HandshakeError::Transport(failure)),
         Err(_) => Err(HandshakeError::TimedOut(within)),
@@ -114,11 +114,13 @@ impl HandshakeError {
     }
 }
 
-/// Waits for the response of an exchange; `None` after the timeout.
+/// Sends a request and waits for its response; `None` after the timeout.
 async fn await_response(
-    mut exchange: RequestExchange,
+    transport: &dyn ClientTransport,
+    outgoing: OutgoingRequest,
     within: Duration,
 ) -> Option<Result<RawResponse, TransportFailure>> {
+    let mut exchange = transport.request(outgoing);
     let last = async {
         loop {
             match exchange.next().await {
@@ -131,5 +133,5 @@ async fn await_response(
             }
         }
     };
-    timeout(within, last).await.ok()
+    timeout_unless_waiting(within, || transport.is_waiting_for_user(), last).await.ok()
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use trunkline_auth::authorizer::Authorizer;
 use trunkline_protocol::{Era, Revision};
 use trunkline_transport::Url;
 
@@ -12,8 +13,8 @@ use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_http, falls_back_to_sse};
 use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, HttpTransportKind};
 use crate::client_transport::{
-    ChannelTransport, ClientTransport, CustomHeaders, HttpSseChannel, StreamableHttpTransport,
-    TransportFailure, TransportFailureKind, unsolicited_channel,
+    AuthorizedHttp, ChannelTransport, ClientTransport, CustomHeaders, HttpSseChannel,
+    StreamableHttpTransport, TransportFailure, TransportFailureKind, unsolicited_channel,
 };
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
@@ -23,6 +24,8 @@ struct HttpConnectContext<'a> {
     url: &'a Url,
     plan: &'a ConnectPlan,
     headers: CustomHeaders,
+    /// One for all attempts, so that a token is obtained once.
+    authorizer: Option<Arc<Authorizer>>,
 }
 
 /// Connects, by the rules for HTTP: the body of an error response determines the era. Temporary failures and
@@ -35,7 +38,8 @@ pub(crate) async fn connect(
     plan: &ConnectPlan,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
-    let context = HttpConnectContext { url, plan, headers: plan.custom_headers()? };
+    let authorizer = plan.authorizer(url);
+    let context = HttpConnectContext { url, plan, headers: plan.custom_headers()?, authorizer };
     match plan.pin {
         _ if plan.http_transport == HttpTransportKind::Sse => context.connect_sse(attempts).await,
         Some(pin) if pin.era() == Era::Legacy => {
@@ -47,11 +51,15 @@ pub(crate) async fn connect(
 }
 
 impl HttpConnectContext<'_> {
+    fn authorized_http(&self) -> AuthorizedHttp {
+        AuthorizedHttp::new(self.plan.dialer.clone(), self.url, self.authorizer.clone())
+    }
+
     fn open_transport(&self) -> Result<OpenedTransport, Error> {
         let (sender, receiver) = unsolicited_channel();
-        let dialer = self.plan.dialer.clone();
+        let http = self.authorized_http();
         let transport =
-            StreamableHttpTransport::new(dialer, self.url, &self.headers, self.plan.http_limits(), sender);
+            StreamableHttpTransport::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
         let transport = transport.map_err(|error| Error::Invalid(error.to_string()))?;
         Ok(OpenedTransport {
             transport: Arc::new(transport),
@@ -172,7 +180,9 @@ impl HttpConnectContext<'_> {
             Ok(open) => self.open_sse_session(open, offered, attempts).await,
             // The failure of `initialize` is a better cause than that of the last fallback.
             Err(failure) => Err(match failure.kind {
-                TransportFailureKind::Unauthorized { .. } => failure.into(),
+                TransportFailureKind::Unauthorized { .. } | TransportFailureKind::Authorization(_) => {
+                    failure.into()
+                }
                 _ => attempts.connect_error(self.url, before.cause()),
             }),
         }
@@ -181,7 +191,7 @@ impl HttpConnectContext<'_> {
     async fn open_sse(&self, attempts: &mut ConnectAttempts) -> Result<OpenedTransport, TransportFailure> {
         let action = "a stream of HTTP+SSE";
         let limit = self.plan.limits.message_bytes;
-        let opened = HttpSseChannel::open(self.plan.dialer.clone(), self.url, &self.headers, limit).await;
+        let opened = HttpSseChannel::open(self.authorized_http(), self.url, &self.headers, limit).await;
         let channel = opened.inspect_err(|failure| {
             attempts.record(action, HandshakeError::Transport(failure.clone()).describe());
         })?;
@@ -237,6 +247,10 @@ impl HttpConnectContext<'_> {
                 kind: TransportFailureKind::Unauthorized { status, challenge },
                 ..
             }) => Error::Unauthorized { status, challenge },
+            HandshakeError::Transport(TransportFailure {
+                kind: TransportFailureKind::Authorization(error),
+                ..
+            }) => Error::Authorization(error),
             failure => attempts.connect_error(self.url, failure.cause()),
         }
     }
@@ -248,6 +262,10 @@ impl HttpConnectContext<'_> {
                 kind: TransportFailureKind::Unauthorized { status, challenge },
                 ..
             }) => Error::Unauthorized { status: *status, challenge: challenge.clone() },
+            DiscoverOutcome::Failed(TransportFailure {
+                kind: TransportFailureKind::Authorization(error),
+                ..
+            }) => Error::Authorization(error.clone()),
             observation => attempts.connect_error(self.url, observation.cause()),
         }
     }

@@ -25,11 +25,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use trunkline_auth::authorizer::{AuthorizationOptions, Authorizer};
 use trunkline_protocol::model::{ClientCapabilities, Implementation, ServerCapabilities};
 use trunkline_protocol::{Era, JsonObject, Revision};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::process::LineCallback;
-use trunkline_transport::{Secret, Target};
+use trunkline_transport::{Secret, Target, Url};
 
 pub use self::attempt::ConnectAttempt;
 pub(crate) use self::attempt::ConnectAttempts;
@@ -72,6 +73,8 @@ pub(crate) struct ConnectPlan {
     pub(crate) limits: ClientLimits,
     /// HTTP headers of every request.
     pub(crate) headers: Vec<(String, Secret)>,
+    /// How the client gets tokens that the server demands.
+    pub(crate) authorization: Option<AuthorizationOptions>,
     /// Environment variables of the server process.
     pub(crate) env: Vec<(String, Secret)>,
     /// The callback for lines that the process writes outside of the protocol.
@@ -97,6 +100,20 @@ impl ConnectPlan {
             None => EraPreference::Preferred(self.prefers),
         };
         infer_supported_eras(wanted, description.revision.era(), description.lists_legacy)
+    }
+
+    /// Returns what authorizes requests to a server; a WebSocket is authorized by its handshake, a request over HTTP.
+    pub(crate) fn authorizer(&self, url: &Url) -> Option<Arc<Authorizer>> {
+        let has_own = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let options = self.authorization.clone().filter(|_| !has_own)?;
+        Some(Arc::new(Authorizer::new(options, &Self::http_url(url), self.dialer.clone())))
+    }
+
+    /// Returns the URL by which a server is known to authorization, which has no WebSocket schemes.
+    pub(crate) fn http_url(url: &Url) -> Url {
+        let full = url.to_full_string();
+        let over_http = full.strip_prefix("ws").and_then(|rest| format!("http{rest}").parse().ok());
+        over_http.unwrap_or_else(|| url.clone())
     }
 
     /// Returns the limits of a channel.

@@ -270,6 +270,10 @@ fn is_version_stale(lease: &ConnectionLease, error: &Error) -> bool {
 fn is_upstream_fault(error: &Error) -> bool {
     matches!(
         error,
-        Error::Unreachable(_) | Error::Unauthorized { .. } | Error::Closed { .. } | Error::Status { .. }
+        Error::Unreachable(_)
+            | Error::Unauthorized { .. }
+            | Error::Authorization(_)
+            | Error::Closed { .. }
+            | Error::Status { .. }
     )
 }

@@ -92,6 +92,12 @@ fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
         Error::Unauthorized { .. } => {
             context.failure_refusal("upstream_auth", "wants other credentials", false)
         }
+        // The reason is for the operator; to the caller it could name a URL of the network behind the hub.
+        Error::Authorization(_) => context.failure_refusal(
+            "upstream_auth",
+            "requires an authorization that the hub could not obtain",
+            false,
+        ),
         Error::Closed { cause, delivery, .. } => {
             let problem = format!("was lost: {}", headline(cause));
             context.failure_refusal("upstream_lost", &problem, *delivery == RequestDelivery::NotSent)

@@ -158,7 +158,7 @@ pub(crate) enum FailureKind {
 impl UpstreamFailure {
     pub(super) fn from_error(error: &Error, reach: &ServerLocation) -> Self {
         let kind = match error {
-            Error::Unauthorized { .. } => FailureKind::NeedsAuth,
+            Error::Unauthorized { .. } | Error::Authorization(_) => FailureKind::NeedsAuth,
             _ => FailureKind::Unreachable,
         };
         let reason = match error {

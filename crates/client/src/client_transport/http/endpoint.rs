@@ -1,26 +1,26 @@
 use std::fmt;
+use std::sync::Arc;
 
 use http::Method;
 use http::header::LOCATION;
 use parking_lot::{Mutex, MutexGuard};
 use trunkline_transport::Url;
-use trunkline_transport::dial::Dialer;
-use trunkline_transport::http::{
-    HeaderLines, HttpClient, HttpClientOptions, HttpError, HttpRequest, HttpResponse, OriginMismatch,
-    RequestTarget,
-};
+use trunkline_transport::http::{HeaderLines, HttpRequest, HttpResponse, OriginMismatch, RequestTarget};
+
+use super::authorized_http::{AuthorizedHttp, RequestPurpose};
+use crate::client_transport::TransportFailure;
 
 /// The most redirects within the origin.
 const MAX_REDIRECTS: usize = 3;
 
 /// The HTTP endpoint of a server.
 pub(super) struct HttpEndpoint {
-    http: HttpClient,
+    http: AuthorizedHttp,
     address: Mutex<EndpointAddress>,
 }
 
 struct EndpointAddress {
-    url: Url,
+    url: Arc<Url>,
     target: RequestTarget,
     /// A request succeeded there, so that redirects are no longer followed.
     is_final: bool,
@@ -29,14 +29,15 @@ struct EndpointAddress {
 /// A request with its target.
 pub(super) struct AddressedRequest {
     request: HttpRequest,
+    url: Arc<Url>,
     /// Redirects are no longer followed.
     is_final: bool,
 }
 
 impl HttpEndpoint {
-    pub(super) fn new(dialer: Dialer, url: &Url) -> Result<Self, OriginMismatch> {
-        let http = HttpClient::new(dialer, url.clone(), &HttpClientOptions::default());
-        let address = EndpointAddress { target: http.target(url)?, url: url.clone(), is_final: false };
+    pub(super) fn new(http: AuthorizedHttp, url: &Url) -> Result<Self, OriginMismatch> {
+        let address =
+            EndpointAddress { target: http.target(url)?, url: Arc::new(url.clone()), is_final: false };
         Ok(Self { http, address: Mutex::new(address) })
     }
 
@@ -49,45 +50,63 @@ impl HttpEndpoint {
     ) -> AddressedRequest {
         let address = self.lock();
         let request = HttpRequest { method, target: address.target.clone(), headers, body };
-        AddressedRequest { request, is_final: address.is_final }
+        AddressedRequest { request, url: address.url.clone(), is_final: address.is_final }
     }
 
     /// Sends a request and waits for the response head.
-    pub(super) async fn send(&self, addressed: &AddressedRequest) -> Result<HttpResponse, HttpError> {
+    /// `operation` names what it does, for authorization.
+    pub(super) async fn send(
+        &self,
+        addressed: &AddressedRequest,
+        operation: &str,
+    ) -> Result<HttpResponse, TransportFailure> {
         if addressed.is_final {
-            return self.http.send(&addressed.request).await;
+            return self
+                .http
+                .send(&addressed.request, RequestPurpose { url: &addressed.url, operation })
+                .await;
         }
-        Box::pin(self.send_following_redirects(addressed.request.clone())).await
+        Box::pin(self.send_following_redirects(addressed, operation)).await
+    }
+
+    /// Reports whether an authorization waits for the user.
+    pub(super) fn is_waiting_for_user(&self) -> bool {
+        self.http.is_waiting_for_user()
     }
 
     /// Sends a request, and follows redirects.
-    async fn send_following_redirects(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    async fn send_following_redirects(
+        &self,
+        addressed: &AddressedRequest,
+        operation: &str,
+    ) -> Result<HttpResponse, TransportFailure> {
+        let (mut request, mut url) = (addressed.request.clone(), addressed.url.clone());
         for _ in 0..MAX_REDIRECTS {
-            let response = self.http.send(&request).await?;
+            let response = self.http.send(&request, RequestPurpose { url: &url, operation }).await?;
             match self.redirect_target(&response) {
-                Some(target) => request.target = target,
+                Some((target, at)) => (request.target, url) = (target, at),
                 None => return Ok(response),
             }
             response.body.finish();
         }
-        self.http.send(&request).await
+        self.http.send(&request, RequestPurpose { url: &url, operation }).await
     }
 
     /// Returns the target of a redirect, which often differs by a slash only.
     ///
     /// Only 307 and 308 are followed, which keep method and body (RFC 9110 §15.4.8 and §15.4.9) and mean that the
     /// request was not processed here. A redirect to another origin is not followed.
-    fn redirect_target(&self, response: &HttpResponse) -> Option<RequestTarget> {
+    fn redirect_target(&self, response: &HttpResponse) -> Option<(RequestTarget, Arc<Url>)> {
         let mut address = self.lock();
         if !matches!(response.status.as_u16(), 307 | 308) {
             address.is_final |= response.status.is_success();
             return None;
         }
         let location = response.headers.get_text(&LOCATION)?;
-        let url = address.url.join(location).ok()?;
+        let url = Arc::new(address.url.join(location).ok()?);
         let target = self.http.target(&url).ok()?;
-        (address.url, address.target) = (url, target.clone());
-        Some(target)
+        (address.url, address.target) = (url.clone(), target.clone());
+        Some((target, url))
     }
 
     fn lock(&self) -> MutexGuard<'_, EndpointAddress> {

@@ -1,26 +1,25 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use http::{Method as HttpMethod, StatusCode};
-use tokio::time::timeout;
 use trunkline_protocol::shorten;
 use trunkline_protocol::sse::{SseDecoder, SseEvent};
-use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::{
-    HeaderLines, HttpClient, HttpClientOptions, HttpError, HttpRequest, HttpResponse, HttpResponseBody,
-    RequestTarget,
+    HeaderLines, HttpError, HttpRequest, HttpResponse, HttpResponseBody, RequestTarget,
 };
 use trunkline_transport::{Channel, ReceiveError, Url};
 
+use super::authorized_http::{AuthorizedHttp, RequestPurpose};
 use super::custom_headers::CustomHeaders;
 use super::response_head::{self, InSession, ResponseKind, with_excerpt};
-use super::shared::http_failure;
 use crate::client_transport::{RequestDelivery, TransportFailure, TransportFailureKind};
+use crate::user_timeout::timeout_unless_waiting;
 
 /// Timeout for the `endpoint` event, which names the URL for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,8 +39,9 @@ const EXCERPT_BYTES: usize = 2048;
 /// Messages are posted one after another, since their order matters. A message that the server rejects fails alone,
 /// as long as the stream is open.
 pub(crate) struct HttpSseChannel {
-    http: HttpClient,
+    http: AuthorizedHttp,
     post_target: RequestTarget,
+    post_url: Arc<Url>,
     post_headers: HeaderLines,
     stream: SseEventStream,
     limit: usize,
@@ -67,25 +67,27 @@ enum PostError {
 impl HttpSseChannel {
     /// Opens the stream and waits for the `endpoint` event.
     pub(crate) async fn open(
-        dialer: Dialer,
+        http: AuthorizedHttp,
         url: &Url,
         headers: &CustomHeaders,
         limit: usize,
     ) -> Result<Self, TransportFailure> {
-        let opening = Self::open_stream(dialer, url, headers, limit);
+        let waiting = http.clone();
+        let opening = Self::open_stream(http, url, headers, limit);
         let late = || {
             Err(TransportFailure::maybe_sent("the server did not say in time where messages are posted to"))
         };
-        timeout(ENDPOINT_TIMEOUT, opening).await.unwrap_or_else(|_| late())
+        timeout_unless_waiting(ENDPOINT_TIMEOUT, || waiting.is_waiting_for_user(), opening)
+            .await
+            .unwrap_or_else(|_| late())
     }
 
     async fn open_stream(
-        dialer: Dialer,
+        http: AuthorizedHttp,
         url: &Url,
         headers: &CustomHeaders,
         limit: usize,
     ) -> Result<Self, TransportFailure> {
-        let http = HttpClient::new(dialer, url.clone(), &HttpClientOptions::default());
         let (url, response) = open_event_stream(&http, url, headers).await?;
         let mut stream = SseEventStream::new(response.body, limit);
         let endpoint = loop {
@@ -105,12 +107,13 @@ impl HttpSseChannel {
         let refused = |why: &dyn fmt::Display| {
             response_head::malformed(format!("the server names `{}` for messages: {why}", shorten(&endpoint)))
         };
-        let target = url.join(&endpoint).map_err(|error| refused(&error))?;
+        let post_url = url.join(&endpoint).map_err(|error| refused(&error))?;
         // Only the same origin: otherwise a server could direct our credentials to another host.
-        let target = http.target(&target).map_err(|error| refused(&error))?;
+        let target = http.target(&post_url).map_err(|error| refused(&error))?;
         Ok(Self {
             http,
             post_target: target,
+            post_url: Arc::new(post_url),
             post_headers: headers.post_headers().into(),
             stream,
             limit,
@@ -130,14 +133,14 @@ impl HttpSseChannel {
             headers: self.post_headers.clone(),
             body: message.into(),
         };
-        self.posting = Some(post(self.http.clone(), request).boxed());
+        self.posting = Some(post(self.http.clone(), request, self.post_url.clone()).boxed());
         true
     }
 }
 
 /// Requests the stream. Redirects within the origin are followed, since a `GET` is safe to repeat.
 async fn open_event_stream(
-    http: &HttpClient,
+    http: &AuthorizedHttp,
     url: &Url,
     headers: &CustomHeaders,
 ) -> Result<(Url, HttpResponse), TransportFailure> {
@@ -150,7 +153,7 @@ async fn open_event_stream(
             headers: headers.stream_headers().into(),
             body: Vec::new(),
         };
-        let mut response = http.send(&request).await.map_err(http_failure)?;
+        let mut response = http.send(&request, RequestPurpose { url: &url, operation: "stream" }).await?;
         match response_head::classify_response(response.status, &response.headers, InSession::No) {
             ResponseKind::Events => return Ok((url, response)),
             ResponseKind::Json => {
@@ -177,10 +180,10 @@ fn redirect_target(url: &Url, response: &HttpResponse) -> Option<Url> {
 }
 
 /// Posts a message, and returns it with the outcome.
-async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), PostError>) {
+async fn post(http: AuthorizedHttp, request: HttpRequest, url: Arc<Url>) -> (Vec<u8>, Result<(), PostError>) {
+    let purpose = RequestPurpose { url: &url, operation: "post" };
     let sending = async {
-        let mut response =
-            http.send(&request).await.map_err(|error| PostError::Failed(http_failure(error)))?;
+        let mut response = http.send(&request, purpose).await.map_err(PostError::Failed)?;
         if response.status == StatusCode::NOT_FOUND {
             return Err(PostError::SessionGone);
         }
@@ -198,7 +201,8 @@ async fn post(http: HttpClient, request: HttpRequest) -> (Vec<u8>, Result<(), Po
     let late = || {
         Err(PostError::Failed(TransportFailure::maybe_sent("the server did not take the message in time")))
     };
-    let outcome = timeout(POST_TIMEOUT, sending).await.unwrap_or_else(|_| late());
+    let waits = || http.is_waiting_for_user();
+    let outcome = timeout_unless_waiting(POST_TIMEOUT, waits, sending).await.unwrap_or_else(|_| late());
     (request.body, outcome)
 }
 

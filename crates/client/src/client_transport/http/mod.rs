@@ -11,6 +11,7 @@
 //!   `http_response_truncated_at_any_byte_fails_the_call_without_retry`.
 //! - A rejected HTTP+SSE `POST` fails only its own call: `rejected_sse_post_fails_only_its_own_call`.
 
+mod authorized_http;
 mod close_signal;
 mod custom_headers;
 mod endpoint;
@@ -29,9 +30,9 @@ use std::sync::Arc;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use trunkline_protocol::envelope::MessageLimits;
 use trunkline_transport::Url;
-use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::OriginMismatch;
 
+pub(crate) use self::authorized_http::{AuthorizedHttp, authorization_headers};
 pub(crate) use self::custom_headers::CustomHeaders;
 pub(super) use self::http_exchange::HttpExchange;
 pub(crate) use self::http_sse::HttpSseChannel;
@@ -68,13 +69,13 @@ impl StreamableHttpTransport {
     /// # Errors
     /// Never for a parsed URL, although the type cannot express that.
     pub(crate) fn new(
-        dialer: Dialer,
+        http: AuthorizedHttp,
         url: &Url,
         headers: &CustomHeaders,
         limits: HttpLimits,
         unsolicited: UnsolicitedSender,
     ) -> Result<Self, OriginMismatch> {
-        Ok(Self { shared: Arc::new(HttpShared::new(dialer, url, headers, limits, unsolicited)?) })
+        Ok(Self { shared: Arc::new(HttpShared::new(http, url, headers, limits, unsolicited)?) })
     }
 }
 
@@ -106,6 +107,10 @@ impl ClientTransport for StreamableHttpTransport {
 
     fn is_closed(&self) -> bool {
         self.shared.is_closed()
+    }
+
+    fn is_waiting_for_user(&self) -> bool {
+        self.shared.is_waiting_for_user()
     }
 }
 

@@ -11,10 +11,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use trunkline_protocol::{Refusal, RequestId, Revision, emit};
 use trunkline_transport::Url;
-use trunkline_transport::dial::Dialer;
 use trunkline_transport::http::{HeaderLines, HttpError, HttpResponse, OriginMismatch};
 
 use super::HttpLimits;
+use super::authorized_http::AuthorizedHttp;
 use super::close_signal::CloseSignal;
 use super::custom_headers::{self, CustomHeaders};
 use super::endpoint::HttpEndpoint;
@@ -25,6 +25,7 @@ use crate::client_transport::{
     FailureCause, HeaderMirror, OutgoingMessage, OutgoingRequest, TransportFailure, TransportFailureKind,
     UnsolicitedSender,
 };
+use crate::user_timeout::timeout_unless_waiting;
 
 /// Timeout for posting a notification or a response.
 const POST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,6 +47,11 @@ const EXCERPT_BYTES: usize = 2048;
 
 /// Estimated bytes that a request adds to the common headers.
 const EXTRA_HEADER_BYTES: usize = 256;
+
+/// What requests without a method are called, for authorization.
+const POST_OPERATION: &str = "post";
+const STREAM_OPERATION: &str = "stream";
+const DELETE_OPERATION: &str = "delete";
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -104,7 +110,7 @@ pub(super) enum StreamUnavailable {
 
 impl HttpShared {
     pub(super) fn new(
-        dialer: Dialer,
+        http: AuthorizedHttp,
         url: &Url,
         headers: &CustomHeaders,
         limits: HttpLimits,
@@ -114,12 +120,17 @@ impl HttpShared {
             limits,
             unsolicited,
             request_permits: Arc::new(Semaphore::new(limits.in_flight)),
-            endpoint: HttpEndpoint::new(dialer, url)?,
+            endpoint: HttpEndpoint::new(http, url)?,
             post_headers: headers.post_headers().into(),
             stream_headers: headers.stream_headers().into(),
             state: Mutex::default(),
             close_signal: CloseSignal::default(),
         })
+    }
+
+    /// Reports whether an authorization waits for the user.
+    pub(super) fn is_waiting_for_user(&self) -> bool {
+        self.endpoint.is_waiting_for_user()
     }
 
     /// Reports whether the connection was closed.
@@ -137,7 +148,7 @@ impl HttpShared {
         let session = self.add_session_headers(&outgoing.mirror, &mut headers);
         let body = std::mem::take(&mut outgoing.body).into();
         let request = self.endpoint.build_request(HttpMethod::POST, headers, body);
-        let response = self.endpoint.send(&request).await.map_err(http_failure)?;
+        let response = self.endpoint.send(&request, &outgoing.method).await?;
         let answer = response_head::classify_response(response.status, &response.headers, session);
         if outgoing.mirror == HeaderMirror::Nothing
             && matches!(answer, ResponseKind::Json | ResponseKind::Events)
@@ -190,7 +201,7 @@ impl HttpShared {
     ) -> Result<(), TransportFailure> {
         let request = self.endpoint.build_request(HttpMethod::POST, headers, body.into());
         let sending = async {
-            let mut response = self.endpoint.send(&request).await.map_err(http_failure)?;
+            let mut response = self.endpoint.send(&request, POST_OPERATION).await?;
             match response_head::classify_status(response.status, &response.headers, session) {
                 None => {
                     response.body.finish();
@@ -203,7 +214,9 @@ impl HttpShared {
             }
         };
         let late = || Err(TransportFailure::maybe_sent("the server did not take a message in time"));
-        timeout(POST_TIMEOUT, sending).await.unwrap_or_else(|_| late())
+        timeout_unless_waiting(POST_TIMEOUT, || self.is_waiting_for_user(), sending)
+            .await
+            .unwrap_or_else(|_| late())
     }
 
     /// Posts a message to the session in the background.
@@ -265,7 +278,7 @@ impl HttpShared {
             headers.add(&LAST_EVENT_ID, last_event_id);
         }
         let request = self.endpoint.build_request(HttpMethod::GET, headers, Vec::new());
-        let sent = self.endpoint.send(&request).await;
+        let sent = self.endpoint.send(&request, STREAM_OPERATION).await;
         let mut response = sent.map_err(|error| StreamUnavailable::Retry(error.to_string()))?;
         match response_head::classify_response(response.status, &response.headers, session) {
             ResponseKind::Events => Ok(SseMessages::new(response.body, &self.limits)),
@@ -346,7 +359,8 @@ impl HttpShared {
     /// fine.
     async fn delete_session(&self, headers: HeaderLines) {
         let request = self.endpoint.build_request(HttpMethod::DELETE, headers, Vec::new());
-        if let Ok(Err(error)) = timeout(DELETE_TIMEOUT, self.endpoint.send(&request)).await {
+        if let Ok(Err(error)) = timeout(DELETE_TIMEOUT, self.endpoint.send(&request, DELETE_OPERATION)).await
+        {
             tracing::debug!(%error, "the session was not ended");
         }
     }

@@ -1,0 +1,15 @@
+//! How a client gets the tokens that a server demands: OAuth, as [`ClientBuilder::authorization`] uses it.
+//!
+//! [`ClientBuilder::authorization`]: crate::ClientBuilder::authorization
+
+pub use trunkline_auth::authorizer::{
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource,
+};
+pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
+pub use trunkline_auth::jose::SigningKey;
+pub use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
+pub use trunkline_auth::scopes::ScopeSet;
+pub use trunkline_auth::token_store::{MemoryTokenStore, TokenStore};
+pub use trunkline_auth::user_agent::{
+    BrowserUserAgent, PasteUserAgent, PreparedRedirect, UserAgent, UserAgentError,
+};

@@ -28,8 +28,8 @@ use self::part::PartKind;
 /// one of these with a `ToolError` or a `std::error::Error` as its error.
 ///
 /// The options are `name = "…"`, `title = "…"`, `description = "…"`, the hints `read_only`, `idempotent`,
-/// `destructive` (or `destructive = false`) and `open_world = false`, and `replay`. Other properties are set with the
-/// builder: `Server::with(add().icon(…))`.
+/// `destructive` (or `destructive = false`) and `open_world = false`, `replay`, and `scopes = "…"` with the scopes that
+/// the caller's token needs, separated by spaces. Other properties are set with the builder: `Server::with(add().icon(…))`.
 ///
 /// A parameter is an argument of the tool unless its type is `Context`. It may have
 ///

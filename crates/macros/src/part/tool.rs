@@ -7,8 +7,17 @@ use crate::handler::HandlerSignature;
 use crate::name;
 use crate::options::AttributeOptions;
 
-const OPTIONS: [&str; 8] =
-    ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "replay"];
+const OPTIONS: [&str; 9] = [
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "replay",
+    "scopes",
+];
 
 /// Generates the expression that builds a tool.
 pub(super) fn build(
@@ -23,6 +32,7 @@ pub(super) fn build(
     // Without replay, a call that waits for input would be suspended in the memory of one replica.
     let replay = options.flag("replay", problems) || handler.inputs().next().is_some();
     let replay = replay.then(|| quote!(.replay()));
+    let scopes = scopes(&mut options, problems);
     options.finish("a tool", &OPTIONS, problems);
 
     let (name, described) = (&described.name, described.calls());
@@ -38,7 +48,7 @@ pub(super) fn build(
         kind: quote!(::trunkline::Tool),
         value: quote! {{
             #items
-            ::trunkline::Tool::new(#name) #described #hints #replay #(#mirrors)* .#run(#closure)
+            ::trunkline::Tool::new(#name) #described #hints #replay #scopes #(#mirrors)* .#run(#closure)
         }},
     }
 }
@@ -52,4 +62,15 @@ fn hints(options: &mut AttributeOptions, problems: &mut MacroErrors) -> TokenStr
     let idempotent = options.flag("idempotent", problems).then(|| quote!(.idempotent()));
     let open_world = options.boolean("open_world", problems).map(|open| quote!(.open_world(#open)));
     quote!(#read_only #destructive #idempotent #open_world)
+}
+
+/// Reads the scopes that a caller's token needs, separated by spaces as in OAuth.
+fn scopes(options: &mut AttributeOptions, problems: &mut MacroErrors) -> Option<TokenStream> {
+    let text = options.text("scopes", problems)?;
+    let value = text.value();
+    let scopes: Vec<&str> = value.split_whitespace().collect();
+    if scopes.is_empty() {
+        problems.add(&text, "`scopes` names no scope: write `scopes = \"files:read files:write\"`");
+    }
+    Some(quote!(.require_scopes([#(#scopes),*])))
 }

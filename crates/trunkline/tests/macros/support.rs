@@ -6,7 +6,7 @@ use trunkline::transport::{Channel as _, MemoryChannel};
 use trunkline::{HostOptions, Server, StateKeys};
 
 /// Long enough for any machine, and only ever waited for by a test that fails.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A client of the newest revision that can be asked for forms.
 pub(crate) struct Client {

@@ -1,7 +1,11 @@
 use serde_json::{Value, json};
 use trunkline::prelude::*;
 
-use crate::support::{call, only};
+use trunkline::server::HostOptions;
+use trunkline::session::Principal;
+use trunkline::transport::Channel as _;
+
+use crate::support::{DEADLINE, call, only};
 
 /// Adds two integers.
 #[tool]
@@ -37,6 +41,11 @@ fn empty() {}
 fn note(mut text: String) -> &'static str {
     text.clear();
     "noted"
+}
+
+#[tool(scopes = "files:read files:write")]
+fn guarded() -> &'static str {
+    "in"
 }
 
 /// Calls itself, and has a parameter of its own name.
@@ -78,6 +87,32 @@ async fn a_function_becomes_a_tool_with_its_schema() {
     assert_eq!(call(&server, "add", json!({ "a": 2, "b": 3 })).await, json!(5));
     let wrong = call(&server, "add", json!({ "a": "two", "b": 3 })).await;
     assert!(wrong.as_str().unwrap().contains("`a`"), "{wrong}");
+}
+
+#[tokio::test]
+async fn scopes_are_required_of_callers_with_an_identity() {
+    let host = Server::new("test").with(guarded).host(HostOptions::default()).unwrap();
+    for (principal, expected) in
+        [(Principal::Anonymous, json!(["files:read", "files:write"])), (Principal::Process, Value::Null)]
+    {
+        let (ours, mut theirs) = trunkline::transport::memory(8);
+        let host = host.clone();
+        tokio::spawn(async move { host.serve_channel(ours, principal).await });
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": "guarded", "_meta": meta });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        theirs.send(&call.to_string());
+        let answered = async {
+            std::future::poll_fn(|cx| theirs.poll_flush(cx)).await.unwrap();
+            std::future::poll_fn(|cx| theirs.poll_receive(cx)).await.unwrap().unwrap()
+        };
+        let answer = tokio::time::timeout(DEADLINE, answered).await.expect("the server answers");
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["error"]["data"]["requiredScopes"], expected, "{answer}");
+    }
 }
 
 #[tokio::test]

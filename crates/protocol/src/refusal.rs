@@ -216,7 +216,7 @@ impl Refusal {
         Self::MISSING_CAPABILITY.with_data(writer.into_raw())
     }
 
-    /// Refuses a caller whose token lacks scopes, naming all scopes of the operation.
+    /// Refuses a caller with a token that lacks scopes, naming all scopes of the operation.
     #[cold]
     pub fn insufficient_scope(scopes: &[Box<str>]) -> Self {
         let mut writer = JsonWriter::with_capacity(64);

@@ -214,10 +214,9 @@ impl HttpServiceInner {
                                     let waiting = first_event(&mut call, accepts.stream, stream_after, wakes);
                                     until_revoked(sender.grant.as_ref(), pin!(waiting)).await
                                 };
-                                break match first {
-                                    Some(first) => self.begin_response(call, first, accepts),
-                                    None => self.auth_response(AuthRefusal::revoked_token()),
-                                };
+                                let revoked = || self.auth_response(AuthRefusal::revoked_token());
+                                break first
+                                    .map_or_else(revoked, |first| self.begin_response(call, first, accepts));
                             }
                         }
                     };

@@ -19,7 +19,7 @@ const DOCUMENT: &str = "/.well-known/oauth-protected-resource";
 /// The description of the endpoint as an OAuth protected resource
 /// ([RFC 9728](https://www.rfc-editor.org/rfc/rfc9728)).
 ///
-/// The endpoint serves it to everyone at `/.well-known/oauth-protected-resource`, there followed by its path, and
+/// The endpoint serves it without authentication at `/.well-known/oauth-protected-resource`, there followed by its path, and
 /// names it in every challenge.
 ///
 /// ```

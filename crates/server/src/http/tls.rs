@@ -22,7 +22,7 @@ pub struct ServerTls {
 /// A certificate chain and its key, ready for handshakes.
 struct TlsIdentity {
     config: Arc<ServerConfig>,
-    /// The hash of both files, to tell whether they have changed.
+    /// The hash of both files, to detect a change.
     digest: [u8; 32],
 }
 

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::Host;
 use trunkline_server::http::{
-    self, AllowList, AnonymousAuthenticator, Authenticator, CookieSessions, DrainOutcome, HttpServerOptions,
-    PortFile, SsePaths,
+    self, AllowList, AnonymousAuthenticator, Authenticator, BearerTokens, CookieSessions, DrainOutcome,
+    HttpServerOptions, PortFile, SsePaths,
 };
 
 use super::PreparedService;
@@ -35,10 +35,7 @@ pub(super) async fn serve(
     let args = &edge.http;
     args.check_paths()?;
     let tokens = args.tokens()?;
-    let authenticator: Arc<dyn Authenticator> = match &tokens {
-        Some(tokens) => Arc::new(tokens.clone()),
-        None => Arc::new(AnonymousAuthenticator),
-    };
+    let authenticator = authenticator(tokens.as_ref());
     let tls = args.tls()?;
     let hangups = args.has_secret_files().then(super::install_hangups).transpose()?;
     let addresses = permitted_addresses(args, "--http", wanted)?;
@@ -80,6 +77,13 @@ pub(super) async fn serve(
         DrainOutcome::Aborted(calls) => calls,
     };
     super::exit_result(departure.forced_by(), aborted, edge.grace)
+}
+
+fn authenticator(tokens: Option<&BearerTokens>) -> Arc<dyn Authenticator> {
+    match tokens {
+        Some(tokens) => Arc::new(tokens.clone()),
+        None => Arc::new(AnonymousAuthenticator),
+    }
 }
 
 /// Writes the address to a descriptor that the parent process has open.

@@ -18,7 +18,7 @@ pub struct Authenticated {
 }
 
 impl Authenticated {
-    /// Makes a sender without scopes, whose credential never ends.
+    /// Makes a sender without scopes and with a credential that never ends.
     pub fn new(principal: Principal) -> Self {
         Self { principal, grant: None }
     }

@@ -68,7 +68,7 @@ impl AuthRefusal {
     }
 
     /// Refuses a token without a needed scope: 403. All scopes of the operation are named, so that the client needs
-    /// to ask for more only once.
+    /// to request more only once.
     #[cold]
     pub fn insufficient_scope<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Self {
         let scopes: Vec<S> = scopes.into_iter().collect();

@@ -7,7 +7,7 @@ use crate::edge::RenderedResponse;
 use crate::http::body::McpResponseBody;
 use crate::http::protected_resource::ProtectedResource;
 
-/// The challenge to a caller whose token lacks scopes, for a response of a call
+/// The challenge to a caller with a token that lacks scopes, for a response of a call
 /// ([RFC 6750 §3.1](https://www.rfc-editor.org/rfc/rfc6750#section-3.1)).
 pub(in crate::http) struct ScopeChallenge(AuthRefusal);
 

@@ -95,6 +95,16 @@ impl Hub {
         self.connect(name).await
     }
 
+    /// Reports that a server's credentials may have changed, such as after an authorization. A server that has
+    /// rejected them ([`UpstreamHealth::NeedsAuth`](crate::UpstreamHealth::NeedsAuth)) is connected again when it is needed; others are not affected.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub fn authorized(&self, name: &str) -> Result<(), ManageError> {
+        self.find_server(name)?.authorized();
+        Ok(())
+    }
+
     fn find_server(&self, name: &str) -> Result<Arc<Upstream>, ManageError> {
         self.inner.server(name).ok_or_else(|| ManageError::NoSuchServer(name.to_owned()))
     }

@@ -92,13 +92,13 @@ impl HubInner {
                     |server: &&Arc<Upstream>| server.listing_state(caller) != ListingState::Current;
                 match candidates.iter().find(is_waiting).filter(|_| call.name().is_some()) {
                     Some(server) if call.method != Method::ResourcesRead => {
-                        Err(not_listed_refusal(server.name(), server.has_failed()))
+                        Err(not_listed_refusal(server.name(), server.failure_kind()))
                     }
                     _ => self.answer_unknown(call, refusal).await,
                 }
             }
             Err(_) => match candidates.first() {
-                Some(server) => Err(not_listed_refusal(server.name(), server.has_failed())),
+                Some(server) => Err(not_listed_refusal(server.name(), server.failure_kind())),
                 None => Err(Refusal::INTERNAL),
             },
         }

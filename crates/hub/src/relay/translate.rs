@@ -45,15 +45,18 @@ fn failure_refusal(server: &ServerName, reason: &str, problem: &str, is_retryabl
 
 /// Refuses a call of which the server has not listed its items in time. The cause is left out: it is for the
 /// operator.
-pub(crate) fn not_listed_refusal(server: &ServerName, has_failed: bool) -> Refusal {
-    match has_failed {
-        true => failure_refusal(
+pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<FailureKind>) -> Refusal {
+    match failure {
+        Some(FailureKind::NeedsAuth) => {
+            failure_refusal(server, "upstream_auth", "unavailable: it requires authorization", false)
+        }
+        Some(FailureKind::Unreachable | FailureKind::Lost) => failure_refusal(
             server,
             "unreachable",
             "unavailable: it could not be connected to; try again later",
             true,
         ),
-        false => failure_refusal(
+        None => failure_refusal(
             server,
             "starting",
             "is still starting and has not listed what it has; try again",
@@ -70,6 +73,7 @@ pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &UpstreamUna
             FailureKind::Unreachable => ("unreachable", true),
             FailureKind::Lost => ("upstream_lost", true),
         },
+        UpstreamUnavailable::NeedsAuth(_) => ("upstream_auth", false),
         UpstreamUnavailable::Full(_) | UpstreamUnavailable::AllInUse(_) => ("too_many", true),
         UpstreamUnavailable::Disabled => ("disabled", false),
         UpstreamUnavailable::Disconnected => ("disconnected", false),

@@ -4,21 +4,21 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use trunkline_client::config::with_pinned_revision;
 use trunkline_client::{Client, ClientLimits, Error};
 use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
 
+use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
 use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
 use super::era::KnownEras;
 use super::input::SessionInputHandler;
+use super::lifecycle::LifecycleEvent;
 use super::roots::UpstreamRoots;
 use super::status::{KnownServer, UpstreamFailure};
-use super::upstream_state::{AttemptOutcome, ConnectionAttempt, UpstreamPhase, UpstreamState};
-use super::{Upstream, supervisor};
+use super::upstream_state::{AttemptOutcome, ConnectionAttempt, UpstreamState};
 use crate::loop_detection::{VIA_KEY, ViaPath};
 
 impl Upstream {
@@ -61,7 +61,7 @@ impl Upstream {
             outcome: done.clone(),
             task: task.abort_handle(),
         };
-        state.attempts.push(attempt);
+        state.add_attempt(attempt);
         done
     }
 
@@ -116,9 +116,9 @@ impl Upstream {
         key: impl FnOnce(&KnownEras, &KnownServer) -> PoolKey,
     ) -> AttemptOutcome {
         let mut state = self.lock();
-        state.attempts.retain(|attempt| attempt.number != number);
+        state.remove_attempt(number);
         let client = match outcome {
-            Ok(client) if state.phase == UpstreamPhase::Active => client,
+            Ok(client) if state.lifecycle().is_active() => client,
             Ok(client) => {
                 drop(state);
                 tokio::spawn(client.close());
@@ -140,7 +140,7 @@ impl Upstream {
         let key = key(&state.eras, &known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         state.known_server = Some(known);
-        (state.failure, state.is_idle_stopped) = (None, false);
+        state.apply(LifecycleEvent::Connected);
         state.starts += 1;
         let existing = state.usable().find(|existing| existing.matches_key(&key)).cloned();
         // Two attempts succeeded where one connection is enough, or the attempt showed that the server does not
@@ -157,9 +157,8 @@ impl Upstream {
             .usable()
             .filter(|other| other.scope() == ConnectionScope::Unassigned)
             .for_each(|other| other.wake_supervisor());
-        state.connections.push(connection.clone());
+        state.add_connection(&connection);
         release(state);
-        supervisor::spawn(self, &connection);
         Ok(connection)
     }
 
@@ -169,10 +168,8 @@ impl Upstream {
 
     fn record_failure(&self, failure: UpstreamFailure) -> UpstreamFailure {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
-        let lost_offers = self.update_state(|state| {
-            state.backoff.record_failure(Instant::now(), &self.options.limits);
-            state.record_failure(failure.clone())
-        });
+        let lost_offers =
+            self.update_state(|state| state.record_failure(failure.clone(), &self.options.limits));
         if lost_offers {
             (self.on_event)(super::UpstreamEvent::ListsChanged(super::ListSet::NONE));
         }
@@ -189,12 +186,7 @@ struct AttemptGuard {
 impl Drop for AttemptGuard {
     fn drop(&mut self) {
         let Some(upstream) = self.upstream.upgrade() else { return };
-        let is_left = {
-            let mut state = upstream.lock();
-            let before = state.attempts.len();
-            state.attempts.retain(|attempt| attempt.number != self.number);
-            state.attempts.len() < before
-        };
+        let is_left = upstream.lock().remove_attempt(self.number);
         // An attempt that has finished or was aborted is not in the list any more.
         if is_left {
             upstream.record_failure(UpstreamFailure::panicked());

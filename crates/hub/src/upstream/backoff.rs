@@ -6,28 +6,26 @@ use crate::limits::HubLimits;
 
 /// The exponential backoff of a failing server.
 ///
-/// A server has one for connecting, whatever the number of its connections, and each connection one for listing. Retries never stop, and a server that fails right
-/// after the handshake backs off like one that never responds.
+/// A server has one for connecting, whatever the number of its connections, and each connection one for listing.
+/// Retries never stop, and a server that fails right after the handshake backs off like one that never responds.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
-    until: Option<Instant>,
 }
 
 impl Backoff {
-    /// Records a failed attempt to connect.
-    pub(super) fn record_failure(&mut self, now: Instant, limits: &HubLimits) {
+    /// Records a failed attempt, and returns when the next one is due.
+    pub(super) fn record_failure(&mut self, now: Instant, limits: &HubLimits) -> Instant {
         self.failures = self.failures.saturating_add(1);
         let doubled = limits.restart_delay.saturating_mul(1 << self.failures.saturating_sub(1).min(16));
-        self.until = Some(now + with_jitter(doubled.min(limits.max_restart_delay)));
+        now + with_jitter(doubled.min(limits.max_restart_delay))
     }
 
-    /// Records the unexpected loss of a connection that was opened at `began`.
-    pub(super) fn record_lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) {
-        if now.saturating_duration_since(began) >= limits.healthy_after {
-            self.failures = 0;
-        }
-        self.record_failure(now, limits);
+    /// Records the unexpected loss of a connection that was opened at `began`, and returns when the next attempt is
+    /// due.
+    pub(super) fn record_lost(&mut self, began: Instant, now: Instant, limits: &HubLimits) -> Instant {
+        self.record_closed(began, now, limits);
+        self.record_failure(now, limits)
     }
 
     /// Records the orderly close of a connection that was opened at `began`.
@@ -37,14 +35,9 @@ impl Backoff {
         }
     }
 
-    /// Clears the backoff, for a manual connect.
+    /// Forgets the failures, for a manual connect.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
-    }
-
-    /// Returns the remaining delay before the next attempt.
-    pub(super) fn remaining(&self, now: Instant) -> Duration {
-        self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 }
 
@@ -64,20 +57,17 @@ mod tests {
     fn backoff_doubles_up_to_its_maximum_and_never_stops() {
         let limits = HubLimits::default();
         let (mut backoff, now) = (Backoff::default(), Instant::now());
-        assert_eq!(backoff.remaining(now), Duration::ZERO);
         for expected in [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000] {
-            backoff.record_failure(now, &limits);
+            let remaining = backoff.record_failure(now, &limits) - now;
             let expected = Duration::from_millis(expected);
-            let remaining = backoff.remaining(now);
             assert!(
                 remaining <= expected && remaining >= expected.mul_f64(0.75),
                 "{remaining:?} of {expected:?}"
             );
         }
         for _ in 0..100_000 {
-            backoff.record_failure(now, &limits);
+            assert!(backoff.record_failure(now, &limits) - now <= limits.max_restart_delay);
         }
-        assert!(backoff.remaining(now) <= limits.max_restart_delay);
     }
 
     #[test]
@@ -90,8 +80,8 @@ mod tests {
                 backoff.record_lost(began, began, &limits);
             }
             let now = began + Duration::from_secs(lived);
-            backoff.record_lost(began, now, &limits);
-            assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
+            let remaining = backoff.record_lost(began, now, &limits) - now;
+            assert_eq!(remaining < Duration::from_secs(1), resets, "{lived} s");
         }
     }
 
@@ -106,8 +96,8 @@ mod tests {
             }
             let now = began + Duration::from_secs(lived);
             backoff.record_closed(began, now, &limits);
-            backoff.record_failure(now, &limits);
-            assert_eq!(backoff.remaining(now) < Duration::from_secs(1), resets, "{lived} s");
+            let remaining = backoff.record_failure(now, &limits) - now;
+            assert_eq!(remaining < Duration::from_secs(1), resets, "{lived} s");
         }
     }
 }

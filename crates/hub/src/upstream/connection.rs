@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_client::Client;
 use trunkline_protocol::model::{ClientCapabilities, Root};
@@ -86,7 +85,6 @@ pub(crate) struct UpstreamConnection {
     is_closed: AtomicBool,
     /// Notified when the connection has to be checked or closed.
     wakeup: Notify,
-    supervisor: Mutex<Option<AbortHandle>>,
 }
 
 /// The client that receives the input requests of a connection on which they do not identify their call.
@@ -183,7 +181,6 @@ impl UpstreamConnection {
             is_closing: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             wakeup: Notify::new(),
-            supervisor: Mutex::default(),
         })
     }
 
@@ -332,8 +329,9 @@ impl UpstreamConnection {
         }
     }
 
-    /// Requests that the connection is closed; no new lease is granted from here on.
-    pub(crate) fn request_close(&self) {
+    /// Requests that the connection is closed; no new lease is granted from here on. Called with the state of the
+    /// upstream locked, which has to learn of it: see [`UpstreamState`](super::upstream_state::UpstreamState).
+    pub(super) fn request_close(&self) {
         self.is_closing.store(true, Ordering::SeqCst);
         self.wake_supervisor();
     }
@@ -389,18 +387,6 @@ impl UpstreamConnection {
     /// Lowers the recorded log level; reports whether the server's level has to be lowered too.
     pub(crate) fn lowers_log_level(&self, level: LoggingLevel) -> bool {
         self.log_level.fetch_min(level as u8, Ordering::Relaxed) > level as u8
-    }
-
-    pub(super) fn set_supervisor(&self, handle: AbortHandle) {
-        *self.supervisor.lock() = Some(handle);
-    }
-
-    /// Aborts the supervisor, and with it the connection.
-    pub(super) fn abort_supervisor(&self) {
-        let handle = self.supervisor.lock().take();
-        if let Some(handle) = handle {
-            handle.abort();
-        }
     }
 }
 

@@ -7,36 +7,35 @@ use tokio::time::timeout;
 
 use super::Upstream;
 use super::connection::UpstreamConnection;
-use super::upstream_state::UpstreamPhase;
+use super::lifecycle::{LifecycleEvent, UpstreamLifecycle};
 
 /// How long a program may take to exit, after the drain timeout of its calls.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Closes every connection; running calls may finish within the drain timeout. `phase` decides whether it may be
+    /// Closes every connection; running calls may finish within the drain timeout. `event` decides whether it may be
     /// connected again.
-    fn close_connections(&self, phase: UpstreamPhase) -> Vec<Arc<UpstreamConnection>> {
+    fn close_connections(&self, event: LifecycleEvent) -> Vec<Arc<UpstreamConnection>> {
         let ended = self.update_state(|state| {
-            state.phase = phase;
-            state.take_all()
+            let ended = state.take_all();
+            ended.connections.iter().for_each(|connection| connection.request_close());
+            state.apply(event);
+            ended
         });
         for attempt in ended.attempts {
             attempt.abort();
-        }
-        for connection in &ended.connections {
-            connection.request_close();
         }
         ended.connections
     }
 
     /// Closes every connection until a manual connect.
     pub(crate) fn disconnect(&self) {
-        self.close_connections(UpstreamPhase::Disconnected);
+        self.close_connections(LifecycleEvent::Disconnect);
     }
 
     /// Removes the server for good.
     pub(crate) fn remove(&self) {
-        self.close_connections(UpstreamPhase::Removed);
+        self.close_connections(LifecycleEvent::Remove);
     }
 
     /// Waits until every connection of a disconnected or removed server is closed.
@@ -51,14 +50,14 @@ impl Upstream {
         let within = self.options.limits.drain_timeout + CLOSE_TIMEOUT;
         let gone = self.wait_until(|| {
             let state = self.lock();
-            state.phase == UpstreamPhase::Removed && state.is_drained()
+            *state.lifecycle() == UpstreamLifecycle::Removed && state.is_drained()
         });
         let _ = timeout(within, gone).await;
     }
 
     /// Closes every connection and waits for that; calls meanwhile get new connections.
     pub(crate) async fn restart_connections(&self) {
-        let ended = self.close_connections(UpstreamPhase::Active);
+        let ended = self.close_connections(LifecycleEvent::Restart);
         self.wait_until(|| ended.iter().all(|connection| connection.is_closed())).await;
     }
 
@@ -70,11 +69,10 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
+        // A lease keeps its connection alive; only the supervisor is aborted.
         let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());
         let ended = self.state.get_mut().take_all();
         ended.attempts.into_iter().for_each(|attempt| attempt.abort());
-        // A lease keeps its connection alive; only the supervisor is aborted.
-        ended.connections.into_iter().for_each(|connection| connection.abort_supervisor());
     }
 }

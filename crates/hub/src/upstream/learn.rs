@@ -50,7 +50,7 @@ impl Upstream {
 
     /// Connects for a caller, and waits until the upstream has listed over that connection or it is closed.
     async fn learn(self: &Arc<Self>, profile: &CallerProfile) {
-        if self.lock().retry_after(Instant::now()).is_some() {
+        if self.lock().lifecycle().connect_block(Instant::now()).is_some() {
             return;
         }
         let mut state_changes = self.change_counter.subscribe();

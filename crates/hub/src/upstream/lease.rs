@@ -10,7 +10,8 @@ use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
 use super::connection::{ConnectionLease, ConnectionScope, UpstreamConnection};
 use super::eviction::{self, EvictionDecision};
-use super::status::{UpstreamFailure, UpstreamUnavailable};
+use super::lifecycle::{ConnectBlock, IdleCause};
+use super::status::{FailureKind, UpstreamFailure, UpstreamUnavailable};
 use super::upstream_state::{AttemptOutcome, ConnectionAttempt, UpstreamState};
 use super::wait_list::{ConnectionNeed, WaitTicket};
 
@@ -132,8 +133,8 @@ impl Upstream {
                 }
                 match state.attempts.first().map(|attempt| attempt.outcome.clone()) {
                     Some(done) => done,
-                    None => match state.retry_after(Instant::now()) {
-                        Some((wait, failure)) => return Err(UpstreamUnavailable::Failed(failure, wait)),
+                    None => match state.lifecycle().connect_block(Instant::now()) {
+                        Some(block) => return Err(block.into()),
                         None => self.start_attempt(&mut state, PoolKey::unassigned(), None),
                     },
                 }
@@ -177,8 +178,8 @@ impl Upstream {
                 match state.attempts.iter().find(is_theirs).map(|attempt| attempt.outcome.clone()) {
                     Some(done) => done,
                     None => {
-                        if let Some((wait, failure)) = state.retry_after(Instant::now()) {
-                            return Err(UpstreamUnavailable::Failed(failure, wait));
+                        if let Some(block) = state.lifecycle().connect_block(Instant::now()) {
+                            return Err(block.into());
                         }
                         let most = self.options.limits.connections_per_server.div_ceil(2).max(1);
                         if state.connections.len() + state.attempts.len() + state.closing >= most {
@@ -199,8 +200,13 @@ impl Upstream {
     /// reason, so that the call can go to its successor.
     fn why_unavailable(&self, failure: UpstreamFailure) -> UpstreamUnavailable {
         let state = self.lock();
-        let wait = state.retry_after(Instant::now()).map_or(Duration::ZERO, |(wait, _)| wait);
-        state.check().err().unwrap_or(UpstreamUnavailable::Failed(failure, wait))
+        state.check().err().unwrap_or_else(|| match state.lifecycle().connect_block(Instant::now()) {
+            Some(ConnectBlock::RetryIn(wait, _)) => UpstreamUnavailable::Failed(failure, wait),
+            Some(ConnectBlock::NeedsAuth(_)) if failure.kind == FailureKind::NeedsAuth => {
+                UpstreamUnavailable::NeedsAuth(failure)
+            }
+            Some(ConnectBlock::NeedsAuth(_)) | None => UpstreamUnavailable::Failed(failure, Duration::ZERO),
+        })
     }
 
     fn try_lease(
@@ -246,15 +252,17 @@ impl Upstream {
             }
             has_some = !fitting.is_empty() || !coming.is_empty();
             let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
-            let is_left_alone = state.retry_after(Instant::now()).is_some();
+            let is_left_alone = state.lifecycle().connect_block(Instant::now()).is_some();
             if has_some && (!may_grow || is_left_alone) {
                 return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(fitting.len())));
             }
         }
-        if let Some((wait, failure)) = state.retry_after(Instant::now()) {
-            return Ok(LeaseStatus::BackingOff(wait, failure));
+        match state.lifecycle().connect_block(Instant::now()) {
+            Some(ConnectBlock::RetryIn(wait, failure)) => return Ok(LeaseStatus::BackingOff(wait, failure)),
+            Some(block @ ConnectBlock::NeedsAuth(_)) => return Err(block.into()),
+            None => {}
         }
-        if !self.make_space(&state, &need.pool_key, ticket) {
+        if !self.make_space(&mut state, &need.pool_key, ticket) {
             need.needs_slot = true;
             return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::Full(self.max_connections())));
         }
@@ -289,7 +297,7 @@ impl Upstream {
 
     /// Makes space for one more connection, beside those for calls earlier in the queue; reports whether there is
     /// space now.
-    fn make_space(&self, state: &UpstreamState, key: &PoolKey, ticket: Option<&WaitTicket>) -> bool {
+    fn make_space(&self, state: &mut UpstreamState, key: &PoolKey, ticket: Option<&WaitTicket>) -> bool {
         // An idle connection of the same owner that another of its calls is about to take counts as busy.
         let is_wanted = |connection: &UpstreamConnection| {
             let is_usable = connection.owner() == key.owner && connection.client.abandoned_calls() == 0;
@@ -305,7 +313,9 @@ impl Upstream {
             EvictionDecision::Free => slots.len() + self.wait_list.slot_waiters_before(ticket) < most,
             EvictionDecision::Wait => false,
             EvictionDecision::Evict(at) => {
-                state.connections.get(at).into_iter().for_each(|connection| connection.request_close());
+                if let Some(connection) = state.connections.get(at).cloned() {
+                    state.request_close(&connection, IdleCause::NotNeeded);
+                }
                 false
             }
         }

@@ -1,13 +1,16 @@
 //! One upstream of the hub: its connections, its lists, and its supervision.
 //!
-//! A connection is opened for the first caller that needs it, and serves every caller that may share it. Each has a
-//! supervisor task, which stores the upstream's lists, notices when the connection is lost, and closes it after the
-//! idle timeout. One more task per upstream reconnects it with backoff while it should be connected.
+//! A connection is opened for the first caller that needs it, and serves every caller that may share it. The state of
+//! an upstream is one value ([`lifecycle`]), changed by events alone. One supervisor per upstream reconnects it with
+//! backoff while it should be connected, and watches each of its connections: stores the upstream's lists, notices
+//! when the connection is lost, and closes it after the idle timeout.
 //!
 //! # Invariants
 //!
 //! - A failing upstream is retried forever; the delay doubles up to a maximum, and resets after a healthy minute:
 //!   `backoff_doubles_up_to_its_maximum_and_never_stops`, `backoff_resets_only_after_a_healthy_minute`.
+//! - An upstream that rejects its credentials is not retried until they may have changed:
+//!   `every_event_in_every_state_leads_to_the_listed_state`, `server_that_needs_auth_is_not_retried`.
 //! - Calls that wait for a connection are served round-robin by client:
 //!   `waiting_clients_get_connections_round_robin_whatever_their_call_count`.
 //! - A principal with many sessions never evicts the only connection of another:
@@ -21,6 +24,7 @@ mod attempt;
 mod backoff;
 mod caller_profile;
 mod connection;
+mod connection_watch;
 mod ending;
 mod era;
 mod eviction;
@@ -29,6 +33,7 @@ mod input;
 mod items;
 mod learn;
 mod lease;
+mod lifecycle;
 mod list_fetch;
 mod listing_key;
 mod listing_store;
@@ -57,6 +62,7 @@ use trunkline_server::Handler;
 pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
 pub(crate) use self::connection::{ConnectionLease, ConnectionScope, InputTurn};
 pub(crate) use self::input::InputSet;
+use self::lifecycle::{ConnectBlock, LifecycleEvent};
 pub(crate) use self::list_fetch::ListSet;
 pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
@@ -155,8 +161,8 @@ impl Upstream {
             // An upstream is replaced only once.
             let _ = before.successor.set(upstream.clone());
         }
-        let reconnecting = reconnect::spawn(&upstream);
-        upstream.tasks.lock().push(reconnecting);
+        let supervisor = supervisor::spawn(&upstream);
+        upstream.tasks.lock().push(supervisor);
         upstream
     }
 
@@ -191,8 +197,17 @@ impl Upstream {
             if before.enabled != enabled {
                 state.is_enabled = enabled;
             }
+            state.apply(LifecycleEvent::Authorized(Instant::now()));
             // The idle timeout may have changed.
             state.connections.iter().for_each(|connection| connection.wake_supervisor());
+        });
+    }
+
+    /// Lets a server that has rejected its credentials be tried again, since they may have changed.
+    pub(crate) fn authorized(&self) {
+        self.update_state(|state| {
+            state.apply(LifecycleEvent::Authorized(Instant::now()));
+            state.listings.forget_late();
         });
     }
 
@@ -299,9 +314,9 @@ impl Upstream {
         self.lock().is_list_requested
     }
 
-    /// Reports whether the last attempt to connect failed.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.lock().failure.is_some()
+    /// Returns the kind of the last failure, if the server was not connected since.
+    pub(crate) fn failure_kind(&self) -> Option<FailureKind> {
+        self.lock().lifecycle().failure().map(|failure| failure.kind)
     }
 
     /// Returns the status of the server.
@@ -312,11 +327,14 @@ impl Upstream {
         UpstreamStatus {
             name: self.name.clone(),
             state: state.health(),
-            reason: match &state.failure {
+            reason: match state.lifecycle().failure() {
                 Some(failure) => Some(failure.reason.clone()),
                 None => self.last_call_error.load().as_deref().cloned(),
             },
-            retry_in: state.retry_after(now).map(|(wait, _)| wait),
+            retry_in: match state.lifecycle().connect_block(now) {
+                Some(ConnectBlock::RetryIn(wait, _)) => Some(wait),
+                Some(ConnectBlock::NeedsAuth(_)) | None => None,
+            },
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
             identity: known.and_then(|known| known.identity.clone()),

@@ -138,7 +138,7 @@ impl KnownServer {
 }
 
 /// Why a server is not connected.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
     pub(crate) reason: String,
@@ -158,7 +158,10 @@ pub(crate) enum FailureKind {
 impl UpstreamFailure {
     pub(super) fn from_error(error: &Error, reach: &ServerLocation) -> Self {
         let kind = match error {
-            Error::Unauthorized { .. } | Error::Authorization(_) => FailureKind::NeedsAuth,
+            Error::Authorization(_) => FailureKind::NeedsAuth,
+            Error::Unauthorized { status, challenge } if requires_auth(*status, challenge.as_deref()) => {
+                FailureKind::NeedsAuth
+            }
             _ => FailureKind::Unreachable,
         };
         let reason = match error {
@@ -185,13 +188,17 @@ impl UpstreamFailure {
             reason: "an error within the hub broke off the attempt".to_owned(),
         }
     }
+}
 
-    pub(super) fn health(&self) -> UpstreamHealth {
-        match self.kind {
-            FailureKind::NeedsAuth => UpstreamHealth::NeedsAuth,
-            FailureKind::Unreachable | FailureKind::Lost => UpstreamHealth::Failed,
-        }
-    }
+/// Reports whether a response requires a token, or one with more scopes
+/// ([RFC 6750, section 3](https://www.rfc-editor.org/rfc/rfc6750#section-3)). Any other 403 may be temporary, such as
+/// that of a firewall.
+fn requires_auth(status: u16, challenge: Option<&str>) -> bool {
+    let lacks_scope = || {
+        let challenge = challenge.unwrap_or_default();
+        challenge.contains("error=\"insufficient_scope\"") || challenge.contains("error=insufficient_scope")
+    };
+    status == 401 || (status == 403 && lacks_scope())
 }
 
 /// Returns the first line of a reason.
@@ -204,6 +211,8 @@ pub(crate) fn headline(reason: &str) -> &str {
 pub(crate) enum UpstreamUnavailable {
     /// The last attempt failed, and the backoff is longer than the call may wait.
     Failed(UpstreamFailure, Duration),
+    /// The server rejected the credentials, and is not retried until they may have changed.
+    NeedsAuth(UpstreamFailure),
     /// The connection limit is reached, and all connections are in use.
     Full(usize),
     /// Each of these connections is in use by a call that may require input, beside which another must not run.
@@ -224,6 +233,10 @@ impl UpstreamUnavailable {
                 let failure = UpstreamFailure { kind: failure.kind, reason: failure.headline().to_owned() };
                 Self::Failed(failure, *wait).to_string()
             }
+            Self::NeedsAuth(failure) => {
+                let failure = UpstreamFailure { kind: failure.kind, reason: failure.headline().to_owned() };
+                Self::NeedsAuth(failure).to_string()
+            }
             _ => self.to_string(),
         }
     }
@@ -236,6 +249,7 @@ impl fmt::Display for UpstreamUnavailable {
             Self::Failed(failure, wait) => {
                 write!(f, "{} (next attempt in {:.1} s)", failure.reason, wait.as_secs_f64())
             }
+            Self::NeedsAuth(failure) => write!(f, "it requires authorization: {}", failure.reason),
             Self::Full(most) => write!(f, "all of its {most} connections are in use"),
             Self::AllInUse(count) => write!(
                 f,

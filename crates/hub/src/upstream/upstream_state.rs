@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -14,20 +13,26 @@ use super::connection::{ConnectionScope, UpstreamConnection};
 use super::era::KnownEras;
 use super::eviction::{ConnectionSlot, SlotUse};
 use super::input::InputSet;
+use super::lifecycle::{IdleCause, LifecycleEvent, PoolRest, RetryDelay, UpstreamLifecycle};
 use super::listing_key::ListingKey;
 use super::listing_store::UpstreamListings;
 use super::roots::RootsDigest;
 use super::status::{KnownServer, UpstreamFailure, UpstreamHealth, UpstreamUnavailable};
 use crate::catalogue_file::StoredServer;
+use crate::limits::HubLimits;
 use crate::registry::UpstreamCatalogue;
 
 /// The mutable state of an upstream. Its lock is held for a few instructions at a time.
 #[derive(Debug)]
 pub(super) struct UpstreamState {
-    pub(super) phase: UpstreamPhase,
+    /// Changed only by [`UpstreamState::apply`].
+    lifecycle: UpstreamLifecycle,
+    /// The operator's switch: whether its items are exposed. Connections are not affected.
     pub(super) is_enabled: bool,
     pub(super) attempts: Vec<ConnectionAttempt>,
     pub(super) connections: Vec<Arc<UpstreamConnection>>,
+    /// New connections that the supervisor has yet to watch.
+    pub(super) unwatched: Vec<Arc<UpstreamConnection>>,
     /// The number of connections that are closing.
     pub(super) closing: usize,
     /// What the newest connection learned about the server.
@@ -36,27 +41,14 @@ pub(super) struct UpstreamState {
     /// What the predecessor or the previous run learned, on which the provisional listings depend.
     previous_eras: KnownEras,
     pub(super) backoff: Backoff,
-    pub(super) failure: Option<UpstreamFailure>,
     /// Whether the server's lists were requested.
     pub(super) is_list_requested: bool,
-    /// Whether the last connection was closed by the idle timeout, so that it is not reopened without need.
-    pub(super) is_idle_stopped: bool,
     /// Its listings.
     pub(super) listings: UpstreamListings,
     /// Whether they are in the registry, from which list requests are answered.
     pub(super) is_in_registry: bool,
     pub(super) starts: u64,
     attempts_made: u64,
-}
-
-/// Whether a server may be connected to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UpstreamPhase {
-    Active,
-    /// It was disconnected manually.
-    Disconnected,
-    /// It is not configured any more.
-    Removed,
 }
 
 /// A running attempt to connect.
@@ -90,18 +82,17 @@ pub(super) struct RemovedConnections {
 impl UpstreamState {
     pub(super) fn new(is_enabled: bool) -> Self {
         Self {
-            phase: UpstreamPhase::Active,
+            lifecycle: UpstreamLifecycle::Idle(IdleCause::NotNeeded),
             is_enabled,
             attempts: Vec::new(),
             connections: Vec::new(),
+            unwatched: Vec::new(),
             closing: 0,
             known_server: None,
             eras: KnownEras::default(),
             previous_eras: KnownEras::default(),
             backoff: Backoff::default(),
-            failure: None,
             is_list_requested: false,
-            is_idle_stopped: false,
             listings: UpstreamListings::default(),
             is_in_registry: false,
             starts: 0,
@@ -133,24 +124,67 @@ impl UpstreamState {
         self.is_in_registry = self.listings.is_provisional();
     }
 
+    pub(super) fn lifecycle(&self) -> &UpstreamLifecycle {
+        &self.lifecycle
+    }
+
+    /// Changes the connection state by an event.
+    pub(super) fn apply(&mut self, event: LifecycleEvent) {
+        let before = std::mem::replace(&mut self.lifecycle, UpstreamLifecycle::Removed);
+        self.lifecycle = before.next(event);
+    }
+
     /// Checks that the server is enabled and may be connected.
     pub(super) fn check(&self) -> Result<(), UpstreamUnavailable> {
-        match self.phase {
-            UpstreamPhase::Active if self.is_enabled => Ok(()),
-            UpstreamPhase::Active => Err(UpstreamUnavailable::Disabled),
-            UpstreamPhase::Disconnected => Err(UpstreamUnavailable::Disconnected),
-            UpstreamPhase::Removed => Err(UpstreamUnavailable::Removed),
+        match self.lifecycle {
+            UpstreamLifecycle::Disconnected => Err(UpstreamUnavailable::Disconnected),
+            UpstreamLifecycle::Removed => Err(UpstreamUnavailable::Removed),
+            _ if self.is_enabled => Ok(()),
+            _ => Err(UpstreamUnavailable::Disabled),
         }
     }
 
     /// Reports whether the server's items are exposed.
     pub(super) fn is_offered(&self) -> bool {
-        self.phase == UpstreamPhase::Active && self.is_enabled
+        self.lifecycle.is_active() && self.is_enabled
+    }
+
+    fn pool_rest(&self) -> PoolRest {
+        match self.usable().next() {
+            Some(_) => PoolRest::Usable,
+            None if self.attempts.is_empty() => PoolRest::Empty,
+            None => PoolRest::Opening,
+        }
     }
 
     pub(super) fn next_attempt(&mut self) -> u64 {
         self.attempts_made += 1;
         self.attempts_made
+    }
+
+    /// Adds a running attempt.
+    pub(super) fn add_attempt(&mut self, attempt: ConnectionAttempt) {
+        self.attempts.push(attempt);
+        self.apply(LifecycleEvent::AttemptStarted);
+    }
+
+    /// Removes an attempt; false if it was removed already.
+    pub(super) fn remove_attempt(&mut self, number: u64) -> bool {
+        let before = self.attempts.len();
+        self.attempts.retain(|attempt| attempt.number != number);
+        self.attempts.len() < before
+    }
+
+    /// Adds an open connection, which the supervisor watches from now on.
+    pub(super) fn add_connection(&mut self, connection: &Arc<UpstreamConnection>) {
+        self.connections.push(connection.clone());
+        self.unwatched.push(connection.clone());
+    }
+
+    /// Requests that a connection is closed; no new lease of it is granted.
+    pub(super) fn request_close(&mut self, connection: &UpstreamConnection, cause: IdleCause) {
+        connection.request_close();
+        self.apply(LifecycleEvent::ConnectionClosing(cause, self.pool_rest()));
     }
 
     /// Returns the connections that can be used.
@@ -186,12 +220,6 @@ impl UpstreamState {
         made.chain(coming).chain(ending)
     }
 
-    /// Returns the remaining backoff, with the failure that caused it.
-    pub(super) fn retry_after(&self, now: Instant) -> Option<(Duration, UpstreamFailure)> {
-        let wait = self.backoff.remaining(now);
-        self.failure.clone().filter(|_| !wait.is_zero()).map(|failure| (wait, failure))
-    }
-
     /// Removes a connection and counts it as closing; false if it was removed already.
     pub(super) fn begin_close(&mut self, connection: &Arc<UpstreamConnection>) -> bool {
         let before = self.connections.len();
@@ -211,7 +239,7 @@ impl UpstreamState {
     /// Reports whether no connection is open, closing or being opened, or whether the server is active again.
     pub(super) fn is_drained(&self) -> bool {
         let is_quiet = self.connections.is_empty() && self.closing == 0 && self.attempts.is_empty();
-        is_quiet || self.phase == UpstreamPhase::Active
+        is_quiet || self.lifecycle.is_active()
     }
 
     /// Records the eras that the server supports; reports whether listings were dropped because it does not support
@@ -278,10 +306,27 @@ impl UpstreamState {
         is_different
     }
 
-    /// Records why there is no connection; reports whether provisional listings were dropped because of it.
-    pub(super) fn record_failure(&mut self, failure: UpstreamFailure) -> bool {
-        self.failure = Some(failure);
-        self.is_idle_stopped = false;
+    /// Records a failed attempt; reports whether provisional listings were dropped because of it.
+    pub(super) fn record_failure(&mut self, failure: UpstreamFailure, limits: &HubLimits) -> bool {
+        let until = self.backoff.record_failure(Instant::now(), limits);
+        self.apply(LifecycleEvent::AttemptFailed(RetryDelay { failure, until }, self.pool_rest()));
+        self.drop_provisional()
+    }
+
+    /// Records the loss of a connection that was opened at `began`; reports whether provisional listings were dropped
+    /// because of it.
+    pub(super) fn record_lost(
+        &mut self,
+        began: Instant,
+        failure: UpstreamFailure,
+        limits: &HubLimits,
+    ) -> bool {
+        let until = self.backoff.record_lost(began, Instant::now(), limits);
+        self.apply(LifecycleEvent::ConnectionLost(RetryDelay { failure, until }, self.pool_rest()));
+        self.drop_provisional()
+    }
+
+    fn drop_provisional(&mut self) -> bool {
         let is_less = self.listings.drop_provisional();
         self.is_in_registry &= !is_less;
         if self.listings.is_empty() {
@@ -292,14 +337,9 @@ impl UpstreamState {
     }
 
     pub(super) fn health(&self) -> UpstreamHealth {
-        match self.phase {
-            UpstreamPhase::Disconnected | UpstreamPhase::Removed => UpstreamHealth::Disconnected,
-            UpstreamPhase::Active if !self.is_enabled => UpstreamHealth::Disabled,
-            UpstreamPhase::Active if self.usable().next().is_some() => UpstreamHealth::Ready,
-            UpstreamPhase::Active if !self.attempts.is_empty() => UpstreamHealth::Connecting,
-            UpstreamPhase::Active => {
-                self.failure.as_ref().map_or(UpstreamHealth::Pending, UpstreamFailure::health)
-            }
+        match self.lifecycle.is_active() && !self.is_enabled {
+            true => UpstreamHealth::Disabled,
+            false => self.lifecycle.health(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod addresses;
 mod anonymous_clients;
 mod asking;
 mod attribution;
+mod authorization;
 mod connecting;
 mod content;
 mod era_listings;

@@ -372,6 +372,7 @@ impl<C: Channel> Future for ChannelServer<C> {
             let skipped = this.channel.queued() >= this.core.limits.queued_bytes / 2;
             let mut moved = this.take_events(cx);
             moved |= this.take_changes(cx);
+            this.poll_roots_request(cx);
             moved |= this.take_messages(cx)?;
             this.check_partial_message(cx)?;
             this.refuse_overdue(cx)?;

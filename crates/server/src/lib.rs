@@ -97,7 +97,7 @@ pub use self::prompt::{IntoPromptResult, Prompt};
 pub use self::provider::{ChangeNotifier, PrefixedProvider, PromptProvider, ResourceProvider, ToolProvider};
 pub use self::resource::{FromUri, IntoReadResult, ReadRequest, Resource, ResourceTemplate};
 pub use self::revocation::{Revocation, RevocationSignal};
-pub use self::roots::{Sandbox, SandboxError, root_path};
+pub use self::roots::{Sandbox, SandboxError, SessionRoots, root_path};
 pub use self::server::{Server, ServerHandle};
 pub use self::shown_lists::ShownLists;
 pub use self::shutdown::Shutdown;

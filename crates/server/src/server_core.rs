@@ -72,6 +72,7 @@ impl ServerCore {
         } = options;
         let mut writer = JsonWriter::with_capacity(96);
         handler.identity().write(Dialect::of(Revision::NEWEST), &mut writer);
+        let roots_on_demand = roots_on_demand || handler.roots_on_demand();
         let core = Arc::new(Self {
             handler,
             revisions,

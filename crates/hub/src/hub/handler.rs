@@ -41,6 +41,11 @@ impl Handler for Hub {
         self.inner.registry().instructions.clone()
     }
 
+    fn roots_on_demand(&self) -> bool {
+        // Most servers never request roots, and some clients declare them and then hang when they are requested.
+        true
+    }
+
     fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
         self.inner.registry().tools.get(tool)?.mirrored_params()
     }

@@ -110,16 +110,17 @@ async fn find_connection(
     let mut profile =
         CallerProfile::from_context(&request.call.context).for_method(request.method).in_era(resume.era());
     if profile.has_roots() && server.is_stateful_for(&profile) {
-        profile = profile.with_roots(Box::pin(caller_roots(request, server)).await);
+        let is_requestable = request.method.may_require_input() || profile.has_session();
+        profile = profile.with_roots(Box::pin(caller_roots(request, server, is_requestable)).await);
     }
     let lease = server.lease(&profile).await?;
     Ok((lease, profile.into_caller()))
 }
 
 /// Returns the caller's roots, as far as they decide which session serves it.
-async fn caller_roots(request: &RelayRequest, server: &Upstream) -> Option<Vec<Root>> {
+async fn caller_roots(request: &RelayRequest, server: &Upstream, is_requestable: bool) -> Option<Vec<Root>> {
     let context = &request.call.context;
-    match server.asks_roots() && request.method.may_require_input() {
+    match server.asks_roots() && is_requestable {
         // A caller that does not provide its roots gets a session with empty roots.
         true => Some(context.roots().await.unwrap_or_default()),
         false => context.known_roots().await,

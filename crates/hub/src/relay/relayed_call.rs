@@ -33,6 +33,9 @@ impl RelayedCall<'_> {
         let keeps_sessions = lease.client().server().is_stateful();
         let mut running =
             keeps_sessions.then(|| lease.connection().running_calls.begin(&self.request.call.context));
+        if self.provides_roots(lease) && !lease.connection().roots.is_settled() {
+            Box::pin(self.settle_roots(lease)).await?;
+        }
         self.lower_log_level(lease).await;
         let forwarder = Arc::new(ProgressForwarder::new(&self.request.call.context));
         let request = self.client_call(lease, resume, forwarder.clone());
@@ -140,16 +143,36 @@ impl RelayedCall<'_> {
         }
     }
 
+    /// Reports whether the server may request the caller's roots over the connection, outside of the call.
+    fn provides_roots(&self, lease: &ConnectionLease) -> bool {
+        self.caller.input.has_roots()
+            && lease.connection().input.has_roots()
+            && self.request.method.may_require_input()
+    }
+
+    /// Waits until the server has the roots that it requests when its session begins.
+    ///
+    /// # Errors
+    /// Callers with different roots use the session, which therefore got none: the call needs another one.
+    async fn settle_roots(&self, lease: &ConnectionLease) -> Result<(), RelayFailure> {
+        let roots = &lease.connection().roots;
+        roots.settle(lease.client(), fetch_caller_roots(&self.request.call.context, lease)).await;
+        match roots.is_tainted() {
+            true => Err(RelayFailure::Upstream(Error::Closed {
+                cause: "clients with different roots use the same session".to_owned(),
+                may_have_run: false,
+            })),
+            false => Ok(()),
+        }
+    }
+
     /// Drives a step, and meanwhile sends the caller's roots if the server requests them outside of the call.
     async fn drive_step(
         &self,
         lease: &ConnectionLease,
         mut step: impl Future<Output = Result<Stepped, Error>> + Unpin,
     ) -> Result<Stepped, Error> {
-        if !self.caller.input.has_roots()
-            || !lease.connection().input.has_roots()
-            || !self.request.method.may_require_input()
-        {
+        if !self.provides_roots(lease) {
             return step.await;
         }
         Box::pin(async move {

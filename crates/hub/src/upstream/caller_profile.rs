@@ -5,7 +5,7 @@ use trunkline_client::config::pinned_era;
 use trunkline_config::ConnectionSharing;
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{Era, LoggingLevel, Method};
-use trunkline_server::Context;
+use trunkline_server::{Context, SessionRoots};
 use trunkline_session::{Principal, SessionId};
 
 use super::Upstream;
@@ -34,6 +34,8 @@ pub(crate) struct CallerProfile {
     input: InputSet,
     /// Its roots, as far as they are known.
     pub(crate) roots: Option<KnownRoots>,
+    /// Where they can be requested outside of calls.
+    pub(super) session_roots: Option<SessionRoots>,
 }
 
 /// The part of a caller's profile that a call needs once it has a connection.
@@ -94,6 +96,7 @@ impl CallerProfile {
                 input: InputSet::from_capabilities(&capabilities),
                 capabilities,
                 roots: None,
+                session_roots: context.session_roots(),
             }
         })
     }
@@ -125,6 +128,11 @@ impl CallerProfile {
     /// Reports whether the server may request input from it within the call, over a connection with this key.
     pub(super) fn can_be_asked(&self, key: &PoolKey) -> bool {
         self.allows_input && key.input.has_user_input()
+    }
+
+    /// Reports whether it has a session, in which it can be sent requests within any call.
+    pub(crate) fn has_session(&self) -> bool {
+        self.session.is_some()
     }
 
     /// Reports whether it can provide roots.

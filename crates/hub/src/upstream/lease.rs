@@ -115,7 +115,7 @@ impl Upstream {
         if connection.scope() != ConnectionScope::Call || connection.is_closing() {
             return None;
         }
-        connection.roots.add_caller(profile.roots.as_ref());
+        connection.roots.add_caller(profile.roots.as_ref(), profile.session_roots.as_ref());
         Some(connection.lease(profile.roots.as_ref()).with_input_turn(profile.client_key()))
     }
 
@@ -353,7 +353,7 @@ fn lease_matching(
     {
         notify_roots_changed(connection, changed.clone());
     }
-    connection.roots.add_caller(profile.roots.as_ref());
+    connection.roots.add_caller(profile.roots.as_ref(), profile.session_roots.as_ref());
     let lease = connection.lease(profile.roots.as_ref());
     if is_unassigned {
         connection.claim(key);

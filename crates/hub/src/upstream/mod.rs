@@ -39,6 +39,7 @@ mod listing_key;
 mod listing_store;
 mod reconnect;
 mod roots;
+mod roots_barrier;
 mod running_calls;
 mod status;
 mod subscriptions;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use trunkline_protocol::model::Root;
+use trunkline_server::SessionRoots;
 
 /// Identifies a set of roots.
 pub(crate) type RootsDigest = [u8; 16];
@@ -38,6 +39,10 @@ pub(crate) struct UpstreamRoots {
     /// Notified when the server requests roots that are not known.
     requested: Notify,
     provided: Notify,
+    /// Notified when a roots request was answered.
+    answered: Notify,
+    /// Set once the server has the roots that it requests at the start of the session, if it does.
+    pub(super) settled: OnceCell<()>,
     answer_timeout: Duration,
     /// Shared by all sessions of the server: whether it has ever requested roots.
     server_asks: Arc<AtomicBool>,
@@ -46,8 +51,14 @@ pub(crate) struct UpstreamRoots {
 #[derive(Debug, Default)]
 struct UpstreamRootsState {
     provided: Option<KnownRoots>,
+    /// The session of the first caller, in which they can be requested while no call is running.
+    source: Option<SessionRoots>,
     sent: Option<RootsDigest>,
     is_waiting: bool,
+    /// The number of requests outside of calls that were received and not answered yet.
+    unanswered: usize,
+    /// Whether the server has requested roots outside of a call.
+    was_requested: bool,
     /// The roots of the running calls' callers, as far as they are known.
     callers: Vec<Option<RootsDigest>>,
     /// Whether a call was served before, so that the session is past its beginning.
@@ -63,13 +74,21 @@ impl UpstreamRoots {
             provided: known.map(|roots| (roots_digest(&roots), roots)),
             ..UpstreamRootsState::default()
         };
-        let (requested, provided) = (Notify::new(), Notify::new());
-        Arc::new(Self { state: Mutex::new(state), requested, provided, answer_timeout: within, server_asks })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            requested: Notify::new(),
+            provided: Notify::new(),
+            answered: Notify::new(),
+            settled: OnceCell::new(),
+            answer_timeout: within,
+            server_asks,
+        })
     }
 
     /// Answers the server's roots request.
     pub(crate) async fn answer(&self) -> Vec<Root> {
         self.server_asks.store(true, Ordering::Release);
+        let _open = OpenRootsRequest::begin(self);
         if let Some(roots) = self.lock().answer_now() {
             return roots;
         }
@@ -82,6 +101,26 @@ impl UpstreamRoots {
                     return roots;
                 }
                 provided.await;
+            }
+        };
+        // Without a running call, which provides them, the session of the first caller does.
+        let source = {
+            let state = self.lock();
+            state.source.clone().filter(|_| state.callers.is_empty())
+        };
+        let providing = async {
+            if let Some(source) = source
+                && let Some(roots) = source.list().await
+            {
+                self.provide(roots);
+            }
+            std::future::pending().await
+        };
+        let provided = async {
+            tokio::select! {
+                biased;
+                roots = provided => roots,
+                roots = providing => roots,
             }
         };
         let roots = tokio::time::timeout(self.answer_timeout, provided).await.unwrap_or_default();
@@ -137,6 +176,22 @@ impl UpstreamRoots {
         }
     }
 
+    /// Reports whether the server has requested roots outside of a call.
+    pub(super) fn was_requested(&self) -> bool {
+        self.lock().was_requested
+    }
+
+    /// Waits until every roots request outside of calls is answered.
+    pub(super) async fn wait_answered(&self) {
+        loop {
+            let answered = self.answered.notified();
+            if self.lock().unanswered == 0 {
+                return;
+            }
+            answered.await;
+        }
+    }
+
     /// Sets the roots of the session; reports whether the server has to be notified of a change.
     pub(crate) fn provide(&self, roots: Vec<Root>) -> bool {
         let digest = roots_digest(&roots);
@@ -161,8 +216,8 @@ impl UpstreamRoots {
     }
 
     /// Adds a running call's caller, with roots that match or make no difference.
-    pub(crate) fn add_caller(&self, caller: Option<&KnownRoots>) {
-        self.lock().add_caller(caller);
+    pub(crate) fn add_caller(&self, caller: Option<&KnownRoots>, source: Option<&SessionRoots>) {
+        self.lock().add_caller(caller, source);
     }
 
     /// Removes the caller of a finished call.
@@ -184,8 +239,30 @@ impl UpstreamRoots {
     }
 }
 
+/// A roots request outside of calls that is being answered.
+struct OpenRootsRequest<'a>(&'a UpstreamRoots);
+
+impl<'a> OpenRootsRequest<'a> {
+    fn begin(roots: &'a UpstreamRoots) -> Self {
+        let mut state = roots.lock();
+        state.was_requested = true;
+        state.unanswered += 1;
+        Self(roots)
+    }
+}
+
+impl Drop for OpenRootsRequest<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unanswered -= 1;
+        self.0.answered.notify_waiters();
+    }
+}
+
 impl UpstreamRootsState {
-    fn add_caller(&mut self, caller: Option<&KnownRoots>) {
+    fn add_caller(&mut self, caller: Option<&KnownRoots>, source: Option<&SessionRoots>) {
+        if self.source.is_none() && self.callers.is_empty() && !self.has_served_call {
+            self.source = source.cloned();
+        }
         self.callers.push(caller.map(|(digest, _)| *digest));
         if let (None, Some(known)) = (&self.provided, caller) {
             self.provided = Some(known.clone());
@@ -240,7 +317,7 @@ mod tests {
         assert_eq!(session(Some(&["a"])).answer().await, roots(&["a"]));
 
         let waits = session(None);
-        waits.add_caller(None);
+        waits.add_caller(None, None);
         let answer = {
             let waits = waits.clone();
             tokio::spawn(async move { waits.answer().await })
@@ -267,7 +344,7 @@ mod tests {
         let session = session(None);
         let [a, b] = ["a", "b"].map(known);
         assert!(session.matches_caller(Some(a.0)) && session.matches_caller(Some(b.0)));
-        session.add_caller(Some(&a));
+        session.add_caller(Some(&a), None);
         assert_eq!((session.matches_caller(Some(a.0)), session.matches_caller(Some(b.0))), (true, false));
         assert_eq!(session.answer().await, roots(&["a"]));
     }
@@ -277,7 +354,7 @@ mod tests {
         for (first, second) in [(Some("a"), Some("b")), (Some("a"), None), (None, None)] {
             let session = session(Some(&["a"]));
             for caller in [first, second] {
-                session.add_caller(caller.map(known).as_ref());
+                session.add_caller(caller.map(known).as_ref(), None);
             }
             assert_eq!(session.answer().await, roots(&[]), "{first:?} {second:?}");
             assert!(session.is_tainted());
@@ -302,12 +379,12 @@ mod tests {
     #[test]
     fn roots_request_belongs_to_a_call_if_attributed_or_after_the_first_call() {
         let session = session(None);
-        session.add_caller(None);
+        session.add_caller(None, None);
         assert!(session.belongs_to_call(true) && !session.belongs_to_call(false));
         session.remove_caller(None);
-        session.add_caller(None);
+        session.add_caller(None, None);
         assert!(session.belongs_to_call(false));
-        session.add_caller(None);
+        session.add_caller(None, None);
         assert!(!session.belongs_to_call(false), "it may be that of another call");
     }
 }

@@ -32,6 +32,7 @@ mod programs;
 mod refusing;
 mod replacing;
 mod schemas;
+mod session_roots;
 mod stress;
 mod supervision;
 mod support;

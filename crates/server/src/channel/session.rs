@@ -60,6 +60,14 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
+    /// Requests the client's roots, if a handler needs them outside of any call.
+    pub(super) fn poll_roots_request(&mut self, cx: &mut Context<'_>) {
+        let roots = self.session.as_ref().map(|session| &session.state().roots);
+        if roots.is_some_and(|roots| roots.register_if_on_demand(cx.waker())) {
+            self.request_roots();
+        }
+    }
+
     /// Requests the client's roots, if the session should after the client's last message.
     pub(super) fn request_roots(&mut self) {
         if let Some(request) = self.session.as_ref().and_then(|session| session.request_roots()) {

@@ -78,6 +78,10 @@ impl Handler for InterceptedHandler {
         self.0.handler.instructions()
     }
 
+    fn roots_on_demand(&self) -> bool {
+        self.0.handler.roots_on_demand()
+    }
+
     fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
         self.0.handler.mirrored_arguments(tool)
     }

@@ -11,6 +11,7 @@
 mod file_uri;
 mod sandbox;
 mod session;
+mod session_roots;
 mod within;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use self::file_uri::root_path;
 pub use self::sandbox::{Sandbox, SandboxError};
 use self::session::RootsLookup;
 pub(crate) use self::session::{ClientRoots, client_info_roots};
+pub use self::session_roots::SessionRoots;
 use crate::call::{AskError, Context, roots};
 
 /// How long a call waits for a response to a request that is already open.

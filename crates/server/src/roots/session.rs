@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
+use futures_util::task::AtomicWaker;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -28,6 +30,8 @@ pub(crate) struct ClientRoots {
     should_request: AtomicBool,
     changed: Notify,
     request_wanted: Notify,
+    /// The task of a channel, which sends requests that were scheduled outside of it.
+    channel_waker: AtomicWaker,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +81,7 @@ impl ClientRoots {
             should_request: AtomicBool::new(false),
             changed: Notify::new(),
             request_wanted: Notify::new(),
+            channel_waker: AtomicWaker::new(),
         }
     }
 
@@ -94,6 +99,34 @@ impl ClientRoots {
     fn schedule_request(&self) {
         self.should_request.store(true, Ordering::Release);
         self.request_wanted.notify_waiters();
+        self.channel_waker.wake();
+    }
+
+    /// Registers the task of a channel to be woken for scheduled requests; false if there will be none.
+    pub(crate) fn register_if_on_demand(&self, waker: &Waker) -> bool {
+        let is_needed = self.declared && self.on_demand;
+        if is_needed {
+            self.channel_waker.register(waker);
+        }
+        is_needed
+    }
+
+    /// Returns the client's roots, and has the session request them if they are not known.
+    pub(super) async fn request_in_session(&self) -> Vec<Root> {
+        loop {
+            let changed = self.changed.notified();
+            let (fresh, requesting) = {
+                let state = self.lock();
+                (state.is_fresh(), state.is_requesting())
+            };
+            if fresh {
+                return self.best_known();
+            }
+            if !requesting {
+                self.schedule_request();
+            }
+            changed.await;
+        }
     }
 
     /// Waits until the session itself should send a request.
@@ -125,6 +158,11 @@ impl ClientRoots {
             return None;
         }
         Some(state.start_request().change)
+    }
+
+    /// Reports whether the client has declared roots.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.declared
     }
 
     /// Looks up the roots for a call.

@@ -18,8 +18,12 @@ pub struct ClientLimits {
     pub queued_bytes: usize,
     /// Malformed messages before the connection is closed. Default 1,000.
     pub malformed_messages: usize,
-    /// Timeout of the probe for the modern era. Default 10 s.
+    /// Timeout of the probe for the modern era over HTTP, and over a channel to a server that is known to be modern.
+    /// Default 10 s.
     pub probe_timeout: Duration,
+    /// How long a client waits over a channel for the answer to the probe before it sends `initialize` too. Default
+    /// 1 s: some legacy servers never answer a method that they do not know.
+    pub initialize_delay: Duration,
     /// Timeout of the handshake. Default 30 s.
     pub handshake_timeout: Duration,
     /// Timeout of a request without progress. Default 60 s; progress restarts it, and it is paused while an input
@@ -59,6 +63,7 @@ impl ClientLimits {
             max_total_timeout: self.max_total_timeout.max(silent_for),
             handshake_timeout: silent_for,
             probe_timeout: self.probe_timeout.min(silent_for),
+            initialize_delay: self.initialize_delay.min(silent_for),
             ..self
         }
     }
@@ -73,6 +78,7 @@ impl Default for ClientLimits {
             queued_bytes: 256 << 10,
             malformed_messages: 1000,
             probe_timeout: Duration::from_secs(10),
+            initialize_delay: Duration::from_secs(1),
             handshake_timeout: Duration::from_secs(30),
             request_timeout: Duration::from_secs(60),
             max_total_timeout: Duration::from_secs(600),

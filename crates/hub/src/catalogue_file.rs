@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub(crate) struct StoredServer {
     pub(crate) eras: Vec<StoredEra>,
     /// The eras that it is known not to support.
     not_spoken: Vec<StoredEraName>,
+    /// When the last of them was tried, in seconds since 1970. Files without it count as tried long ago.
+    #[serde(default)]
+    probed_at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +71,10 @@ impl From<StoredEraName> for Era {
             StoredEraName::Modern => Self::Modern,
         }
     }
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// The stored listings of one server in one era.
@@ -149,11 +157,17 @@ impl StoredServer {
         mut eras: Vec<StoredEra>,
         not_spoken: impl IntoIterator<Item = Era>,
     ) -> Option<Self> {
-        let not_spoken = not_spoken.into_iter().map(StoredEraName::from).collect();
+        let not_spoken: Vec<_> = not_spoken.into_iter().map(StoredEraName::from).collect();
+        let probed_at = if not_spoken.is_empty() { 0 } else { unix_seconds() };
         eras.retain(|era| !era.listings.is_empty());
         let listings = eras.iter().flat_map(|era| &era.listings);
         let bytes: usize = listings.map(StoredListing::bytes).sum();
-        (bytes <= MAX_SERVER_BYTES).then_some(Self { reach: reach_digest(reach), eras, not_spoken })
+        (bytes <= MAX_SERVER_BYTES).then_some(Self {
+            reach: reach_digest(reach),
+            eras,
+            not_spoken,
+            probed_at,
+        })
     }
 
     /// Merges the listings of this run with the earlier ones, for clients with other capabilities or of the other
@@ -166,6 +180,9 @@ impl StoredServer {
                 }
                 let speaks = |name: StoredEraName| new.eras.iter().any(|era| era.era() == Some(name.into()));
                 let unspoken: Vec<_> = old.not_spoken.into_iter().filter(|name| !speaks(*name)).collect();
+                if new.not_spoken.is_empty() {
+                    new.probed_at = old.probed_at;
+                }
                 new.not_spoken.extend(unspoken);
                 new.not_spoken.dedup();
                 Some(new)
@@ -186,6 +203,11 @@ impl StoredServer {
     /// Returns the eras that the server is known not to support.
     pub(crate) fn not_spoken(&self) -> Vec<Era> {
         self.not_spoken.iter().map(|name| (*name).into()).collect()
+    }
+
+    /// Returns how long ago these were tried.
+    pub(crate) fn probe_age(&self) -> Duration {
+        Duration::from_secs(unix_seconds().saturating_sub(self.probed_at))
     }
 }
 

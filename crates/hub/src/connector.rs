@@ -18,6 +18,10 @@ pub trait Connector: Send + Sync + 'static {
         builder: ClientBuilder,
     ) -> BoxFuture<'static, Result<Client, Error>>;
 
+    /// Forgets what earlier connections learned about the eras of servers, since one may have been upgraded. Called
+    /// before a manual connect.
+    fn forget_eras(&self) {}
+
     /// Returns the server itself, if it is in this process and part of the hub.
     ///
     /// The hub lists its items over a connection, as for any server, but passes calls to it directly, with their
@@ -56,6 +60,10 @@ impl Connector for ConfigConnector {
                 Box::pin(std::future::ready(Err(error)))
             }
         }
+    }
+
+    fn forget_eras(&self) {
+        self.era_cache.clear();
     }
 }
 

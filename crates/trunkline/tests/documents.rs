@@ -212,6 +212,7 @@ fn every_default_is_in_the_document_of_limits() {
             queued_bytes: size,
             malformed_messages: count,
             probe_timeout: time,
+            initialize_delay: time,
             handshake_timeout: time,
             request_timeout: time,
             max_total_timeout: time,

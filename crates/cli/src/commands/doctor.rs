@@ -115,6 +115,12 @@ async fn run_checks(
         _ => report.not_applicable("authorization", "not applicable (local process)"),
     }
     report.passed("era", era_name(&server));
+    if server.attempts.iter().any(ConnectAttempt::is_unanswered_probe) {
+        report.warning(
+            "probe",
+            "never answers `server/discover`, so each connection takes a second longer; `era = \"legacy\"` avoids that",
+        );
+    }
     report.passed("revision", server.revision.as_str());
     match &server.identity {
         Some(identity) => report.passed("server", &format!("{} {}", identity.name, identity.version)),

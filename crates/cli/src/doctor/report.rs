@@ -64,6 +64,11 @@ impl DoctorReport {
         self.add(CheckStatus::Flagged(Severity::Problem), subject, words, None);
     }
 
+    /// Adds a warning.
+    pub(crate) fn warning(&mut self, subject: &str, words: &str) {
+        self.add(CheckStatus::Flagged(Severity::Warning), subject, words, None);
+    }
+
     /// Takes up what was found.
     pub(crate) fn add_findings(&mut self, findings: Vec<Finding>) {
         for Finding { severity, subject, message: what } in findings {

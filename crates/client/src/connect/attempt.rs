@@ -1,5 +1,8 @@
 use std::fmt;
 
+/// The outcome of a probe that was not answered.
+pub(crate) const UNANSWERED: &str = "no answer in time";
+
 /// One connection attempt and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -8,6 +11,14 @@ pub struct ConnectAttempt {
     pub action: String,
     /// The outcome on one line, such as `error -32601: method not found`.
     pub outcome: String,
+}
+
+impl ConnectAttempt {
+    /// Reports whether the server never answered the era probe. Each connection to such a server takes longer by
+    /// [`ClientLimits::initialize_delay`](crate::ClientLimits::initialize_delay), unless its era is known.
+    pub fn is_unanswered_probe(&self) -> bool {
+        self.action.starts_with("server/discover") && self.outcome == UNANSWERED
+    }
 }
 
 impl fmt::Display for ConnectAttempt {

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_protocol::{Era, Revision, error_code};
+use trunkline_protocol::{Era, Revision};
 use trunkline_transport::process;
 use trunkline_transport::{ChannelOpener, Command, Url};
 
+use super::channel_probe::probe;
 use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_channel};
@@ -38,7 +39,7 @@ pub(crate) async fn connect(
         Some(pin) if pin.era() == Era::Legacy => open_session(source, open, plan, pin, attempts).await,
         Some(pin) => {
             let edge = handshake::modern_edge(plan, pin);
-            let observation = open.discover(plan, &edge, attempts).await;
+            let observation = open.discover(plan, &edge, plan.limits.handshake_timeout, attempts).await;
             match (decide_over_channel(&observation, pin), observation) {
                 (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) if revision == pin => {
                     open.establish_described(source, edge, &result, attempts)
@@ -58,7 +59,12 @@ pub(crate) async fn connect(
         }
         None if plan.prefers == Era::Legacy => initialize_or_probe(source, open, plan, attempts).await,
         None => {
-            let connected = probe(source, open, plan, attempts).await?;
+            // A server that is known to be modern is only slow to start.
+            let delay = match known {
+                Some(Era::Modern) => plan.limits.probe_timeout,
+                Some(Era::Legacy) | None => plan.limits.initialize_delay,
+            };
+            let connected = probe(source, open, plan, delay, attempts).await?;
             if let Some(key) = &key {
                 plan.era_cache.put(key, connected.description.revision.era());
             }
@@ -78,85 +84,18 @@ async fn initialize_or_probe(
         Ok((edge, description)) => Ok(open.establish(edge, description)),
         // The server runs, and has rejected the handshake.
         Err(HandshakeError::ErrorResponse(_) | HandshakeError::InvalidVersion(_)) => {
-            probe(source, open, plan, attempts).await
+            probe(source, open, plan, plan.limits.initialize_delay, attempts).await
         }
         Err(HandshakeError::TimedOut(_) | HandshakeError::Transport(_)) => {
             drop(open);
-            probe(source, source.open(plan, attempts).await?, plan, attempts).await
-        }
-    }
-}
-
-async fn probe(
-    source: &ChannelSource,
-    open: OpenedTransport,
-    plan: &ConnectPlan,
-    attempts: &mut ConnectAttempts,
-) -> Result<EstablishedConnection, Error> {
-    let mut requested = Revision::NEWEST;
-    let mut retried = false;
-    let mut waited = false;
-    loop {
-        let edge = handshake::modern_edge(plan, requested);
-        let observation = open.discover(plan, &edge, attempts).await;
-        match (decide_over_channel(&observation, requested), observation) {
-            (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
-                let edge = if revision == requested { edge } else { handshake::modern_edge(plan, revision) };
-                return open.establish_described(source, edge, &result, attempts);
-            }
-            // At most one retry: a server could list a revision and then reject it, without end.
-            (ProbeDecision::Retry(revision), _) if !retried => (requested, retried) = (revision, true),
-            (
-                ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
-                observation,
-            ) => {
-                return Err(attempts.connect_error(source, observation.cause()));
-            }
-            (ProbeDecision::Legacy(offered), DiscoverOutcome::TimedOut) => {
-                match try_initialize(&open, plan, offered, attempts).await {
-                    Ok((edge, description)) => return Ok(open.establish(edge, description)),
-                    // It was only slow to start, and has rejected the version of the first request meanwhile.
-                    Err(HandshakeError::ErrorResponse(refused))
-                        if refused.code == error_code::UNSUPPORTED_VERSION
-                            && !std::mem::replace(&mut waited, true) =>
-                    {
-                        if let ProbeDecision::Retry(revision) =
-                            decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), requested)
-                        {
-                            requested = revision;
-                        }
-                    }
-                    // Some servers never respond again after a request that they do not know.
-                    Err(failure)
-                        if !matches!(failure, HandshakeError::ErrorResponse(_))
-                            && !matches!(source, ChannelSource::WebSocket(_)) =>
-                    {
-                        drop(open);
-                        return initialize_on_new_channel(source, plan, offered, attempts).await;
-                    }
-                    Err(failure) => return Err(attempts.connect_error(source, failure.cause())),
-                }
-            }
-            (ProbeDecision::Legacy(offered), _) => {
-                return open_session(source, open, plan, offered, attempts).await;
-            }
-            // Over a network a closed connection is no evidence of a legacy server.
-            (ProbeDecision::LegacyReconnect(_), observation)
-                if matches!(source, ChannelSource::WebSocket(_)) =>
-            {
-                return Err(attempts.connect_error(source, observation.cause()));
-            }
-            (ProbeDecision::LegacyReconnect(offered), _) => {
-                open.transport.close().await;
-                return initialize_on_new_channel(source, plan, offered, attempts).await;
-            }
-            (ProbeDecision::NoCommonRevision(why), _) => return Err(attempts.connect_error(source, why)),
+            let open = source.open(plan, attempts).await?;
+            probe(source, open, plan, plan.limits.initialize_delay, attempts).await
         }
     }
 }
 
 /// Runs the handshake over a new channel, on which a legacy server has seen no unknown request.
-async fn initialize_on_new_channel(
+pub(super) async fn initialize_on_new_channel(
     source: &ChannelSource,
     plan: &ConnectPlan,
     offered: Revision,
@@ -166,7 +105,7 @@ async fn initialize_on_new_channel(
     open_session(source, open, plan, offered, attempts).await
 }
 
-async fn open_session(
+pub(super) async fn open_session(
     source: &ChannelSource,
     open: OpenedTransport,
     plan: &ConnectPlan,
@@ -191,16 +130,12 @@ async fn try_initialize(
     attempts: &mut ConnectAttempts,
 ) -> Result<(ProtocolEdge, ServerDescription), HandshakeError> {
     let opened = handshake::initialize(&*open.transport, plan, offered).await;
-    let outcome = match &opened {
-        Ok((_, description)) => format!("answered with {}", description.revision),
-        Err(failure) => failure.describe(),
-    };
-    attempts.record(format!("initialize at {offered}"), outcome);
+    attempts.record(format!("initialize at {offered}"), handshake::describe(&opened));
     opened
 }
 
 impl ChannelSource {
-    async fn open(
+    pub(super) async fn open(
         &self,
         plan: &ConnectPlan,
         attempts: &mut ConnectAttempts,

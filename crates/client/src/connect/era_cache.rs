@@ -39,6 +39,11 @@ impl EraCache {
         known.insert(target.to_owned(), (era, Instant::now()));
     }
 
+    /// Removes all targets, so that each is probed again.
+    pub fn clear(&self) {
+        self.entries.lock().clear();
+    }
+
     /// Removes a target with a wrong era.
     pub(crate) fn remove(&self, target: &str) {
         self.entries.lock().remove(target);

@@ -15,15 +15,12 @@ use crate::error::ErrorResponse;
 use crate::user_timeout::timeout_unless_waiting;
 
 /// Sends `server/discover` in a modern revision, and returns the outcome.
-///
-/// If the revision is pinned, nothing else would be tried, so the server has the timeout of a handshake.
 pub(crate) async fn discover(
     transport: &dyn ClientTransport,
     plan: &ConnectPlan,
     edge: &ProtocolEdge,
+    within: Duration,
 ) -> DiscoverOutcome {
-    let limits = &plan.limits;
-    let within = if plan.pin.is_some() { limits.handshake_timeout } else { limits.probe_timeout };
     let outgoing = match edge.write(
         plan.ids.next(),
         &ClientCall::with_method(Method::Discover),
@@ -91,6 +88,14 @@ pub(crate) enum HandshakeError {
     ErrorResponse(ErrorResponse),
     /// The server responded with an unusable result or revision.
     InvalidVersion(String),
+}
+
+/// Describes the outcome of a handshake for the list of attempts.
+pub(crate) fn describe(outcome: &Result<(ProtocolEdge, ServerDescription), HandshakeError>) -> String {
+    match outcome {
+        Ok((_, description)) => format!("answered with {}", description.revision),
+        Err(failure) => failure.describe(),
+    }
 }
 
 impl HandshakeError {

@@ -101,7 +101,11 @@ impl HttpConnectContext<'_> {
         let mut has_retried = false;
         loop {
             let edge = handshake::modern_edge(self.plan, requested);
-            let observation = open.discover(self.plan, &edge, attempts).await;
+            // If the revision is pinned, nothing else would be tried, so the server has the timeout of a handshake.
+            let limits = &self.plan.limits;
+            let within =
+                if self.plan.pin.is_some() { limits.handshake_timeout } else { limits.probe_timeout };
+            let observation = open.discover(self.plan, &edge, within, attempts).await;
             let decision = decide_over_http(&observation, requested);
             if let (Some(pin), Some(other)) = (self.plan.pin, decision.revision())
                 && pin != other

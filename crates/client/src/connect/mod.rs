@@ -5,14 +5,15 @@
 //!
 //! # Invariants
 //!
-//! - A modern server that starts slowly is probed again before a legacy handshake:
-//!   `slow_modern_server_is_probed_again_after_version_error`.
+//! - A modern server that starts slowly is never taken for a legacy one:
+//!   `slow_modern_server_is_probed_again_after_version_error`, `server_that_answers_the_probe_late_is_modern`.
 //! - Over HTTP no era is inferred from wrong credentials, failures or timeouts:
 //!   `inconclusive_probe_fails_without_further_attempts`.
 //! - HTTP+SSE is tried last, and an error lists every attempt: `http_sse_is_tried_last_and_every_attempt_is_in_the_error`.
 
 mod attempt;
 mod channel;
+mod channel_probe;
 mod era_cache;
 mod handshake;
 mod http;

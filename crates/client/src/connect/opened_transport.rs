@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use trunkline_protocol::RawJson;
 
@@ -24,9 +25,10 @@ impl OpenedTransport {
         &self,
         plan: &ConnectPlan,
         edge: &ProtocolEdge,
+        within: Duration,
         attempts: &mut ConnectAttempts,
     ) -> DiscoverOutcome {
-        let observation = handshake::discover(&*self.transport, plan, edge).await;
+        let observation = handshake::discover(&*self.transport, plan, edge, within).await;
         attempts.record(format!("server/discover at {}", edge.revision()), observation.describe());
         observation
     }

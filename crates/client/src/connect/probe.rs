@@ -2,6 +2,7 @@
 
 use trunkline_protocol::{Era, RawJson, Revision, error_code};
 
+use super::attempt::UNANSWERED;
 use super::handshake::HandshakeError;
 use crate::client_transport::{FailureCause, TransportFailure, TransportFailureKind};
 use crate::error::ErrorResponse;
@@ -158,7 +159,7 @@ impl DiscoverOutcome {
         match self {
             Self::Described(_) => "answered".to_owned(),
             Self::ErrorResponse(refused) => format!("error {}: {}", refused.code, refused.message),
-            Self::TimedOut => "no answer in time".to_owned(),
+            Self::TimedOut => UNANSWERED.to_owned(),
             Self::Failed(failure) => failure.to_string(),
         }
     }

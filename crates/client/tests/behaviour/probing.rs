@@ -1,10 +1,11 @@
 //! How the era of a server is found out, against servers that are only scripts.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::{Era, Revision};
-use trunkline_client::{Client, ClientBuilder, Error};
+use trunkline_client::{Client, ClientBuilder, ClientLimits, Error};
 
 use crate::support::{ScriptAction, ScriptedPeer, described, error, initialized, within};
 
@@ -105,6 +106,52 @@ async fn probe_error_or_timeout_leads_to_initialize_on_the_same_connection() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_never_answers_the_probe_is_connected_after_a_second() {
+    let began = tokio::time::Instant::now();
+    let (client, methods, _) = probe(|_| ScriptAction::Wait, |_| initialized("2024-11-05")).await;
+    assert_eq!(client.unwrap().server().revision, Revision::V2024_11_05);
+    assert_eq!(began.elapsed(), ClientLimits::default().initialize_delay);
+    assert_eq!(methods, [[DISCOVER, INITIALIZE, INITIALIZED]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_that_answers_the_probe_late_is_modern() {
+    // One that rejects `initialize`, or does not answer it, stays; one that has opened a session is opened again.
+    type LateCase<'a> = (fn() -> ScriptAction, &'a [&'a [&'a str]]);
+    let cases: [LateCase<'_>; 3] = [
+        (|| error(-32601), &[&[DISCOVER, INITIALIZE]]),
+        (|| ScriptAction::Wait, &[&[DISCOVER, INITIALIZE]]),
+        (|| initialized("2025-11-25"), &[&[DISCOVER, INITIALIZE, INITIALIZED], &[DISCOVER]]),
+    ];
+    for (initialize, expected) in cases {
+        let (script, opener) = ScriptedPeer::new(|number, message| match message["method"].as_str() {
+            Some(DISCOVER) if number > 0 => described(),
+            _ => ScriptAction::Wait,
+        });
+        let connecting = tokio::spawn(async move { within(Client::connect(opener)).await });
+        // It starts slowly, and answers in order once it is there.
+        tokio::task::yield_now().await;
+        let peer = loop {
+            match script.sent().first().map(Vec::len) {
+                Some(2) => break script.newest(),
+                _ => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        };
+        for (sent, answer) in script.sent()[0].iter().zip([described(), initialize()]) {
+            let (kind, value) = match answer {
+                ScriptAction::Result(result) => ("result", result),
+                ScriptAction::Error(error) => ("error", error),
+                _ => continue,
+            };
+            peer.receive(json!({ "jsonrpc": "2.0", "id": sent["id"], kind: value }).to_string());
+        }
+        let client = connecting.await.unwrap().unwrap();
+        assert_eq!(client.server().revision, Revision::V2026_07_28);
+        assert_eq!(script.methods(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_modern_server_is_probed_again_after_version_error() {
     for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
         let slow = |asked| if asked == 0 { ScriptAction::Wait } else { described() };
@@ -186,8 +233,8 @@ async fn handshake_has_its_own_timeout() {
     let (client, ..) = probe(|_| ScriptAction::Wait, |_| ScriptAction::Wait).await;
     let Err(Error::Unreachable(unreachable)) = client else { panic!() };
     assert!(unreachable.cause.contains("30s"), "{unreachable}");
-    // The probe, the handshake after it, and one with the program started anew.
-    assert_eq!(began.elapsed().as_secs(), 10 + 30 + 30);
+    // The delay after the probe, the handshake beside it, and one with the program started again.
+    assert_eq!(began.elapsed().as_secs(), 1 + 30 + 30);
 }
 
 #[tokio::test(start_paused = true)]

@@ -171,7 +171,7 @@ async fn silent_server_is_unreachable_after_every_attempt() {
             ("initialize at 2025-11-25", "no answer within 30s"),
         ]
     );
-    assert_eq!(began.elapsed(), limits.probe_timeout + 2 * limits.handshake_timeout);
+    assert_eq!(began.elapsed(), limits.initialize_delay + 2 * limits.handshake_timeout);
     assert_eq!(error.to_string(), "cannot connect to a silent server: no answer within 30s");
 }
 

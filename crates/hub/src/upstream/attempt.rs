@@ -4,7 +4,8 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch;
-use trunkline_client::config::with_pinned_revision;
+use tokio::time::Instant;
+use trunkline_client::config::{pinned_era, with_pinned_revision};
 use trunkline_client::{Client, ClientLimits, Error};
 use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::Era;
@@ -13,7 +14,7 @@ use trunkline_protocol::model::Implementation;
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
 use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
-use super::era::KnownEras;
+use super::era::choose_era;
 use super::input::SessionInputHandler;
 use super::lifecycle::LifecycleEvent;
 use super::roots::UpstreamRoots;
@@ -30,6 +31,8 @@ impl Upstream {
         profile: Option<&CallerProfile>,
     ) -> watch::Receiver<Option<AttemptOutcome>> {
         let (number, config) = (state.next_attempt(), self.config.load_full());
+        let era = choose_era(key.era, pinned_era(&config), state.supported_eras(Instant::now()));
+        let key = PoolKey { era, ..key };
         let known = profile.and_then(|profile| profile.roots.clone()).map(|(_, roots)| roots);
         let roots = UpstreamRoots::new(known, self.options.limits.roots_timeout, self.asks_roots.clone());
         tracing::debug!(server = %self.name, scope = %key.describe(), "connecting");
@@ -45,8 +48,8 @@ impl Upstream {
             let outcome = connecting.await;
             let Some(upstream) = weak.upgrade() else { return };
             let done =
-                upstream.finish_attempt(number, outcome, callbacks, era, |eras, known| match &profile {
-                    Some(profile) => upstream.pool_key_of(profile, eras),
+                upstream.finish_attempt(number, outcome, callbacks, era, |state, known| match &profile {
+                    Some(profile) => upstream.pool_key_of(profile, state),
                     None => hub_pool_key(wanted, share, known),
                 });
             outcome_sender.send_replace(Some(done));
@@ -113,7 +116,7 @@ impl Upstream {
         outcome: Result<Client, Error>,
         callbacks: ConnectionCallbacks,
         wanted: Era,
-        key: impl FnOnce(&KnownEras, &KnownServer) -> PoolKey,
+        key: impl FnOnce(&UpstreamState, &KnownServer) -> PoolKey,
     ) -> AttemptOutcome {
         let mut state = self.lock();
         state.remove_attempt(number);
@@ -137,7 +140,7 @@ impl Upstream {
                 (self.on_event)(super::UpstreamEvent::ListsChanged(super::ListSet::NONE));
             }
         };
-        let key = key(&state.eras, &known);
+        let key = key(&state, &known);
         tracing::info!(server = %self.name, revision = %known.revision, "connected");
         state.known_server = Some(known);
         state.apply(LifecycleEvent::Connected);

@@ -10,11 +10,12 @@ use trunkline_session::{Principal, SessionId};
 
 use super::Upstream;
 use super::connection::ConnectionScope;
-use super::era::{KnownEras, choose_era, default_era};
+use super::era::{choose_era, default_era};
 use super::input::InputSet;
 use super::listing_key::ListingKey;
 use super::roots::{KnownRoots, roots_digest};
 use super::status::KnownServer;
+use super::upstream_state::UpstreamState;
 use crate::options::AnonymousClients;
 use crate::scope::SharingScope;
 
@@ -194,21 +195,21 @@ impl CallerProfile {
 
 impl Upstream {
     /// Returns the key of the connections that serve a caller, from the current knowledge of the server.
-    pub(super) fn pool_key_of(&self, profile: &CallerProfile, eras: &KnownEras) -> PoolKey {
+    pub(super) fn pool_key_of(&self, profile: &CallerProfile, state: &UpstreamState) -> PoolKey {
         let config = self.config.load();
-        let era = choose_era(profile.era, pinned_era(&config), eras.supported(Instant::now()));
+        let era = choose_era(profile.era, pinned_era(&config), state.supported_eras(Instant::now()));
         profile.pool_key(
             config.sharing,
             self.options.anonymous,
             era,
-            eras.known_in(era).map(|known| &**known),
+            state.eras.known_in(era).map(|known| &**known),
         )
     }
 
     /// Reports whether the server is stateful in the caller's era; true if that is not known.
     pub(crate) fn is_stateful_for(&self, profile: &CallerProfile) -> bool {
         let state = self.lock();
-        let era = self.pool_key_of(profile, &state.eras).era;
+        let era = self.pool_key_of(profile, &state).era;
         state.eras.known_in(era).is_none_or(|known| known.is_stateful)
     }
 }

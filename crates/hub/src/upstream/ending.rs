@@ -57,6 +57,7 @@ impl Upstream {
 
     /// Closes every connection and waits for that; calls meanwhile get new connections.
     pub(crate) async fn restart_connections(&self) {
+        self.forget_eras();
         let ended = self.close_connections(LifecycleEvent::Restart);
         self.wait_until(|| ended.iter().all(|connection| connection.is_closed())).await;
     }

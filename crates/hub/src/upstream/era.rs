@@ -47,14 +47,19 @@ impl KnownEras {
         self.servers.push((known.era(), known.clone()));
     }
 
-    /// Restores what was known in the previous run.
-    pub(super) fn restored(known: Vec<Arc<KnownServer>>, not_spoken: &[Era], now: Instant) -> Self {
+    /// Restores what was known in the previous run, and was learned this long ago.
+    pub(super) fn restored(
+        known: Vec<Arc<KnownServer>>,
+        not_spoken: &[Era],
+        now: Instant,
+        age: Duration,
+    ) -> Self {
         let known: Vec<_> = known.into_iter().map(|known| (known.era(), known)).collect();
         let unsupported = not_spoken.iter().map(|era| (*era, false));
         let supported = known.iter().map(|(era, _)| (*era, true)).chain(unsupported);
         let supported = supported
             .fold(SupportedEras::default(), |eras, (era, is_supported)| eras.with(era, is_supported));
-        Self { supported, learned_at: Some(now), servers: known }
+        Self { supported, learned_at: now.checked_sub(age), servers: known }
     }
 
     /// Returns what is known of each era, the newest last.

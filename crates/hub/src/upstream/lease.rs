@@ -216,7 +216,7 @@ impl Upstream {
     ) -> Result<LeaseStatus, UpstreamUnavailable> {
         let mut state = self.lock();
         state.check()?;
-        let key = self.pool_key_of(profile, &state.eras);
+        let key = self.pool_key_of(profile, &state);
         let digest = profile.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
         let mut need = ConnectionNeed { pool_key: key, roots: digest, needs_slot: false };
         let mut has_some = false;

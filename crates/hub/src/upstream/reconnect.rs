@@ -13,13 +13,19 @@ impl Upstream {
     /// # Errors
     /// The reason.
     pub(crate) async fn connect_manually(self: &Arc<Self>) -> Result<(), String> {
+        self.forget_eras();
         self.update_state(|state| {
             state.apply(LifecycleEvent::Reconnect(Instant::now()));
             state.backoff.reset();
-            state.eras.forget_unsupported();
             state.listings.forget_late();
         });
         self.connect_now().await
+    }
+
+    /// Forgets the eras that the server does not support, so that they are tried again.
+    pub(super) fn forget_eras(&self) {
+        self.options.connector.forget_eras();
+        self.lock().forget_unsupported_eras();
     }
 
     /// Connects and waits for the first lists.

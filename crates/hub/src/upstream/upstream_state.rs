@@ -1,8 +1,10 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+use trunkline_client::SupportedEras;
 use trunkline_client::config::pinned_era;
 use trunkline_config::ServerConfig;
 use trunkline_protocol::{Era, Revision};
@@ -40,6 +42,9 @@ pub(super) struct UpstreamState {
     pub(super) eras: KnownEras,
     /// What the predecessor or the previous run learned, on which the provisional listings depend.
     previous_eras: KnownEras,
+    /// What the previous run learned of the same server, so that an era that it does not support is not tried again
+    /// after every restart.
+    restored_eras: KnownEras,
     pub(super) backoff: Backoff,
     /// Whether the server's lists were requested.
     pub(super) is_list_requested: bool,
@@ -91,6 +96,7 @@ impl UpstreamState {
             known_server: None,
             eras: KnownEras::default(),
             previous_eras: KnownEras::default(),
+            restored_eras: KnownEras::default(),
             backoff: Backoff::default(),
             is_list_requested: false,
             listings: UpstreamListings::default(),
@@ -119,7 +125,9 @@ impl UpstreamState {
             listings.extend(stored.listings(revision.era()));
         }
         self.known_server = eras.last().cloned();
-        self.previous_eras = KnownEras::restored(eras, &stored.not_spoken(), Instant::now());
+        let (now, not_spoken) = (Instant::now(), stored.not_spoken());
+        self.restored_eras = KnownEras::restored(eras.clone(), &not_spoken, now, stored.probe_age());
+        self.previous_eras = KnownEras::restored(eras, &not_spoken, now, Duration::ZERO);
         self.listings.restore(listings);
         self.is_in_registry = self.listings.is_provisional();
     }
@@ -254,12 +262,27 @@ impl UpstreamState {
         is_less
     }
 
+    /// Returns the eras that the server supports, as far as this run and the previous one know.
+    pub(super) fn supported_eras(&self, now: Instant) -> SupportedEras {
+        self.restored_eras.supported(now).merge(self.eras.supported(now))
+    }
+
+    /// Forgets the unsupported eras, so that they are tried again.
+    pub(super) fn forget_unsupported_eras(&mut self) {
+        self.eras.forget_unsupported();
+        self.restored_eras.forget_unsupported();
+    }
+
     /// Returns the key of the listing that a caller sees, from the current knowledge of the server.
     pub(super) fn listing_key(&self, caller: ListingKey, config: &ServerConfig) -> ListingKey {
-        let eras = if self.eras.is_empty() { &self.previous_eras } else { &self.eras };
+        let now = Instant::now();
+        let supported = match self.eras.is_empty() {
+            true => self.previous_eras.supported(now),
+            false => self.supported_eras(now),
+        };
         let known = |era| self.eras.known_in(era).or_else(|| self.previous_eras.known_in(era));
         let revision = |era| known(era).map(|known| known.revision);
-        caller.at_upstream(config.sharing, pinned_era(config), eras.supported(Instant::now()), revision)
+        caller.at_upstream(config.sharing, pinned_era(config), supported, revision)
     }
 
     /// Returns the keys of the listings that a connection fetches: its own for a stateful server, otherwise those of

@@ -9,8 +9,9 @@ use trunkline_hub::Hub;
 
 use crate::support::{
     NEW, OLD, RecordingHandler, ScriptConnection, ScriptReply, ScriptedServer, TestServers, client, eager,
-    lazy, named_principal, say, script, serve_hub, text_result, until, within,
+    lazy, named_principal, plain_client, quick, say, script, serve_hub, text_result, tools, until, within,
 };
+use crate::views::ListingsFile;
 
 /// What a server answers to the requests by which it is found out what it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,5 +162,30 @@ async fn connections_of_both_eras_are_shared_as_configured() {
             assert_eq!(say(&new, "a__t").await, "modern", "{share:?}");
             assert_eq!(say(&old, "a__t").await, legacy, "{share:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn restarted_hub_does_not_probe_a_server_that_is_known_to_be_legacy() {
+    let file = ListingsFile::new("known-legacy");
+    let town = TestServers::default();
+    let (heard, opener) = script(|_, message| match message["method"].as_str() {
+        Some("server/discover") => ScriptReply::Error(json!({ "code": -32601, "message": "unknown" })),
+        _ => ScriptReply::AsUsual,
+    });
+    town.add_script_of_any_era("a", opener);
+    for run in 0..3 {
+        let hub = file.hub(&town, quick());
+        within(hub.set_servers(vec![eager("a")])).await;
+        let client = plain_client(&hub, NEW).await;
+        assert!(tools(&client).await.contains(&"a__t".to_owned()));
+        assert_eq!(say(&client, "a__t").await, "t");
+        assert_eq!(heard.of("server/discover").len(), 1, "run {run}");
+        if run == 2 {
+            // A manual connect probes again: the server may have been upgraded.
+            within(hub.reconnect("a")).await.unwrap();
+            assert_eq!(heard.of("server/discover").len(), 2);
+        }
+        within(hub.shutdown()).await;
     }
 }

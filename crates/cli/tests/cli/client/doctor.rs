@@ -76,6 +76,26 @@ fn doctor_reports_non_json_rpc_lines_on_stdout() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn doctor_warns_of_a_server_that_never_answers_the_probe() {
+    // As servers on PyPI mcp up to 1.8: a request that it does not know is dropped.
+    let program = r#"
+        while read -r line; do
+            id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+            case "$line" in
+            *'"initialize"'*) result='{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"old","version":"1"}}' ;;
+            *'"ping"'*) result='{}' ;;
+            *) continue ;;
+            esac
+            printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+        done"#;
+    let finished = run(&["doctor", "--", "sh", "-c", program], "");
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let probe = line(&finished.stdout, "probe");
+    assert!(probe.starts_with("warning ") && probe.contains("never answers `server/discover`"), "{probe}");
+}
+
 #[test]
 fn doctor_reports_the_failed_connection_step() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

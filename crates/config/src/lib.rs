@@ -49,7 +49,7 @@ mod variables;
 pub use self::diff::{ChangeEffect, ChangedServer, ConfigDiff, diff};
 pub use self::duration::ConfigDuration;
 pub use self::edit::{BackupMode, ConfigEditor, EditError, SaveOutcome, replace_file};
-pub use self::file::{ConfigFile, SECTIONS};
+pub use self::file::{ConfigFile, InvalidServer, SECTIONS};
 pub use self::limits::{MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS};
 pub use self::problem::{ConfigError, ConfigProblem};
 pub use self::schema::schema;

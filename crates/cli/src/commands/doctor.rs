@@ -21,7 +21,7 @@ use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline doctor [OPTIONS] TARGET\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("Exits with 1 if there are problems, 4 if the server cannot be reached, and 5 if\nauthentication fails.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
+    after_help = target_help("Exits with 1 if there are problems, 3 if the server is not configured properly,\n4 if it cannot be reached, and 5 if authentication fails.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -44,22 +44,24 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliFailure> {
 }
 
 async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Result<(), CliFailure> {
-    let resolved = resolve(&args.connect.reach, target)?;
+    let mut report = DoctorReport::default();
+    let resolved = match resolve(&args.connect.reach, target) {
+        Ok(resolved) => resolved,
+        Err(failure) => {
+            report.problem("configuration", &failure.to_string());
+            print_report(args, &report)?;
+            return Err(failure);
+        }
+    };
     let screen = Arc::new(StderrScreen::new(args.connect.quiet, args.connect.verbose));
     if let Some(announcement) = &resolved.announcement {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
-    let mut report = DoctorReport::default();
     let examined = tokio::select! {
         examined = run_checks(args, &resolved, &screen, &mut report) => examined,
         _ = signals.next() => return Err(interrupted()),
     };
-    let text = if args.connect.json {
-        format!("{}\n", one_line(&report.to_json().into()))
-    } else {
-        report.to_text(OutputLayout::stdout())
-    };
-    print_stdout(&text)?;
+    print_report(args, &report)?;
     let client = examined?;
     close_client(client, &screen, signals).await?;
     if report.has_problems() || (args.strict && report.has_warnings()) {
@@ -67,6 +69,15 @@ async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Re
     }
     screen.print(&format!("{}\n", report.summary()));
     Ok(())
+}
+
+fn print_report(args: &DoctorArgs, report: &DoctorReport) -> Result<(), CliFailure> {
+    let text = if args.connect.json {
+        format!("{}\n", one_line(&report.to_json().into()))
+    } else {
+        report.to_text(OutputLayout::stdout())
+    };
+    print_stdout(&text)
 }
 
 /// Goes the whole way; what is found on it is in the report, however far it leads.

@@ -273,10 +273,10 @@ fn management_commands_update_the_running_hub() {
     assert_eq!(std::fs::read_to_string(here.join("trunkline.toml")).unwrap(), toml);
 
     // A file that is wrong elsewhere is refused whole by the hub, and that is told.
-    file(&here, "trunkline.toml", &format!("{toml}[servers.odd]\ncomand = \"x\"\n"), 0o600);
+    file(&here, "trunkline.toml", &format!("{toml}[commands.odd]\nargs = \"x\"\n"), 0o600);
     let (code, told) = run_refused_beside_hub(&["disable", "say"], &here);
     assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("did you mean `command`?") && told.contains("the running hub was not"), "{told}");
+    assert!(told.contains("did you mean `argv`?") && told.contains("the running hub was not"), "{told}");
     assert!(has("say__echo"));
 }
 

@@ -1,14 +1,17 @@
 //! A configuration file: its servers, its other sections, and its keys without effect.
 
 mod dialect;
+mod invalid_server;
 mod load;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::dialect::IgnoredKey;
 pub(crate) use self::dialect::containers;
+pub use self::invalid_server::InvalidServer;
 pub(crate) use self::load::{FileOrigin, load};
 use crate::de::{self, DecodeError};
 use crate::find;
@@ -147,21 +150,26 @@ impl ConfigFile {
     /// # Errors
     /// The problems of all servers.
     pub fn servers(&self) -> Result<Vec<ServerConfig>, ConfigError> {
-        let (servers, problems) = self.servers_and_problems();
-        ConfigError::of(problems).map_or(Ok(servers), Err)
+        let (servers, invalid) = self.valid_and_invalid_servers();
+        ConfigError::of(invalid.into_iter().map(|server| server.problem)).map_or(Ok(servers), Err)
     }
 
-    /// Reads all valid servers, and returns the problems of the others.
-    pub fn servers_and_problems(&self) -> (Vec<ServerConfig>, Vec<ConfigProblem>) {
+    /// Reads all valid servers, and returns the others with their problems.
+    pub fn valid_and_invalid_servers(&self) -> (Vec<ServerConfig>, Vec<InvalidServer>) {
         let expander = self.expander();
-        let (mut servers, mut problems) = (Vec::new(), Vec::new());
+        let (mut servers, mut invalid) = (Vec::new(), Vec::new());
         for entry in self.server_entries() {
             match self.read_listed(entry, &expander) {
                 Ok(server) => servers.push(server),
-                Err(problem) => problems.push(problem),
+                Err(problem) => {
+                    let table = self.server_table(entry);
+                    let location = self.read_unexpanded(entry).ok().map(|server| server.location);
+                    let server = InvalidServer::new(&entry.key, &table, problem);
+                    invalid.push(InvalidServer { location, ..server });
+                }
             }
         }
-        (servers, problems)
+        (servers, invalid)
     }
 
     /// Returns a section that another crate decodes, if the file has it. A client's `mcp.json` has none.
@@ -210,11 +218,15 @@ impl ConfigFile {
         drop(expander.take_unset());
         let read = self.read_server(entry, expander);
         let (true, Some(unset)) = (read.is_err(), expander.take_unset()) else { return read };
-        let unexpanded = ConfigVariables::unexpanded();
-        match self.read_server(entry, &self.0.expander_of(&unexpanded)) {
+        match self.read_unexpanded(entry) {
             Ok(server) if !server.enabled => Ok(ServerConfig { unset_variable: Some(unset), ..server }),
             _ => read,
         }
+    }
+
+    fn read_unexpanded(&self, entry: &TableEntry) -> Result<ServerConfig, ConfigProblem> {
+        let unexpanded = ConfigVariables::unexpanded();
+        self.read_server(entry, &self.0.expander_of(&unexpanded))
     }
 
     fn read_server(
@@ -222,15 +234,16 @@ impl ConfigFile {
         entry: &TableEntry,
         expander: &VariableExpander<'_>,
     ) -> Result<ServerConfig, ConfigProblem> {
-        let folder = self.0.folder();
-        let read = match self.0.format {
-            ConfigFormat::Toml => server::read(&entry.key, &entry.value, folder, expander),
-            ConfigFormat::Json => {
-                let (node, _) = dialect::normalized(&entry.key, &entry.value);
-                server::read(&entry.key, &node, folder, expander)
-            }
-        };
+        let read = server::read(&entry.key, &self.server_table(entry), self.0.folder(), expander);
         read.map_err(|fault| self.0.problem(&fault, &[]).server(&entry.key))
+    }
+
+    /// Returns the table of a server in the form of `trunkline.toml`.
+    fn server_table<'e>(&self, entry: &'e TableEntry) -> Cow<'e, ConfigNode> {
+        match self.0.format {
+            ConfigFormat::Toml => Cow::Borrowed(&entry.value),
+            ConfigFormat::Json => Cow::Owned(dialect::normalized(&entry.key, &entry.value).0),
+        }
     }
 
     pub(crate) fn unknown_server(&self, name: &str) -> ConfigProblem {

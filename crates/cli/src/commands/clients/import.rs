@@ -58,7 +58,7 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let mut editor = ConfigEditor::open_or_new(&path)?;
     let has_secrets = |import: &&ClientImport| {
         import.file.as_ref().is_ok_and(|file| {
-            file.servers_and_problems().0.iter().any(|server| !server.literal_secrets().is_empty())
+            file.valid_and_invalid_servers().0.iter().any(|server| !server.literal_secrets().is_empty())
         })
     };
     if found.iter().any(has_secrets) {

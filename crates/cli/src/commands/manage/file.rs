@@ -43,8 +43,19 @@ impl FileArgs {
     /// # Errors
     /// There is none, or it cannot be used.
     pub(crate) fn read(&self) -> Result<ConfigFile, CliFailure> {
-        ConfigFile::open(self.path()?, ConfigVariables::unexpanded())
-            .map_err(|error| config_failure(error.problems()))
+        self.read_with(ConfigVariables::unexpanded())
+    }
+
+    /// Reads the file with the variables of this process.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be used.
+    pub(crate) fn read_expanded(&self) -> Result<ConfigFile, CliFailure> {
+        self.read_with(ConfigVariables::from_environment())
+    }
+
+    fn read_with(&self, variables: ConfigVariables) -> Result<ConfigFile, CliFailure> {
+        ConfigFile::open(self.path()?, variables).map_err(|error| config_failure(error.problems()))
     }
 
     /// Opens the file in order to change it.

@@ -38,7 +38,7 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
     let report = args.hub.find(&path)?.map(|hub| hub.report()).transpose()?;
     let servers = match &report {
         Some(report) => report.servers.clone(),
-        None => states_from_file(&args.file.read()?),
+        None => states_from_file(&args.file.read_expanded()?),
     };
     if args.file.json {
         let hub = report.as_ref().map(|hub| {
@@ -89,30 +89,30 @@ fn print_problems(server: &ServerState, verbose: bool) {
     }
 }
 
-/// Returns the states of the servers of a file, without a hub.
+/// Returns the states of the servers of a file, without a hub. Variables are those of this process, as they would be for
+/// a hub that is started here.
 fn states_from_file(file: &ConfigFile) -> Vec<ServerState> {
-    let (readable, _) = file.servers_and_problems();
-    let read = |name: &str| match readable.iter().find(|server| server.name == *name) {
-        Some(server) => Ok(server.clone()),
-        None => file.server(name),
-    };
-    let states = file.server_names().into_iter().map(|name| match read(name) {
-        Ok(server) => ServerState {
-            name: name.to_owned(),
-            state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
-            required: server.required,
-            reach: server.location.to_string(),
-            reason: server.unset_variable.map(|name| format!("environment variable `{name}` is not set")),
-            ..ServerState::default()
-        },
-        Err(error) => ServerState {
-            name: name.to_owned(),
-            state: "invalid".to_owned(),
-            reason: Some(error.to_string()),
-            ..ServerState::default()
-        },
+    let (valid, invalid) = file.valid_and_invalid_servers();
+    let valid = valid.into_iter().map(|server| ServerState {
+        name: server.name.to_string(),
+        state: if server.enabled { "enabled" } else { "disabled" }.to_owned(),
+        required: server.required,
+        reach: server.location.to_string(),
+        reason: server.unset_variable.map(|name| format!("environment variable `{name}` is not set")),
+        ..ServerState::default()
     });
-    states.collect()
+    let invalid = invalid.into_iter().map(|server| ServerState {
+        name: server.name,
+        state: "invalid".to_owned(),
+        required: server.required,
+        reach: server.location.map(|location| location.to_string()).unwrap_or_default(),
+        reason: Some(server.problem.to_string()),
+        ..ServerState::default()
+    });
+    let mut states: Vec<ServerState> = valid.chain(invalid).collect();
+    let order = file.server_names();
+    states.sort_by_key(|state| order.iter().position(|name| *name == state.name));
+    states
 }
 
 /// Writes a server as JSON; without a hub only what is in the file.

@@ -60,12 +60,12 @@ impl HealthProbes {
                 told.insert("reason".to_owned(), reasons.join("; ").into());
             }
             if let Some(gateway) = &self.gateway {
-                let servers = gateway.server_statuses().into_iter().map(|status| {
-                    let state = match &status.reason {
-                        Some(reason) => json!({ "state": status.state.as_str(), "reason": reason }),
-                        None => json!({ "state": status.state.as_str() }),
+                let servers = gateway.server_summaries().into_iter().map(|(name, state, reason)| {
+                    let state = match reason {
+                        Some(reason) => json!({ "state": state, "reason": reason }),
+                        None => json!({ "state": state }),
                     };
-                    (status.name.to_string(), state)
+                    (name, state)
                 });
                 told.insert("servers".to_owned(), servers.collect());
             }

@@ -8,6 +8,7 @@
 mod backend;
 mod banner;
 mod descriptors;
+mod excluded_server;
 mod gateway;
 pub(crate) mod health;
 mod http;

@@ -7,17 +7,20 @@ use trunkline_config::{
 };
 use trunkline_hub::NameTemplate;
 
+use super::excluded_server::ExcludedServer;
 use super::gateway::OWN_SERVER_NAME;
 use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
 
-/// A configuration file, parsed and validated as a whole.
+/// A configuration file, parsed and validated. Only an invalid server does not make the whole file invalid.
 #[derive(Debug)]
 pub(super) struct ServePlan {
     pub(super) source: PlanSource,
     pub(super) file: ConfigFile,
     pub(super) servers: Vec<ServerConfig>,
+    /// The servers of the file that the hub leaves out.
+    pub(super) excluded: Vec<ExcludedServer>,
     pub(super) described: ConfiguredCommands,
     pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
@@ -68,7 +71,7 @@ impl PlanSource {
     /// Reads the file.
     ///
     /// # Errors
-    /// All problems, each with its position.
+    /// All problems outside of servers, each with its position.
     pub(super) fn read(&self) -> Result<ServePlan, CliFailure> {
         let opened = match self {
             Self::Named(path) => ConfigFile::open(path, ConfigVariables::from_environment()),
@@ -92,17 +95,20 @@ pub(super) struct ServeTable {
 
 impl ServePlan {
     fn from_file(source: PlanSource, file: ConfigFile) -> Result<Self, CliFailure> {
-        let (mut servers, mut problems) = file.servers_and_problems();
-        for server in &mut servers {
+        let (mut servers, invalid) = file.valid_and_invalid_servers();
+        let mut excluded: Vec<ExcludedServer> = invalid.into_iter().map(ExcludedServer::invalid).collect();
+        servers.retain_mut(|server| {
             if server.required {
                 // The hub is not ready without it, so it is started at once.
                 server.start = StartMode::Eager;
             }
-            if server.name == OWN_SERVER_NAME {
-                let what = format!("the name `{OWN_SERVER_NAME}` is reserved for trunkline's own server");
-                problems.push(ConfigProblem::new(file.path(), what).server(OWN_SERVER_NAME));
+            let is_reserved = server.name == OWN_SERVER_NAME;
+            if is_reserved {
+                excluded.push(ExcludedServer::reserved_name(server, file.path()));
             }
-        }
+            !is_reserved
+        });
+        let mut problems = Vec::new();
         let described = ConfiguredCommands::from_config(&file, &mut problems);
         let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
         let serve = serve.unwrap_or_default();
@@ -112,14 +118,19 @@ impl ServePlan {
             *path = folder.join(&*path);
         }
         if problems.is_empty() {
-            return Ok(Self { source, file, servers, described, serve, audit });
+            return Ok(Self { source, file, servers, excluded, described, serve, audit });
         }
         Err(config_failure(&problems))
     }
 
-    /// Reports whether the file has nothing to serve.
+    /// Reports whether the file names nothing to serve.
     pub(super) fn is_empty(&self) -> bool {
-        self.servers.is_empty() && self.described.is_empty()
+        self.servers.is_empty() && self.excluded.is_empty() && self.described.is_empty()
+    }
+
+    /// Returns the server of this name, if the hub leaves it out.
+    pub(super) fn excluded(&self, name: &str) -> Option<&ExcludedServer> {
+        self.excluded.iter().find(|server| server.name == name)
     }
 }
 

@@ -51,11 +51,11 @@ fn invalid_config_on_reload_keeps_the_previous_one_and_logs_the_position() {
     assert_eq!(echoed(address, "a__echo", "before"), "before");
     let good = server("time");
     for (wrong, part) in [
-        (format!("{good}[servers.b]\ncomand = \"x\"\n"), "trunkline.toml:5:1: server `b`, key `comand`"),
+        (format!("{good}[serers.b]\ncommand = \"x\"\n"), "trunkline.toml:4:2: key `serers`"),
         (format!("{good}[serve]\nnames = \"{{tool}}{{server}}\"\n"), "trunkline.toml:5:9: key `serve.names`"),
         (format!("{good}[commands.x]\nargv = 3\n"), "trunkline.toml:5:8: key `commands.x.argv`"),
         (format!("{good}[servers.b\n"), "trunkline.toml:4:"),
-        (format!("{good}[servers.b]\ncommand = \"${{UNSET_VARIABLE}}\"\n"), "UNSET_VARIABLE"),
+        (format!("{good}[commands.x]\nargv = [\"${{UNSET_VARIABLE}}\"]\n"), "UNSET_VARIABLE"),
     ] {
         place.write(&wrong);
         let told = running.wait_for("invalid config, keeping the previous one");

@@ -61,7 +61,7 @@ pub(super) fn print_change(
 /// Prints notes on the hub's own configuration.
 fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<(), CliFailure> {
     let (file, client) = (args.file.read()?, args.client);
-    let servers = file.servers_and_problems().0;
+    let servers = file.valid_and_invalid_servers().0;
     // A program with windows does not have the variables of a shell.
     let bare = ConfigFile::parse(file.path(), file.text(), ConfigVariables::fixed(standard_variables()));
     let lacks =
@@ -70,7 +70,7 @@ fn print_config_notes(args: &InstallArgs, client_file: &ConfigFile) -> Result<()
     if !lacking.is_empty() && client != ClientApp::ClaudeCode {
         let (config, lacking) = (file.path().display(), lacking.join(", "));
         print_stderr(&format!(
-            "{config} uses environment variables for {lacking}; {client} must set them too, or the hub fails to start\n"
+            "{config} uses environment variables for {lacking}; {client} must set them too, or these servers are unavailable\n"
         ));
     }
     let is_there = |server: &&ServerConfig| {

@@ -9,6 +9,7 @@ use super::{Gateway, OWN_SERVER_NAME};
 use crate::admin::{
     self, AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ServerState,
 };
+use crate::commands::serve::excluded_server::ExcludedServer;
 
 impl Gateway {
     /// Handles a request from the admin socket.
@@ -19,6 +20,9 @@ impl Gateway {
         };
         if let Some(server) = server_name(&request).filter(|server| *server == OWN_SERVER_NAME) {
             return failure_response(ManageError::NoSuchServer(server.to_owned()));
+        }
+        if let Some(response) = self.excluded_response(&request) {
+            return response;
         }
         match request {
             AdminRequest::Status => AdminResponse::Status(self.report()),
@@ -32,7 +36,7 @@ impl Gateway {
                 .await
                 .map_or_else(failure_response, |took| AdminResponse::Pinged(took.as_secs_f64())),
             AdminRequest::Reload => match self.reload().await {
-                Ok(applied) => AdminResponse::Applied(reload_summary(applied)),
+                Ok(applied) => AdminResponse::Applied(reload_summary(applied, &self.plan().excluded)),
                 Err(failure) => {
                     let what = failure.to_string();
                     AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what })
@@ -41,19 +45,33 @@ impl Gateway {
         }
     }
 
+    /// Answers a request about a server that the hub leaves out.
+    fn excluded_response(&self, request: &AdminRequest) -> Option<AdminResponse> {
+        let plan = self.plan();
+        let server = plan.excluded(server_name(request)?)?;
+        if matches!(request, AdminRequest::Disable { .. }) {
+            return Some(AdminResponse::Switched(false));
+        }
+        let what = format!("server `{}` is unavailable: {}", server.name, server.reason);
+        Some(AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what }))
+    }
+
     fn report(&self) -> HubReport {
         let plan = self.plan();
         let servers = self.server_statuses().into_iter().map(|status| {
             let config = plan.servers.iter().find(|server| server.name == status.name);
             server_state(status, config.map(|config| config.location.to_string()).unwrap_or_default())
         });
+        let mut servers: Vec<ServerState> = servers.chain(plan.excluded.iter().map(excluded_state)).collect();
+        let order = plan.file.server_names();
+        servers.sort_by_key(|server| order.iter().position(|name| *name == server.name));
         let path = plan.file.path();
         HubReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             url: self.inner.url.get().cloned(),
             config: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string(),
-            servers: servers.collect(),
+            servers,
             collisions: describe_collisions(&self.hub().collisions()),
         }
     }
@@ -118,9 +136,21 @@ fn server_state(status: UpstreamStatus, reach: String) -> ServerState {
     }
 }
 
-fn reload_summary(applied: ApplyReport) -> admin::ReloadSummary {
+fn excluded_state(server: &ExcludedServer) -> ServerState {
+    ServerState {
+        name: server.name.clone(),
+        state: server.cause.state().to_owned(),
+        reason: Some(server.reason.clone()),
+        required: server.required,
+        reach: server.location.clone(),
+        ..ServerState::default()
+    }
+}
+
+fn reload_summary(applied: ApplyReport, excluded: &[ExcludedServer]) -> admin::ReloadSummary {
     let names = |names: Vec<ServerName>| names.iter().map(ToString::to_string).collect();
     let failed = applied.failed.into_iter().map(|(server, reason)| (server.to_string(), reason));
+    let failed = failed.chain(excluded.iter().map(|server| (server.name.clone(), server.reason.clone())));
     admin::ReloadSummary {
         added: names(applied.added),
         removed: names(applied.removed),

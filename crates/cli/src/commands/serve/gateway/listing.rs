@@ -13,12 +13,17 @@ impl Gateway {
     /// Summarizes what is served.
     pub(in crate::commands::serve) fn summary(&self) -> String {
         let plan = self.plan();
-        let servers = match plan.servers.len() {
-            0 => None,
-            1 => Some("1 server".to_owned()),
-            several => Some(format!("{several} servers")),
+        let servers = match (plan.servers.len(), plan.excluded.len()) {
+            (0, 0) => None,
+            (1, _) => Some("1 server".to_owned()),
+            (several, _) => Some(format!("{several} servers")),
         };
         let servers = servers.map(|count| format!("{count} from {}", plan.file.path().display()));
+        let excluded = Some(plan.excluded.len()).filter(|count| *count > 0);
+        let servers = servers.map(|servers| match excluded {
+            Some(count) => format!("{servers} ({count} unavailable)"),
+            None => servers,
+        });
         let builtin = Some(builtin::names(&self.builtin(&plan))).filter(|names| !names.is_empty());
         let described = plan.described.names().into_iter().map(str::to_owned);
         let all: Vec<String> = servers.into_iter().chain(builtin).chain(described).collect();
@@ -29,6 +34,7 @@ impl Gateway {
     pub(in crate::commands::serve) fn print_all_servers(&self) {
         let plan = self.plan();
         self.print_servers(&plan.servers.iter().collect::<Vec<_>>());
+        self.log_excluded();
     }
 
     pub(super) fn print_servers(&self, servers: &[&ServerConfig]) {

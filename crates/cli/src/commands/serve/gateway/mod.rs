@@ -163,6 +163,14 @@ impl Gateway {
         applied
     }
 
+    /// Logs which servers of the file the hub leaves out, and why.
+    pub(super) fn log_excluded(&self) {
+        for server in &self.plan().excluded {
+            let (name, reason) = (escape_line(&server.name), escape_line(&server.reason));
+            tracing::warn!(server = &*name, "unavailable: {reason}");
+        }
+    }
+
     /// Returns why the hub is not ready: each unavailable required server with the reason.
     pub(super) fn unready_servers(&self) -> Vec<(String, String)> {
         let plan = self.plan();
@@ -175,10 +183,22 @@ impl Gateway {
             };
             Some((server.name.to_string(), reason))
         });
-        missing.collect()
+        let excluded = plan.excluded.iter().filter(|server| server.required);
+        missing.chain(excluded.map(|server| (server.name.clone(), server.reason.clone()))).collect()
     }
 
-    /// Returns the status of every server of the file.
+    /// Returns the state of every server of the file, and the reason where there is one.
+    pub(super) fn server_summaries(&self) -> Vec<(String, &'static str, Option<String>)> {
+        let statuses = self.server_statuses().into_iter();
+        let known = statuses.map(|status| (status.name.to_string(), status.state.as_str(), status.reason));
+        let plan = self.plan();
+        let excluded = plan.excluded.iter();
+        let excluded =
+            excluded.map(|server| (server.name.clone(), server.cause.state(), Some(server.reason.clone())));
+        known.chain(excluded).collect()
+    }
+
+    /// Returns the status of every server of the file that the hub has.
     pub(super) fn server_statuses(&self) -> Vec<UpstreamStatus> {
         self.inner.hub.status().into_iter().filter(|status| status.name != OWN_SERVER_NAME).collect()
     }

@@ -1,4 +1,4 @@
-//! Reading the file again: it is checked whole, and what is wrong leaves everything as it was.
+//! Reading the file again. A file that cannot be used leaves everything as it was; a server that cannot be used is left out.
 //!
 //! # Invariants
 //!
@@ -12,6 +12,7 @@ use trunkline_config::{ServerConfig, ServerName, diff};
 use trunkline_hub::ApplyReport;
 
 use super::{Gateway, poll_once};
+use crate::commands::serve::excluded_server::ExcludedServer;
 use crate::commands::serve::plan::ServePlan;
 use crate::exit::CliFailure;
 use crate::terminal::escape_line;
@@ -82,7 +83,10 @@ impl Gateway {
         let plan = self.plan();
         let file = plan.file.path().display();
         match outcome {
-            Ok(applied) => tracing::info!("reloaded {file}: {}", reload_message(applied)),
+            Ok(applied) => {
+                self.log_excluded();
+                tracing::info!("reloaded {file}: {}", reload_message(applied, &plan.excluded));
+            }
             Err(failure) => {
                 let told = failure.to_string().replace('\n', "; ");
                 tracing::error!("invalid config, keeping the previous one: {}", escape_line(&told));
@@ -91,17 +95,19 @@ impl Gateway {
     }
 }
 
-fn reload_message(applied: &ApplyReport) -> String {
-    let names = |what: &str, names: &[ServerName]| {
-        let names: Vec<_> = names.iter().map(|name| format!("`{}`", escape_line(name.as_str()))).collect();
+fn reload_message(applied: &ApplyReport, excluded: &[ExcludedServer]) -> String {
+    let quoted = |what: &str, names: &mut dyn Iterator<Item = &str>| {
+        let names: Vec<_> = names.map(|name| format!("`{}`", escape_line(name))).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
     };
+    let names = |what: &str, names: &[ServerName]| quoted(what, &mut names.iter().map(ServerName::as_str));
     let failed: Vec<ServerName> = applied.failed.iter().map(|(name, _)| name.clone()).collect();
     let parts = [
         names("added", &applied.added),
         names("removed", &applied.removed),
         names("updated", &applied.updated),
         names("failed", &failed),
+        quoted("unavailable", &mut excluded.iter().map(|server| &*server.name)),
     ];
     let told: Vec<String> = parts.into_iter().flatten().collect();
     if told.is_empty() { "no server changed".to_owned() } else { told.join("; ") }

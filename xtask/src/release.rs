@@ -113,7 +113,7 @@ fn run_training_load(workshop: &Path, binary: &Path, echo: &Path, client: &Path)
     let hub = FixtureServer::start_by(|address| {
         let mut command = run::command(binary);
         command
-            .args(["serve", "--log-level", "warn", "--http", &address.to_string(), "--config"])
+            .args(["serve", "--trust", "--log-level", "warn", "--http", &address.to_string(), "--config"])
             .arg(&config);
         command
     })?;

@@ -15,6 +15,7 @@ use crate::commands::manage::list::ServersArgs;
 use crate::commands::manage::reconnect::ReconnectArgs;
 use crate::commands::manage::remove::RemoveArgs;
 use crate::commands::manage::switch::{DisableArgs, EnableArgs};
+use crate::commands::manage::trust::TrustArgs;
 use crate::commands::prompt::PromptArgs;
 use crate::commands::prompts::PromptsArgs;
 use crate::commands::read::ReadArgs;
@@ -43,6 +44,7 @@ pub(crate) enum CliCommand {
     Enable(EnableArgs),
     Disable(DisableArgs),
     Reconnect(ReconnectArgs),
+    Trust(TrustArgs),
     Import(ImportArgs),
     Install(Box<InstallArgs>),
     Tools(Box<ToolsArgs>),

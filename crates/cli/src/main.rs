@@ -33,6 +33,7 @@ mod schema;
 mod signals;
 mod state_folder;
 mod terminal;
+mod trust;
 mod user_input;
 mod values;
 

@@ -19,6 +19,12 @@ pub(crate) fn listings_of_config(config: &Path) -> Option<PathBuf> {
     Some(folder.join(format!("{}.json", name_of_config(config)?)))
 }
 
+/// Returns where the trust in a configuration file is remembered, if there is a folder for such things.
+pub(crate) fn trust_of_config(config: &Path) -> Option<PathBuf> {
+    let folder = state_folder(|name| std::env::var_os(name))?.join("trust");
+    Some(folder.join(format!("{}.json", name_of_config(config)?)))
+}
+
 /// Returns the folder of what a user's programs keep.
 pub(crate) fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = || Some(absolute_path_variable(&variable, "HOME")?.join(".local").join("state"));

@@ -103,7 +103,8 @@ impl Gateway {
                 };
                 // A hub follows its file, so that two must not share one.
                 let file = write(&format!("trunkline-{}.toml", address.port()), text)?;
-                vec!["serve".into(), "--config".into(), file, "--http".into(), address.to_string().into()]
+                let address = address.to_string().into();
+                vec!["serve".into(), "--trust".into(), "--config".into(), file, "--http".into(), address]
             }
             Self::McpProxy => {
                 let backend = match up {

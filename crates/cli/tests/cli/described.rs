@@ -162,7 +162,7 @@ fn served(args: &[&str], messages: &[Value]) -> Vec<Value> {
     for message in messages {
         input += &format!("{message}\n");
     }
-    let finished = run(&[&["serve", "--stdio"], args].concat(), &input);
+    let finished = run(&[&["serve", "--stdio", "--trust"], args].concat(), &input);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let mut answers: Vec<Value> =
         finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -208,7 +208,7 @@ fn management_commands_update_the_running_hub() {
     );
     file(&here, "trunkline.toml", &toml, 0o600);
     let address = here.join("address");
-    let words = ["serve", "--http", "127.0.0.1:0", "--port-file", address.to_str().unwrap()];
+    let words = ["serve", "--trust", "--http", "127.0.0.1:0", "--port-file", address.to_str().unwrap()];
     let mut running =
         RunningCommand::start_at_home(&words, &here, &[("XDG_RUNTIME_DIR", here.to_str().unwrap())]);
     running.wait_for("listening on");
@@ -293,8 +293,11 @@ fn admin_socket_option_finds_the_hub() {
     let none = run_at_home(&["servers", "--admin-socket", socket], &here, &[]);
     assert_eq!(none.code, Some(4), "{none:?}");
     assert!(none.stderr.contains("no hub is listening on"), "{none:?}");
-    let mut running =
-        RunningCommand::start_at_home(&["serve", "--http", ":0", "--admin-socket", socket], &here, &[]);
+    let mut running = RunningCommand::start_at_home(
+        &["serve", "--trust", "--http", ":0", "--admin-socket", socket],
+        &here,
+        &[],
+    );
     running.wait_for("listening on");
     let told = run_ok(&["disable", "say", "--admin-socket", socket], &here);
     assert!(told.contains("the running hub now has it disabled"), "{told}");

@@ -111,7 +111,7 @@ fn stdio_call_longer_than_the_grace_is_cut_off_and_exits_with_1() {
     // Longer than any machine takes to get there; it is ended with its group.
     file(&folder, "trunkline.toml", "[commands.slow]\nargv = [\"sleep\", \"1000\"]\n", 0o600);
     let config = folder.join("trunkline.toml");
-    let args = ["serve", "--stdio", "--config", config.to_str().unwrap(), "--grace", "100ms"];
+    let args = ["serve", "--stdio", "--trust", "--config", config.to_str().unwrap(), "--grace", "100ms"];
     let input = lines(&[initialize(), initialized(), legacy(3, "tools/call", call("slow", json!({})))]);
     let finished = run(&args, &input);
     assert_eq!(finished.code, Some(1), "{finished:?}");

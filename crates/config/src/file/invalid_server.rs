@@ -2,7 +2,7 @@ use crate::node::{ConfigNode, NodeKind};
 use crate::problem::ConfigProblem;
 use crate::server::ServerLocation;
 
-/// A server of a file whose definition cannot be used.
+/// A server of a file with a definition that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidServer {

@@ -222,7 +222,11 @@ impl<'t> TestBed<'t> {
         };
         let url = own.as_ref().unwrap_or(&self.shared).url("http", "/mcp");
         match client.transport {
-            Stdio => command.arg("--").arg(&self.binary).args(["serve", "--stdio", "--config"]).arg(config),
+            Stdio => command
+                .arg("--")
+                .arg(&self.binary)
+                .args(["serve", "--stdio", "--trust", "--config"])
+                .arg(config),
             Http => command.args(["--url", &url]),
             Remote => {
                 let proxy = self.tools.node_folder.join("node_modules/mcp-remote/dist/proxy.js");
@@ -256,7 +260,7 @@ fn start_hub(binary: &Path, config: &Path, home: &Path) -> TaskResult<FixtureSer
     let mut command = run::command(binary);
     set_home(&mut command, home)?;
     FixtureServer::start_by(|address| {
-        command.args(["serve", "--http", &address.to_string(), "--config"]).arg(config);
+        command.args(["serve", "--trust", "--http", &address.to_string(), "--config"]).arg(config);
         command.stdout(output).stderr(log);
         command
     })

@@ -32,7 +32,7 @@ impl SmokeHub {
         }
         let output = File::create(log)?;
         let mut command = run::command(binary);
-        command.arg("serve").current_dir(folder).stdout(output.try_clone()?).stderr(output);
+        command.args(["serve", "--trust"]).current_dir(folder).stdout(output.try_clone()?).stderr(output);
         let mut running = BackgroundProcess::start(&mut command)?;
         running.wait_until(fixture::START_TIMEOUT, || std::net::TcpStream::connect(ADDRESS).is_ok())?;
         let (binary, folder, log) = (binary.to_path_buf(), folder.to_path_buf(), log.to_path_buf());

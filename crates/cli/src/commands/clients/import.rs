@@ -12,6 +12,7 @@ use crate::config_failure::config_failure;
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 use crate::terminal::{escape_line, pad};
+use crate::trust::trust_written;
 
 /// Import servers from Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
@@ -71,6 +72,8 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     let taken = verdicts.iter().filter(|verdict| verdict.outcome == ImportOutcome::Imported).count();
     let mut is_told = false;
     if !only_looks && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
+        let imported = verdicts.iter().filter(|verdict| verdict.outcome == ImportOutcome::Imported);
+        trust_written(&path, &imported.map(|verdict| verdict.name.as_str()).collect::<Vec<_>>());
         is_told = hub.is_some();
         hub.map(|hub| hub.reload()).transpose()?;
     }

@@ -15,6 +15,7 @@ use super::file::save;
 use super::{FileArgs, HubArgs};
 use crate::connect::{TargetArgs, print_stdout};
 use crate::exit::{CliFailure, ExitReason, print_stderr};
+use crate::trust::trust_written;
 use crate::values::{EnvOption, HeaderOption, SecretSource, parse_bearer, parse_duration};
 
 /// Add a server to the configuration
@@ -93,6 +94,7 @@ fn add(args: &AddArgs) -> Result<(), CliFailure> {
         error => error.into(),
     })?;
     save(editor)?;
+    trust_written(&path, &[name]);
     let heard = args.hub.apply_to_running(&path, name, |hub| hub.reload().map(drop))?;
     let done = if replaces { "replaced" } else { "added" };
     if args.file.json {

@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod reconnect;
 pub(crate) mod remove;
 pub(crate) mod switch;
+pub(crate) mod trust;
 
 pub(crate) use self::file::FileArgs;
 pub(crate) use self::hub::HubArgs;

@@ -6,7 +6,7 @@ use trunkline_server::{Host, HostOptions};
 
 use super::ServeArgs;
 use super::gateway::{Gateway, poll_once};
-use super::plan::PlanSource;
+use super::plan::{PlanSource, ServePlan};
 use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
@@ -21,15 +21,25 @@ pub(super) enum ServeBackend {
 }
 
 impl ServeBackend {
-    /// Reads the file, if there is one. It has to be called within a runtime.
+    /// Reads the file, if there is one, and prompts for trust in it.
     ///
     /// # Errors
-    /// What is wrong with the file.
-    pub(super) fn from_args(args: &ServeArgs) -> Result<Self, CliFailure> {
+    /// What is wrong with the file, or it is not trusted.
+    pub(super) fn read_plan(args: &ServeArgs) -> Result<Option<ServePlan>, CliFailure> {
         let source = if args.no_config { None } else { PlanSource::find(args.config.as_deref()) };
-        match source {
-            Some(source) => {
-                let plan = source.read()?;
+        let Some(source) = source else { return Ok(None) };
+        // A hub that starts itself fails before any prompt.
+        Gateway::enclosing_hubs(source.path())?;
+        source.read()?.ensure_trusted(args.trust_mode()).map(Some)
+    }
+
+    /// Prepares what a plan describes, or the built-in servers. It has to be called within a runtime.
+    ///
+    /// # Errors
+    /// What is wrong with the plan.
+    pub(super) fn new(args: &ServeArgs, plan: Option<ServePlan>) -> Result<Self, CliFailure> {
+        match plan {
+            Some(plan) => {
                 for note in plan.file.warnings() {
                     tracing::info!("{note}");
                 }

@@ -22,6 +22,8 @@ pub(super) struct ExcludedServer {
 pub(super) enum ExclusionCause {
     /// Its definition cannot be used.
     Invalid,
+    /// Its command is new or changed, and not trusted.
+    Untrusted,
 }
 
 impl ExclusionCause {
@@ -29,6 +31,7 @@ impl ExclusionCause {
     pub(super) fn state(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
+            Self::Untrusted => "untrusted",
         }
     }
 }
@@ -48,12 +51,18 @@ impl ExcludedServer {
     /// Leaves out a server with the name of trunkline's own.
     pub(super) fn reserved_name(server: &ServerConfig, file: &std::path::Path) -> Self {
         let what = format!("the name `{OWN_SERVER_NAME}` is reserved for trunkline's own server");
-        Self {
-            name: server.name.to_string(),
-            cause: ExclusionCause::Invalid,
-            required: server.required && server.enabled,
-            location: server.location.to_string(),
-            reason: ConfigProblem::new(file, what).server(OWN_SERVER_NAME).to_string(),
-        }
+        let reason = ConfigProblem::new(file, what).server(OWN_SERVER_NAME).to_string();
+        Self::readable(server, ExclusionCause::Invalid, reason)
+    }
+
+    /// Leaves out a server that the user does not trust yet.
+    pub(super) fn untrusted(server: &ServerConfig, file: &str) -> Self {
+        let reason = format!("not trusted; review {file}, then run `trunkline trust {file}`");
+        Self::readable(server, ExclusionCause::Untrusted, reason)
+    }
+
+    fn readable(server: &ServerConfig, cause: ExclusionCause, reason: String) -> Self {
+        let (name, location) = (server.name.to_string(), server.location.to_string());
+        Self { name, cause, required: server.required && server.enabled, location, reason }
     }
 }

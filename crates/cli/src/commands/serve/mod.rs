@@ -15,6 +15,7 @@ mod http;
 mod options;
 mod plan;
 mod secret_files;
+mod plan_trust;
 mod stdio;
 
 use std::convert::Infallible;
@@ -40,9 +41,11 @@ use crate::values::ListenAddress;
 pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     let transport = args.transport();
     transport.init_logging(&args.edge)?;
+    // Before signals are handled, so that Ctrl-C ends a question at the terminal.
+    let plan = ServeBackend::read_plan(args)?;
     let shutdown = ProcessShutdown::default();
     in_runtime(transport, async |signals| {
-        let offer = ServeBackend::from_args(args)?;
+        let offer = ServeBackend::new(args, plan)?;
         // A hub handles SIGHUP itself, when it reads its file again.
         let hangups = match offer.gateway() {
             Some(_) => None,

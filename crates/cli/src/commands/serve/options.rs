@@ -8,6 +8,7 @@ use trunkline_server::http::{BearerTokens, ProtectedResource, ServerTls};
 use trunkline_server::{EnvPolicy, HostOptions, Layers, ServerLimits, StateKeys, Trace};
 
 use super::ServeTransport;
+use super::plan_trust::TrustMode;
 use crate::builtin::BuiltinServer;
 use crate::exit::CliFailure;
 use crate::logging::LogArgs;
@@ -49,6 +50,9 @@ pub(crate) struct ServeArgs {
     /// Ignore config files
     #[arg(long, conflicts_with = "config")]
     pub(super) no_config: bool,
+    /// Trust the config file without asking, also when it changes
+    #[arg(long)]
+    pub(super) trust: bool,
     /// Template for tool names [default: {server}__{tool}]
     #[arg(long, value_name = "TEMPLATE")]
     pub(super) names: Option<NameTemplate>,
@@ -182,6 +186,11 @@ impl ServeArgs {
     /// Returns where callers come from.
     pub(super) fn transport(&self) -> ServeTransport<'_> {
         if self.stdio { ServeTransport::Stdio } else { ServeTransport::Http(&self.address) }
+    }
+
+    /// Returns whether the commands of the file have to be trusted first.
+    pub(super) fn trust_mode(&self) -> TrustMode {
+        if self.trust { TrustMode::Granted } else { TrustMode::Ask }
     }
 
     /// Returns the variables that tools may see, by where they come from.

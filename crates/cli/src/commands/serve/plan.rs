@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -21,7 +22,7 @@ pub(super) struct ServePlan {
     pub(super) servers: Vec<ServerConfig>,
     /// The servers of the file that the hub leaves out.
     pub(super) excluded: Vec<ExcludedServer>,
-    pub(super) described: ConfiguredCommands,
+    pub(super) described: Arc<ConfiguredCommands>,
     pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
 }
@@ -109,7 +110,7 @@ impl ServePlan {
             !is_reserved
         });
         let mut problems = Vec::new();
-        let described = ConfiguredCommands::from_config(&file, &mut problems);
+        let described = Arc::new(ConfiguredCommands::from_config(&file, &mut problems));
         let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
         let serve = serve.unwrap_or_default();
         let audit = file.section("audit").map(|section| section.read::<AuditTable>()).transpose();

@@ -19,6 +19,8 @@ mod tty;
 mod watch;
 
 pub(crate) use self::peer::{TRANSPORTS, TestPeer};
+#[cfg(target_os = "linux")]
+pub(crate) use self::tty::PseudoTerminal;
 use crate::process::{FinishedCommand, run};
 
 /// Runs a command against a peer over one of the ways to it.

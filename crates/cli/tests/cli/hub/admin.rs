@@ -108,7 +108,7 @@ fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_with
     std::fs::create_dir(&run).unwrap();
     let variables = [("XDG_RUNTIME_DIR", run.to_str().unwrap())];
     let config = place.path();
-    let args = ["--config", config.to_str().unwrap()];
+    let args = ["--trust", "--config", config.to_str().unwrap()];
     let (running, _) = RunningCommand::serve_with("hub_socket_first", &args, &variables);
     let sockets = || -> Vec<PathBuf> {
         std::fs::read_dir(run.join("trunkline")).unwrap().map(|entry| entry.unwrap().path()).collect()

@@ -6,6 +6,7 @@ mod invalid_config;
 mod readiness_probe;
 mod reload;
 mod smoke;
+mod trust;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ impl HubFolder {
     #[track_caller]
     fn serve(&self, args: &[&str]) -> (RunningCommand, SocketAddr) {
         let port_file = self.folder.join("address");
-        let fixed = ["serve", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
+        let fixed = ["serve", "--trust", "--http", "127.0.0.1:0", "--port-file", port_file.to_str().unwrap()];
         let mut running = RunningCommand::start_in(&[&fixed[..], args].concat(), &self.folder);
         running.wait_for("listening on http://127.0.0.1:");
         let address = std::fs::read_to_string(&port_file).unwrap().trim_end().parse().unwrap();

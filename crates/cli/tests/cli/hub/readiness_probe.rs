@@ -37,6 +37,7 @@ fn non_loopback_readyz_shows_servers_only_on_the_admin_address() {
     let (mut running, _) = {
         let args = [
             "serve",
+            "--trust",
             "--http",
             "0.0.0.0:0",
             "--insecure-no-auth",

@@ -45,7 +45,7 @@ fn the_same_is_served_over_standard_input_and_output() {
         legacy(2, "tools/list", json!({})),
         legacy(3, "tools/call", call("a__echo", json!({ "message": "over pipes" }))),
     ];
-    let mut running = RunningCommand::start_in(&["serve", "--stdio"], &place.folder);
+    let mut running = RunningCommand::start_in(&["serve", "--stdio", "--trust"], &place.folder);
     running.write(&lines(&messages));
     let finished = running.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -123,7 +123,7 @@ fn nothing_is_left_when_it_ends_and_calls_may_finish() {
 #[test]
 fn servers_exit_when_the_stdio_client_disconnects_or_the_hub_is_killed() {
     let place = HubFolder::new("hub_gone", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
-    let mut running = RunningCommand::start_in(&["serve", "--stdio"], &place.folder);
+    let mut running = RunningCommand::start_in(&["serve", "--stdio", "--trust"], &place.folder);
     running.write(&lines(&[initialize(), initialized(), legacy(2, "tools/list", json!({}))]));
     running.read_line();
     assert!(running.read_line().contains("a__echo"));

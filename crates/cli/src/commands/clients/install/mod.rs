@@ -3,6 +3,7 @@
 mod entry;
 mod messages;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -15,7 +16,8 @@ use self::messages::print_change;
 use super::own_hub::is_own_hub;
 use super::{client_parser, user_directories};
 use crate::commands::manage::FileArgs;
-use crate::exit::{CliFailure, ExitReason};
+use crate::exit::{CliFailure, ExitReason, print_stderr};
+use crate::trust;
 
 /// Add the hub to Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
@@ -96,6 +98,9 @@ fn install(args: &InstallArgs) -> Result<(), CliFailure> {
     if let (Some(hub), InstallChange::Added | InstallChange::Replaced) = (&wanted, done) {
         check_private(&editor, hub)?;
     }
+    if wanted.is_some() && args.http.is_none() && !args.dry_run {
+        trust_hub_file(args)?;
+    }
     let editor_file = editor.file().clone();
     let saved = if args.dry_run { SaveOutcome::Unchanged } else { editor.save(BackupMode::Make)? };
     let backup = match saved {
@@ -103,6 +108,22 @@ fn install(args: &InstallArgs) -> Result<(), CliFailure> {
         SaveOutcome::Unchanged => None,
     };
     print_change(args, &editor_file, wanted.as_ref(), done, backup.as_deref())
+}
+
+/// Trusts the file of the hub, which the client starts without a terminal. At a terminal the user is prompted.
+fn trust_hub_file(args: &InstallArgs) -> Result<(), CliFailure> {
+    let file = args.file.read_expanded()?;
+    let untrusted = trust::untrusted_items(&file);
+    if untrusted.is_empty() {
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        trust::ask(file.path(), &untrusted)?;
+    } else if !args.file.json {
+        let (path, items) = (file.path().display(), trust::list_items(&untrusted));
+        print_stderr(&format!("trusted {path}, which the client may start now:\n{items}"));
+    }
+    trust::trust_items(file.path(), &untrusted)
 }
 
 /// Returns the file of the client that is changed.

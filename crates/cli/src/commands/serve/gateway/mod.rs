@@ -13,6 +13,7 @@ mod self_reference;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -28,6 +29,7 @@ use self::own_server::OwnServer;
 pub(super) use self::run::poll_once;
 use super::ServeArgs;
 use super::plan::ServePlan;
+use super::plan_trust::TrustMode;
 use crate::audit::{AuditLog, ItemOwnerLookup};
 use crate::builtin::BuiltinServer;
 use crate::exit::CliFailure;
@@ -62,6 +64,7 @@ struct GatewayInner {
     audit: OnceLock<AuditLog>,
     /// Whether standard error carries JSON lines and so nothing else.
     stderr_is_json: bool,
+    trust_mode: TrustMode,
 }
 
 impl Gateway {
@@ -70,7 +73,7 @@ impl Gateway {
     /// # Errors
     /// The hub was started by itself, or cannot listen where those who run it should reach it.
     pub(super) fn new(args: &ServeArgs, plan: ServePlan) -> Result<Self, CliFailure> {
-        let wiring = Arc::new(GatewayConnector::new(self_reference::enclosing_hubs(plan.source.path())?));
+        let wiring = Arc::new(GatewayConnector::new(Self::enclosing_hubs(plan.source.path())?));
         let mut limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
             limits.first_list_timeout = list_wait;
@@ -98,9 +101,18 @@ impl Gateway {
             url: OnceLock::new(),
             audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
+            trust_mode: args.trust_mode(),
             plan: Mutex::new(Arc::new(plan)),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns the digests of the hubs around the hub of a file, and its own.
+    ///
+    /// # Errors
+    /// This process was itself started by a hub of the file.
+    pub(super) fn enclosing_hubs(file: &Path) -> Result<String, CliFailure> {
+        self_reference::enclosing_hubs(file)
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -25,7 +25,7 @@ impl Gateway {
     #[cfg(unix)]
     pub(super) async fn reload(&self) -> Result<ApplyReport, CliFailure> {
         let turn = self.inner.reload_lock.lock().await;
-        let read = self.plan().source.read();
+        let read = self.read_plan(&self.plan());
         let outcome = match read {
             Ok(plan) => self.apply_plan(plan, turn).await,
             Err(failure) => Err(failure),
@@ -39,7 +39,7 @@ impl Gateway {
     pub(super) async fn reload_if_changed(&self, asked: bool) {
         let turn = self.inner.reload_lock.lock().await;
         let before = self.plan();
-        let read = before.source.read();
+        let read = self.read_plan(&before);
         let problem = read.as_ref().err().map(ToString::to_string);
         let news = {
             let mut last = self.inner.last_problem.lock();
@@ -54,6 +54,12 @@ impl Gateway {
             Err(failure) => Err(failure),
         };
         self.log_reload(&outcome);
+    }
+
+    /// Reads the file again, without what is not trusted.
+    fn read_plan(&self, before: &ServePlan) -> Result<ServePlan, CliFailure> {
+        let read = before.source.read()?;
+        Ok(read.without_untrusted(self.inner.trust_mode, Some(before)))
     }
 
     /// Makes the hub like another plan. The servers are known when the turn is over, and connected to after it.

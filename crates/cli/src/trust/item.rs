@@ -1,0 +1,220 @@
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use trunkline_config::{
+    ConfigFile, ConfigText, ConfigVariables, LocalProgram, RemoteEndpoint, ServerConfig, ServerLocation,
+};
+
+use crate::configured_commands::ConfiguredCommands;
+
+/// What a [`TrustItem`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrustSubject {
+    /// A server with a command, which the hub starts.
+    Program,
+    /// A server with a URL, to which environment variables are sent.
+    Endpoint,
+    /// A described command, which clients of the hub run.
+    Command,
+}
+
+/// Something in a configuration file that could harm the user: a command line, or variables that are sent elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrustItem {
+    pub(crate) subject: TrustSubject,
+    /// The name of the server or command.
+    pub(crate) name: String,
+    /// Whether it is used before the user enables it.
+    pub(crate) enabled: bool,
+    /// The whole command line or URL as written. Nothing is redacted: a redacted word could hide what runs.
+    pub(crate) line: String,
+    /// Environment variables, folder and headers, by name.
+    pub(crate) details: Vec<String>,
+    /// A digest of the path of the file and of everything that decides what runs.
+    pub(crate) fingerprint: String,
+}
+
+/// Returns everything in a file that needs trust, in the order of the file.
+///
+/// A server with an unset variable is included, so that it needs no trust later. A server that cannot be read at all is
+/// never used, and not included.
+pub(crate) fn items_of(file: &ConfigFile) -> Vec<TrustItem> {
+    let with = |variables| ConfigFile::parse(file.path(), file.text(), variables);
+    let Ok(unexpanded) = with(ConfigVariables::unexpanded()) else { return Vec::new() };
+    let path = std::fs::canonicalize(file.path()).unwrap_or_else(|_| file.path().to_owned());
+    let read = |name: &str| file.server(name).or_else(|_| unexpanded.server(name)).ok();
+    let servers = file.server_names().into_iter().filter_map(read);
+    let servers = servers.filter_map(|server| server_item(&server, &path));
+    servers.chain(command_items(&unexpanded, &path)).collect()
+}
+
+fn server_item(server: &ServerConfig, file: &Path) -> Option<TrustItem> {
+    let (subject, line, details, definition) = match &server.location {
+        ServerLocation::Program(program) => program_parts(program),
+        ServerLocation::Endpoint(endpoint) => endpoint_parts(endpoint)?,
+    };
+    Some(TrustItem {
+        subject,
+        name: server.name.to_string(),
+        enabled: server.enabled,
+        line,
+        details,
+        fingerprint: fingerprint(file, &definition),
+    })
+}
+
+type ItemParts = (TrustSubject, String, Vec<String>, Value);
+
+fn program_parts(program: &LocalProgram) -> ItemParts {
+    let words: Vec<&str> =
+        std::iter::once(&program.command).chain(&program.args).map(ConfigText::as_written).collect();
+    let cwd = program.cwd.as_ref().map(ConfigText::as_written);
+    let env: Value = program.env.iter().map(|(name, value)| (name.clone(), value.as_written())).collect();
+    let mut details = Vec::new();
+    if !program.env.is_empty() {
+        let names: Vec<&str> = program.env.keys().map(String::as_str).collect();
+        details.push(format!("environment: {}", names.join(", ")));
+    }
+    details.extend(cwd.map(|cwd| format!("folder: {cwd}")));
+    (
+        TrustSubject::Program,
+        command_line(&words),
+        details,
+        json!({ "program": words, "env": env, "cwd": cwd }),
+    )
+}
+
+/// Returns `None` for an endpoint that no variable is sent to: connecting to it harms nothing.
+fn endpoint_parts(endpoint: &RemoteEndpoint) -> Option<ItemParts> {
+    let has_variable = |text: &ConfigText| text.as_written().contains("${");
+    let headers = endpoint.headers.iter().filter(|(_, value)| has_variable(value));
+    let names: Vec<&str> = headers.map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() && !has_variable(&endpoint.url) {
+        return None;
+    }
+    let headers: Value =
+        endpoint.headers.iter().map(|(name, value)| (name.clone(), value.as_written())).collect();
+    let sent = (!names.is_empty()).then(|| format!("sends environment variables in: {}", names.join(", ")));
+    let url = endpoint.url.as_written();
+    let line = endpoint.address();
+    Some((
+        TrustSubject::Endpoint,
+        line,
+        sent.into_iter().collect(),
+        json!({ "url": url, "headers": headers }),
+    ))
+}
+
+/// Returns the described commands of a file. The policy belongs to each of them: it decides what may be called unasked.
+fn command_items(unexpanded: &ConfigFile, file: &Path) -> Vec<TrustItem> {
+    let described = ConfiguredCommands::from_config(unexpanded, &mut Vec::new());
+    let section = |name: &str| -> Value {
+        let read = unexpanded.section(name).map(|section| section.read::<Value>());
+        // What cannot be read on its own is identified by the whole text.
+        read.map_or(Value::Null, |read| read.unwrap_or_else(|_| unexpanded.text().into()))
+    };
+    let (all, policy) = (section("commands"), section("policy"));
+    let items = described.commands.commands().iter().map(|command| {
+        let definition = all.get(command.name()).unwrap_or(&all);
+        let definition = json!({ "command": command.name(), "definition": definition, "policy": policy });
+        let words = command.template();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let env = command.environment();
+        let env = (!env.is_empty()).then(|| format!("environment: {}", env.join(", ")));
+        TrustItem {
+            subject: TrustSubject::Command,
+            name: command.name().to_owned(),
+            enabled: true,
+            line: command_line(&words),
+            details: env.into_iter().chain([format!("folder: {}", command.folder().display())]).collect(),
+            fingerprint: fingerprint(file, &definition),
+        }
+    });
+    items.collect()
+}
+
+/// Joins the words of a command line, each quoted if it has to be.
+fn command_line(words: &[&str]) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./@:=+,%${}~".contains(c);
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(is_plain) { (*word).to_owned() } else { format!("{word:?}") }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn fingerprint(file: &Path, definition: &Value) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(file.as_os_str().as_encoded_bytes());
+    // No path contains a NUL, so that no other pair has the same bytes.
+    hasher.update([0]);
+    hasher.update(definition.to_string());
+    let mut digits = String::new();
+    for byte in hasher.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(path: &str, text: &str) -> Vec<TrustItem> {
+        items_of(&ConfigFile::parse(path, text, ConfigVariables::fixed([("SET", "value")])).unwrap())
+    }
+
+    fn fingerprints(text: &str) -> Vec<String> {
+        items("/w/trunkline.toml", text).into_iter().map(|item| item.fingerprint).collect()
+    }
+
+    #[test]
+    fn only_commands_and_endpoints_with_variables_need_trust() {
+        let text = "[servers.plain]\nurl = \"https://a.example/mcp\"\n\
+            [servers.sends]\nurl = \"https://b.example/mcp\"\nheaders = { X-Key = \"${SET}\" }\n\
+            [servers.unset]\ncommand = \"run\"\nargs = [\"--token\", \"${UNSET}\"]\nenv = { A = \"secret\" }\ncwd = \"sub\"\n\
+            [servers.broken]\nurl = \"ftp://x\"\n\
+            [commands.log]\nargv = [\"git\", \"log\"]\n";
+        let items = items("/w/trunkline.toml", text);
+        let seen: Vec<_> = items.iter().map(|item| (&*item.name, &*item.line)).collect();
+        let expected =
+            [("sends", "https://b.example/mcp"), ("unset", "run --token ${UNSET}"), ("log", "git log")];
+        assert_eq!(seen, expected);
+        assert_eq!(items[0].details, ["sends environment variables in: x-key"]);
+        assert_eq!(items[1].details, ["environment: A", "folder: sub"], "names and no values");
+    }
+
+    #[test]
+    fn command_line_of_a_trust_item_is_never_redacted() {
+        let text = "[servers.a]\ncommand = \"sh\"\nargs = [\"-c\", \"$0\", \"--token=evil\"]\n";
+        assert_eq!(
+            items("/w/trunkline.toml", text)[0].line,
+            "sh -c \"$0\" --token=evil".replace("\"$0\"", "$0")
+        );
+    }
+
+    #[test]
+    fn fingerprint_changes_with_everything_that_decides_what_runs() {
+        let base =
+            "[servers.a]\ncommand = \"run\"\nargs = [\"x\", \"y\"]\nenv = { A = \"1\" }\ncwd = \"sub\"\n";
+        for (from, to) in [
+            ("\"run\"", "\"walk\""),
+            ("\"x\", \"y\"", "\"x y\""),
+            ("A = \"1\"", "A = \"2\""),
+            ("\"sub\"", "\"other\""),
+        ] {
+            assert_ne!(fingerprints(base), fingerprints(&base.replace(from, to)), "{to}");
+        }
+        for same in
+            [format!("{base}timeout = \"3s\"\n"), format!("# A comment.\n{base}"), base.replace(".a", ".b")]
+        {
+            assert_eq!(fingerprints(base), fingerprints(&same), "{same}");
+        }
+        let elsewhere = items("/elsewhere/trunkline.toml", base);
+        assert_ne!(fingerprints(base), [&*elsewhere[0].fingerprint], "the path counts");
+        let command = "[commands.log]\nargv = [\"git\", \"log\"]\n";
+        assert_ne!(fingerprints(command), fingerprints(&format!("{command}[policy]\ndefault = \"deny\"\n")));
+    }
+}

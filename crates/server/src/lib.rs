@@ -40,6 +40,7 @@ mod json;
 mod limits;
 mod metrics;
 mod part;
+mod party;
 mod principal_quota;
 mod prompt;
 mod provider;

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// if every client sends as much as it may.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// How many sessions there may be. Default 10,000; each costs under 1 KiB and its JSON.
+    /// How many sessions there may be. Default 10,000; each costs under 1 KiB and its JSON. A server at the limit ends idle
+    /// sessions of the client that holds the most, in favour of others.
     pub total: usize,
     /// How many sessions one [`Named`](crate::Principal::Named) principal may have. Default 100.
     ///

@@ -1,5 +1,6 @@
 use std::error::Error;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::OnceLock;
 
 use crate::RawHeaders;
@@ -73,12 +74,17 @@ where
     }
 }
 
+/// The address that a request came from, as an extension of a request that another listener accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddress(pub IpAddr);
+
 /// The head of a request. Its headers are put into a map only when one is looked up by its name.
 pub struct RequestHead {
     method: Method,
     uri: Uri,
     version: Version,
     extensions: Extensions,
+    remote_address: Option<IpAddr>,
     raw_headers: RawHeaders,
     /// The same as a map, once it was needed; all there is if the head was made of parts.
     parts: OnceLock<Box<Parts>>,
@@ -91,6 +97,7 @@ impl RequestHead {
             uri,
             version,
             extensions: Extensions::new(),
+            remote_address: None,
             raw_headers: written,
             parts: OnceLock::new(),
         }
@@ -119,6 +126,15 @@ impl RequestHead {
     /// Returns the version of HTTP.
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// Returns the address that the request came from, if the listener knows it.
+    pub fn remote_address(&self) -> Option<IpAddr> {
+        self.remote_address
+    }
+
+    pub(super) fn set_remote_address(&mut self, address: Option<IpAddr>) {
+        self.remote_address = address;
     }
 
     /// Adds an extension that describes the connection of a request.
@@ -166,6 +182,7 @@ impl From<Parts> for RequestHead {
     fn from(parts: Parts) -> Self {
         let (method, uri, version) = (parts.method.clone(), parts.uri.clone(), parts.version);
         let mut head = Self::new(method, uri, version, RawHeaders::default());
+        head.remote_address = parts.extensions.get::<RemoteAddress>().map(|RemoteAddress(address)| *address);
         head.parts = Box::new(parts).into();
         head
     }

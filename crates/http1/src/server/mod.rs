@@ -15,7 +15,7 @@ mod write_batching;
 pub use self::body::RequestBody;
 pub use self::connection_io::MAX_SPARE_CAPACITY;
 pub use self::deadlines::ConnectionTimeouts;
-pub use self::incoming_request::{IncomingRequest, RequestHead, Service};
+pub use self::incoming_request::{IncomingRequest, RemoteAddress, RequestHead, Service};
 pub use self::request_head::{ParsedRequestHead, RequestHeadError, take_request_head};
 pub use self::server_connection::ServerConnection;
 pub use self::server_stream::{DrainSignal, ServerStream};

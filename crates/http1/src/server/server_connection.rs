@@ -14,6 +14,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct ServerConnection<S, P, D: DrainSignal> {
     service: S,
     /// An extension of each request that describes the peer; `None` where no service reads it.
     peer: Option<P>,
+    remote_address: Option<IpAddr>,
     deadlines: ConnectionDeadlines,
     shutdown: D,
     draining: Pin<Box<D::Draining>>,
@@ -99,7 +101,22 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     /// Makes a connection with a service that answers its requests; each of them has `peer` as an extension.
     pub fn new(service: S, peer: Option<P>, timeouts: &ConnectionTimeouts, shutdown: D) -> Self {
         let (deadlines, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
-        Self { service, peer, deadlines, shutdown, draining, is_watching: false }
+        Self {
+            service,
+            peer,
+            remote_address: None,
+            deadlines,
+            shutdown,
+            draining,
+            is_watching: false,
+        }
+    }
+
+    /// Sets the address that the connection comes from.
+    #[must_use]
+    pub fn with_remote_address(mut self, address: IpAddr) -> Self {
+        self.remote_address = Some(address);
+        self
     }
 
     /// Answers the requests of a connection until it ends.
@@ -164,6 +181,7 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
         let ParsedRequestHead { request: mut head, keep_alive: keeps_alive, upgrades, .. } = head;
         let (is_head, version) = (*head.method() == Method::HEAD, head.version());
         let mut asked = ResponseContext { is_head, version, keep_alive: keeps_alive, upgrade: None };
+        head.set_remote_address(self.remote_address);
         if let Some(peer) = self.peer.clone() {
             head.insert_extension(peer);
         }

@@ -331,10 +331,10 @@ impl HttpServiceInner {
                 self.handle_legacy(headers, MessageOrBatch::One(message), sender, transport, reserved)
             }
             (MessageRoute::Initialize, Message::Request(request)) => {
-                let accepts = headers.accepts();
+                let (accepts, address) = (headers.accepts(), head.remote_address());
                 PostOutcome::Deferred(Box::pin(async move {
                     let opened =
-                        self.legacy_initialize(&request, accepts, sender.principal.clone(), env).await;
+                        self.legacy_initialize(&request, accepts, sender.principal.clone(), env, address).await;
                     opened.map_or_else(
                         |(refusal, id)| PostOutcome::Refused(refusal, id),
                         PostOutcome::Responded,

@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -35,13 +36,14 @@ impl HttpServiceInner {
         accepts: AcceptedFormats,
         principal: Principal,
         env: Env,
+        address: Option<IpAddr>,
     ) -> HttpResult {
         if self.core.shutdown.is_draining() {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
         let opened = match legacy::accept_handshake(&self.core, request, principal) {
             Ok(handshake) => {
-                self.sessions.open(handshake.record, env).await.map(|id| (id, handshake.response))
+                self.sessions.open(handshake.record, env, address).await.map(|id| (id, handshake.response))
             }
             Err(refusal) => Err(refusal),
         };

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::peer::PeerInfo;
 use super::socket::{AcceptedStream, ConnectionSocket};
 use super::tls::ServerTls;
 use crate::limits::ServerLimits;
+use crate::party::address_key;
 use crate::shutdown::Shutdown;
 
 /// How a server ended.
@@ -86,7 +87,8 @@ pub async fn serve(
             if let Some(stream) = tls_handshake(stream, acceptor, limits.head_timeout, &shutdown).await {
                 let admission = ConnectionPermit { _permit: permit, _address_permit: seat };
                 let socket = ConnectionSocket::new(stream, limits.write_timeout, unread, admission);
-                let connection = ServerConnection::new(service, peer, &timeouts, shutdown);
+                let connection = ServerConnection::new(service, peer, &timeouts, shutdown)
+                    .with_remote_address(address.ip());
                 if let Err(error) = connection.serve(socket).await {
                     tracing::debug!(%error, "a connection ended early");
                 }
@@ -219,17 +221,6 @@ impl PerAddressLimit {
         }
         *taken += 1;
         Some(AddressPermit { limit: Some((self.clone(), address)) })
-    }
-}
-
-/// Returns the address that stands for whoever has this one: an IPv4 address however it is written, and of IPv6 the
-/// network, since one host there has as many addresses as it likes.
-fn address_key(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
-        }
-        other => other,
     }
 }
 

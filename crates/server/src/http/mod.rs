@@ -59,4 +59,4 @@ pub use self::peer::PeerInfo;
 pub use self::port_file::PortFile;
 pub use self::protected_resource::{ProtectedResource, ProtectedResourceError};
 pub use self::tls::{ServerTls, ServerTlsError};
-pub use trunkline_http1::server::{IncomingRequest, RequestBody, Service};
+pub use trunkline_http1::server::{IncomingRequest, RemoteAddress, RequestBody, Service};

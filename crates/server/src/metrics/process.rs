@@ -10,6 +10,8 @@ static SLOW_READERS: [AtomicU64; EvictionReason::ALL.len()] =
     [const { AtomicU64::new(0) }; EvictionReason::ALL.len()];
 static DROPPED_NOTIFICATIONS: [AtomicU64; NotificationKind::ALL.len()] =
     [const { AtomicU64::new(0) }; NotificationKind::ALL.len()];
+static EVICTED_SESSIONS: [AtomicU64; SessionEviction::ALL.len()] =
+    [const { AtomicU64::new(0) }; SessionEviction::ALL.len()];
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
@@ -84,6 +86,39 @@ pub(crate) fn count_dropped_notification(kind: NotificationKind) {
 pub(super) fn dropped_notifications() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = DROPPED_NOTIFICATIONS.iter().map(|count| count.load(Ordering::Relaxed));
     NotificationKind::ALL.into_iter().map(NotificationKind::label).zip(counts)
+}
+
+/// The limit for which an idle session was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionEviction {
+    /// That of all sessions.
+    Total,
+    /// That of one principal.
+    Principal,
+}
+
+impl SessionEviction {
+    const ALL: [Self; 2] = [Self::Total, Self::Principal];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Total => "total",
+            Self::Principal => "principal",
+        }
+    }
+}
+
+/// Counts an idle session that was ended in favour of a new one.
+pub(crate) fn count_evicted_session(limit: SessionEviction) {
+    if let Some(counter) = EVICTED_SESSIONS.get(limit as usize) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns every limit with the number of sessions that were evicted for it.
+pub(super) fn evicted_sessions() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = EVICTED_SESSIONS.iter().map(|count| count.load(Ordering::Relaxed));
+    SessionEviction::ALL.into_iter().map(SessionEviction::label).zip(counts)
 }
 
 /// Counts a connection that was closed because its peer did not read.

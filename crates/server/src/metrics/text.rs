@@ -47,6 +47,11 @@ pub(super) fn write(metrics: &Metrics) -> String {
     page.gauge("mcp_server_unread_bytes", "Memory that is held for what peers have not read.", load.unread);
     page.gauge("mcp_server_sessions", "Legacy sessions on this node.", process::sessions());
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
+    let name = "mcp_server_evicted_sessions_total";
+    page.family(name, "counter", "Idle legacy sessions that were ended in favour of a new one.");
+    for (limit, count) in process::evicted_sessions() {
+        page.sample(name, &[("limit", limit)], count);
+    }
     page.family("mcp_server_panics_total", "counter", "Handlers that panicked.");
     page.sample("mcp_server_panics_total", &[], process::panics());
     page.family(

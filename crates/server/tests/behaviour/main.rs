@@ -50,6 +50,8 @@ mod revisions;
 #[cfg(test)]
 mod roots;
 #[cfg(test)]
+mod session_eviction;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod state;

@@ -15,6 +15,7 @@
 mod begin;
 mod call;
 mod elicited_urls;
+mod eviction;
 mod exchange;
 mod initialize;
 mod live;

@@ -1,4 +1,5 @@
 use std::hash::{BuildHasherDefault, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,16 @@ use trunkline_session::{
     EventStore, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
 
+use super::eviction::{EvictableSession, EvictionScope, choose_evicted};
 use super::live::LiveSession;
 use crate::call::SessionState;
 use crate::env::Env;
+use crate::metrics::process::{self, SessionEviction};
+use crate::party::ClientParty;
 use crate::server_core::{ServerCore, now};
+
+/// How often sessions are evicted for one new session. A store that other nodes fill stays full whatever this one evicts.
+const MAX_EVICTIONS: usize = 4;
 
 /// The sessions that this node serves, in front of the store that has them all.
 ///
@@ -43,28 +50,78 @@ impl LegacySessions {
     }
 
     /// Opens a session.
-    pub(crate) async fn open(&self, record: SessionRecord, env: Env) -> Result<SessionId, Refusal> {
+    pub(crate) async fn open(
+        &self,
+        record: SessionRecord,
+        env: Env,
+        address: Option<IpAddr>,
+    ) -> Result<SessionId, Refusal> {
         let (id, now) = (record.id, now());
-        let record = self.create(record, now).await?;
+        let record = self.create(record, address, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         let state = SessionState::new(&self.core, &record, env, None);
-        self.live.insert(id, Arc::new(LiveSession::new(record, state, now)));
+        self.live.insert(id, Arc::new(LiveSession::new(record, state, now).with_address(address)));
         Ok(id)
     }
 
     /// Creates a session in the store; if the store is full, evicts sessions or leaves out optional data where that
     /// helps.
-    async fn create(&self, record: SessionRecord, now: Timestamp) -> Result<SessionRecord, Refusal> {
+    async fn create(
+        &self,
+        record: SessionRecord,
+        address: Option<IpAddr>,
+        now: Timestamp,
+    ) -> Result<SessionRecord, Refusal> {
         let mut record = record;
-        match self.store.create(record.clone(), now).await {
-            Ok(()) => return Ok(record),
-            Err(StoreError::Full) => self.sweep().await,
-            // A client's description of itself may carry pictures; the session can do without.
-            Err(StoreError::TooLarge) => record.client = None,
-            Err(error) => return Err(refuse(&error)),
+        let (mut swept, mut evictions) = (false, 0..MAX_EVICTIONS);
+        loop {
+            let error = match self.store.create(record.clone(), now).await {
+                Ok(()) => return Ok(record),
+                Err(error) => error,
+            };
+            let retry = match &error {
+                StoreError::Full if !swept => {
+                    swept = true;
+                    self.sweep().await;
+                    true
+                }
+                StoreError::Full if evictions.next().is_some() => {
+                    self.evict(&record, address, EvictionScope::Larger).await
+                }
+                StoreError::PrincipalQuotaExceeded if evictions.next().is_some() => {
+                    self.evict(&record, address, EvictionScope::Own).await
+                }
+                // A client's description of itself may carry pictures; the session can do without.
+                StoreError::TooLarge => record.client.take().is_some(),
+                _ => false,
+            };
+            if !retry {
+                return Err(refuse(&error));
+            }
         }
-        self.store.create(record.clone(), now).await.map_err(|error| refuse(&error))?;
-        Ok(record)
+    }
+
+    /// Ends idle sessions in favour of a new one; reports whether any were. Only sessions of this node are known.
+    async fn evict(&self, new: &SessionRecord, address: Option<IpAddr>, scope: EvictionScope) -> bool {
+        let candidate = |session: &LiveSession| EvictableSession {
+            id: session.id(),
+            principal: session.principal().clone(),
+            party: session.party().clone(),
+            idle_since: (!session.is_busy()).then(|| session.last_used()),
+        };
+        let candidates = self.live.iter().map(|entry| candidate(entry.value())).collect();
+        let newcomer = ClientParty::new(&new.principal, address);
+        let mut is_evicted = false;
+        for chosen in choose_evicted(candidates, &newcomer, scope) {
+            // A call may have begun meanwhile.
+            let is_over = self.live.get(&chosen.id).is_some_and(|session| session.end_if_idle());
+            if is_over && self.store.delete(chosen.id, &chosen.principal).await.is_ok() {
+                self.remove(chosen.id);
+                process::count_evicted_session(scope.into());
+                is_evicted = true;
+            }
+        }
+        is_evicted
     }
 
     /// Finds the session of a request, if it is that principal's and the store need not be read or updated.
@@ -197,6 +254,15 @@ impl LegacySessions {
             session.end();
         }
         self.events.forget(id);
+    }
+}
+
+impl From<EvictionScope> for SessionEviction {
+    fn from(scope: EvictionScope) -> Self {
+        match scope {
+            EvictionScope::Larger => Self::Total,
+            EvictionScope::Own => Self::Principal,
+        }
     }
 }
 

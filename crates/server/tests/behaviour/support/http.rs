@@ -3,7 +3,7 @@ use http::{Method, Request};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use trunkline_server::Host;
-use trunkline_server::http::{BearerTokens, HttpServerOptions, HttpService, PeerInfo};
+use trunkline_server::http::{BearerTokens, HttpServerOptions, HttpService, PeerInfo, RemoteAddress};
 use trunkline_server::protocol::meta;
 
 use super::exchange::HttpExchange;
@@ -21,6 +21,7 @@ pub(crate) struct Client {
     pub(crate) service: HttpService,
     headers: Vec<(&'static str, String)>,
     peer: Option<PeerInfo>,
+    address: Option<RemoteAddress>,
 }
 
 /// Makes an endpoint at which `ann` and `bob` have a token each.
@@ -39,7 +40,12 @@ impl Client {
     }
 
     pub(crate) fn of(service: &HttpService) -> Self {
-        Self { service: service.clone(), headers: vec![("accept", BOTH.to_owned())], peer: None }
+        Self {
+            service: service.clone(),
+            headers: vec![("accept", BOTH.to_owned())],
+            peer: None,
+            address: None,
+        }
     }
 
     /// Carries the token of `ann` or `bob`.
@@ -57,6 +63,12 @@ impl Client {
     /// Sets the properties of the connection, as a listener would.
     pub(crate) fn over(mut self, peer: PeerInfo) -> Self {
         self.peer = Some(peer);
+        self
+    }
+
+    /// Sets the address of the client, as a listener would.
+    pub(crate) fn at_address(mut self, address: &str) -> Self {
+        self.address = Some(RemoteAddress(address.parse().unwrap()));
         self
     }
 
@@ -127,6 +139,9 @@ impl Client {
         }
         if let Some(peer) = self.peer {
             request = request.extension(peer);
+        }
+        if let Some(address) = self.address {
+            request = request.extension(address);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
         HttpExchange::new(within(self.service.handle(request)).await)

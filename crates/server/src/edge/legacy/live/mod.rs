@@ -3,6 +3,7 @@ mod client_requests;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
@@ -16,12 +17,14 @@ use super::standalone_stream::StandaloneStreamState;
 use crate::call::{CallState, Caller, SessionState};
 use crate::change::{ChangeSubscriber, ChangeSubscription};
 use crate::metrics::process::GaugeGuard;
+use crate::party::ClientParty;
 
 /// A session on this node: its record, and its current activity.
 ///
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
     record: SessionRecord,
+    party: ClientParty,
     level: AtomicU8,
     last_used: AtomicU64,
     store_touched: AtomicU64,
@@ -51,6 +54,10 @@ struct SessionActivity {
 }
 
 impl SessionActivity {
+    fn is_busy(&self) -> bool {
+        !self.standalone_streams.is_empty() || !self.calls.is_empty()
+    }
+
     /// Returns a number that is unused in the session.
     ///
     /// Numbers start at random: a session that is restored, here or on another node, does not know the earlier ones,
@@ -68,6 +75,7 @@ impl LiveSession {
     pub(crate) fn new(record: SessionRecord, state: SessionState, now: Timestamp) -> Self {
         let level = record.log_level.unwrap_or(LoggingLevel::Info);
         Self {
+            party: ClientParty::new(&record.principal, None),
             record,
             level: AtomicU8::new(level as u8),
             last_used: AtomicU64::new(now.0),
@@ -77,6 +85,17 @@ impl LiveSession {
             activity: Mutex::default(),
             _gauge: GaugeGuard::session(),
         }
+    }
+
+    /// Sets the address that it was opened from.
+    pub(crate) fn with_address(mut self, address: Option<IpAddr>) -> Self {
+        self.party = ClientParty::new(&self.record.principal, address);
+        self
+    }
+
+    /// Returns the party that it is counted for.
+    pub(crate) fn party(&self) -> &ClientParty {
+        &self.party
     }
 
     pub(crate) fn id(&self) -> SessionId {
@@ -170,8 +189,7 @@ impl LiveSession {
     /// Reports whether a call runs or a standalone stream is open, so that an idle client is not taken for
     /// disconnected.
     pub(crate) fn is_busy(&self) -> bool {
-        let activity = self.lock();
-        !activity.standalone_streams.is_empty() || !activity.calls.is_empty()
+        self.lock().is_busy()
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -180,9 +198,19 @@ impl LiveSession {
 
     /// Ends the session: its calls are cancelled and its streams are woken to find it ended.
     pub(crate) fn end(&self) {
+        self.end_unless(|_| false);
+    }
+
+    /// Ends the session unless it is busy; reports whether it has ended.
+    pub(crate) fn end_if_idle(&self) -> bool {
+        self.end_unless(SessionActivity::is_busy);
+        self.is_ended()
+    }
+
+    fn end_unless(&self, exempt: impl FnOnce(&SessionActivity) -> bool) {
         let (calls, streams, questions, subscription) = {
             let mut activity = self.lock();
-            if std::mem::replace(&mut activity.ended, true) {
+            if exempt(&activity) || std::mem::replace(&mut activity.ended, true) {
                 return;
             }
             (

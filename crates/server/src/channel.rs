@@ -14,6 +14,7 @@ mod embedding;
 mod ending;
 mod partial_message;
 mod session;
+mod start_deadline;
 
 use std::collections::HashMap;
 use std::io;
@@ -35,6 +36,7 @@ use self::backpressure::{QueuedCalls, is_call};
 use self::channel_call::{ChannelCall, ChannelCallEvent, ModernCallStatus};
 use self::ending::ChannelDeadline;
 use self::partial_message::PartialMessage;
+use self::start_deadline::StartDeadline;
 use crate::access_grant::AccessGrant;
 use crate::change::ChangeSubscription;
 use crate::edge::legacy::{self, LiveSession};
@@ -86,6 +88,7 @@ pub(crate) struct ChannelServer<C> {
     /// How long calls may take once the channel ends; `None` is `ServerLimits::answer_grace`.
     grace: Option<Duration>,
     ended: bool,
+    start_deadline: StartDeadline,
     deadline: ChannelDeadline,
     /// Calls that were refused at the deadline.
     refused_calls: usize,
@@ -122,6 +125,7 @@ impl<C: Channel> ChannelServer<C> {
             backlog: unread,
             grace: None,
             ended: false,
+            start_deadline: None,
             deadline: ChannelDeadline::default(),
             refused_calls: 0,
         }
@@ -282,6 +286,7 @@ impl<C: Channel> ChannelServer<C> {
         }
         match era::validate_request(&request, None, self.core.revisions) {
             Ok(admitted) => {
+                self.start_deadline = None;
                 let (principal, env) = (self.principal.clone(), self.env.clone());
                 let grant = self.grant.clone();
                 let sender = RequestOrigin { principal, connection: Some(self.id), env, grant };
@@ -375,6 +380,7 @@ impl<C: Channel> Future for ChannelServer<C> {
             this.poll_roots_request(cx);
             moved |= this.take_messages(cx)?;
             this.check_partial_message(cx)?;
+            this.check_start(cx)?;
             this.refuse_overdue(cx)?;
             let flushed = this.channel.poll_flush(cx)?.is_ready();
             this.account_backlog(cx)?;

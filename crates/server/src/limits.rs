@@ -47,6 +47,9 @@ pub struct ServerLimits {
     /// How long the head of a request may take to arrive once it has begun, and the first one of a connection in any
     /// case. Default 10 s.
     pub head_timeout: Duration,
+    /// How long an HTTP+SSE stream or a WebSocket may be open without a first request: `initialize`, or a modern one.
+    /// Default 30 s.
+    pub first_request_timeout: Duration,
     /// The keep-alive timeout of a connection without a further request. Default 60 s.
     pub idle_timeout: Duration,
     /// How long a peer may read nothing of what is written to it before its connection is closed. Default 30 s; until
@@ -91,6 +94,7 @@ impl Default for ServerLimits {
             keep_alive: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),
             head_timeout: Duration::from_secs(10),
+            first_request_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             connections: 10_000,

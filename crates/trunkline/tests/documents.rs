@@ -195,6 +195,7 @@ fn every_default_is_in_the_document_of_limits() {
             keep_alive: time,
             body_timeout: time,
             head_timeout: time,
+            first_request_timeout: time,
             idle_timeout: time,
             write_timeout: time,
             connections: count,

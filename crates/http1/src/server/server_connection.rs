@@ -101,15 +101,7 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     /// Makes a connection with a service that answers its requests; each of them has `peer` as an extension.
     pub fn new(service: S, peer: Option<P>, timeouts: &ConnectionTimeouts, shutdown: D) -> Self {
         let (deadlines, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
-        Self {
-            service,
-            peer,
-            remote_address: None,
-            deadlines,
-            shutdown,
-            draining,
-            is_watching: false,
-        }
+        Self { service, peer, remote_address: None, deadlines, shutdown, draining, is_watching: false }
     }
 
     /// Sets the address that the connection comes from.

@@ -100,6 +100,7 @@ impl<C: Channel> ChannelServer<C> {
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
                 self.session = Some(session);
+                self.start_deadline = None;
                 self.channel.send(&handshake.response);
             }
             Err(refusal) if self.core.revisions.newest_of(Era::Legacy).is_none() => {

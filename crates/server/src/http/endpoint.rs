@@ -333,8 +333,9 @@ impl HttpServiceInner {
             (MessageRoute::Initialize, Message::Request(request)) => {
                 let (accepts, address) = (headers.accepts(), head.remote_address());
                 PostOutcome::Deferred(Box::pin(async move {
-                    let opened =
-                        self.legacy_initialize(&request, accepts, sender.principal.clone(), env, address).await;
+                    let opened = self
+                        .legacy_initialize(&request, accepts, sender.principal.clone(), env, address)
+                        .await;
                     opened.map_or_else(
                         |(refusal, id)| PostOutcome::Refused(refusal, id),
                         PostOutcome::Responded,

@@ -138,11 +138,11 @@ async fn serve(
     sender: Authenticated,
     env: Env,
 ) {
-    let limit = core.limits.message_bytes;
+    let (limit, start_timeout) = (core.limits.message_bytes, core.limits.first_request_timeout);
     let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
     let credential_end = AccessGrant::end(sender.grant.as_ref());
     let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
-    let mut server = server.with_grant(sender.grant);
+    let mut server = server.with_grant(sender.grant).with_start_timeout(start_timeout);
     let mut closing = CloseReason::GoingAway;
     let served = match credential_end {
         None => (&mut server).await,

@@ -6,6 +6,7 @@ use trunkline_protocol::Refusal;
 
 static REFUSALS: [AtomicU64; Refusal::TABLE.len()] = [const { AtomicU64::new(0) }; Refusal::TABLE.len()];
 static PANICS: AtomicU64 = AtomicU64::new(0);
+static UNUSED_CHANNELS: AtomicU64 = AtomicU64::new(0);
 static SLOW_READERS: [AtomicU64; EvictionReason::ALL.len()] =
     [const { AtomicU64::new(0) }; EvictionReason::ALL.len()];
 static DROPPED_NOTIFICATIONS: [AtomicU64; NotificationKind::ALL.len()] =
@@ -35,6 +36,15 @@ pub(crate) fn count_panic() {
 
 pub(super) fn panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
+}
+
+/// Counts a channel that was closed because its peer never sent a first request.
+pub(crate) fn count_unused_channel() {
+    UNUSED_CHANNELS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(super) fn unused_channels() -> u64 {
+    UNUSED_CHANNELS.load(Ordering::Relaxed)
 }
 
 /// Why a connection of a slow reader was closed.

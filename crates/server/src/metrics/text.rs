@@ -45,6 +45,12 @@ pub(super) fn write(metrics: &Metrics) -> String {
         load.suspended,
     );
     page.gauge("mcp_server_unread_bytes", "Memory that is held for what peers have not read.", load.unread);
+    process_counters(&mut page);
+    page.text
+}
+
+/// Writes the gauges and counters of the whole process.
+fn process_counters(page: &mut MetricsPage) {
     page.gauge("mcp_server_sessions", "Legacy sessions on this node.", process::sessions());
     page.gauge("mcp_server_streams", "Event streams that are open.", process::streams());
     let name = "mcp_server_evicted_sessions_total";
@@ -54,6 +60,9 @@ pub(super) fn write(metrics: &Metrics) -> String {
     }
     page.family("mcp_server_panics_total", "counter", "Handlers that panicked.");
     page.sample("mcp_server_panics_total", &[], process::panics());
+    let name = "mcp_server_unused_channels_total";
+    page.family(name, "counter", "Channels that were closed without a first request.");
+    page.sample(name, &[], process::unused_channels());
     page.family(
         "mcp_server_slow_readers_total",
         "counter",
@@ -75,7 +84,6 @@ pub(super) fn write(metrics: &Metrics) -> String {
     for (kind, count) in process::dropped_notifications() {
         page.sample("mcp_server_dropped_notices_total", &[("kind", kind)], count);
     }
-    page.text
 }
 
 fn durations(page: &mut MetricsPage, all: &[LabelledSeries<'_>]) {

@@ -35,4 +35,6 @@ mod transport_link;
 #[cfg(test)]
 mod unauthorized;
 #[cfg(test)]
+mod unused_channels;
+#[cfg(test)]
 mod websocket;

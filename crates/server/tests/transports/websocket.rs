@@ -12,10 +12,13 @@ use trunkline_server::http::{DrainOutcome, HttpServerOptions};
 use crate::http_client::{status, to};
 use crate::service::{Service, initialize, request, tool, within};
 
-type Socket = WebSocketStream<TcpStream>;
+pub(crate) type Socket = WebSocketStream<TcpStream>;
 
 /// Connects with the subprotocols that are offered; returns the one that was chosen too.
-async fn connect(service: &Service, offered: Option<&str>) -> Result<(Socket, Option<String>), u16> {
+pub(crate) async fn connect(
+    service: &Service,
+    offered: Option<&str>,
+) -> Result<(Socket, Option<String>), u16> {
     let mut request = format!("ws://{}/ws", service.address).into_client_request().unwrap();
     if let Some(offered) = offered {
         request.headers_mut().insert("sec-websocket-protocol", offered.parse().unwrap());

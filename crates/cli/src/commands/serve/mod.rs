@@ -14,8 +14,8 @@ pub(crate) mod health;
 mod http;
 mod options;
 mod plan;
-mod secret_files;
 mod plan_trust;
+mod secret_files;
 mod stdio;
 
 use std::convert::Infallible;

@@ -166,6 +166,7 @@ impl HttpServiceInner {
             .with_grant(sender.grant.clone())
             .ended_by_owner()
             .without_backlog_limit();
+        let server = server.with_start_timeout(self.core.limits.first_request_timeout);
         // A path alone: the endpoint must not depend on a host name that the client sent.
         let endpoint = format!("{}?{SESSION_PARAMETER}={id}", paths.messages);
         let keep_alive = self.core.limits.keep_alive;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use trunkline_client::{ClientContinuation, ClientInputRound as Questions, Error, StepOutcome as Stepped};
+use trunkline_client::{
+    ClientContinuation, ClientInputRound as Questions, Error, RequestDelivery, StepOutcome as Stepped,
+};
 use trunkline_protocol::codec::{RawResult, RelayedResult, ServerResult};
 use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, Refusal, error_code};
@@ -160,7 +162,8 @@ impl RelayedCall<'_> {
         match roots.is_tainted() {
             true => Err(RelayFailure::Upstream(Error::Closed {
                 cause: "clients with different roots use the same session".to_owned(),
-                may_have_run: false,
+                delivery: RequestDelivery::NotSent,
+                source: None,
             })),
             false => Ok(()),
         }

@@ -41,7 +41,7 @@ use crate::access_grant::AccessGrant;
 use crate::change::ChangeSubscription;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
-use crate::edge::{CallEvent, id_in_use};
+use crate::edge::{CallEvent, MessageStart, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
 use crate::request_memory::RequestMemoryPermit;
@@ -139,38 +139,46 @@ impl<C: Channel> ChannelServer<C> {
         while taken < MAX_PER_TURN && self.channel.queued() < self.core.limits.queued_bytes / 2 {
             let Poll::Ready(Some(event)) = Pin::new(&mut self.calls).poll_next(cx) else { break };
             taken += 1;
-            self.handle_event(event);
+            self.handle_event(event, cx);
         }
         taken > 0
     }
 
-    fn handle_event(&mut self, event: ChannelCallEvent) {
+    fn handle_event(&mut self, event: ChannelCallEvent, cx: &mut Context<'_>) {
         match event {
-            ChannelCallEvent::Message(message) => self.channel.send(&message),
-            ChannelCallEvent::Resumed(id, shared) => {
-                let known = self.modern_calls.insert(id, ModernCallStatus::Running(shared.clone()));
-                if matches!(known, Some(ModernCallStatus::Cancelled)) {
-                    shared.cancel();
-                }
-            }
-            ChannelCallEvent::Subscribed(id, listen) => {
-                let known = self.modern_calls.remove(&id);
-                if !matches!(known, Some(ModernCallStatus::Cancelled)) {
-                    self.start_subscription(*listen);
-                }
-            }
-            ChannelCallEvent::Response(id, message) => {
-                if let Some(id) = id {
+            ChannelCallEvent::Call(event, ended) => {
+                if let Some(id) = ended {
                     self.modern_calls.remove(&id);
                 }
-                self.channel.send(&message);
+                self.send_event(event);
             }
-            ChannelCallEvent::NoResponse(id) => {
-                if let Some(id) = id {
-                    self.modern_calls.remove(&id);
+            ChannelCallEvent::Started(id, start) => {
+                let was_cancelled =
+                    matches!(self.modern_calls.remove(&id), Some(ModernCallStatus::Cancelled));
+                match start {
+                    MessageStart::Subscription(_) if was_cancelled => return,
+                    MessageStart::Call(ref exchange) if was_cancelled => {
+                        exchange.modern_state().iter().for_each(|state| state.cancel());
+                    }
+                    _ => {}
                 }
+                self.begin(start, cx);
             }
         }
+    }
+
+    /// Sends the message of an event; reports whether the call continues.
+    fn send_event(&mut self, event: CallEvent) -> bool {
+        match event {
+            CallEvent::Message(message) => self.channel.send(&message),
+            CallEvent::ReleaseStream(_) => {}
+            CallEvent::Response(answer) => {
+                self.channel.send(&answer.message);
+                return false;
+            }
+            CallEvent::NoResponse => return false,
+        }
+        true
     }
 
     fn take_changes(&mut self, cx: &mut Context<'_>) -> bool {
@@ -253,7 +261,7 @@ impl<C: Channel> ChannelServer<C> {
                 Some(session) => {
                     self.refuse_duplicate_ids(&mut messages);
                     let begun = legacy::begin_batch(&self.core, &session, messages, &self.transport());
-                    self.begin_legacy(begun.hold_permit(reserved), cx);
+                    self.begin(begun.hold_permit(reserved), cx);
                     self.request_roots();
                 }
                 None => self.send_error(None, &legacy::batch_not_allowed()),
@@ -291,39 +299,35 @@ impl<C: Channel> ChannelServer<C> {
                 let grant = self.grant.clone();
                 let sender = RequestOrigin { principal, connection: Some(self.id), env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
-                let begun = match reserved {
-                    Some(reserved) => begun.hold_permit(reserved),
-                    None => begun,
-                };
-                self.begin_modern(begun, cx);
+                self.begin(begun.hold_permit(reserved), cx);
             }
             Err(refusal) => self.channel.send(&modern::refuse(Some(&request.id), &refusal).message),
         }
     }
 
-    fn begin_modern(&mut self, begun: modern::ModernStart, cx: &mut Context<'_>) {
-        match begun {
-            modern::ModernStart::Response(answer) => self.channel.send(&answer.message),
-            modern::ModernStart::Subscription(listen) => {
+    fn begin(&mut self, start: MessageStart, cx: &mut Context<'_>) {
+        match start {
+            MessageStart::Accepted => {}
+            MessageStart::Response(answer) => self.channel.send(&answer.message),
+            MessageStart::Subscription(listen) => {
                 self.start_subscription(*listen);
                 // Its changes are first polled in the next turn.
                 cx.waker().wake_by_ref();
             }
-            modern::ModernStart::Deferred(id, future) => {
+            MessageStart::Deferred(id, future) => {
                 self.modern_calls.insert(id.clone(), ModernCallStatus::Resuming);
-                self.calls.push(ChannelCall::Resuming(id, future));
+                self.calls.push(ChannelCall::Deferred(id, future));
             }
-            modern::ModernStart::Call(mut call) => {
-                match call.poll_event(cx) {
-                    Poll::Ready(CallEvent::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(CallEvent::Response(answer)) => return self.channel.send(&answer.message),
-                    Poll::Ready(CallEvent::NoResponse) => return,
-                    Poll::Ready(CallEvent::ReleaseStream(_)) | Poll::Pending => {}
+            MessageStart::Call(mut exchange) => {
+                if let Poll::Ready(event) = exchange.poll_event(cx)
+                    && !self.send_event(event)
+                {
+                    return;
                 }
-                if let Some(shared) = call.shared() {
-                    self.modern_calls.insert(call.id().clone(), ModernCallStatus::Running(shared));
+                if let (Some(id), Some(state)) = (exchange.modern_id(), exchange.modern_state()) {
+                    self.modern_calls.insert(id.clone(), ModernCallStatus::Running(state));
                 }
-                self.calls.push(ChannelCall::Modern(call));
+                self.calls.push(ChannelCall::Running(exchange));
             }
         }
     }
@@ -340,22 +344,6 @@ impl<C: Channel> ChannelServer<C> {
         }
         self.channel.send(&listen.acknowledgement());
         self.subscriptions.insert(listen.id().clone(), listen);
-    }
-
-    fn begin_legacy(&mut self, begun: legacy::LegacyStart, cx: &mut Context<'_>) {
-        match begun {
-            legacy::LegacyStart::Accepted => {}
-            legacy::LegacyStart::Response(answer) => self.channel.send(&answer.message),
-            legacy::LegacyStart::Exchange(mut exchange) => {
-                match exchange.poll_event(cx) {
-                    Poll::Ready(CallEvent::Message(message)) => self.channel.send(&message),
-                    Poll::Ready(CallEvent::Response(answer)) => return self.channel.send(&answer.message),
-                    Poll::Ready(CallEvent::NoResponse) => return,
-                    Poll::Ready(CallEvent::ReleaseStream(_)) | Poll::Pending => {}
-                }
-                self.calls.push(ChannelCall::Legacy(exchange));
-            }
-        }
     }
 
     fn send_error(&mut self, id: Option<&RequestId>, refusal: &Refusal) {

@@ -73,7 +73,6 @@ const RESULT_TYPES: &[(&str, &str)] = &[
     ("client", "ExchangeEvent"),
     ("client", "StepOutcome"),
     ("server", "HandlerOutcome"),
-    ("server", "HandlerStep"),
     ("server", "CallEvent"),
     ("server", "PostOutcome"),
 ];

@@ -149,28 +149,27 @@ impl CallState {
     // Operations of the exchange.
 
     /// Returns what the exchange must act on before the future is polled.
-    pub(crate) fn urgent_action(&self) -> PendingAction {
+    pub(crate) fn urgent_action(&self) -> Option<PendingAction> {
         self.lock().urgent_action()
     }
 
     /// Returns what the exchange must act on while the future waits.
     ///
     /// The waker of the exchange is stored first, so that a later notification from another task is not missed.
-    pub(crate) fn next_action(&self, waker: &Waker) -> PendingAction {
+    pub(crate) fn next_action(&self, waker: &Waker) -> Option<PendingAction> {
         let mut state = self.lock();
         match &mut state.exchange_waker {
             Some(known) if known.will_wake(waker) => {}
             slot => *slot = Some(waker.clone()),
         }
-        match state.urgent_action() {
-            PendingAction::Nothing => {}
-            urgent => return urgent,
+        if let Some(urgent) = state.urgent_action() {
+            return Some(urgent);
         }
         if state.release_stream.is_some() {
-            return state.release_stream.take().map_or(PendingAction::Nothing, PendingAction::ReleaseStream);
+            return state.release_stream.take().map(PendingAction::ReleaseStream);
         }
         let has_unsent = state.requests.iter().any(|entry| !entry.sent && entry.response.is_none());
-        if has_unsent { PendingAction::InputRequests } else { PendingAction::Nothing }
+        has_unsent.then_some(PendingAction::InputRequests)
     }
 
     /// Reports whether there is nothing that the exchange must act on before anything else.

@@ -1,12 +1,11 @@
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
-use std::time::Duration;
 
 use trunkline_protocol::Refusal;
 use trunkline_protocol::codec::Dialect;
-use trunkline_protocol::model::InputRequest;
 
 use super::call_state::CallState;
 use super::notification::{CallNotification, PendingAction};
@@ -27,19 +26,8 @@ pub(crate) struct ExecutingCall {
     settling: bool,
 }
 
-/// The next step of a call.
-pub(crate) enum HandlerStep {
-    /// The handler sends a notification.
-    Notification(CallNotification),
-    /// The handler waits for the responses to these input requests.
-    InputRequired(Vec<(String, InputRequest)>),
-    /// The handler releases its response stream for a while.
-    ReleaseStream(Duration),
-    /// It is over.
-    Done(Result<HandlerOutcome, Refusal>),
-    /// The caller cancelled the call and wants no response.
-    Cancelled,
-}
+/// The next step of a call: an action while it runs, or its outcome.
+pub(crate) type CallProgress = ControlFlow<Result<HandlerOutcome, Refusal>, PendingAction>;
 
 impl ExecutingCall {
     /// Starts a call; nothing runs before the first poll.
@@ -75,48 +63,41 @@ impl ExecutingCall {
     /// Polls for the next step.
     ///
     /// Cancel safe: a step that was not returned is returned by the next poll.
-    pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<HandlerStep> {
+    pub(crate) fn poll_step(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallProgress> {
         loop {
             // A call has no pending action before its first poll.
-            if std::mem::replace(&mut self.started, true) {
-                match self.shared.urgent_action() {
-                    PendingAction::Cancelled => {
-                        self.drop_future();
-                        return Poll::Ready(HandlerStep::Cancelled);
-                    }
-                    PendingAction::Notification(notification) => {
-                        return Poll::Ready(HandlerStep::Notification(notification));
-                    }
-                    _ => {}
+            if std::mem::replace(&mut self.started, true)
+                && let Some(action) = self.shared.urgent_action()
+            {
+                if matches!(action, PendingAction::Cancelled) {
+                    self.drop_future();
                 }
+                return Poll::Ready(ControlFlow::Continue(action));
             }
             if let Some(done) = self.finished.take() {
-                return Poll::Ready(HandlerStep::Done(*done));
+                return Poll::Ready(ControlFlow::Break(*done));
             }
             if let Poll::Ready(done) = self.poll_future(cx) {
                 if self.shared.is_idle() {
-                    return Poll::Ready(HandlerStep::Done(done));
+                    return Poll::Ready(ControlFlow::Break(done));
                 }
                 self.finished = Some(Box::new(done));
                 continue;
             }
             return match self.shared.next_action(cx.waker()) {
-                PendingAction::Cancelled => continue,
-                PendingAction::Notification(notification) => {
-                    Poll::Ready(HandlerStep::Notification(notification))
-                }
-                PendingAction::ReleaseStream(retry) => Poll::Ready(HandlerStep::ReleaseStream(retry)),
+                Some(PendingAction::Cancelled) => continue,
                 // A round is closed once the future has stayed pending for one more turn after its last input
                 // request.
-                PendingAction::InputRequests if !std::mem::replace(&mut self.settling, true) => {
+                Some(PendingAction::InputRequests) if !std::mem::replace(&mut self.settling, true) => {
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }
-                PendingAction::InputRequests => {
+                Some(PendingAction::InputRequests) => {
                     self.settling = false;
-                    Poll::Ready(HandlerStep::InputRequired(self.shared.take_unsent_requests()))
+                    Poll::Ready(ControlFlow::Continue(PendingAction::InputRequests))
                 }
-                PendingAction::Nothing => {
+                Some(action) => Poll::Ready(ControlFlow::Continue(action)),
+                None => {
                     self.settling = false;
                     Poll::Pending
                 }

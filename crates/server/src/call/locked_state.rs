@@ -70,15 +70,15 @@ impl LockedCallState {
     }
 
     /// Returns the action that cannot wait for the future to be polled.
-    pub(super) fn urgent_action(&mut self) -> PendingAction {
+    pub(super) fn urgent_action(&mut self) -> Option<PendingAction> {
         if self.cancelled {
-            return PendingAction::Cancelled;
+            return Some(PendingAction::Cancelled);
         }
         // Read first, since writing allocates.
         if self.notifications.is_empty() {
-            return PendingAction::Nothing;
+            return None;
         }
-        self.notifications.pop().map_or(PendingAction::Nothing, PendingAction::Notification)
+        self.notifications.pop().map(PendingAction::Notification)
     }
 
     /// Adds the secrets of one more request, up to the limit.

@@ -31,6 +31,7 @@ pub use self::caller::Caller;
 pub use self::context::Context;
 pub use self::elicitation::ElicitationCompleter;
 pub(crate) use self::elicitation::elicitation_complete;
-pub(crate) use self::executing_call::{ExecutingCall, HandlerStep};
+pub(crate) use self::executing_call::{CallProgress, ExecutingCall};
+pub(crate) use self::notification::PendingAction;
 pub use self::outcome::{BoxFuture, Handler, HandlerContinuation, HandlerOutcome, IncomingCall, InputRound};
 pub(crate) use self::scope::{CallScope, SessionState};

@@ -10,15 +10,16 @@ pub(crate) enum CallNotification {
     Log { level: LoggingLevel, logger: Option<String>, data: RawJson },
 }
 
-/// The most urgent action that a call has left for its exchange.
+/// The most urgent action that a running call has left for its exchange.
 pub(crate) enum PendingAction {
+    /// The caller cancelled the call and wants no response.
     Cancelled,
+    /// The handler sends a notification.
     Notification(CallNotification),
-    /// The call releases its stream for a while.
+    /// The handler releases its response stream for a while.
     ReleaseStream(Duration),
-    /// Input requests that were not sent to the caller yet.
+    /// The handler waits for the responses to input requests that were not sent to the caller yet.
     InputRequests,
-    Nothing,
 }
 
 impl CallNotification {

@@ -32,7 +32,7 @@ impl<C: Channel> ChannelServer<C> {
             (Some(session), message) => {
                 let begun =
                     legacy::begin(&self.core, session, message, &self.transport()).hold_permit(reserved);
-                self.begin_legacy(begun, cx);
+                self.begin(begun, cx);
                 self.request_roots();
             }
             // A ping is answered in any state.

@@ -3,17 +3,52 @@
 //! An incoming request becomes an [`IncomingCall`](crate::IncomingCall); what a call does becomes [`CallEvent`]s,
 //! which are complete messages for the transport. No code beyond this module depends on the era.
 
+mod exchange;
 pub(crate) mod legacy;
 pub(crate) mod modern;
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use trunkline_protocol::Refusal;
+use trunkline_protocol::{Refusal, RequestId};
 
-use crate::call::{CallState, ExecutingCall};
+pub(crate) use self::exchange::EraExchange;
+use self::modern::SubscriptionStream;
+use crate::call::{BoxFuture, CallState, ExecutingCall};
 use crate::env::redact;
+use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
+
+/// How a message begins, in either era.
+pub(crate) enum MessageStart {
+    /// It was a notification or a response, and gets no response.
+    Accepted,
+    /// It has its response already.
+    Response(RenderedResponse),
+    /// It runs.
+    Call(EraExchange),
+    /// It begins after a wait: for a suspended call to be resumed, or for the handler to prepare a subscription.
+    Deferred(RequestId, BoxFuture<'static, MessageStart>),
+    /// It is a stream of change notifications.
+    Subscription(Box<SubscriptionStream>),
+}
+
+impl MessageStart {
+    /// Holds the memory permit of a large message for as long as what it began may hold any of it.
+    pub(crate) fn hold_permit(self, reserved: Option<RequestMemoryPermit>) -> Self {
+        let Some(reserved) = reserved else { return self };
+        match self {
+            Self::Call(mut exchange) => {
+                exchange.hold_permit(reserved);
+                Self::Call(exchange)
+            }
+            Self::Deferred(id, future) => {
+                Self::Deferred(id, Box::pin(async move { future.await.hold_permit(Some(reserved)) }))
+            }
+            Self::Accepted | Self::Response(_) | Self::Subscription(_) => self,
+        }
+    }
+}
 
 /// What the transport of a call must do next.
 pub(crate) enum CallEvent {

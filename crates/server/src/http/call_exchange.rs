@@ -8,15 +8,15 @@ use tokio::time::Instant;
 use trunkline_protocol::{RawJson, Refusal, RequestId};
 use trunkline_session::{EventId, EventStore, StreamEvent as StoredEvent, StreamId};
 
-use crate::edge::legacy::{self, LegacyExchange, LiveSession, ResumableStream};
-use crate::edge::modern::{self, ModernCall};
-use crate::edge::{CallEvent, RenderedResponse};
+use crate::edge::legacy::{self, LiveSession, ResumableStream};
+use crate::edge::modern;
+use crate::edge::{CallEvent, EraExchange, RenderedResponse};
 use crate::revocation::RevocationSignal;
 use crate::server_core::now;
 
 /// A call of either era with an HTTP response.
 pub(super) enum CallExchange {
-    Modern(Box<ModernCall>),
+    Modern(EraExchange),
     Legacy(DetachableCall),
 }
 
@@ -48,7 +48,7 @@ impl CallExchange {
     /// Returns the response about a cancelled call for a client that accepts no stream.
     pub(super) fn cancelled_response(&self) -> RenderedResponse {
         match self {
-            Self::Modern(call) => modern::refuse(Some(call.id()), &Refusal::CANCELLED),
+            Self::Modern(call) => modern::refuse(call.modern_id(), &Refusal::CANCELLED),
             Self::Legacy(call) => {
                 legacy::refuse(call.id.as_ref(), &Refusal::CANCELLED, call.log.session.revision())
             }
@@ -61,7 +61,7 @@ impl CallExchange {
 /// A legacy client that disconnects has not cancelled: when the response is dropped, the exchange continues by
 /// itself, and its messages are stored for the client to resume the stream.
 pub(super) struct DetachableCall {
-    exchange: Option<LegacyExchange>,
+    exchange: Option<EraExchange>,
     /// The id of the request; a batch has none.
     id: Option<RequestId>,
     log: StreamLog,
@@ -73,7 +73,7 @@ pub(super) struct DetachableCall {
 
 impl DetachableCall {
     pub(super) fn new(
-        exchange: LegacyExchange,
+        exchange: EraExchange,
         id: Option<RequestId>,
         session: Arc<LiveSession>,
         events: Arc<dyn EventStore>,
@@ -134,7 +134,7 @@ impl Drop for DetachableCall {
 /// Runs an exchange to its end without a response.
 ///
 /// An open input request times out in the end, or a client that never reconnects would keep its session for ever.
-async fn run_detached(mut exchange: LegacyExchange, mut log: StreamLog, ask_for: Duration) {
+async fn run_detached(mut exchange: EraExchange, mut log: StreamLog, ask_for: Duration) {
     let mut give_up = None;
     loop {
         // A deadline beyond the range of the clock never expires.

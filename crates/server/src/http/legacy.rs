@@ -13,16 +13,13 @@ use super::accept::AcceptedFormats;
 use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::call_exchange::{CallExchange, DetachableCall};
-use super::endpoint::{
-    HttpResult, HttpServiceInner, SESSION_ID, accepted, event_stream_response, id_of, respond,
-    response_outcome,
-};
+use super::endpoint::{HttpResult, HttpServiceInner, SESSION_ID, event_stream_response, id_of, respond};
 use super::mcp_headers::McpHeaders;
 use super::post_outcome::PostOutcome;
 use super::standalone::is_standalone;
 use super::stream::{ChunkStreamBody, write_message};
-use crate::edge::RenderedResponse;
-use crate::edge::legacy::{self, LegacyStart, LiveSession, TransportCapabilities};
+use crate::edge::legacy::{self, LiveSession, TransportCapabilities};
+use crate::edge::{MessageStart, RenderedResponse};
 use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
 use crate::revocation::RevocationSignal;
@@ -117,21 +114,20 @@ impl HttpServiceInner {
     }
 
     fn respond_legacy<'a>(
-        &self,
-        begun: LegacyStart,
+        self: &'a Arc<Self>,
+        begun: MessageStart,
         id: Option<RequestId>,
         session: Arc<LiveSession>,
         accepts: AcceptedFormats,
         revocation: Option<RevocationSignal>,
     ) -> PostOutcome<'a> {
         match begun {
-            LegacyStart::Accepted => PostOutcome::Responded(accepted()),
-            LegacyStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
-            LegacyStart::Exchange(exchange) => {
+            MessageStart::Call(exchange) => {
                 let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.suspended_for);
                 let call = DetachableCall::new(exchange, id, session, events, ask_for);
                 PostOutcome::Call(CallExchange::Legacy(call.revoked_by(revocation)))
             }
+            begun => self.respond_start(begun, accepts),
         }
     }
 

@@ -7,11 +7,12 @@ use trunkline_protocol::{Method, Refusal, Request};
 use super::accept::AcceptedFormats;
 use super::auth::Authenticated;
 use super::call_exchange::{CallExchange, argument_value};
-use super::endpoint::{HttpServiceInner, event_stream_response, response_outcome};
+use super::endpoint::{HttpServiceInner, accepted, event_stream_response, response_outcome};
 use super::mcp_headers::McpHeaders;
 use super::post_outcome::PostOutcome;
 use super::stream::SubscriptionEventStream;
-use crate::edge::modern::{self, ModernStart, RequestOrigin};
+use crate::edge::MessageStart;
+use crate::edge::modern::{self, RequestOrigin};
 use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
 
@@ -32,31 +33,30 @@ impl HttpServiceInner {
         };
         let Authenticated { principal, grant } = sender.clone();
         let origin = RequestOrigin { principal, connection: None, env, grant };
-        let mut begun = modern::begin(&self.core, request, admitted, origin);
-        if let Some(reserved) = reserved {
-            begun = begun.hold_permit(reserved);
-        }
-        self.respond_modern(begun, headers.accepts())
+        let begun = modern::begin(&self.core, request, admitted, origin);
+        self.respond_start(begun.hold_permit(reserved), headers.accepts())
     }
 
-    fn respond_modern<'a>(
+    /// Makes the outcome of a message from how it begins.
+    pub(super) fn respond_start<'a>(
         self: &'a Arc<Self>,
-        begun: ModernStart,
+        begun: MessageStart,
         accepts: AcceptedFormats,
     ) -> PostOutcome<'a> {
         match begun {
-            ModernStart::Call(call) => PostOutcome::Call(CallExchange::Modern(call)),
-            ModernStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
-            ModernStart::Subscription(listen) if !accepts.stream => {
+            MessageStart::Accepted => PostOutcome::Responded(accepted()),
+            MessageStart::Call(call) => PostOutcome::Call(CallExchange::Modern(call)),
+            MessageStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
+            MessageStart::Subscription(listen) if !accepts.stream => {
                 let refusal =
                     Refusal::NOT_ACCEPTABLE.with_message("this method needs Accept: text/event-stream");
                 PostOutcome::Refused(refusal, Some(listen.id().clone()))
             }
-            ModernStart::Subscription(listen) => PostOutcome::Responded(event_stream_response(
+            MessageStart::Subscription(listen) => PostOutcome::Responded(event_stream_response(
                 SubscriptionEventStream::new(self.core.clone(), listen),
             )),
-            ModernStart::Deferred(_, future) => {
-                PostOutcome::Deferred(Box::pin(async move { self.respond_modern(future.await, accepts) }))
+            MessageStart::Deferred(_, future) => {
+                PostOutcome::Deferred(Box::pin(async move { self.respond_start(future.await, accepts) }))
             }
         }
     }

@@ -7,37 +7,16 @@ use trunkline_protocol::{
     LoggingLevel, Message, Method, Notification, RawJson, Refusal, Request, era, meta, shorten,
 };
 
-use super::super::{RenderedResponse, id_in_use};
+use super::super::exchange::batch_response;
+use super::super::{EraExchange, MessageStart, RenderedResponse, id_in_use};
 use super::call::LegacyCall;
-use super::exchange::{LegacyExchange, batch_response};
 use super::live::LiveSession;
 use super::refuse;
 use crate::access_grant::AccessGrant;
 use crate::call::{CallScope, CallState, Context, ExecutingCall, HandlerOutcome, IncomingCall};
 use crate::change::SubscriptionFilter;
 use crate::env::Env;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
-
-/// How a legacy message begins.
-pub(crate) enum LegacyStart {
-    /// It was a notification or a response, and gets no response.
-    Accepted,
-    /// It has its response already.
-    Response(RenderedResponse),
-    /// It runs.
-    Exchange(LegacyExchange),
-}
-
-impl LegacyStart {
-    /// Holds the memory permit of a large message for as long as what it began may hold any of it.
-    pub(crate) fn hold_permit(mut self, reserved: Option<RequestMemoryPermit>) -> Self {
-        if let (Self::Exchange(exchange), Some(reserved)) = (&mut self, reserved) {
-            exchange.hold_permit(reserved);
-        }
-        self
-    }
-}
 
 /// The transport of a message, as far as its calls depend on it.
 pub(crate) struct TransportCapabilities {
@@ -55,11 +34,11 @@ pub(crate) fn begin(
     session: &Arc<LiveSession>,
     message: Message,
     transport: &TransportCapabilities,
-) -> LegacyStart {
+) -> MessageStart {
     match start(core, session, message, transport) {
-        MessageStart::Nothing => LegacyStart::Accepted,
-        MessageStart::Response(answer) => LegacyStart::Response(answer),
-        MessageStart::Call(call) => LegacyStart::Exchange(LegacyExchange::Single(call)),
+        Ok(call) => MessageStart::Call(EraExchange::Legacy(call)),
+        Err(Some(answer)) => MessageStart::Response(answer),
+        Err(None) => MessageStart::Accepted,
     }
 }
 
@@ -69,29 +48,28 @@ pub(crate) fn begin_batch(
     session: &Arc<LiveSession>,
     messages: Vec<Result<Message, MalformedMessage>>,
     transport: &TransportCapabilities,
-) -> LegacyStart {
+) -> MessageStart {
     if !accepts_batch(session, &messages) {
-        return LegacyStart::Response(refuse(None, &batch_not_allowed(), session.revision()));
+        return MessageStart::Response(refuse(None, &batch_not_allowed(), session.revision()));
     }
     let (mut calls, mut answers) = (Vec::new(), Vec::new());
     for message in messages {
         let started = match message.map(|message| check_batched(session, &calls, message)) {
             Ok(Ok(message)) => start(core, session, message, transport),
-            Ok(Err(answer)) => MessageStart::Response(answer),
+            Ok(Err(answer)) => Err(Some(answer)),
             Err(MalformedMessage { refusal, id }) => {
-                MessageStart::Response(refuse(id.as_ref(), &refusal, session.revision()))
+                Err(Some(refuse(id.as_ref(), &refusal, session.revision())))
             }
         };
         match started {
-            MessageStart::Nothing => {}
-            MessageStart::Response(answer) => answers.push(answer.message),
-            MessageStart::Call(call) => calls.push(*call),
+            Ok(call) => calls.push(*call),
+            Err(answer) => answers.extend(answer.map(|answer| answer.message)),
         }
     }
     if calls.is_empty() && answers.is_empty() {
-        return LegacyStart::Accepted;
+        return MessageStart::Accepted;
     }
-    LegacyStart::Exchange(LegacyExchange::Batch { calls, responses: answers, _memory_permit: None })
+    MessageStart::Call(EraExchange::batch(calls, answers))
 }
 
 /// Refuses every request of a batch that cannot even begin.
@@ -142,47 +120,38 @@ fn check_batched(
     Err(refuse(Some(&request.id), &refusal, session.revision()))
 }
 
-enum MessageStart {
-    Nothing,
-    Response(RenderedResponse),
-    Call(Box<LegacyCall>),
-}
-
+/// Starts the call of a message; of a message without a call, returns the response, if it gets one.
 fn start(
     core: &Arc<ServerCore>,
     session: &Arc<LiveSession>,
     message: Message,
     transport: &TransportCapabilities,
-) -> MessageStart {
+) -> Result<Box<LegacyCall>, Option<RenderedResponse>> {
     let request = match message {
         Message::Request(request) => request,
         Message::Notification(note) => {
             handle_notification(session, &note);
-            return MessageStart::Nothing;
+            return Err(None);
         }
         Message::Response(response) => {
             session.deliver_response(response);
-            return MessageStart::Nothing;
+            return Err(None);
         }
     };
     let revision = session.revision();
     let Some(method) = Method::parse(&request.method, revision) else {
-        return MessageStart::Response(refuse(
-            Some(&request.id),
-            &era::unknown_method(&request.method),
-            revision,
-        ));
+        return Err(Some(refuse(Some(&request.id), &era::unknown_method(&request.method), revision)));
     };
     let id = request.id.clone();
     let started = match answer_session_request(core, session, &request, method) {
         Ok(Some(reply)) => {
             let message = core.result(&id, &reply, revision);
-            Ok(MessageStart::Response(RenderedResponse { message, status: 200 }))
+            return Err(Some(RenderedResponse { message, status: 200 }));
         }
-        Ok(None) => begin_call(core, session, request, method, transport).map(MessageStart::Call),
+        Ok(None) => begin_call(core, session, request, method, transport),
         Err(refusal) => Err(refusal),
     };
-    started.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal, revision)))
+    started.map_err(|refusal| Some(refuse(Some(&id), &refusal, revision)))
 }
 
 /// Answers requests about the session itself; `None` for requests to the handler.
@@ -323,7 +292,7 @@ mod tests {
     }
 
     /// Begins a call before any begun call is polled, as another thread may.
-    fn begin_tool(core: &Arc<ServerCore>, session: &Arc<LiveSession>, tool: &str) -> LegacyExchange {
+    fn begin_tool(core: &Arc<ServerCore>, session: &Arc<LiveSession>, tool: &str) -> EraExchange {
         let params = json!({ "name": tool });
         let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
         match begin(
@@ -332,9 +301,9 @@ mod tests {
             message(&call),
             &TransportCapabilities { server_requests: true, env: Env::NONE, grant: None },
         ) {
-            LegacyStart::Exchange(exchange) => exchange,
-            LegacyStart::Response(answer) => panic!("answered with {}", answer.message),
-            LegacyStart::Accepted => panic!("accepted"),
+            MessageStart::Call(exchange) => exchange,
+            MessageStart::Response(answer) => panic!("answered with {}", answer.message),
+            _ => panic!("not a call"),
         }
     }
 

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
@@ -12,8 +13,8 @@ use super::elicited_urls::ElicitedUrls;
 use super::live::LiveSession;
 use super::refuse;
 use crate::call::{
-    AskError, Context, ExecutingCall, HandlerContinuation, HandlerOutcome, HandlerStep, IncomingCall,
-    InputRound,
+    AskError, CallProgress, Context, ExecutingCall, HandlerContinuation, HandlerOutcome, IncomingCall,
+    InputRound, PendingAction,
 };
 use crate::metrics::MetricOutcome;
 use crate::request_memory::RequestMemoryPermit;
@@ -70,22 +71,22 @@ impl LegacyCall {
     }
 
     /// Holds the memory permit of a large request while the call runs.
-    pub(super) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+    pub(in crate::edge) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }
     }
 
     /// Polls for what the transport must do next.
-    pub(super) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
+    pub(in crate::edge) fn poll_event(&mut self, cx: &mut TaskContext<'_>) -> Poll<CallEvent> {
         self.poll_redacted(cx)
     }
 
-    pub(super) fn is_waiting_for_input(&self) -> bool {
+    pub(in crate::edge) fn is_waiting_for_input(&self) -> bool {
         self.session.has_open_requests(self.request_ids())
     }
 
-    pub(super) fn fail_open_requests(&self) {
+    pub(in crate::edge) fn fail_open_requests(&self) {
         self.session.fail_requests(self.request_ids());
     }
 
@@ -107,12 +108,12 @@ impl LegacyCall {
         true
     }
 
-    /// Turns input requests into requests to the client; one that its revision cannot express fails at once.
-    fn send_requests(&mut self, questions: Vec<(String, InputRequest)>) {
+    /// Turns the new input requests into requests to the client; one that its revision cannot express fails at once.
+    fn send_requests(&mut self) {
         let Some(running) = &self.executing else { return };
         let client_requests = self.client_requests.get_or_insert_default();
         let dialect = Dialect::of(self.session.revision());
-        for (key, question) in questions {
+        for (key, question) in running.shared().take_unsent_requests() {
             let elicitation_id = || {
                 let id = client_requests.elicited_urls.get_or_insert_default().record(&question);
                 running.shared().record_elicitation(&key, &id);
@@ -198,7 +199,7 @@ impl LegacyCall {
     }
 
     /// Renders a refusal as the response.
-    pub(super) fn refuse(&self, refusal: &Refusal) -> RenderedResponse {
+    pub(in crate::edge) fn refuse(&self, refusal: &Refusal) -> RenderedResponse {
         refuse(Some(&self.id), refusal, self.session.revision())
     }
 }
@@ -228,22 +229,22 @@ impl EraCall for LegacyCall {
                 return Poll::Ready(CallEvent::Response(self.refuse_duplicate_id()));
             }
             match ready!(step) {
-                HandlerStep::Notification(notification) => {
+                Continue(PendingAction::Notification(notification)) => {
                     match self.executing.as_ref().and_then(|running| running.render(&notification)) {
                         Some(message) => return Poll::Ready(CallEvent::Message(message)),
                         None => continue,
                     }
                 }
-                HandlerStep::ReleaseStream(retry) if self.session.revision().primes_streams() => {
+                Continue(PendingAction::ReleaseStream(retry)) if self.session.revision().primes_streams() => {
                     return Poll::Ready(CallEvent::ReleaseStream(retry));
                 }
-                HandlerStep::ReleaseStream(_) => continue,
-                HandlerStep::InputRequired(questions) => self.send_requests(questions),
-                HandlerStep::Done(Ok(HandlerOutcome::InputRequired(round))) => {
+                Continue(PendingAction::ReleaseStream(_)) => continue,
+                Continue(PendingAction::InputRequests) => self.send_requests(),
+                Break(Ok(HandlerOutcome::InputRequired(round))) => {
                     self.complete_elicitations(&round.requests);
                     self.request_input_and_retry(round);
                 }
-                HandlerStep::Done(outcome) => {
+                Break(outcome) => {
                     self.complete_elicitations(&[]);
                     match &mut self.client_requests {
                         Some(client_requests) if !client_requests.outgoing.is_empty() => {
@@ -252,7 +253,7 @@ impl EraCall for LegacyCall {
                         _ => return Poll::Ready(CallEvent::Response(self.finish(outcome))),
                     }
                 }
-                HandlerStep::Cancelled => {
+                Continue(PendingAction::Cancelled) => {
                     self.executing = None;
                     return Poll::Ready(CallEvent::NoResponse);
                 }
@@ -262,10 +263,10 @@ impl EraCall for LegacyCall {
 }
 
 /// Reports whether a call continues after a step, perhaps without ever having to wait.
-fn continues_after(step: &Poll<HandlerStep>) -> bool {
+fn continues_after(step: &Poll<CallProgress>) -> bool {
     !matches!(
         step,
-        Poll::Ready(HandlerStep::Done(Ok(HandlerOutcome::Done(_)) | Err(_)) | HandlerStep::Cancelled)
+        Poll::Ready(Break(Ok(HandlerOutcome::Done(_)) | Err(_)) | Continue(PendingAction::Cancelled))
     )
 }
 

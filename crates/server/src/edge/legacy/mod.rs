@@ -16,16 +16,13 @@ mod begin;
 mod call;
 mod elicited_urls;
 mod eviction;
-mod exchange;
 mod initialize;
 mod live;
 mod sessions;
 mod standalone_stream;
 
-pub(crate) use self::begin::{
-    LegacyStart, TransportCapabilities, batch_not_allowed, begin, begin_batch, refuse_batch,
-};
-pub(crate) use self::exchange::LegacyExchange;
+pub(crate) use self::begin::{TransportCapabilities, batch_not_allowed, begin, begin_batch, refuse_batch};
+pub(crate) use self::call::LegacyCall;
 pub(crate) use self::initialize::accept_handshake;
 pub(crate) use self::live::{LiveSession, ResumableStream};
 pub(crate) use self::sessions::LegacySessions;

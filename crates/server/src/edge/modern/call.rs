@@ -1,3 +1,4 @@
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
@@ -9,7 +10,9 @@ use trunkline_session::Principal;
 
 use super::super::{CallEvent, EraCall, RenderedResponse};
 use super::refuse;
-use crate::call::{CallState, ExecutingCall, HandlerContinuation, HandlerOutcome, HandlerStep, IncomingCall};
+use crate::call::{
+    CallState, ExecutingCall, HandlerContinuation, HandlerOutcome, IncomingCall, PendingAction,
+};
 use crate::input_round::{SealedContinuation, StateBinding, params_digest};
 use crate::metrics::MetricOutcome;
 use crate::request_memory::RequestMemoryPermit;
@@ -66,7 +69,7 @@ impl ModernCall {
     }
 
     /// Holds the memory permit of a large request while the call runs or is suspended.
-    pub(super) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+    pub(in crate::edge) fn hold_permit(&self, reserved: RequestMemoryPermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }
@@ -102,9 +105,10 @@ impl ModernCall {
     }
 
     /// Ends the request with input requests; the call itself waits for the next request.
-    fn suspend_for_input(&mut self, questions: Vec<(String, InputRequest)>) -> RenderedResponse {
+    fn suspend_for_input(&mut self) -> RenderedResponse {
         let Some(running) = self.executing.take() else { return refuse(Some(&self.id), &Refusal::INTERNAL) };
         let shared = running.shared().clone();
+        let questions = shared.take_unsent_requests();
         let then = match shared.recorded_responses() {
             Some(answers) => self.portable_continuation(encode_replay(&answers)),
             None => self
@@ -163,21 +167,21 @@ impl EraCall for ModernCall {
             let Some(running) = &mut self.executing else { return Poll::Ready(CallEvent::NoResponse) };
             let step = ready!(running.poll_step(cx));
             return Poll::Ready(match step {
-                HandlerStep::Notification(notification) => match running.render(&notification) {
+                Continue(PendingAction::Notification(notification)) => match running.render(&notification) {
                     Some(message) => CallEvent::Message(message),
                     None => continue,
                 },
                 // This era has no resumable streams to release.
-                HandlerStep::ReleaseStream(_) => continue,
-                HandlerStep::Cancelled => {
+                Continue(PendingAction::ReleaseStream(_)) => continue,
+                Continue(PendingAction::Cancelled) => {
                     self.executing = None;
                     CallEvent::NoResponse
                 }
-                HandlerStep::InputRequired(questions) => {
+                Continue(PendingAction::InputRequests) => {
                     self.admitted.record_outcome(MetricOutcome::InputRequired);
-                    CallEvent::Response(self.suspend_for_input(questions))
+                    CallEvent::Response(self.suspend_for_input())
                 }
-                HandlerStep::Done(outcome) => {
+                Break(outcome) => {
                     self.admitted.record_outcome(MetricOutcome::from_result(&outcome));
                     let answer = self.finish(outcome);
                     self.executing = None;

@@ -17,43 +17,14 @@ use trunkline_session::{Principal, SessionId};
 
 pub(crate) use self::call::ModernCall;
 pub(crate) use self::listen::SubscriptionStream;
-use super::RenderedResponse;
+use super::{EraExchange, MessageStart, RenderedResponse};
 use crate::access_grant::AccessGrant;
-use crate::call::{BoxFuture, CallScope, CallState, Caller, Context, IncomingCall};
+use crate::call::{CallScope, CallState, Caller, Context, IncomingCall};
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
 use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, params_digest};
 use crate::metrics::{MetricOutcome, process};
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::{ServerCore, now};
-
-/// How a modern request begins.
-pub(crate) enum ModernStart {
-    /// It has its response already.
-    Response(RenderedResponse),
-    /// It runs.
-    Call(Box<ModernCall>),
-    /// It begins after a wait: for a suspended call to be resumed, or for the handler to prepare a subscription.
-    Deferred(RequestId, BoxFuture<'static, ModernStart>),
-    /// It is a stream of change notifications.
-    Subscription(Box<SubscriptionStream>),
-}
-
-impl ModernStart {
-    /// Holds the memory permit of a large request for as long as what it began may hold any of it.
-    pub(crate) fn hold_permit(self, reserved: RequestMemoryPermit) -> Self {
-        match self {
-            Self::Call(call) => {
-                call.hold_permit(reserved);
-                Self::Call(call)
-            }
-            Self::Deferred(id, future) => {
-                Self::Deferred(id, Box::pin(async move { future.await.hold_permit(reserved) }))
-            }
-            Self::Response(_) | Self::Subscription(_) => self,
-        }
-    }
-}
 
 /// The origin of a request, which is not part of its message.
 pub(crate) struct RequestOrigin {
@@ -71,14 +42,14 @@ pub(crate) fn begin(
     request: Request,
     admitted: ValidatedRequest,
     sender: RequestOrigin,
-) -> ModernStart {
+) -> MessageStart {
     let id = request.id.clone();
     let begun = match admitted.method {
-        Method::Discover => Ok(ModernStart::Response(discover(core, &request.id, &admitted))),
+        Method::Discover => Ok(MessageStart::Response(discover(core, &request.id, &admitted))),
         Method::Listen => begin_subscription(core, &request.id, &request.params, sender),
         _ => begin_call(core, request, admitted, sender),
     };
-    begun.unwrap_or_else(|refusal| ModernStart::Response(refuse(Some(&id), &refusal)))
+    begun.unwrap_or_else(|refusal| MessageStart::Response(refuse(Some(&id), &refusal)))
 }
 
 /// Renders a refusal as a modern response.
@@ -110,7 +81,7 @@ fn begin_subscription(
     id: &RequestId,
     params: &Params,
     sender: RequestOrigin,
-) -> Result<ModernStart, Refusal> {
+) -> Result<MessageStart, Refusal> {
     let mut filter = SubscriptionStream::filter(core, params)?;
     let principal = sender.principal;
     // Without another connection, the stream is its own.
@@ -121,8 +92,8 @@ fn begin_subscription(
     let listen = {
         let (core, id) = (core.clone(), id.clone());
         move |filter| match SubscriptionStream::begin(&core, &id, filter, &principal) {
-            Ok(listen) => ModernStart::Subscription(Box::new(listen)),
-            Err(refusal) => ModernStart::Response(refuse(Some(&id), &refusal)),
+            Ok(listen) => MessageStart::Subscription(Box::new(listen)),
+            Err(refusal) => MessageStart::Response(refuse(Some(&id), &refusal)),
         }
     };
     if filter.uris.is_empty() {
@@ -134,7 +105,7 @@ fn begin_subscription(
         return Ok(listen(SubscriptionFilter { uris, ..filter }));
     }
     let prepared = async move { listen(SubscriptionFilter { uris: preparing.await, ..filter }) };
-    Ok(ModernStart::Deferred(id.clone(), Box::pin(prepared)))
+    Ok(MessageStart::Deferred(id.clone(), Box::pin(prepared)))
 }
 
 fn begin_call(
@@ -142,7 +113,7 @@ fn begin_call(
     request: Request,
     admitted: ValidatedRequest,
     RequestOrigin { principal, connection, env, grant }: RequestOrigin,
-) -> Result<ModernStart, Refusal> {
+) -> Result<MessageStart, Refusal> {
     let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
     let caller = Caller {
@@ -167,7 +138,7 @@ fn begin_call(
     };
     let call = Box::new(ModernCall::new(in_flight, id, method, principal));
     match state {
-        None => Ok(ModernStart::Call(start(call, caller, answers, params, None))),
+        None => Ok(MessageStart::Call(EraExchange::Modern(start(call, caller, answers, params, None)))),
         Some(state) => Ok(resume(call, &state, caller, answers, params)),
     }
 }
@@ -193,7 +164,7 @@ fn resume(
     caller: Caller,
     answers: KeyedResponses,
     params: Params,
-) -> ModernStart {
+) -> MessageStart {
     let principal = caller.principal.clone();
     let binding = StateBinding {
         principal: principal.clone(),
@@ -202,12 +173,18 @@ fn resume(
     };
     let core = call.core().clone();
     let Some((round, then)) = core.sealer.open(state, &binding, now()) else {
-        return ModernStart::Response(call.refuse(&Refusal::STALE_STATE));
+        return MessageStart::Response(call.refuse(&Refusal::STALE_STATE));
     };
     call.set_round(round);
     let number = match then {
         SealedContinuation::Portable(bytes) => {
-            return ModernStart::Call(start(call, caller, answers, params, Some(bytes)));
+            return MessageStart::Call(EraExchange::Modern(start(
+                call,
+                caller,
+                answers,
+                params,
+                Some(bytes),
+            )));
         }
         SealedContinuation::Suspended(number) => number,
     };
@@ -215,17 +192,17 @@ fn resume(
     let resumed = Box::pin(async move {
         match core.suspended_calls.resume(number, &principal, round).await {
             Some(ResumedContent::Bytes(bytes)) => {
-                ModernStart::Call(start(call, caller, answers, params, Some(bytes)))
+                MessageStart::Call(EraExchange::Modern(start(call, caller, answers, params, Some(bytes))))
             }
             Some(ResumedContent::Call(running)) => {
                 running.shared().resume(caller, answers);
                 call.attach(running);
-                ModernStart::Call(call)
+                MessageStart::Call(EraExchange::Modern(call))
             }
-            None => ModernStart::Response(call.refuse(&Refusal::STALE_STATE)),
+            None => MessageStart::Response(call.refuse(&Refusal::STALE_STATE)),
         }
     });
-    ModernStart::Deferred(id, resumed)
+    MessageStart::Deferred(id, resumed)
 }
 
 /// Input responses by the key of their input request.

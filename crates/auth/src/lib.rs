@@ -38,6 +38,7 @@ pub mod token_request;
 pub mod token_response;
 pub mod token_set;
 pub mod token_store;
+mod user_name;
 
 pub use self::form::MAX_FORM_PARAMETERS;
 pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};

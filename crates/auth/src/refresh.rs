@@ -75,7 +75,8 @@ fn refreshed(before: &TokenSet, response: TokenResponse, now: SystemTime) -> Res
     let granted = response.scopes.clone().unwrap_or_else(|| before.granted.clone());
     let tokens = TokenSet::new(response, before.context.clone(), now)?;
     let refresh_token = tokens.refresh_token.clone().or_else(|| before.refresh_token.clone());
-    Ok(TokenSet { granted, refresh_token, ..tokens })
+    let user = tokens.user.clone().or_else(|| before.user.clone());
+    Ok(TokenSet { granted, refresh_token, user, ..tokens })
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub struct TokenResponse {
     pub refresh_token: Option<Secret>,
     /// The granted scopes, if they differ from the requested ones.
     pub scopes: Option<ScopeSet>,
+    /// The ID token, if the scope `openid` was granted.
+    pub id_token: Option<Secret>,
     /// What kind of token it is (RFC 8693 §2.2.1).
     pub issued_token_type: Option<String>,
 }
@@ -91,6 +93,7 @@ pub fn read_token_response(response: &Response<Bytes>) -> Result<TokenResponse, 
         expires_in: document.seconds("expires_in").map(Duration::from_secs),
         refresh_token: document.text("refresh_token").map(Secret::new),
         scopes: document.text("scope").map(|scopes| ScopeSet::parse(&scopes)),
+        id_token: document.text("id_token").map(Secret::new),
         issued_token_type: document.text("issued_token_type"),
     })
 }

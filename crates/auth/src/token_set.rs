@@ -7,6 +7,7 @@ use trunkline_transport::Secret;
 
 use crate::scopes::ScopeSet;
 use crate::token_response::{TokenError, TokenResponse};
+use crate::user_name::user_name;
 
 /// The share of its life after which an access token is refreshed, in percent.
 pub const REFRESH_AFTER_PERCENT: u32 = 80;
@@ -48,6 +49,8 @@ pub struct TokenContext {
     pub issuer: String,
     /// Where the tokens are refreshed.
     pub token_endpoint: String,
+    /// Where they are revoked (RFC 7009), if the server has it.
+    pub revocation_endpoint: Option<String>,
     /// The client that they were issued to.
     pub client_id: String,
     /// The parameter `resource` of the request; `None` for servers of revision 2025-03-26.
@@ -73,6 +76,8 @@ pub struct TokenSet {
     pub granted: ScopeSet,
     /// The private key that the access token is bound to, in PKCS#8 and Base64.
     pub dpop_key: Option<Secret>,
+    /// The name of the user, if a token has one. It was not verified, and is for display only.
+    pub user: Option<String>,
     /// Who issued them, to which client, for which resource.
     pub context: TokenContext,
 }
@@ -83,7 +88,10 @@ impl TokenSet {
     /// # Errors
     /// The token is neither a bearer token nor bound by DPoP.
     pub fn new(response: TokenResponse, context: TokenContext, now: SystemTime) -> Result<Self, TokenError> {
+        let id_token = response.id_token.as_ref();
+        let user = id_token.and_then(user_name).or_else(|| user_name(&response.access_token));
         Ok(Self {
+            user,
             kind: AccessTokenKind::parse(&response.token_type)?,
             access_token: response.access_token,
             refresh_token: response.refresh_token,
@@ -128,6 +136,7 @@ pub(crate) mod tests {
         TokenContext {
             issuer: "https://a".to_owned(),
             token_endpoint: "https://a/token".to_owned(),
+            revocation_endpoint: Some("https://a/revoke".to_owned()),
             client_id: "client".to_owned(),
             resource: Some("https://h/mcp".to_owned()),
             requested: ScopeSet::parse("a b"),
@@ -143,6 +152,7 @@ pub(crate) mod tests {
             expires_at: Some(at(life)),
             granted: ScopeSet::parse("a"),
             dpop_key: None,
+            user: None,
             context: context(),
         }
     }

@@ -22,6 +22,7 @@ fn every_bound_of_authorization_is_in_the_document_of_limits() {
         ("MAX_ATTEMPTS", step_up::MAX_ATTEMPTS as usize, "3", 3),
         ("MAX_LOGGED_OPERATIONS", step_up::MAX_LOGGED_OPERATIONS, "1,024", 1024),
         ("MAX_STORED_ENTRIES", token_store::MAX_STORED_ENTRIES, "10,000", 10_000),
+        ("MAX_STORE_BYTES", token_store::MAX_STORE_BYTES, "32 MiB", 32 << 20),
     ];
     for (name, value, text, expected) in table {
         assert_eq!(value, expected, "{name}");

@@ -9,7 +9,7 @@ pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;
 pub use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
 pub use trunkline_auth::scopes::ScopeSet;
-pub use trunkline_auth::token_store::{MemoryTokenStore, TokenStore};
+pub use trunkline_auth::token_store::{FileTokenStore, MemoryTokenStore, StoreKey, TokenStore};
 pub use trunkline_auth::user_agent::{
     BrowserUserAgent, PasteUserAgent, PreparedRedirect, UserAgent, UserAgentError,
 };

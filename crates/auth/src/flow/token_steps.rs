@@ -156,6 +156,7 @@ impl AuthorizationFlow {
         let binding = TokenContext {
             issuer: self.facts.server.issuer.clone(),
             token_endpoint: self.facts.server.token_endpoint.clone(),
+            revocation_endpoint: self.facts.server.revocation_endpoint.clone(),
             client_id: self.client_id().to_owned(),
             resource: self.facts.resource.clone(),
             requested: self.facts.scopes.clone(),

@@ -1,0 +1,119 @@
+//! Advisory locks among processes. The system releases them when a process ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::super::TokenKey;
+use super::replace;
+
+/// Locks for refreshes. Keys that share one wait for each other's refresh.
+const REFRESH_LOCKS: usize = 64;
+
+/// How long a lock is waited for. A refresh takes a few seconds at most.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often a lock of another process is tried.
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The locks of one store: files in a folder beside it.
+#[derive(Debug)]
+pub(super) struct StoreLocks {
+    folder: PathBuf,
+    /// Waiters of this process queue here, and one of them at a time tries the file.
+    refreshes: Vec<Arc<Mutex<()>>>,
+}
+
+/// Excludes other refreshes until it is dropped.
+#[derive(Debug)]
+pub(super) struct RefreshLock {
+    _file: File,
+    _in_process: OwnedMutexGuard<()>,
+}
+
+impl StoreLocks {
+    pub(super) fn open(store: &Path) -> io::Result<Self> {
+        let mut name = store.file_name().unwrap_or_default().to_owned();
+        name.push(".locks");
+        let folder = store.with_file_name(name);
+        replace::create_private_folder(&folder)?;
+        Ok(Self { folder, refreshes: (0..REFRESH_LOCKS).map(|_| Arc::default()).collect() })
+    }
+
+    /// Waits until no process writes. This blocks the thread.
+    pub(super) fn for_writing(&self) -> io::Result<File> {
+        let (path, begin) = (self.folder.join("write"), Instant::now());
+        loop {
+            match try_lock(&path)? {
+                Some(file) => return Ok(file),
+                None if begin.elapsed() >= LOCK_TIMEOUT => return Err(timed_out(&path)),
+                None => std::thread::sleep(RETRY_INTERVAL),
+            }
+        }
+    }
+
+    /// Waits until no refresh of a key is under way.
+    pub(super) async fn for_refresh(&self, key: &TokenKey) -> io::Result<RefreshLock> {
+        let number = lock_number(key);
+        let path = self.folder.join(format!("refresh-{number:02}"));
+        let in_process = self.refreshes.get(number).cloned().unwrap_or_default();
+        let locked = tokio::time::timeout(LOCK_TIMEOUT, async {
+            let in_process = in_process.lock_owned().await;
+            loop {
+                match try_lock(&path)? {
+                    Some(file) => return Ok(RefreshLock { _file: file, _in_process: in_process }),
+                    None => tokio::time::sleep(RETRY_INTERVAL).await,
+                }
+            }
+        });
+        locked.await.unwrap_or_else(|_| Err(timed_out(&path)))
+    }
+}
+
+fn timed_out(path: &Path) -> io::Error {
+    let message = format!("another process holds the lock {}", path.display());
+    io::Error::new(io::ErrorKind::TimedOut, message)
+}
+
+fn lock_number(key: &TokenKey) -> usize {
+    let TokenKey { principal, server_url, issuer, client_id, account } = key;
+    let mut digest = Sha256::new();
+    for part in [principal, server_url, issuer, client_id, account.as_deref().unwrap_or_default()] {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().first().map_or(0, |byte| usize::from(*byte) % REFRESH_LOCKS)
+}
+
+/// Tries to lock a file, which is created; `None` if it is locked.
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(error) if error == rustix::io::Errno::WOULDBLOCK => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+    #[cfg(windows)]
+    {
+        // An open file that is not shared is its lock.
+        const SHARING_VIOLATION: i32 = 32;
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
+        match options.open(path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

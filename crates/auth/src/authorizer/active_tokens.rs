@@ -39,4 +39,10 @@ impl ActiveTokens {
         let authorization = tokens.authorization().ok_or(AuthorizationError::Signing)?;
         Ok(Self { key, tokens, stored, dpop, client: None, authorization })
     }
+
+    /// Makes the error of a refresh that may succeed later.
+    pub(super) fn refresh_failed(&self, reason: String) -> AuthorizationError {
+        let url = crate::endpoint_url::redacted(&self.tokens.context.token_endpoint);
+        AuthorizationError::Refresh { url, reason }
+    }
 }

@@ -83,6 +83,10 @@ impl<'a> AuthorizedAttempt<'a> {
         {
             return Err(error.clone());
         }
+        // Another process has logged in, refreshed the tokens or logged out.
+        if status == StatusCode::UNAUTHORIZED && authorizer.adopt_stored(&mut history).await? {
+            return Ok(true);
+        }
         let state = AttemptState {
             failures: authorizer.attempts.lock().record(&authorizer.server_url, self.operation),
             requested: history.requested.clone(),
@@ -97,7 +101,7 @@ impl<'a> AuthorizedAttempt<'a> {
             }
             AuthDecision::Refresh => {
                 self.is_refreshed = true;
-                if !authorizer.refresh(&mut history).await? {
+                if !authorizer.refresh().await? {
                     authorizer.authorize(&mut history, challenged(headers), state.requested).await?;
                 }
                 Ok(true)
@@ -149,10 +153,10 @@ impl Authorizer {
         if !active.tokens.is_due_for_refresh(now()) {
             return Ok(Some(active));
         }
-        let mut history = self.flight.lock().await;
+        let _in_flight = self.flight.lock().await;
         let current = self.current.read().clone();
         if same_tokens(Some(&active), current.as_ref()) {
-            match self.refresh(&mut history).await {
+            match self.refresh().await {
                 Ok(_) => {}
                 // It is good until it expires.
                 Err(error) if !active.tokens.is_expired(now()) => {

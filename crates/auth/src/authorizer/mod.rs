@@ -13,7 +13,9 @@ mod dpop_key;
 mod driver;
 mod error;
 mod options;
+mod refresh_job;
 mod refreshing;
+mod stored_tokens;
 
 use std::fmt;
 use std::sync::Arc;
@@ -126,23 +128,13 @@ impl Authorizer {
     }
 
     async fn load(&self) -> Result<(), AuthorizationError> {
-        self.is_loaded.get_or_try_init(|| self.load_stored()).await.map(drop)
-    }
-
-    /// Loads the tokens for this server from the store, if it has any.
-    async fn load_stored(&self) -> Result<(), AuthorizationError> {
-        let store = &self.options.store;
-        let keys = store.list(&self.options.principal).await?;
-        let is_ours = |key: &&TokenKey| {
-            key.server_url == self.server_url
-                && self.options.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
-        };
-        let Some(key) = keys.iter().find(is_ours) else { return Ok(()) };
-        let Some(stored) = store.load(key).await? else { return Ok(()) };
-        let active = ActiveTokens::new(key.clone(), stored.tokens, stored.generation, None)?;
-        self.flight.lock().await.requested = active.tokens.context.requested.union(&self.options.scopes);
-        *self.current.write() = Some(Arc::new(active));
-        Ok(())
+        self.is_loaded
+            .get_or_try_init(async || {
+                let mut history = self.flight.lock().await;
+                self.adopt_stored(&mut history).await.map(drop)
+            })
+            .await
+            .map(drop)
     }
 
     /// Runs a flow with a union of scopes, stores its tokens and uses them from now on.
@@ -155,7 +147,7 @@ impl Authorizer {
         let outcome = match self.run_flow(trigger.clone(), scopes.clone()).await {
             // A registration that was removed at the server is made again, once.
             Err(AuthorizationError::Flow(error))
-                if error.is_invalid_client() && self.forget_clients().await? =>
+                if error.is_invalid_client() && self.forget_clients(error.issuer()).await? =>
             {
                 self.run_flow(trigger, scopes).await
             }
@@ -179,7 +171,8 @@ impl Authorizer {
         let registrations = options.store.load_clients().await?;
         let redirect = match &options.grant {
             AuthorizationGrant::AuthorizationCode(agent) => {
-                let registered = registrations.iter().find_map(|client| client.redirect_uri.as_deref());
+                let known = self.known_issuers().await?;
+                let registered = registered_redirect(&registrations, &known);
                 Some(agent.prepare(registered).await?)
             }
             _ => None,
@@ -281,14 +274,25 @@ impl Authorizer {
         }
     }
 
-    /// Removes dynamic registrations from the store, and reports whether there was one.
-    async fn forget_clients(&self) -> Result<bool, AuthorizationError> {
+    /// Removes the dynamic registrations at an issuer from the store, and reports whether there was one.
+    async fn forget_clients(&self, issuer: Option<&str>) -> Result<bool, AuthorizationError> {
         let store = &self.options.store;
-        let clients: Vec<ClientRegistration> = store.load_clients().await?;
+        let is_stale = |client: &ClientRegistration| {
+            client.source == RegistrationSource::Dynamic && Some(client.issuer.as_str()) == issuer
+        };
+        let mut clients = store.load_clients().await?;
+        clients.retain(is_stale);
         for client in &clients {
             store.remove_client(&client.issuer, &client.client_id).await?;
         }
         Ok(!clients.is_empty())
+    }
+
+    /// Returns the issuers of earlier tokens for this server.
+    async fn known_issuers(&self) -> Result<Vec<String>, AuthorizationError> {
+        let keys = self.options.store.list(&self.options.principal).await?;
+        let own = keys.into_iter().filter(|key| key.server_url == self.server_url);
+        Ok(own.map(|key| key.issuer).collect())
     }
 
     /// Keeps the nonce that a response of the MCP server supplies.
@@ -312,6 +316,13 @@ impl From<TokenStoreError> for AuthorizationError {
     fn from(error: TokenStoreError) -> Self {
         Self::Store(error.to_string())
     }
+}
+
+/// Returns a redirect URI that was registered before, preferably at an issuer that this server is known to use.
+fn registered_redirect<'a>(registrations: &'a [ClientRegistration], known: &[String]) -> Option<&'a str> {
+    let is_known = |client: &&ClientRegistration| known.contains(&client.issuer);
+    let first = registrations.iter().filter(is_known).chain(registrations);
+    first.into_iter().find_map(|client| client.redirect_uri.as_deref())
 }
 
 /// Draws the random values of a flow.

@@ -124,9 +124,10 @@ pub struct MetadataAttempt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowError {
     pub(super) step: FlowStep,
-    pub(super) url: Option<String>,
+    pub(super) url: Option<Box<str>>,
     pub(super) failure: FlowFailure,
     pub(super) attempts: Vec<MetadataAttempt>,
+    pub(super) issuer: Option<Box<str>>,
 }
 
 impl FlowError {
@@ -143,6 +144,11 @@ impl FlowError {
     /// Returns the reason.
     pub fn failure(&self) -> &FlowFailure {
         &self.failure
+    }
+
+    /// Returns the issuer of the authorization server, if it was found before the failure.
+    pub fn issuer(&self) -> Option<&str> {
+        self.issuer.as_deref()
     }
 
     /// Returns the metadata that were looked for in vain before.
@@ -172,7 +178,7 @@ impl fmt::Display for FlowError {
         self.url.iter().try_for_each(|url| write!(f, " at {url}"))?;
         write!(f, ": {}", self.failure)?;
         if self.step <= FlowStep::Registration {
-            for attempt in self.attempts.iter().filter(|attempt| Some(&attempt.url) != self.url.as_ref()) {
+            for attempt in self.attempts.iter().filter(|attempt| Some(attempt.url.as_str()) != self.url()) {
                 write!(f, "; {}: {}", attempt.url, attempt.failure)?;
             }
         }

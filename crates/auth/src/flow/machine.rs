@@ -72,9 +72,10 @@ impl AuthorizationFlow {
         let server_url =
             check_endpoint(&config.server_url, config.plain_http).map_err(|error| FlowError {
                 step: FlowStep::ResourceMetadata,
-                url: Some(redacted(&config.server_url)),
+                url: Some(redacted(&config.server_url).into()),
                 failure: error.into(),
                 attempts: Vec::new(),
+                issuer: None,
             })?;
         let challenged = trigger.challenges().and_then(|list| list.resource_metadata());
         let urls = resource_metadata_urls(challenged, &server_url);
@@ -92,6 +93,7 @@ impl AuthorizationFlow {
                 url: None,
                 failure: FlowFailure::UnexpectedEvent,
                 attempts: facts.attempts.clone(),
+                issuer: None,
             })),
         };
         Ok(Self { config, trigger, random, server_url, facts, state })
@@ -228,7 +230,7 @@ impl AuthorizationFlow {
                 if matches!(error.failure, FlowFailure::NoClient(_)) {
                     error.step = FlowStep::Registration;
                 }
-                error.url = url.or(error.url);
+                error.url = url.map(Into::into).or(error.url);
                 self.state = FlowState::Failed(Box::new(error.clone()));
                 Err(error)
             }
@@ -247,9 +249,12 @@ impl AuthorizationFlow {
         };
         FlowError {
             step: self.step(),
-            url: url.map(redacted),
+            url: url.map(|url| redacted(url).into()),
             failure,
             attempts: self.facts.attempts.clone(),
+            issuer: Some(self.facts.server.issuer.as_str())
+                .filter(|issuer| !issuer.is_empty())
+                .map(Into::into),
         }
     }
 }

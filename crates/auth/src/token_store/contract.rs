@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+
 use super::*;
 use crate::registration::{ClientCredential, ClientRegistration, RegistrationSource};
 use crate::token_request::TokenAuthMethod;
@@ -114,6 +116,18 @@ async fn client_registrations_are_kept_by_issuer() {
             store.save_client(&ClientRegistration { source, ..client("c", id, "r") }).await.unwrap();
         }
         assert_eq!(loaded("c").await.len(), 2, "an operator may register several clients");
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_of_a_key_waits_for_another() {
+    for (store, _folder) in stores() {
+        let key = key("u", "https://h");
+        let held = store.lock(&key).await.unwrap();
+        let mut waiting = store.lock(&key);
+        assert!((&mut waiting).now_or_never().is_none());
+        drop(held);
+        drop(waiting.await.unwrap());
     }
 }
 

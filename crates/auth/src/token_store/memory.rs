@@ -1,7 +1,8 @@
 use parking_lot::Mutex;
 
 use super::entries::TokenEntries;
-use super::{StoreFuture, StoredTokens, TokenGeneration, TokenKey, TokenStore};
+use super::refresh_queue::RefreshQueues;
+use super::{StoreFuture, StoredTokens, TokenGeneration, TokenKey, TokenLock, TokenStore};
 use crate::registration::ClientRegistration;
 use crate::token_set::TokenSet;
 
@@ -9,9 +10,14 @@ use crate::token_set::TokenSet;
 #[derive(Debug, Default)]
 pub struct MemoryTokenStore {
     entries: Mutex<TokenEntries>,
+    refreshes: RefreshQueues,
 }
 
 impl TokenStore for MemoryTokenStore {
+    fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
+        Box::pin(async move { Ok(Box::new(self.refreshes.enter(key).await) as TokenLock) })
+    }
+
     fn load<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, Option<StoredTokens>> {
         Box::pin(async move { Ok(self.entries.lock().tokens.get(key).cloned()) })
     }

@@ -10,6 +10,7 @@ mod contract;
 mod entries;
 mod file;
 mod memory;
+mod refresh_queue;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -96,16 +97,13 @@ pub enum TokenStoreError {
 /// The result of a store, later.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TokenStoreError>> + Send + 'a>>;
 
-/// Holds the tokens of a key for one process until it is dropped.
+/// Reserves the refresh of a key until it is dropped.
 pub type TokenLock = Box<dyn std::any::Any + Send>;
 
 /// A store of tokens and client registrations.
 pub trait TokenStore: Send + Sync {
-    /// Waits until no other process refreshes the tokens of a key. A store that one process uses alone needs no lock.
-    fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
-        let _ = key;
-        Box::pin(async { Ok(Box::new(()) as TokenLock) })
-    }
+    /// Waits until the tokens of a key are refreshed by no other task, nor by another process that shares the store.
+    fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock>;
 
     /// Loads a set of tokens.
     fn load<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, Option<StoredTokens>>;

@@ -1,65 +1,17 @@
 //! A process that is killed at any point leaves a store that opens, with the last login that it reported as saved.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use trunkline_auth::scopes::ScopeSet;
-use trunkline_auth::token_set::{AccessTokenKind, TokenContext, TokenSet};
-use trunkline_auth::token_store::{FileTokenStore, StoreKey, TokenGeneration, TokenKey, TokenStore as _};
-use trunkline_transport::Secret;
+use trunkline_auth::token_store::{TokenGeneration, TokenStore as _};
 
 use crate::child;
+use crate::store::{create, key, open, tokens};
 
 const KILLS: u64 = 25;
 
 /// Logins that are never written again; they make the file large enough to be cut off in the middle of a write.
 const OTHER_LOGINS: usize = 20;
-
-fn key(server: &str) -> TokenKey {
-    TokenKey {
-        principal: "u".to_owned(),
-        server_url: server.to_owned(),
-        issuer: "https://a".to_owned(),
-        client_id: "client".to_owned(),
-        account: None,
-    }
-}
-
-fn tokens(access: &str) -> TokenSet {
-    TokenSet {
-        access_token: Secret::new(access),
-        kind: AccessTokenKind::Bearer,
-        refresh_token: Some(Secret::new("r".repeat(2_000))),
-        issued_at: SystemTime::now(),
-        expires_at: None,
-        granted: ScopeSet::default(),
-        dpop_key: None,
-        user: None,
-        context: TokenContext {
-            issuer: "https://a".to_owned(),
-            token_endpoint: "https://a/token".to_owned(),
-            revocation_endpoint: None,
-            client_id: "client".to_owned(),
-            resource: None,
-            requested: ScopeSet::default(),
-        },
-    }
-}
-
-fn open(path: &Path) -> FileTokenStore {
-    let secret = path.parent().and_then(Path::parent).unwrap().join("key");
-    FileTokenStore::open(path, StoreKey::from_files([secret]).unwrap()).unwrap()
-}
-
-fn write_private(path: &Path, bytes: &[u8]) {
-    std::fs::write(path, bytes).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
-    }
-}
 
 /// Is the child process: saves ever higher numbers, and prints each that was saved.
 #[tokio::test]
@@ -79,9 +31,7 @@ async fn child_that_saves_in_a_loop() {
 
 #[tokio::test]
 async fn killed_writers_never_damage_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    write_private(&folder.path().join("key"), &[7; 32]);
-    let path = folder.path().join("store/tokens.json");
+    let (_folder, path) = create();
     let store = open(&path);
     for number in 0..OTHER_LOGINS {
         let key = key(&format!("https://other/{number}"));

@@ -7,3 +7,6 @@
 
 mod child;
 mod crash;
+mod race;
+mod store;
+mod token_endpoint;

@@ -3,17 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest as _, Sha256};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::OwnedMutexGuard;
 
 use super::super::TokenKey;
+use super::super::refresh_queue::RefreshQueues;
 use super::replace;
-
-/// Locks for refreshes. Keys that share one wait for each other's refresh.
-const REFRESH_LOCKS: usize = 64;
 
 /// How long a lock is waited for. A refresh takes a few seconds at most.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,7 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 pub(super) struct StoreLocks {
     folder: PathBuf,
     /// Waiters of this process queue here, and one of them at a time tries the file.
-    refreshes: Vec<Arc<Mutex<()>>>,
+    refreshes: RefreshQueues,
 }
 
 /// Excludes other refreshes until it is dropped.
@@ -42,7 +38,7 @@ impl StoreLocks {
         name.push(".locks");
         let folder = store.with_file_name(name);
         replace::create_private_folder(&folder)?;
-        Ok(Self { folder, refreshes: (0..REFRESH_LOCKS).map(|_| Arc::default()).collect() })
+        Ok(Self { folder, refreshes: RefreshQueues::default() })
     }
 
     /// Waits until no process writes. This blocks the thread.
@@ -59,11 +55,9 @@ impl StoreLocks {
 
     /// Waits until no refresh of a key is under way.
     pub(super) async fn for_refresh(&self, key: &TokenKey) -> io::Result<RefreshLock> {
-        let number = lock_number(key);
-        let path = self.folder.join(format!("refresh-{number:02}"));
-        let in_process = self.refreshes.get(number).cloned().unwrap_or_default();
+        let path = self.folder.join(format!("refresh-{:02}", RefreshQueues::number(key)));
         let locked = tokio::time::timeout(LOCK_TIMEOUT, async {
-            let in_process = in_process.lock_owned().await;
+            let in_process = self.refreshes.enter(key).await;
             loop {
                 match try_lock(&path)? {
                     Some(file) => return Ok(RefreshLock { _file: file, _in_process: in_process }),
@@ -78,16 +72,6 @@ impl StoreLocks {
 fn timed_out(path: &Path) -> io::Error {
     let message = format!("another process holds the lock {}", path.display());
     io::Error::new(io::ErrorKind::TimedOut, message)
-}
-
-fn lock_number(key: &TokenKey) -> usize {
-    let TokenKey { principal, server_url, issuer, client_id, account } = key;
-    let mut digest = Sha256::new();
-    for part in [principal, server_url, issuer, client_id, account.as_deref().unwrap_or_default()] {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part.as_bytes());
-    }
-    digest.finalize().first().map_or(0, |byte| usize::from(*byte) % REFRESH_LOCKS)
 }
 
 /// Tries to lock a file, which is created; `None` if it is locked.

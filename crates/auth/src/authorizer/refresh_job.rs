@@ -1,0 +1,167 @@
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use trunkline_session::Timestamp;
+
+use super::active_tokens::ActiveTokens;
+use super::dpop_key::DPOP;
+use super::error::AuthorizationError;
+use super::options::AuthorizationOptions;
+use super::stored_tokens::StoredState;
+use super::{now, random_bytes};
+use crate::client_assertion::ClientAssertion;
+use crate::dpop_nonce::NonceState;
+use crate::fetch::Fetcher;
+use crate::refresh::{RefreshOutcome, read_refresh, refresh_request};
+use crate::registration::{ClientCredential, ClientRegistration};
+use crate::token_request::{ClientAuthentication, TokenAuthMethod, choose_auth_method};
+use crate::token_set::TokenSet;
+use crate::token_store::TokenStoreError;
+
+/// One refresh, up to its stored outcome. It owns all that it needs.
+pub(super) struct RefreshJob {
+    pub(super) options: AuthorizationOptions,
+    pub(super) fetcher: Fetcher,
+    pub(super) active: Arc<ActiveTokens>,
+}
+
+/// What a refresh resulted in, as it is stored.
+pub(super) enum RefreshedState {
+    /// Tokens that can be used.
+    Usable(Box<ActiveTokens>),
+    /// The user has to authorize again. The tokens are without a refresh token, if they are not removed.
+    Ended(Option<Box<ActiveTokens>>),
+}
+
+impl RefreshJob {
+    /// Refreshes the tokens, and stores the outcome.
+    pub(super) async fn run(self) -> Result<RefreshedState, AuthorizationError> {
+        let active = &self.active;
+        match self.request().await? {
+            RefreshOutcome::Refreshed(tokens) => self.store(*tokens).await,
+            RefreshOutcome::Reauthorize(error) => {
+                tracing::debug!(%error, "the refresh token is not valid any more");
+                self.end(false).await
+            }
+            RefreshOutcome::Reregister(error) => {
+                tracing::debug!(%error, "the authorization server does not know the client any more");
+                self.end(true).await
+            }
+            RefreshOutcome::Keep(error) => Err(active.refresh_failed(error.to_string())),
+            RefreshOutcome::RepeatWithNonce => {
+                let reason = "the server demands one DPoP nonce after the other";
+                Err(active.refresh_failed(reason.to_owned()))
+            }
+        }
+    }
+
+    async fn request(&self) -> Result<RefreshOutcome, AuthorizationError> {
+        let active = &self.active;
+        let client = self.client().await?;
+        let mut nonce = NonceState::default();
+        loop {
+            let authentication = self.authentication(client.as_ref())?;
+            let Some(request) = refresh_request(&active.tokens, &authentication) else {
+                return Err(active.refresh_failed("there is no refresh token".to_owned()));
+            };
+            let mut request = request.map_err(|error| active.refresh_failed(error.to_string()))?;
+            if let Some(key) = &active.dpop {
+                let proof = key.proof(request.method(), request.uri(), None, nonce.current())?;
+                request.headers_mut().insert(DPOP, proof);
+            }
+            let response = self.fetcher.fetch(request).await;
+            let response = response.map_err(|error| active.refresh_failed(error.to_string()))?;
+            match read_refresh(&active.tokens, &response, &mut nonce, now()) {
+                RefreshOutcome::RepeatWithNonce => {}
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Stores refreshed tokens, so that they can be used.
+    async fn store(&self, tokens: TokenSet) -> Result<RefreshedState, AuthorizationError> {
+        let active = &self.active;
+        let tokens = TokenSet { dpop_key: active.tokens.dpop_key.clone(), ..tokens };
+        let mut newer = ActiveTokens::new(active.key.clone(), tokens, active.stored, None)?;
+        newer.client.clone_from(&active.client);
+        self.replace(newer).await.map(|stored| match stored {
+            Ok(newer) => RefreshedState::Usable(newer),
+            Err(other) => other,
+        })
+    }
+
+    /// Removes a refresh token that the server rejects, so that it is never sent again. Before that, the store is read
+    /// again: a program that does not honour the lock may have used the token, and stored its successor.
+    async fn end(&self, is_client_unknown: bool) -> Result<RefreshedState, AuthorizationError> {
+        let active = &self.active;
+        let store = &self.options.store;
+        if let StoredState::Newer(newer) = StoredState::read(&**store, active).await? {
+            return Ok(RefreshedState::Usable(newer));
+        }
+        if is_client_unknown {
+            store.remove_client(&active.key.issuer, &active.key.client_id).await?;
+        }
+        let tokens = TokenSet { refresh_token: None, ..active.tokens.clone() };
+        let without = ActiveTokens::new(active.key.clone(), tokens, active.stored, None)?;
+        self.replace(without).await.map(|stored| match stored {
+            Ok(without) => RefreshedState::Ended(Some(without)),
+            Err(other) => other,
+        })
+    }
+
+    /// Replaces the stored tokens. If they were changed meanwhile, returns what is stored instead: a login in between is
+    /// newer than this refresh, and a logout ends it.
+    async fn replace(
+        &self,
+        mut tokens: ActiveTokens,
+    ) -> Result<Result<Box<ActiveTokens>, RefreshedState>, AuthorizationError> {
+        let store = &self.options.store;
+        match store.save(&tokens.key, &tokens.tokens, self.active.stored).await {
+            Err(TokenStoreError::Conflict) => {}
+            saved => {
+                tokens.stored = saved?;
+                return Ok(Ok(Box::new(tokens)));
+            }
+        }
+        Ok(Err(match StoredState::read(&**store, &self.active).await? {
+            StoredState::Newer(newer) => RefreshedState::Usable(newer),
+            StoredState::Same | StoredState::Removed => RefreshedState::Ended(None),
+        }))
+    }
+
+    /// Finds the client that the tokens were issued to.
+    async fn client(&self) -> Result<Option<ClientRegistration>, AuthorizationError> {
+        let active = &self.active;
+        if active.client.is_some() {
+            return Ok(active.client.clone());
+        }
+        let clients = self.options.store.load_clients().await?;
+        let is_it = |client: &ClientRegistration| {
+            client.issuer == active.key.issuer && client.client_id == active.key.client_id
+        };
+        Ok(clients.into_iter().find(is_it))
+    }
+
+    /// Authenticates the client for one request.
+    fn authentication(
+        &self,
+        client: Option<&ClientRegistration>,
+    ) -> Result<ClientAuthentication, AuthorizationError> {
+        let (client_id, issuer) = (&self.active.key.client_id, &self.active.key.issuer);
+        let configured = self.options.preregistered.iter().find(|known| known.client_id == *client_id);
+        let (credential, method) = match (client, configured) {
+            (Some(client), _) => (client.credential.clone(), client.auth_method),
+            (None, Some(known)) => (known.credential.clone(), choose_auth_method(&known.credential, None)),
+            (None, None) => (ClientCredential::Public, TokenAuthMethod::None),
+        };
+        if credential != ClientCredential::PrivateKey {
+            return Ok(ClientAuthentication::new(client_id, &credential, method));
+        }
+        let key = self.options.client_key.as_deref().ok_or(AuthorizationError::NoClientKey)?;
+        let assertion = ClientAssertion { client_id, issuer, key_id: None };
+        let now = Timestamp::from_system(SystemTime::now());
+        let assertion =
+            assertion.sign(key, &random_bytes()?, now).map_err(|_| AuthorizationError::Signing)?;
+        Ok(ClientAuthentication::Assertion { client_id: client_id.clone(), assertion })
+    }
+}

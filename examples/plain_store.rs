@@ -57,7 +57,7 @@ impl SessionStore for PlainStore {
         let mut kept = self.kept();
         let of_owner = kept.values().filter(|(other, _)| other.principal == record.principal).count();
         let is_one_party = matches!(record.principal, Principal::Named(_));
-        let refusal = if record.raw_bytes() > self.0.record_bytes {
+        let refusal = if !record.fits(&self.0) {
             Some(StoreError::TooLarge)
         } else if kept.contains_key(&record.id) {
             Some(StoreError::Duplicate)
@@ -82,7 +82,7 @@ impl SessionStore for PlainStore {
     }
 
     fn update(&self, new: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        if new.raw_bytes() > self.0.record_bytes {
+        if !new.fits(&self.0) {
             return ready(Err(StoreError::TooLarge));
         }
         let new = new.into_owned_buffers();

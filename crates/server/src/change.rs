@@ -313,6 +313,11 @@ impl ChangeSubscription {
         outcome
     }
 
+    /// Returns the watched resources.
+    pub(crate) fn watched_uris(&self) -> BTreeSet<String> {
+        lock(&self.queue.state).filter.uris.clone()
+    }
+
     /// Stops watching a resource.
     pub(crate) fn unwatch_resource(&self, uri: &str) {
         let mut guard = lock(&self.queue.state);

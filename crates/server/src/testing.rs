@@ -66,6 +66,7 @@ pub(crate) fn session(core: &ServerCore, revision: Revision) -> Arc<LiveSession>
         capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
+        subscriptions: std::collections::BTreeSet::new(),
         created: now(),
     };
     let state = SessionState::new(core, &record, Env::NONE, None);

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::session_store::BoxFuture;
-use crate::{EventId, SessionId, StoreError, StreamEvent, Timestamp};
+use crate::{EventId, SessionId, StoreError, StoreReply, StreamEvent, Timestamp};
 
 /// Stores recently sent events within [`EventLimits`](crate::EventLimits), so that a broken stream can be resumed.
 ///
@@ -14,10 +14,14 @@ use crate::{EventId, SessionId, StoreError, StreamEvent, Timestamp};
 pub trait EventStore: Send + Sync + Debug + 'static {
     /// Stores an event, and drops old ones as the limits require.
     ///
-    /// The events of one stream come in ascending order of `seq`, from one caller at a time. Never waits or fails, as
-    /// sending must not depend on the log: a remote store queues, and a replay on the same store sees the queued
-    /// events.
-    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp);
+    /// The events of one stream come in ascending order of `seq`, from one caller at a time. The call itself never
+    /// blocks: a store that does IO queues the event before it returns, in the order of the calls, and a replay on the
+    /// same store sees it from then on. The reply is ready when the event is stored as safely as this store promises;
+    /// only then may its id be sent. Dropping the reply does not undo the append.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]: the event may not be stored, so that its stream cannot be resumed beyond it.
+    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) -> StoreReply<()>;
 
     /// Returns the events that were sent on a stream after an event.
     ///
@@ -31,6 +35,8 @@ pub trait EventStore: Send + Sync + Debug + 'static {
     ) -> BoxFuture<'_, Result<EventReplay, StoreError>>;
 
     /// Drops the events of a session that has ended.
+    ///
+    /// Returns at once: a store that does IO queues this, and its limits expire the events in any case.
     fn forget(&self, session: SessionId);
 
     /// Frees the memory of events that are too old to be replayed.

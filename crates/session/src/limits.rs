@@ -19,8 +19,11 @@ pub struct SessionLimits {
     pub per_principal: usize,
     /// How much JSON one record may hold, in bytes. Default 32 KiB.
     pub record_bytes: usize,
-    /// How much JSON all records together may hold in memory, in bytes. Default 64 MiB, which is 6 KiB for each of
-    /// `total`; beyond it no further session is created.
+    /// How many bytes the URIs of one session's subscriptions may have. Default 128 KiB, as much as a server lets one
+    /// client watch.
+    pub subscription_bytes: usize,
+    /// How much JSON and how many URIs all records together may hold in memory, in bytes. Default 64 MiB, which is 6 KiB
+    /// for each of `total`; beyond it no further session is created.
     pub total_bytes: usize,
     /// How long a session lives without being used. Default 30 minutes.
     ///
@@ -39,6 +42,7 @@ impl Default for SessionLimits {
             total: 10_000,
             per_principal: 100,
             record_bytes: 32 << 10,
+            subscription_bytes: 128 << 10,
             total_bytes: 64 << 20,
             idle: Duration::from_secs(30 * 60),
             absolute: Duration::from_secs(24 * 60 * 60),

@@ -7,7 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::session_store::BoxFuture;
 use crate::{
-    EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StreamEvent, StreamId, Timestamp,
+    EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StoreReply, StreamEvent, StreamId,
+    Timestamp,
 };
 
 /// The bytes that an event counts for in [`EventLimits::total_bytes`] beside its data: its entry and the spare
@@ -109,7 +110,7 @@ impl MemoryEvents {
 }
 
 impl EventStore for MemoryEvents {
-    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) {
+    fn append(&self, session: SessionId, event: StreamEvent, now: Timestamp) -> StoreReply<()> {
         let mut log = self.log();
         self.free_expired(&mut log, now, MAX_FREED_PER_APPEND);
         if self.make_room(&mut log, session, event.data.len()) {
@@ -118,6 +119,7 @@ impl EventStore for MemoryEvents {
             // A replay without this event would have a gap, so the earlier positions of its stream are forgotten.
             log.forget_stream(session, event.id.stream);
         }
+        StoreReply::Ready(Ok(()))
     }
 
     fn replay(
@@ -268,7 +270,9 @@ mod tests {
         let session = SessionId::random();
         let at = |seq| EventId { stream: StreamId(seq), seq };
         for seq in 0..256 {
-            store.append(session, StreamEvent { id: at(seq), data: Bytes::new() }, Timestamp(seq));
+            let appended =
+                store.append(session, StreamEvent { id: at(seq), data: Bytes::new() }, Timestamp(seq));
+            assert!(matches!(appended, StoreReply::Ready(Ok(()))));
         }
         let capacity = |store: &MemoryEvents| store.log().sessions[&session].events.capacity();
         assert!(capacity(&store) >= 256);

@@ -59,7 +59,7 @@ impl MemorySessions {
     }
 
     fn create_now(&self, record: SessionRecord, now: Timestamp) -> Result<(), StoreError> {
-        if record.raw_bytes() > self.limits.record_bytes {
+        if !record.fits(&self.limits) {
             return Err(StoreError::TooLarge);
         }
         let record = record.into_owned_buffers();
@@ -67,7 +67,7 @@ impl MemorySessions {
         if table.sessions.contains_key(&record.id) {
             return Err(StoreError::Duplicate);
         }
-        let fits = table.bytes.saturating_add(record.raw_bytes()) <= self.limits.total_bytes;
+        let fits = table.bytes.saturating_add(stored_bytes(&record)) <= self.limits.total_bytes;
         if table.sessions.len() >= self.limits.total || !fits {
             return Err(StoreError::Full);
         }
@@ -80,7 +80,7 @@ impl MemorySessions {
     }
 
     fn update_now(&self, record: SessionRecord, now: Timestamp) -> Result<bool, StoreError> {
-        if record.raw_bytes() > self.limits.record_bytes {
+        if !record.fits(&self.limits) {
             return Err(StoreError::TooLarge);
         }
         let record = record.into_owned_buffers();
@@ -89,7 +89,7 @@ impl MemorySessions {
         let Some(entry) = self.get_and_touch(&mut table, record.id, Some(&record.principal), now) else {
             return Ok(false);
         };
-        let bytes = before - entry.record.raw_bytes() + record.raw_bytes();
+        let bytes = before - stored_bytes(&entry.record) + stored_bytes(&record);
         // An update that shrinks the record is always accepted.
         if bytes > before.max(self.limits.total_bytes) {
             return Err(StoreError::Full);
@@ -201,6 +201,11 @@ impl fmt::Debug for MemorySessions {
     }
 }
 
+/// Returns what a record counts for in [`SessionLimits::total_bytes`].
+fn stored_bytes(record: &SessionRecord) -> usize {
+    record.raw_bytes() + record.subscription_bytes()
+}
+
 enum ExpiryProgress {
     Done,
     More,
@@ -222,7 +227,7 @@ struct SessionTable {
     sessions: HashMap<SessionId, SessionEntry>,
     by_next_check: BTreeSet<(Timestamp, SessionId)>,
     by_principal: HashMap<Principal, HashSet<SessionId>>,
-    /// The JSON of all records.
+    /// The JSON and the subscribed URIs of all records.
     bytes: usize,
 }
 
@@ -233,7 +238,7 @@ impl SessionTable {
 
     fn insert(&mut self, entry: SessionEntry) {
         let id = entry.record.id;
-        self.bytes += entry.record.raw_bytes();
+        self.bytes += stored_bytes(&entry.record);
         self.by_next_check.insert((entry.next_check, id));
         self.by_principal.entry(entry.record.principal.clone()).or_default().insert(id);
         self.sessions.insert(id, entry);
@@ -241,7 +246,7 @@ impl SessionTable {
 
     fn remove(&mut self, id: SessionId) {
         let Some(entry) = self.sessions.remove(&id) else { return };
-        self.bytes -= entry.record.raw_bytes();
+        self.bytes -= stored_bytes(&entry.record);
         self.by_next_check.remove(&(entry.next_check, id));
         if let Entry::Occupied(mut own) = self.by_principal.entry(entry.record.principal) {
             own.get_mut().remove(&id);

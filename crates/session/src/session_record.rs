@@ -1,8 +1,10 @@
 //! The part of a session that another node would need.
 
+use std::collections::BTreeSet;
+
 use trunkline_protocol::{LoggingLevel, RawJson, Revision};
 
-use crate::{Principal, SessionId, Timestamp};
+use crate::{Principal, SessionId, SessionLimits, Timestamp};
 
 /// The record of a session, small enough for a shared store.
 ///
@@ -21,6 +23,8 @@ pub struct SessionRecord {
     pub client: Option<RawJson>,
     /// The level set by `logging/setLevel`, if it was.
     pub log_level: Option<LoggingLevel>,
+    /// The URIs of the resources that the client subscribed to.
+    pub subscriptions: BTreeSet<String>,
     /// When the session was opened; its absolute age counts from here.
     pub created: Timestamp,
 }
@@ -30,6 +34,18 @@ impl SessionRecord {
     /// bounds.
     pub fn raw_bytes(&self) -> usize {
         self.capabilities.as_str().len() + self.client.as_ref().map_or(0, |client| client.as_str().len())
+    }
+
+    /// Returns the bytes of the subscribed URIs, which
+    /// [`SessionLimits::subscription_bytes`](crate::SessionLimits::subscription_bytes) bounds.
+    pub fn subscription_bytes(&self) -> usize {
+        self.subscriptions.iter().map(String::len).sum()
+    }
+
+    /// Reports whether the record is within the limits on one record; if not, a store returns
+    /// [`StoreError::TooLarge`](crate::StoreError::TooLarge).
+    pub fn fits(&self, limits: &SessionLimits) -> bool {
+        self.raw_bytes() <= limits.record_bytes && self.subscription_bytes() <= limits.subscription_bytes
     }
 
     /// Copies the record's JSON out of the message that it came in.
@@ -66,6 +82,7 @@ mod tests {
             capabilities: members.get("a").unwrap().clone(),
             client: members.get("b").cloned(),
             log_level: None,
+            subscriptions: BTreeSet::new(),
             created: Timestamp(0),
         };
         let detached = record.clone().into_owned_buffers();

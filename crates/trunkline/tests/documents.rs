@@ -232,6 +232,7 @@ fn every_default_is_in_the_document_of_limits() {
             total: count,
             per_principal: count,
             record_bytes: size,
+            subscription_bytes: size,
             total_bytes: size,
             idle: time,
             absolute: time

@@ -8,7 +8,6 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, TransactionBehavior, named_params, params};
 use tokio::sync::oneshot;
-use trunkline::protocol::{LoggingLevel, RawJson, Revision};
 use trunkline::session::{
     BoxFuture, Principal, SessionId, SessionLimits, SessionRecord, SessionStore, StoreError, Timestamp,
 };
@@ -25,10 +24,8 @@ const SCHEMA: &str = "
         -- Of an anonymous caller 0, of a process 1, of a named party 2: a name alone would not keep them apart.
         kind integer not null,
         name text not null,
-        revision text not null,
-        capabilities text not null,
-        client text,
-        log_level text,
+        -- The record as JSON, which holds its version.
+        record text not null,
         created integer not null,
         used integer not null,
         -- When the session is over, if it is not used again.
@@ -143,24 +140,9 @@ fn length(time: std::time::Duration) -> i64 {
 
 /// Reads a record; one that this version does not understand is no session of ours.
 fn record(row: &Row<'_>) -> rusqlite::Result<Option<SessionRecord>> {
-    let text = |column: &str| row.get::<_, String>(column);
-    let optional = |column: &str| row.get::<_, Option<String>>(column);
-    let principal = match row.get("kind")? {
-        0 => Principal::Anonymous,
-        1 => Principal::Process,
-        _ => Principal::Named(text("name")?.into()),
-    };
-    let (Some(id), Some(revision), Ok(capabilities)) = (
-        SessionId::parse(text("id")?.as_bytes()),
-        Revision::parse(&text("revision")?),
-        RawJson::parse(text("capabilities")?),
-    ) else {
-        return Ok(None);
-    };
-    let client = optional("client")?.and_then(|client| RawJson::parse(client).ok());
-    let log_level = optional("log_level")?.and_then(|level| LoggingLevel::parse(&level));
     let created = Timestamp(u64::try_from(row.get::<_, i64>("created")?).unwrap_or_default());
-    Ok(Some(SessionRecord { id, principal, revision, capabilities, client, log_level, created }))
+    let record = SessionRecord::from_json(&row.get::<_, String>("record")?);
+    Ok(record.ok().map(|record| SessionRecord { created, ..record }))
 }
 
 /// Starts the idle clock of a session that is not over. The clock can step back, which shortens no session's life.
@@ -168,7 +150,7 @@ const USED: &str = "used = max(used, :now), ends = min(max(used, :now) + :idle, 
 
 impl SessionStore for SqliteSessions {
     fn create(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<(), StoreError>> {
-        if record.raw_bytes() > self.limits.record_bytes {
+        if !record.fits(&self.limits) {
             return Box::pin(std::future::ready(Err(StoreError::TooLarge)));
         }
         let (limits, count) = (self.limits.clone(), self.count.clone());
@@ -193,15 +175,12 @@ impl SessionStore for SqliteSessions {
             let (now, created) = (number(now), number(record.created));
             let ends = now.saturating_add(length(limits.idle));
             within.execute(
-                "insert into sessions values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "insert into sessions values (?, ?, ?, ?, ?, ?, ?)",
                 params![
                     id,
                     kind,
                     name,
-                    record.revision.as_str(),
-                    record.capabilities.as_str(),
-                    record.client.as_ref().map(RawJson::as_str),
-                    record.log_level.map(LoggingLevel::as_str),
+                    record.to_json(),
                     created,
                     now,
                     ends.min(created.saturating_add(length(limits.absolute))),
@@ -234,23 +213,20 @@ impl SessionStore for SqliteSessions {
     }
 
     fn update(&self, record: SessionRecord, now: Timestamp) -> BoxFuture<'_, Result<bool, StoreError>> {
-        if record.raw_bytes() > self.limits.record_bytes {
+        if !record.fits(&self.limits) {
             return Box::pin(std::future::ready(Err(StoreError::TooLarge)));
         }
         let limits = self.limits.clone();
         self.on_file(move |connection| {
             let (kind, name) = kind_and_name(&record.principal);
             let sql = format!(
-                "update sessions set {USED}, revision = :revision, capabilities = :capabilities, client = :client, \
-                 log_level = :level where id = :id and kind = :kind and name = :name and ends > :now"
+                "update sessions set {USED}, record = :record \
+                 where id = :id and kind = :kind and name = :name and ends > :now"
             );
             let changed = connection.prepare_cached(&sql)?.execute(named_params! {
                 ":id": record.id.to_string(), ":kind": kind, ":name": name, ":now": number(now),
                 ":idle": length(limits.idle), ":absolute": length(limits.absolute),
-                ":revision": record.revision.as_str(),
-                ":capabilities": record.capabilities.as_str(),
-                ":client": record.client.as_ref().map(RawJson::as_str),
-                ":level": record.log_level.map(LoggingLevel::as_str),
+                ":record": record.to_json(),
             })?;
             Ok(changed > 0)
         })

@@ -3,16 +3,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
 use trunkline_protocol::{RawJson, Refusal, RequestId};
-use trunkline_session::{EventId, EventStore, StreamEvent as StoredEvent, StreamId};
+use trunkline_session::{EventId, EventStore, StreamId};
 
-use crate::edge::legacy::{self, LiveSession, ResumableStream};
+use crate::edge::legacy::{self, EventRecord, LiveSession, ResumableStream};
 use crate::edge::modern;
 use crate::edge::{CallEvent, EraExchange, RenderedResponse};
 use crate::revocation::RevocationSignal;
-use crate::server_core::now;
 
 /// A call of either era with an HTTP response.
 pub(super) enum CallExchange {
@@ -30,17 +28,17 @@ impl CallExchange {
     }
 
     /// Begins an event stream; returns the id of an opening event, where the revision has one.
-    pub(super) fn open_stream(&mut self) -> Option<EventId> {
+    pub(super) fn open_stream(&mut self) -> EventRecord {
         match self {
-            Self::Modern(_) => None,
+            Self::Modern(_) => EventRecord::Ready(None),
             Self::Legacy(call) => call.open_stream(),
         }
     }
 
     /// Records an event that is about to be written; returns its id, where the stream has ids.
-    pub(super) fn record(&mut self, message: &str) -> Option<EventId> {
+    pub(super) fn record(&mut self, message: &str) -> EventRecord {
         match self {
-            Self::Modern(_) => None,
+            Self::Modern(_) => EventRecord::Ready(None),
             Self::Legacy(call) => call.log.append(message),
         }
     }
@@ -103,9 +101,12 @@ impl DetachableCall {
         Poll::Ready(event)
     }
 
-    fn open_stream(&mut self) -> Option<EventId> {
+    fn open_stream(&mut self) -> EventRecord {
         self.log.open();
-        self.log.session.revision().primes_streams().then(|| self.log.append("")).flatten()
+        match self.log.session.revision().primes_streams() {
+            true => self.log.append(""),
+            false => EventRecord::Ready(None),
+        }
     }
 }
 
@@ -154,10 +155,10 @@ async fn run_detached(mut exchange: EraExchange, mut log: StreamLog, ask_for: Du
             },
         };
         match event {
-            CallEvent::Message(message) => drop(log.append(&message)),
+            CallEvent::Message(message) => drop(log.append(&message).wait().await),
             CallEvent::ReleaseStream(_) => {}
             CallEvent::Response(answer) => {
-                log.append(&answer.message);
+                log.append(&answer.message).wait().await;
                 return;
             }
             CallEvent::NoResponse => return,
@@ -186,14 +187,13 @@ impl StreamLog {
     }
 
     /// Stores an event and notifies the tasks that wait for it; does nothing for a stream that was never opened.
-    fn append(&mut self, message: &str) -> Option<EventId> {
-        let (stream, state) = self.stream.as_ref()?;
+    fn append(&mut self, message: &str) -> EventRecord {
+        let Some((stream, state)) = &self.stream else { return EventRecord::Ready(None) };
         let id = EventId { stream: *stream, seq: self.next };
         self.next += 1;
-        let data = Bytes::copy_from_slice(message.as_bytes());
-        self.events.append(self.session.id(), StoredEvent { id, data }, now());
+        let record = EventRecord::store(&*self.events, self.session.id(), state, id, message);
         state.appended.notify_waiters();
-        Some(id)
+        record
     }
 }
 

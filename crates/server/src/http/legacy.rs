@@ -18,7 +18,7 @@ use super::mcp_headers::McpHeaders;
 use super::post_outcome::PostOutcome;
 use super::standalone::is_standalone;
 use super::stream::{ChunkStreamBody, write_message};
-use crate::edge::legacy::{self, LiveSession, TransportCapabilities};
+use crate::edge::legacy::{self, BreakableStream as _, LiveSession, TransportCapabilities};
 use crate::edge::{MessageStart, RenderedResponse};
 use crate::env::Env;
 use crate::request_memory::RequestMemoryPermit;
@@ -95,18 +95,18 @@ impl HttpServiceInner {
         reserved: Option<RequestMemoryPermit>,
         accepts: AcceptedFormats,
     ) -> PostOutcome<'a> {
-        let (id, level) = (request_id(&sent).cloned(), session.level());
+        let (id, changes) = (request_id(&sent).cloned(), session.record_changes());
         let begun = match sent {
             MessageOrBatch::One(message) => legacy::begin(&self.core, &session, message, transport),
             MessageOrBatch::Batch(messages) => legacy::begin_batch(&self.core, &session, messages, transport),
         };
         let begun = begun.hold_permit(reserved);
         let revocation = transport.grant.as_ref().and_then(|grant| grant.revocation.clone());
-        if session.level() == level {
+        if session.record_changes() == changes {
             return self.respond_legacy(begun, id, session, accepts, revocation);
         }
         PostOutcome::Deferred(Box::pin(async move {
-            match self.sessions.save(&session).await {
+            match session.save().await {
                 Ok(()) => self.respond_legacy(begun, id, session, accepts, revocation),
                 Err(refusal) => PostOutcome::Refused(refusal, id),
             }
@@ -152,9 +152,12 @@ impl HttpServiceInner {
             HeaderOccurrence::Repeated => Some(None),
         };
         match last {
-            None => self.open_standalone(&session).map_err(fail),
+            None => self.open_standalone(&session).await.map_err(fail),
             Some(last) => {
                 let last = last.ok_or_else(|| fail(Refusal::NOT_RESUMABLE))?;
+                if session.stream(last.stream).is_some_and(|stream| stream.is_broken()) {
+                    return Err(fail(Refusal::NOT_RESUMABLE));
+                }
                 let events = self.replay(&session, last).await.map_err(fail)?;
                 if is_standalone(last.stream) {
                     return self.resume_standalone(&session, last, events).await.map_err(fail);

@@ -11,14 +11,14 @@ use super::body::McpResponseBody;
 use super::endpoint::{HttpServiceInner, event_stream_response};
 use super::legacy::render_events;
 use super::stream::{ChunkStreamBody, millis, write_message};
-use crate::edge::legacy::{LiveSession, StandaloneConnection};
+use crate::edge::legacy::{EventRecord, LiveSession, StandaloneConnection};
 
 /// The SSE `retry` time of a standalone stream, in milliseconds.
 const RETRY_MS: u64 = 1000;
 
 impl HttpServiceInner {
     /// Opens a standalone stream, for messages that belong to no call.
-    pub(super) fn open_standalone(
+    pub(super) async fn open_standalone(
         self: &Arc<Self>,
         session: &Arc<LiveSession>,
     ) -> Result<Response<McpResponseBody>, Refusal> {
@@ -26,7 +26,9 @@ impl HttpServiceInner {
         let mut opening = Vec::new();
         if session.revision().primes_streams() {
             let primed = standalone.connection.poll_event(|| Poll::Ready(String::new()));
-            if let Poll::Ready(Some((id, _))) = primed {
+            if let Poll::Ready(Some((record, _))) = primed
+                && let Some(id) = record.wait().await
+            {
                 sse::write_priming(&mut opening, &id.to_string(), Some(RETRY_MS));
                 return Ok(event_stream_response(ChunkStreamBody(standalone.chunks(opening))));
             }
@@ -84,7 +86,7 @@ struct StandaloneSseStream {
 
 /// The next event of a standalone stream.
 enum StandaloneEvent {
-    Message(EventId, String),
+    Message(EventRecord, String),
     /// Poll again.
     Poll,
     End,
@@ -131,7 +133,9 @@ impl StandaloneSseStream {
             }
         };
         match next {
-            StandaloneEvent::Message(id, message) => write_message(&mut out, Some(id), &message),
+            StandaloneEvent::Message(record, message) => {
+                write_message(&mut out, record.wait().await, &message);
+            }
             StandaloneEvent::Poll => {}
             StandaloneEvent::End => return None,
         }
@@ -142,7 +146,7 @@ impl StandaloneSseStream {
         let session = self.connection.session();
         // Another stream of the session may have taken it first.
         match self.connection.poll_event(|| session.request_roots().map_or(Poll::Pending, Poll::Ready)) {
-            Poll::Ready(Some((id, request))) => StandaloneEvent::Message(id, request),
+            Poll::Ready(Some((record, request))) => StandaloneEvent::Message(record, request),
             Poll::Ready(None) => StandaloneEvent::End,
             Poll::Pending => StandaloneEvent::Poll,
         }
@@ -159,7 +163,9 @@ impl StandaloneSseStream {
                 return Poll::Ready(StandaloneEvent::End);
             }
             event.map(|event| {
-                event.map_or(StandaloneEvent::End, |(id, message)| StandaloneEvent::Message(id, message))
+                event.map_or(StandaloneEvent::End, |(record, message)| {
+                    StandaloneEvent::Message(record, message)
+                })
             })
         })
         .await

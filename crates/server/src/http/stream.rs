@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use trunkline_session::EventId;
 use super::body::shrink_to_bytes;
 use super::call_exchange::CallExchange;
 use crate::edge::CallEvent;
+use crate::edge::legacy::EventRecord;
 use crate::edge::modern::SubscriptionStream;
 use crate::server_core::ServerCore;
 
@@ -54,36 +56,123 @@ pub(super) struct CallEventStream {
     first: Option<CallEvent>,
     opened: bool,
     keep_alive: SseKeepAlive,
+    /// What is written once the events in front of it are stored; always empty with a store that does not wait.
+    unstored: VecDeque<(EventRecord, SseContent)>,
+    /// The length of the messages in `unstored`.
+    unstored_bytes: usize,
+}
+
+/// What an event stream of a call writes.
+enum SseContent {
+    /// The event that gives the client a position to resume from.
+    Opening,
+    Message(String),
+    Retry(Duration),
+}
+
+impl SseContent {
+    fn len(&self) -> usize {
+        match self {
+            Self::Message(message) => message.len(),
+            Self::Opening | Self::Retry(_) => 0,
+        }
+    }
+
+    fn write(&self, id: Option<EventId>, out: &mut Vec<u8>) {
+        match self {
+            Self::Opening => {
+                if let Some(id) = id {
+                    sse::write_priming(out, &id.to_string(), Some(millis(RETRY)));
+                }
+            }
+            Self::Message(message) => write_message(out, id, message),
+            Self::Retry(retry) => sse::write_retry(out, millis(*retry)),
+        }
+    }
 }
 
 impl CallEventStream {
     pub(super) fn new(call: CallExchange, first: Option<CallEvent>, keep_alive: Duration) -> Self {
-        Self { call: Some(call), first, opened: false, keep_alive: SseKeepAlive::new(keep_alive) }
+        Self {
+            call: Some(call),
+            first,
+            opened: false,
+            keep_alive: SseKeepAlive::new(keep_alive),
+            unstored: VecDeque::new(),
+            unstored_bytes: 0,
+        }
     }
 
-    /// Writes one event; returns false when the stream is over.
-    fn write(&mut self, event: CallEvent, out: &mut Vec<u8>) -> bool {
-        let Some(call) = &mut self.call else { return false };
-        match event {
+    /// Writes one event, or queues it until it is stored.
+    fn handle(&mut self, event: CallEvent, out: &mut Vec<u8>) {
+        let Some(call) = &mut self.call else { return };
+        let (record, content) = match event {
             CallEvent::Message(message) => {
-                write_message(out, call.record(&message), &message);
-                return true;
+                let record = call.record(&message);
+                return self.write(record, SseContent::Message(message), out);
             }
-            CallEvent::Response(answer) => write_message(out, call.record(&answer.message), &answer.message),
-            CallEvent::ReleaseStream(retry) => sse::write_retry(out, millis(retry)),
-            CallEvent::NoResponse => {}
-        }
+            CallEvent::Response(answer) => {
+                (call.record(&answer.message), SseContent::Message(answer.message))
+            }
+            CallEvent::ReleaseStream(retry) => (EventRecord::Ready(None), SseContent::Retry(retry)),
+            CallEvent::NoResponse => {
+                self.call = None;
+                return;
+            }
+        };
         // Dropping a legacy call that is not over detaches it; the client resumes the stream for the rest.
         self.call = None;
-        false
+        self.write(record, content, out);
+    }
+
+    fn write(&mut self, record: EventRecord, content: SseContent, out: &mut Vec<u8>) {
+        match record {
+            EventRecord::Ready(id) if self.unstored.is_empty() => content.write(id, out),
+            record => {
+                self.unstored_bytes += content.len();
+                self.unstored.push_back((record, content));
+            }
+        }
+    }
+
+    /// Writes what is stored by now, in its order.
+    fn write_stored(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) {
+        while let Some((record, content)) = self.unstored.front_mut() {
+            let id = match record {
+                EventRecord::Ready(id) => *id,
+                EventRecord::Pending(event) => match event.poll_id(cx) {
+                    Poll::Ready(id) => id,
+                    Poll::Pending => return,
+                },
+            };
+            content.write(id, out);
+            self.unstored_bytes -= content.len();
+            self.unstored.pop_front();
+        }
+    }
+
+    /// Polls for the next event of the call; `None` after the last one is written.
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<CallEvent>> {
+        if self.unstored_bytes >= FRAME_TARGET {
+            return Poll::Pending;
+        }
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        match &mut self.call {
+            Some(call) => call.poll_event(cx).map(Some),
+            None if self.unstored.is_empty() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
     }
 
     fn open(&mut self, out: &mut Vec<u8>) {
         if std::mem::replace(&mut self.opened, true) {
             return;
         }
-        if let Some(id) = self.call.as_mut().and_then(CallExchange::open_stream) {
-            sse::write_priming(out, &id.to_string(), Some(millis(RETRY)));
+        if let Some(call) = &mut self.call {
+            let record = call.open_stream();
+            self.write(record, SseContent::Opening, out);
         }
     }
 }
@@ -97,20 +186,16 @@ impl Body for CallEventStream {
         let mut out = Vec::new();
         this.open(&mut out);
         loop {
-            let event = match this.first.take() {
-                Some(event) => Poll::Ready(event),
-                None => match &mut this.call {
-                    Some(call) => call.poll_event(cx),
-                    None => break,
-                },
-            };
-            match event {
-                Poll::Ready(event) => {
+            this.write_stored(cx, &mut out);
+            match this.poll_event(cx) {
+                Poll::Ready(Some(event)) => {
                     this.keep_alive.reset();
-                    if !this.write(event, &mut out) || out.len() >= FRAME_TARGET {
+                    this.handle(event, &mut out);
+                    if out.len() >= FRAME_TARGET {
                         break;
                     }
                 }
+                Poll::Ready(None) => break,
                 Poll::Pending if !out.is_empty() => break,
                 Poll::Pending => {
                     std::task::ready!(this.keep_alive.poll(cx));

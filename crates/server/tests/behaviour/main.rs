@@ -54,6 +54,8 @@ mod session_eviction;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
+mod slow_event_stores;
+#[cfg(test)]
 mod state;
 #[cfg(test)]
 mod statuses;

@@ -51,7 +51,7 @@ fn sized(id: EventId, size: usize) -> StreamEvent {
 
 fn append(store: &dyn EventStore, session: SessionId, ids: impl IntoIterator<Item = EventId>) {
     for id in ids {
-        store.append(session, event(session, id), START);
+        expect_ok(store.append(session, event(session, id), START).wait());
     }
 }
 
@@ -82,7 +82,7 @@ fn replays_what_followed(make: MakeEventStore<'_>) {
     append(&*store, session, [id(1, 6)]);
     expect_replay(&*store, session, id(1, 5), &[id(1, 6)], "an event is replayed as soon as it is appended");
 
-    store.append(session, StreamEvent { id: id(2, 0), data: Bytes::new() }, START);
+    expect_ok(store.append(session, StreamEvent { id: id(2, 0), data: Bytes::new() }, START).wait());
     expect_replay(&*store, session, id(2, 0), &[], "an event without data is a position to resume from");
     append(&*store, session, [id(2, 1)]);
     expect_replay(&*store, session, id(2, 0), &[id(2, 1)], "what follows an event without data is replayed");
@@ -151,12 +151,12 @@ fn bounds_the_bytes_of_a_session(make: MakeEventStore<'_>) {
     let session = SessionId::random();
     let half = limits().bytes / 2;
     for seq in 0..3 {
-        store.append(session, sized(id(1, seq), half), START);
+        expect_ok(store.append(session, sized(id(1, seq), half), START).wait());
     }
     expect_gone(&*store, session, id(1, 0), "the oldest events of a session go when it has too many bytes");
     let expected = EventReplay::Events(vec![sized(id(1, 2), half)]);
     assert_eq!(expect_ok(store.replay(session, id(1, 1), START)), expected, "what fits into the bytes stays");
-    store.append(session, sized(id(1, 3), limits().bytes), START);
+    expect_ok(store.append(session, sized(id(1, 3), limits().bytes), START).wait());
     expect_gone(&*store, session, id(1, 2), "an event that takes all bytes pushes out all others");
     expect_replay(&*store, session, id(1, 3), &[], "an event that takes all bytes is kept");
 }
@@ -165,7 +165,7 @@ fn leaves_no_hole_for_a_large_event(make: MakeEventStore<'_>) {
     let store = make(limits());
     let session = SessionId::random();
     append(&*store, session, [id(1, 0), id(1, 1)]);
-    store.append(session, sized(id(1, 2), limits().bytes + 1), START);
+    expect_ok(store.append(session, sized(id(1, 2), limits().bytes + 1), START).wait());
     append(&*store, session, [id(1, 3), id(1, 4)]);
     for before in [id(1, 0), id(1, 1), id(1, 2)] {
         expect_gone(&*store, session, before, "a replay never skips an event that was too large to keep");
@@ -178,8 +178,8 @@ fn drops_old_events(make: MakeEventStore<'_>) {
     let session = SessionId::random();
     let later = START.plus(AGE / 2);
     append(&*store, session, [id(1, 0)]);
-    store.append(session, event(session, id(1, 1)), later);
-    store.append(session, event(session, id(1, 2)), later);
+    expect_ok(store.append(session, event(session, id(1, 1)), later).wait());
+    expect_ok(store.append(session, event(session, id(1, 2)), later).wait());
     for sweep in [false, true] {
         if sweep {
             store.expire(START.plus(AGE));
@@ -214,8 +214,8 @@ fn bounds_all_sessions_together(make: MakeEventStore<'_>) {
     let sessions: Vec<_> = (0..64).map(|_| SessionId::random()).collect();
     for (at, session) in (0..).zip(&sessions) {
         let now = START.plus(MOMENT * at);
-        store.append(*session, sized(id(1, 0), 0), now);
-        store.append(*session, sized(id(1, 1), size), now);
+        expect_ok(store.append(*session, sized(id(1, 0), 0), now).wait());
+        expect_ok(store.append(*session, sized(id(1, 1), size), now).wait());
     }
     let kept: Vec<_> = sessions
         .iter()

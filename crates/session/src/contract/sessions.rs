@@ -42,6 +42,7 @@ fn limits() -> SessionLimits {
         total: 8,
         per_principal: 3,
         record_bytes: 1024,
+        subscription_bytes: 64,
         total_bytes: 1 << 20,
         idle: IDLE,
         absolute: ABSOLUTE,
@@ -60,6 +61,7 @@ fn record(principal: &Principal) -> SessionRecord {
         capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
+        subscriptions: BTreeSet::new(),
         created: START,
     }
 }
@@ -77,13 +79,19 @@ fn returns_what_was_stored(make: MakeSessionStore<'_>) {
         capabilities: RawJson::from_text("capabilities \" \u{1f310} \\"),
         client: Some(RawJson::from_text("client")),
         log_level: Some(LoggingLevel::Warning),
+        subscriptions: ["file:///a", "x:\n\""].map(str::to_owned).into(),
         ..record(&ada)
     };
     expect_ok(store.create(full.clone(), START));
     let found = expect_ok(store.get(full.id, &ada, START));
     assert_eq!(found.as_ref(), Some(&full), "a session comes back as it was stored");
 
-    let changed = SessionRecord { log_level: Some(LoggingLevel::Debug), client: None, ..full };
+    let changed = SessionRecord {
+        log_level: Some(LoggingLevel::Debug),
+        client: None,
+        subscriptions: ["file:///b".to_owned()].into(),
+        ..full
+    };
     assert!(expect_ok(store.update(changed.clone(), START)), "an update finds its session");
     let found = expect_ok(store.get(changed.id, &ada, START));
     assert_eq!(found.as_ref(), Some(&changed), "an update replaces the record");
@@ -159,6 +167,10 @@ fn refuses_a_large_record(make: MakeSessionStore<'_>) {
     assert_eq!(block_on(store.create(fresh, START)), Err(StoreError::TooLarge), "a large record is refused");
     let update = SessionRecord { client: large(), ..own.clone() };
     assert_eq!(block_on(store.update(update, START)), Err(StoreError::TooLarge), "a large update is refused");
+    let watching =
+        SessionRecord { subscriptions: ["x".repeat(limits().subscription_bytes + 1)].into(), ..own.clone() };
+    let refused = block_on(store.update(watching, START));
+    assert_eq!(refused, Err(StoreError::TooLarge), "more subscriptions than the limit are refused");
     assert_eq!(expect_ok(store.list(&named("ada"), START)), [own], "a refused record changes nothing");
 }
 

@@ -96,7 +96,7 @@ impl Pair {
         let mut data = format!("{session}/{id}:").into_bytes();
         data.resize(size, b'.');
         let event = StreamEvent { id, data: Bytes::from(data) };
-        self.store.append(self.id(session), event.clone(), self.now);
+        answer(self.store.append(self.id(session), event.clone(), self.now).wait());
 
         let fits = size <= self.limits.bytes;
         self.sent.push(Sent { session, event, at: self.now, kept: fits, ended: false });

@@ -6,6 +6,7 @@ mod sessions_model;
 mod states;
 mod stress;
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -35,6 +36,7 @@ fn record(principal: &Principal, created: Timestamp) -> SessionRecord {
         capabilities: RawJson::EMPTY_OBJECT,
         client: None,
         log_level: None,
+        subscriptions: BTreeSet::new(),
         created,
     }
 }

@@ -119,7 +119,7 @@ fn debug_output_of_a_session_store_shows_no_contents() {
     let events = MemoryEvents::new(EventLimits::default());
     let own = record(&Principal::Named("sentinel".into()), Timestamp(0));
     let event = StreamEvent { id: position(1, 1), data: Bytes::from_static(b"sentinel") };
-    events.append(own.id, event, Timestamp(0));
+    answer(events.append(own.id, event, Timestamp(0)).wait());
     let id = own.id.to_string();
     answer(sessions.create(own, Timestamp(0)));
     let output = format!("{sessions:?} {events:?}");
@@ -135,10 +135,14 @@ fn rejected_events_use_no_memory() {
         EventLimits { total_bytes: 0, ..EventLimits::default() },
     ] {
         let store = MemoryEvents::new(limits);
-        store.append(
-            session,
-            StreamEvent { id: position(1, 1), data: Bytes::from_static(b"x") },
-            Timestamp(0),
+        answer(
+            store
+                .append(
+                    session,
+                    StreamEvent { id: position(1, 1), data: Bytes::from_static(b"x") },
+                    Timestamp(0),
+                )
+                .wait(),
         );
         assert_eq!((store.count(), store.bytes()), (0, 0));
     }
@@ -150,10 +154,14 @@ fn oversized_event_disables_replay_of_its_own_stream_only() {
     let store = MemoryEvents::new(limits.clone());
     let session = SessionId::random();
     for stream in [1, 2] {
-        store.append(session, StreamEvent { id: position(stream, 0), data: Bytes::new() }, Timestamp(0));
+        answer(
+            store
+                .append(session, StreamEvent { id: position(stream, 0), data: Bytes::new() }, Timestamp(0))
+                .wait(),
+        );
     }
     let large = Bytes::from(vec![b'x'; limits.bytes + 1]);
-    store.append(session, StreamEvent { id: position(1, 1), data: large }, Timestamp(0));
+    answer(store.append(session, StreamEvent { id: position(1, 1), data: large }, Timestamp(0)).wait());
     assert_eq!(store.count(), 1);
 }
 
@@ -165,7 +173,11 @@ fn old_events_are_freed_by_expire_and_by_the_appends_of_other_sessions() {
         let store = MemoryEvents::new(limits.clone());
         let session = SessionId::random();
         for seq in 0..2_500 {
-            store.append(session, StreamEvent { id: position(1, seq), data: Bytes::new() }, Timestamp(0));
+            answer(
+                store
+                    .append(session, StreamEvent { id: position(1, seq), data: Bytes::new() }, Timestamp(0))
+                    .wait(),
+            );
         }
         assert_eq!(store.count(), 2_500);
         store
@@ -177,7 +189,7 @@ fn old_events_are_freed_by_expire_and_by_the_appends_of_other_sessions() {
     let store = filled();
     let other = SessionId::random();
     for seq in 0..200 {
-        store.append(other, StreamEvent { id: position(1, seq), data: Bytes::new() }, late);
+        answer(store.append(other, StreamEvent { id: position(1, seq), data: Bytes::new() }, late).wait());
     }
     assert_eq!(store.count(), 200);
 }

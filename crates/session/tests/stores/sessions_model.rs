@@ -15,6 +15,7 @@ use super::{answer, now_ready, record};
 const LIMITS: SessionLimits = SessionLimits {
     total: 6,
     per_principal: 2,
+    subscription_bytes: 1 << 10,
     record_bytes: 1024,
     total_bytes: 1 << 30,
     idle: Duration::from_millis(10),

@@ -134,10 +134,14 @@ fn churn_events(
             }
             _ => {
                 let data = format!("{session}{}", ".".repeat(dice.roll(200) as usize));
-                store.append(
-                    session,
-                    StreamEvent { id: EventId { stream, seq: step }, data: Bytes::from(data) },
-                    now,
+                answer(
+                    store
+                        .append(
+                            session,
+                            StreamEvent { id: EventId { stream, seq: step }, data: Bytes::from(data) },
+                            now,
+                        )
+                        .wait(),
                 );
             }
         }

@@ -179,7 +179,7 @@ fn answer_session_request(
         }
         Method::ResourcesUnsubscribe => {
             let uri = watched_uri(core, request)?;
-            session.subscription(&*core.handler).unwatch_resource(&uri);
+            session.unwatch_resource(core, &uri);
         }
         _ => return Ok(None),
     }
@@ -249,7 +249,7 @@ async fn subscribe(
         let problem = format!("this resource cannot be subscribed to: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }
-    session.subscription(&*core.handler).watch_resource(&uri, &core.watched_uris)?;
+    session.watch_resource(&core, &uri).await?;
     Ok(HandlerOutcome::Done(ServerResult::Empty))
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn accept_handshake(
         capabilities,
         client: request.params.get("clientInfo").map(RawJson::to_owned_buffer),
         log_level: None,
+        subscriptions: std::collections::BTreeSet::new(),
         created: now(),
     };
     let mut described = describe(core, revision);

@@ -15,6 +15,7 @@
 mod begin;
 mod call;
 mod elicited_urls;
+mod event_record;
 mod eviction;
 mod initialize;
 mod live;
@@ -23,6 +24,7 @@ mod standalone_stream;
 
 pub(crate) use self::begin::{TransportCapabilities, batch_not_allowed, begin, begin_batch, refuse_batch};
 pub(crate) use self::call::LegacyCall;
+pub(crate) use self::event_record::{BreakableStream, EventRecord};
 pub(crate) use self::initialize::accept_handshake;
 pub(crate) use self::live::{LiveSession, ResumableStream};
 pub(crate) use self::sessions::LegacySessions;

@@ -60,7 +60,8 @@ impl LegacySessions {
         let record = self.create(record, address, now).await?;
         tracing::info!(session = %id.short(), revision = %record.revision, "session opened");
         let state = SessionState::new(&self.core, &record, env, None);
-        self.live.insert(id, Arc::new(LiveSession::new(record, state, now).with_address(address)));
+        let session = LiveSession::new(record, state, now).with_address(address).saved_in(self.store.clone());
+        self.live.insert(id, Arc::new(session));
         Ok(id)
     }
 
@@ -184,16 +185,12 @@ impl LegacySessions {
         let state = SessionState::new(&self.core, &record, Env::NONE, None);
         state.roots.refresh();
         state.shown_lists.mark_all_shown();
-        let session = Arc::new(LiveSession::new(record, state, now));
+        let subscriptions = record.subscriptions.clone();
+        let session = Arc::new(LiveSession::new(record, state, now).saved_in(self.store.clone()));
         // A client that continues a session has sent `notifications/initialized` to the node that opened it.
         session.mark_initialized();
+        session.watch_again(&self.core, subscriptions);
         Ok(self.live.entry(id).or_insert(session).value().clone())
-    }
-
-    /// Stores what a request changed about the session.
-    pub(crate) async fn save(&self, session: &LiveSession) -> Result<(), Refusal> {
-        self.store.update(session.record(), now()).await.map_err(|error| refuse(&error))?;
-        Ok(())
     }
 
     /// Ends a session at its client's request.
@@ -286,7 +283,8 @@ impl Hasher for IdentityHasher {
     }
 }
 
-fn refuse(error: &StoreError) -> Refusal {
+/// Returns what the client is told of an error of the session store.
+pub(super) fn refuse(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full | StoreError::PrincipalQuotaExceeded => Refusal::TOO_MANY,
         StoreError::TooLarge => {

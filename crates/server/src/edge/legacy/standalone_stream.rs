@@ -1,13 +1,13 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Poll, ready};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use trunkline_session::{EventId, EventStore, StreamEvent, StreamId};
+use trunkline_session::{EventId, EventStore, StreamId};
 
+use super::event_record::{BreakableStream, EventRecord};
 use super::live::LiveSession;
-use crate::server_core::now;
 
 /// The state of a standalone SSE stream: its current connection, and the number of its next event.
 ///
@@ -16,15 +16,21 @@ use crate::server_core::now;
 #[derive(Debug)]
 pub(super) struct StandaloneStreamState {
     connection: AtomicU64,
-    /// Held while an event is made and stored, so that a connection that takes over finds either both done or
-    /// neither.
+    /// Held while an event is made and given to the store, so that a connection that takes over finds either both
+    /// done or neither.
     next: Mutex<u64>,
     taken_over: Notify,
+    broken: AtomicBool,
 }
 
 impl StandaloneStreamState {
     pub(super) fn new(next: u64) -> Self {
-        Self { connection: AtomicU64::new(0), next: Mutex::new(next), taken_over: Notify::new() }
+        Self {
+            connection: AtomicU64::new(0),
+            next: Mutex::new(next),
+            taken_over: Notify::new(),
+            broken: AtomicBool::new(false),
+        }
     }
 
     /// Makes a new connection the current one.
@@ -36,6 +42,16 @@ impl StandaloneStreamState {
 
     pub(super) fn is_current(&self, number: u64) -> bool {
         self.connection.load(Ordering::SeqCst) == number
+    }
+}
+
+impl BreakableStream for StandaloneStreamState {
+    fn mark_broken(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
     }
 }
 
@@ -57,7 +73,7 @@ impl StandaloneConnection {
         number: u64,
     ) -> Self {
         if number > 0 {
-            // The previous connection may be storing an event; once the lock is released, the event is stored.
+            // The previous connection may be storing an event; once the lock is released, a replay has the event.
             drop(state.next.lock());
         }
         Self { session, events, stream, state, number }
@@ -72,9 +88,12 @@ impl StandaloneConnection {
         self.number > 0
     }
 
-    /// Takes the next message, stores it as the stream's next event and returns it; `None` if another connection has
-    /// taken over, in which case nothing was taken.
-    pub(crate) fn poll_event(&self, take: impl FnOnce() -> Poll<String>) -> Poll<Option<(EventId, String)>> {
+    /// Takes the next message, gives it to the store as the stream's next event and returns it; `None` if another
+    /// connection has taken over, in which case nothing was taken.
+    pub(crate) fn poll_event(
+        &self,
+        take: impl FnOnce() -> Poll<String>,
+    ) -> Poll<Option<(EventRecord, String)>> {
         let mut next = self.state.next.lock();
         if !self.state.is_current(self.number) {
             return Poll::Ready(None);
@@ -82,9 +101,8 @@ impl StandaloneConnection {
         let message = ready!(take());
         let id = EventId { stream: self.stream, seq: *next };
         *next += 1;
-        let data = bytes::Bytes::copy_from_slice(message.as_bytes());
-        self.events.append(self.session.id(), StreamEvent { id, data }, now());
-        Poll::Ready(Some((id, message)))
+        let record = EventRecord::store(&*self.events, self.session.id(), &self.state, id, &message);
+        Poll::Ready(Some((record, message)))
     }
 
     /// Waits until another connection has taken over.
@@ -109,6 +127,7 @@ mod tests {
 
     use super::*;
     use crate::server::Server;
+    use crate::server_core::now;
     use crate::testing;
 
     /// Sends numbers while the connection is current, and signals the first.
@@ -120,7 +139,10 @@ mod tests {
                 _ => Poll::Pending,
             };
             match connection.poll_event(take) {
-                Poll::Ready(Some((id, number))) => assert_eq!(id.seq.to_string(), number),
+                Poll::Ready(Some((EventRecord::Ready(Some(id)), number))) => {
+                    assert_eq!(id.seq.to_string(), number);
+                }
+                Poll::Ready(Some(_)) => panic!("a store in memory never waits"),
                 Poll::Ready(None) => return,
                 Poll::Pending => std::thread::yield_now(),
             }

@@ -1,5 +1,6 @@
 mod calls;
 mod client_requests;
+mod saved_record;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};
@@ -12,6 +13,7 @@ use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
 use trunkline_session::{Principal, SessionId, SessionRecord, StreamId, Timestamp};
 
 use self::client_requests::OpenClientRequest;
+use self::saved_record::SavedRecord;
 pub(crate) use self::streams::ResumableStream;
 use super::standalone_stream::StandaloneStreamState;
 use crate::call::{CallState, Caller, SessionState};
@@ -30,6 +32,7 @@ pub(crate) struct LiveSession {
     store_touched: AtomicU64,
     /// The client has sent `notifications/initialized`.
     initialized: AtomicBool,
+    saved: Option<SavedRecord>,
     state: Arc<SessionState>,
     activity: Mutex<SessionActivity>,
     _gauge: GaugeGuard,
@@ -81,6 +84,7 @@ impl LiveSession {
             last_used: AtomicU64::new(now.0),
             store_touched: AtomicU64::new(now.0),
             initialized: AtomicBool::new(false),
+            saved: None,
             state: Arc::new(state),
             activity: Mutex::default(),
             _gauge: GaugeGuard::session(),
@@ -128,11 +132,6 @@ impl LiveSession {
         self.record.created
     }
 
-    /// Returns the record as it should be stored now.
-    pub(crate) fn record(&self) -> SessionRecord {
-        SessionRecord { log_level: self.level(), ..self.record.clone() }
-    }
-
     /// Describes the caller of a request of this session.
     pub(crate) fn caller(&self, request: &RequestId, progress_token: Option<RawJson>) -> Caller {
         Caller {
@@ -165,7 +164,9 @@ impl LiveSession {
     }
 
     pub(crate) fn set_level(&self, level: LoggingLevel) {
-        self.level.store(level as u8, Ordering::Relaxed);
+        if self.level.swap(level as u8, Ordering::Relaxed) != level as u8 {
+            self.mark_changed();
+        }
     }
 
     pub(crate) fn touch(&self, now: Timestamp) {

@@ -1,9 +1,11 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 use trunkline_protocol::Refusal;
 use trunkline_session::{EventStore, StreamId};
 
+use super::super::event_record::BreakableStream;
 use super::super::standalone_stream::{StandaloneConnection, StandaloneStreamState};
 use super::LiveSession;
 use crate::call::Handler;
@@ -13,6 +15,17 @@ use crate::change::{ChangeSubscription, SubscriptionFilter};
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStream {
     pub(crate) appended: Notify,
+    broken: AtomicBool,
+}
+
+impl BreakableStream for ResumableStream {
+    fn mark_broken(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+
+    fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
 }
 
 /// The streams of a session, and its change subscription.
@@ -53,6 +66,7 @@ impl LiveSession {
             return Err(Refusal::SESSION_NOT_FOUND);
         }
         let (state, number) = match activity.standalone_streams.get(&stream) {
+            Some(state) if state.is_broken() => return Err(Refusal::NOT_RESUMABLE),
             Some(state) => (state.clone(), state.take_over()),
             None if activity.standalone_streams.len() >= most => return Err(Refusal::TOO_MANY),
             None => {

@@ -55,11 +55,15 @@ pub struct ServerLimits {
     /// How long a peer may read nothing of what is written to it before its connection is closed. Default 30 s; until
     /// then it holds its buffers and the call that it waits for.
     pub write_timeout: Duration,
-    /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted.
+    /// Connections at one time. Default 10,000; beyond it new ones wait to be accepted, or are refused if there are
+    /// [`HttpServerOptions::probe_paths`](crate::http::HttpServerOptions::probe_paths).
     pub connections: usize,
-    /// Connections of one address at one time, the loopback excepted; an IPv6 network of 64 bits counts as one
-    /// address. Default 256.
+    /// Connections of one address at one time; an IPv6 network of 64 bits counts as one address. Default 256. All
+    /// clients on the loopback together may have seven eighths of [`ServerLimits::connections`].
     pub connections_per_address: usize,
+    /// Connections beyond these limits at one time, each for one health check. Default 64; beyond it the oldest one of
+    /// the address with the most is closed.
+    pub reserved_connections: usize,
     /// Standalone GET streams of one legacy session. Default 4.
     pub streams_per_session: usize,
     /// Change subscriptions at one time, all callers together. Default 10,000; beyond it they are refused.
@@ -99,6 +103,7 @@ impl Default for ServerLimits {
             write_timeout: Duration::from_secs(30),
             connections: 10_000,
             connections_per_address: 256,
+            reserved_connections: 64,
             streams_per_session: 4,
             subscriptions: 10_000,
             subscriptions_per_principal: 16,

@@ -200,6 +200,7 @@ fn every_default_is_in_the_document_of_limits() {
             write_timeout: time,
             connections: count,
             connections_per_address: count,
+            reserved_connections: count,
             streams_per_session: count,
             subscriptions: count,
             subscriptions_per_principal: count,

@@ -52,7 +52,7 @@ fn the_paths_of_other_transports_are_served_unless_they_are_not_wanted() {
 
 #[test]
 fn more_callers_are_served_than_a_shell_has_given_descriptors() {
-    let (_running, address) = RunningCommand::serve_with_descriptors("few_descriptors", 64);
+    let (_running, address) = RunningCommand::serve_with_descriptors("few_descriptors", "-S -n 64", &[]);
     let mut callers: Vec<_> = (0..200).map(|_| RawConnection::open(address)).collect();
     for caller in &mut callers {
         caller.write(&request(address, "GET /healthz", &[("Connection", "keep-alive")], ""));
@@ -62,6 +62,43 @@ fn more_callers_are_served_than_a_shell_has_given_descriptors() {
         caller.read_until("\r\n");
         assert!(caller.seen().starts_with("HTTP/1.1 200 "), "{}", caller.seen());
     }
+}
+
+#[test]
+fn health_checks_and_the_admin_address_are_reachable_while_one_address_holds_all_its_connections() {
+    // Of 256 descriptors half are for connections, and seven eighths of those for the loopback.
+    const LOCAL: usize = 112;
+    let (running, address) =
+        RunningCommand::serve_with_descriptors("reserved", "-n 256", &["--admin", "127.0.0.2:0"]);
+    let admin = running.seen().split("metrics on http://").nth(1).unwrap();
+    let admin = admin.split('/').next().unwrap().parse().unwrap();
+    let mut streams = Vec::new();
+    while streams.len() < LOCAL {
+        let opened = post(address, &initialize(), &[]);
+        let session = [("Mcp-Session-Id", opened.header("mcp-session-id").unwrap())];
+        for _ in 0..4 {
+            let mut stream = RawConnection::open(address);
+            let accept = [session[0], ("Accept", "text/event-stream"), ("Connection", "keep-alive")];
+            stream.write(&request(address, "GET /mcp", &accept, ""));
+            stream.read_until("\r\n");
+            assert!(stream.seen().starts_with("HTTP/1.1 200 "), "{}", stream.seen());
+            streams.push(stream);
+        }
+    }
+    assert_eq!(post(address, &initialize(), &[]).status, 503);
+    // Peers that send nothing do not take what is reserved.
+    let silent: Vec<_> = (0..80).map(|_| RawConnection::open(address)).collect();
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(get(address, path, &[]).status, 200, "{path}");
+    }
+    let metrics = get(admin, "/metrics", &[("Host", "localhost")]);
+    assert_eq!(metrics.status, 200);
+    let refused = r#"mcp_server_refused_connections_total{reason="full"} 1"#;
+    assert!(metrics.body.contains(refused), "{}", metrics.body);
+    drop((silent, streams));
+    crate::hub::wait_until("there is room again", || {
+        (post(address, &initialize(), &[]).status == 200).then_some(())
+    });
 }
 
 #[test]
@@ -214,8 +251,16 @@ fn streams_the_path_and_the_number_of_sessions_are_as_the_options_say() {
     let open = || send(address, "POST /tools", &mirror_headers(&message), &message.to_string());
     let first = open();
     assert_eq!((first.status, first.header("content-type")), (200, Some("text/event-stream")), "{first:?}");
+    // The one session that is allowed is idle, so the next one replaces it.
+    let ping = |session: &str| {
+        let message = legacy(2, "ping", json!({}));
+        send(address, "POST /tools", &[("Mcp-Session-Id", session)], &message.to_string()).status
+    };
+    let session = first.header("mcp-session-id").unwrap();
+    assert_eq!(ping(session), 200);
     let second = open();
-    assert!(second.header("mcp-session-id").is_none() && second.body.contains("error"), "{second:?}");
+    assert_eq!(ping(second.header("mcp-session-id").unwrap()), 200);
+    assert_eq!(ping(session), 404);
     assert_eq!(post(address, &message, &[]).status, 404);
 }
 

@@ -185,11 +185,11 @@ impl RunningCommand {
         clippy::disallowed_methods,
         reason = "a process of the tests cannot lower this for one child alone"
     )]
-    pub(crate) fn serve_with_descriptors(test: &str, count: u32) -> (Self, SocketAddr) {
+    pub(crate) fn serve_with_descriptors(test: &str, limit: &str, args: &[&str]) -> (Self, SocketAddr) {
         Self::ready(test, |fixed| {
             let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("ulimit -S -n {count} && exec \"$0\" \"$@\"")]);
-            shell.arg(env!("CARGO_BIN_EXE_trunkline")).args(fixed);
+            shell.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]);
+            shell.arg(env!("CARGO_BIN_EXE_trunkline")).args(fixed).args(args);
             shell.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
             Self::spawn(shell)
         })
@@ -240,6 +240,11 @@ impl RunningCommand {
         if !self.stderr_seen.contains(text) {
             self.wait_for(text);
         }
+    }
+
+    /// Returns the part of standard error that was read so far.
+    pub(crate) fn seen(&self) -> &str {
+        &self.stderr_seen
     }
 
     /// Returns the process.

@@ -40,12 +40,23 @@ use crate::read_length;
 /// it: the system breaks a connection on which something was left unread.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// Reports whether a request to a path is answered.
+type PathFilter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The refusal of a request that the filter of its connection does not let through.
+const FULL: RequestHeadError = RequestHeadError {
+    status: StatusCode::SERVICE_UNAVAILABLE,
+    message: "too many connections; try again later",
+};
+
 /// One connection of a server: the service that answers its requests, and its timeouts.
 pub struct ServerConnection<S, P, D: DrainSignal> {
     service: S,
     /// An extension of each request that describes the peer; `None` where no service reads it.
     peer: Option<P>,
     remote_address: Option<IpAddr>,
+    /// Whether a path is served, if there is but one request.
+    single_request: Option<PathFilter>,
     deadlines: ConnectionDeadlines,
     shutdown: D,
     draining: Pin<Box<D::Draining>>,
@@ -101,7 +112,15 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
     /// Makes a connection with a service that answers its requests; each of them has `peer` as an extension.
     pub fn new(service: S, peer: Option<P>, timeouts: &ConnectionTimeouts, shutdown: D) -> Self {
         let (deadlines, draining) = (ConnectionDeadlines::new(timeouts), Box::pin(shutdown.watch_draining()));
-        Self { service, peer, remote_address: None, deadlines, shutdown, draining, is_watching: false }
+        let (remote_address, single_request, is_watching) = (None, None, false);
+        Self { service, peer, remote_address, single_request, deadlines, shutdown, draining, is_watching }
+    }
+
+    /// Limits the connection to one request, to a path that the filter accepts; any other request is refused with status 503.
+    #[must_use]
+    pub fn with_single_request(mut self, accepts: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.single_request = Some(Box::new(accepts));
+        self
     }
 
     /// Sets the address that the connection comes from.
@@ -123,13 +142,17 @@ impl<S: Service, P: Clone + Send + Sync + 'static, D: DrainSignal> ServerConnect
                 Ok(None) => return close(&mut io).await,
                 Err(wrong) => return refuse(&mut io, wrong).await,
             };
+            if self.single_request.as_ref().is_some_and(|accepts| !accepts(head.request.path())) {
+                return refuse(&mut io, FULL).await;
+            }
             let (request, asked, holder) = self.build_request(head, io);
             let Some((response, back)) = self.answer(request, holder).await else { return Ok(()) };
             io = back;
             if !self.shutdown.is_draining() {
                 yield_before_write().await;
             }
-            let keeps_alive = asked.keep_alive && !self.shutdown.is_draining();
+            let keeps_alive =
+                asked.keep_alive && self.single_request.is_none() && !self.shutdown.is_draining();
             match respond(&mut io, response, ResponseContext { keep_alive: keeps_alive, ..asked }).await? {
                 AfterResponse::Request => io.shrink_buffers(),
                 AfterResponse::Close => return close(&mut io).await,

@@ -1,23 +1,20 @@
-use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_rustls::TlsAcceptor;
 use trunkline_http1::server::{ConnectionTimeouts, ServerConnection, Service};
 
+use super::connection_admission::{ConnectionAdmission, ConnectionPermit};
 use super::endpoint::HttpService;
 use super::peer::PeerInfo;
 use super::socket::{AcceptedStream, ConnectionSocket};
 use super::tls::ServerTls;
 use crate::limits::ServerLimits;
-use crate::party::address_key;
+use crate::metrics::process::{self, ConnectionRefusal};
 use crate::shutdown::Shutdown;
 
 /// How a server ended.
@@ -44,23 +41,18 @@ pub async fn serve(
 ) -> io::Result<DrainOutcome> {
     prime_allocator();
     set_listen_backlog(&listener);
-    let core = &endpoint.inner.core;
-    let shutdown = core.shutdown.clone();
-    let (limits, timeouts) = (core.limits.clone(), connection_timeouts(&core.limits));
-    let room = Arc::new(Semaphore::new(limits.connections));
-    let crowd = PerAddressLimit::default();
-    let tls = endpoint.inner.options.tls.as_ref();
+    let shutdown = endpoint.inner.core.shutdown.clone();
+    let limits = &endpoint.inner.core.limits;
+    let admission = ConnectionAdmission::new(limits, !endpoint.inner.options.probe_paths.is_empty());
     let mut connections = JoinSet::new();
     connections.spawn(sweep(endpoint.clone()));
     loop {
-        let permit = tokio::select! {
+        tokio::select! {
             biased;
             () = shutdown.draining() => break,
             Some(_) = connections.join_next() => continue,
-            permit = room.clone().acquire_owned() => permit,
-        };
-        // The semaphore is never closed.
-        let Ok(permit) = permit else { break };
+            () = admission.ready() => {}
+        }
         let accepted = tokio::select! {
             biased;
             () = shutdown.draining() => break,
@@ -75,28 +67,65 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(seat) = crowd.acquire(address.ip(), limits.connections_per_address) else { continue };
-        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: tls.is_some() };
-        let peer = core.env.reads_headers().then_some(peer);
-        let (service, shutdown, limits) = (service.clone(), shutdown.clone(), limits.clone());
-        // The certificate may have been replaced since the last connection.
-        let (acceptor, unread) = (tls.map(ServerTls::acceptor), core.write_budget.backlog());
-        connections.spawn(async move {
-            // Answers are written whole, so waiting to gather more only delays them.
-            let _ = stream.set_nodelay(true);
-            if let Some(stream) = tls_handshake(stream, acceptor, limits.head_timeout, &shutdown).await {
-                let admission = ConnectionPermit { _permit: permit, _address_permit: seat };
-                let socket = ConnectionSocket::new(stream, limits.write_timeout, unread, admission);
-                let connection = ServerConnection::new(service, peer, &timeouts, shutdown)
-                    .with_remote_address(address.ip());
-                if let Err(error) = connection.serve(socket).await {
-                    tracing::debug!(%error, "a connection ended early");
-                }
-            }
-        });
+        let Some(permit) = admission.admit(address.ip()) else { continue };
+        let registration = match &permit {
+            ConnectionPermit::Reserved(reserved) => Some(reserved.registration()),
+            ConnectionPermit::Ordinary { .. } => None,
+        };
+        let accepted = AcceptedConnection { stream, address, permit };
+        let task = connections.spawn(accepted.serve(endpoint.clone(), service.clone()));
+        if let Some(registration) = registration {
+            registration.register(task);
+        }
     }
     drop(listener);
     drain(endpoint, &mut connections, grace).await
+}
+
+/// A connection that was accepted and admitted.
+struct AcceptedConnection {
+    stream: TcpStream,
+    address: SocketAddr,
+    permit: ConnectionPermit,
+}
+
+impl AcceptedConnection {
+    /// Answers its requests with `service`, or one health check if it is a reserved connection.
+    fn serve(self, endpoint: HttpService, service: impl Service) -> impl Future<Output = ()> + Send {
+        let Self { stream, address, permit } = self;
+        let core = &endpoint.inner.core;
+        let tls = endpoint.inner.options.tls.as_ref();
+        let peer = PeerInfo { loopback: address.ip().is_loopback(), tls: tls.is_some() };
+        let peer = core.env.reads_headers().then_some(peer);
+        let (shutdown, timeouts) = (core.shutdown.clone(), connection_timeouts(&core.limits));
+        // The certificate may have been replaced since the last connection.
+        let (acceptor, unread) = (tls.map(ServerTls::acceptor), core.write_budget.backlog());
+        async move {
+            let limits = &endpoint.inner.core.limits;
+            // Answers are written whole, so waiting to gather more only delays them.
+            let _ = stream.set_nodelay(true);
+            let Some(stream) = tls_handshake(stream, acceptor, limits.head_timeout, &shutdown).await else {
+                return;
+            };
+            let is_reserved = matches!(permit, ConnectionPermit::Reserved(_));
+            let socket = ConnectionSocket::new(stream, limits.write_timeout, unread, permit);
+            let mut connection =
+                ServerConnection::new(service, peer, &timeouts, shutdown).with_remote_address(address.ip());
+            if is_reserved {
+                let endpoint = endpoint.clone();
+                connection = connection.with_single_request(move |path| {
+                    let is_probe = endpoint.inner.options.probe_paths.iter().any(|known| known == path);
+                    if !is_probe {
+                        process::count_refused_connection(ConnectionRefusal::Total);
+                    }
+                    is_probe
+                });
+            }
+            if let Err(error) = connection.serve(socket).await {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
 }
 
 fn connection_timeouts(limits: &ServerLimits) -> ConnectionTimeouts {
@@ -192,76 +221,5 @@ async fn tls_handshake(
             None
         }
         Err(_) => None,
-    }
-}
-
-/// What a connection takes of the limits until its socket is closed.
-#[derive(Debug)]
-pub(super) struct ConnectionPermit {
-    _permit: OwnedSemaphorePermit,
-    _address_permit: AddressPermit,
-}
-
-/// How many connections each address has.
-#[derive(Clone, Debug, Default)]
-struct PerAddressLimit {
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-impl PerAddressLimit {
-    fn acquire(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
-        let address = address_key(address);
-        if address.is_loopback() {
-            return Some(AddressPermit { limit: None });
-        }
-        let mut seats = self.counts.lock();
-        let taken = seats.entry(address).or_default();
-        if *taken >= most {
-            return None;
-        }
-        *taken += 1;
-        Some(AddressPermit { limit: Some((self.clone(), address)) })
-    }
-}
-
-/// One connection of an address.
-#[derive(Debug)]
-struct AddressPermit {
-    limit: Option<(PerAddressLimit, IpAddr)>,
-}
-
-impl Drop for AddressPermit {
-    fn drop(&mut self) {
-        let Some((crowd, address)) = &self.limit else { return };
-        let mut seats = crowd.counts.lock();
-        if let Some(taken) = seats.get_mut(address) {
-            *taken -= 1;
-            if *taken == 0 {
-                seats.remove(address);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_are_counted_per_address_and_released() {
-        let crowd = PerAddressLimit::default();
-        let enter = |address: &str| crowd.acquire(address.parse().unwrap(), 2);
-        let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
-        assert!(held.iter().all(Option::is_some));
-        assert!(enter("192.0.2.1").is_none(), "a third of one address");
-        assert!(enter("192.0.2.2").is_some(), "another address");
-        let network = [enter("2001:db8::1"), enter("2001:db8::ffff:2")];
-        assert!(network.iter().all(Option::is_some));
-        assert!(enter("2001:db8::3").is_none(), "a third of one network");
-        assert!(enter("2001:db8:0:1::3").is_some(), "another network");
-        let local: Vec<_> = (0..9).map(|_| enter("::ffff:127.0.0.1")).chain([enter("::1")]).collect();
-        assert!(local.iter().all(Option::is_some), "the loopback is excepted");
-        drop((held, network));
-        assert!(crowd.counts.lock().is_empty());
     }
 }

@@ -21,6 +21,7 @@ mod allow_list;
 mod auth;
 mod body;
 mod call_exchange;
+mod connection_admission;
 mod cookie;
 mod cors;
 mod endpoint;
@@ -37,6 +38,7 @@ mod post_outcome;
 mod protected_resource;
 mod refusal_response;
 mod request_tracing;
+mod reserved_connections;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;

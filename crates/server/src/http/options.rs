@@ -33,6 +33,11 @@ pub struct HttpServerOptions {
     pub authenticator: Arc<dyn Authenticator>,
     /// The description of the endpoint for clients that need an OAuth token. Default none.
     pub protected_resource: Option<ProtectedResource>,
+    /// Paths of health checks, which the service of the listener answers. Default none; with one, connections beyond
+    /// [`ServerLimits::connections`](crate::ServerLimits::connections) and
+    /// [`ServerLimits::connections_per_address`](crate::ServerLimits::connections_per_address) are accepted for one
+    /// request to such a path, and other requests on them are refused.
+    pub probe_paths: Vec<String>,
     /// Whether responses are event streams even where plain JSON would do, for scripts that want that. Default no.
     pub always_stream: bool,
     /// The peer of a connection without a [`PeerInfo`], such as that of a program which mounts the endpoint. Default
@@ -73,6 +78,7 @@ impl Default for HttpServerOptions {
             cookie_sessions: None,
             authenticator: Arc::new(AnonymousAuthenticator),
             protected_resource: None,
+            probe_paths: Vec::new(),
             always_stream: false,
             unknown_peer: PeerInfo::default(),
             session_limits: SessionLimits::default(),

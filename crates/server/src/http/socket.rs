@@ -9,7 +9,7 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use trunkline_http1::server::ServerStream;
 
-use crate::http::listener::ConnectionPermit;
+use crate::http::connection_admission::ConnectionPermit;
 use crate::metrics::process::{self, EvictionReason};
 use crate::write_budget::PeerBacklog;
 

@@ -13,6 +13,8 @@ static DROPPED_NOTIFICATIONS: [AtomicU64; NotificationKind::ALL.len()] =
     [const { AtomicU64::new(0) }; NotificationKind::ALL.len()];
 static EVICTED_SESSIONS: [AtomicU64; SessionEviction::ALL.len()] =
     [const { AtomicU64::new(0) }; SessionEviction::ALL.len()];
+static REFUSED_CONNECTIONS: [AtomicU64; ConnectionRefusal::ALL.len()] =
+    [const { AtomicU64::new(0) }; ConnectionRefusal::ALL.len()];
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 static STREAMS: AtomicU64 = AtomicU64::new(0);
 
@@ -129,6 +131,42 @@ pub(crate) fn count_evicted_session(limit: SessionEviction) {
 pub(super) fn evicted_sessions() -> impl Iterator<Item = (&'static str, u64)> {
     let counts = EVICTED_SESSIONS.iter().map(|count| count.load(Ordering::Relaxed));
     SessionEviction::ALL.into_iter().map(SessionEviction::label).zip(counts)
+}
+
+/// Why a connection was closed before its request was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionRefusal {
+    /// All connections were in use, and the request was no health check.
+    Total,
+    /// Its address had as many connections as it may have.
+    Address,
+    /// It was a reserved connection, and was closed for another one.
+    Evicted,
+}
+
+impl ConnectionRefusal {
+    const ALL: [Self; 3] = [Self::Total, Self::Address, Self::Evicted];
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Total => "full",
+            Self::Address => "address",
+            Self::Evicted => "evicted",
+        }
+    }
+}
+
+/// Counts a connection that was closed before its request was served.
+pub(crate) fn count_refused_connection(reason: ConnectionRefusal) {
+    if let Some(counter) = REFUSED_CONNECTIONS.get(reason as usize) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns every reason for refusing connections, with its count.
+pub(super) fn refused_connections() -> impl Iterator<Item = (&'static str, u64)> {
+    let counts = REFUSED_CONNECTIONS.iter().map(|count| count.load(Ordering::Relaxed));
+    ConnectionRefusal::ALL.into_iter().map(ConnectionRefusal::label).zip(counts)
 }
 
 /// Counts a connection that was closed because its peer did not read.

@@ -63,6 +63,11 @@ fn process_counters(page: &mut MetricsPage) {
     let name = "mcp_server_unused_channels_total";
     page.family(name, "counter", "Channels that were closed without a first request.");
     page.sample(name, &[], process::unused_channels());
+    let name = "mcp_server_refused_connections_total";
+    page.family(name, "counter", "Connections that were closed before a request was served.");
+    for (reason, count) in process::refused_connections() {
+        page.sample(name, &[("reason", reason)], count);
+    }
     page.family(
         "mcp_server_slow_readers_total",
         "counter",

@@ -2,6 +2,7 @@
 
 #[cfg(unix)]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use trunkline_server::ServerLimits;
 
 /// More than the default limits on connections ever need, and few enough for programs that go through all there might be.
 #[cfg(unix)]
@@ -35,3 +36,17 @@ pub(super) fn raise() {
 /// Other platforms have no such limit.
 #[cfg(not(unix))]
 pub(super) fn raise() {}
+
+/// Limits connections to half of the descriptors that the process can have, and reserved ones to an eighth, so that the
+/// other half is left for servers, files and the admin address.
+#[cfg(unix)]
+pub(super) fn limit_connections(limits: &mut ServerLimits) {
+    let most = getrlimit(Resource::Nofile).maximum.map_or(WANTED_LIMIT, |most| most.min(WANTED_LIMIT));
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    limits.connections = limits.connections.min(most / 2).max(1);
+    limits.reserved_connections = limits.reserved_connections.min(most / 8).max(1);
+}
+
+/// Other platforms have no such limit.
+#[cfg(not(unix))]
+pub(super) fn limit_connections(_: &mut ServerLimits) {}

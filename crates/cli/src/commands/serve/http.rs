@@ -15,7 +15,9 @@ use trunkline_server::http::{
 
 use super::PreparedService;
 use super::banner::Banner;
-use super::health::{EndpointWithProbes, HealthProbes, ProbeAudience, ProbesOnly};
+use super::health::{
+    EndpointWithProbes, HealthProbes, LIVENESS_PATH, METRICS_PATH, ProbeAudience, ProbesOnly, READINESS_PATH,
+};
 use super::options::HttpArgs;
 use super::secret_files::SecretFiles;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
@@ -162,6 +164,7 @@ async fn bind_admin(
     let addresses = permitted_addresses(args, "--admin", wanted)?;
     let (listener, address) = listen(wanted, "--admin", &addresses).await?;
     let mut options = HttpServerOptions::for_address(address.ip());
+    options.probe_paths = [LIVENESS_PATH, READINESS_PATH, METRICS_PATH].map(str::to_owned).into();
     if !address.ip().is_loopback() {
         options.authenticator.clone_from(&endpoint.authenticator);
         options.tls.clone_from(&endpoint.tls);
@@ -230,6 +233,7 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
     options.protected_resource.clone_from(&args.public_url);
     options.always_stream = args.always_sse;
+    options.probe_paths = vec![LIVENESS_PATH.to_owned(), READINESS_PATH.to_owned()];
     options.session_limits.total = args.max_sessions.get();
     options.session_limits.idle = args.session_ttl;
     options

@@ -217,7 +217,9 @@ impl ServeArgs {
 impl EdgeArgs {
     /// Returns the bounds of what is served.
     pub(super) fn limits(&self) -> ServerLimits {
-        ServerLimits { message_bytes: self.max_message, ..ServerLimits::default() }
+        let mut limits = ServerLimits { message_bytes: self.max_message, ..ServerLimits::default() };
+        super::descriptors::limit_connections(&mut limits);
+        limits
     }
 
     /// Puts together how a handler is served.

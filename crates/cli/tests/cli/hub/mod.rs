@@ -101,7 +101,7 @@ fn readiness(address: SocketAddr) -> (u16, Value) {
 
 /// Waits until something is so.
 #[track_caller]
-fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = std::time::Instant::now();
     loop {
         if let Some(found) = look() {

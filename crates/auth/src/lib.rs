@@ -1,7 +1,7 @@
 //! OAuth for the Model Context Protocol, for clients and for resource servers.
 //!
 //! The modules are pure unless documented otherwise: they read no clock, draw no random numbers and do no IO. Time and
-//! random bytes are arguments. [`fetch`] is the only module that opens connections.
+//! random bytes are arguments. [`fetch`] is the only module that opens connections, for [`authorizer`] and [`issuer`].
 //!
 //! # Invariants
 //! - No token, code, secret or key is in a `Debug` output, an error or a log line.
@@ -10,6 +10,7 @@
 
 pub mod authorizer;
 pub mod fetch;
+pub mod issuer;
 pub mod user_agent;
 
 pub mod access_token;

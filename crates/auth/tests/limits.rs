@@ -2,7 +2,7 @@
 
 use trunkline_auth::{
     MAX_DOCUMENT_BYTES, MAX_ERROR_CHARACTERS, MAX_FORM_PARAMETERS, MAX_LISTED_VALUES, challenge, dpop_nonce,
-    flow, scopes, step_up, token_store,
+    flow, issuer, scopes, step_up, token_store,
 };
 
 #[test]
@@ -24,6 +24,13 @@ fn every_bound_of_authorization_is_in_the_document_of_limits() {
         ("MAX_STORED_ENTRIES", token_store::MAX_STORED_ENTRIES, "10,000", 10_000),
         ("MAX_STORE_BYTES", token_store::MAX_STORE_BYTES, "32 MiB", 32 << 20),
     ];
+    for (name, value, text, expected) in [
+        ("METADATA_AGE", issuer::METADATA_AGE, "10 min", 600),
+        ("METADATA_RETRY_INTERVAL", issuer::METADATA_RETRY_INTERVAL, "10 s", 10),
+    ] {
+        assert_eq!(value.as_secs(), expected, "{name}");
+        assert!(document.contains(&format!("| `{name}` | {text} |")), "{name}");
+    }
     for (name, value, text, expected) in table {
         assert_eq!(value, expected, "{name}");
         assert!(document.contains(&format!("| `{name}` | {text} |")), "{name}");

@@ -14,7 +14,7 @@ use super::{AccessTokenClaims, TokenError, TokenRules};
 
 /// How a resource server authenticates to an introspection endpoint
 /// ([RFC 7662 §2.1](https://www.rfc-editor.org/rfc/rfc7662#section-2.1)).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IntrospectionCredentials {
     /// `client_secret_basic`.

@@ -68,18 +68,27 @@ impl<'a> UnverifiedToken<'a> {
         keys: &JwkSet,
         now: Timestamp,
     ) -> Result<AccessTokenClaims, TokenError> {
-        if rules.issuer != *self.issuer {
-            return Err(TokenError::Issuer);
-        }
-        if !rules.algorithms.contains(self.jws.algorithm()) {
-            return Err(TokenError::Algorithm);
-        }
+        self.check_header(rules)?;
         self.check_signature(rules, keys)?;
         rules.check_type(self.jws.media_type().as_deref(), &self.claims)?;
         let expires = rules.check_time(&self.claims, now)?.ok_or(TokenError::Claim("exp"))?;
         rules.check_audience(self.claims.get("aud"))?;
         let subject = text(&self.claims, "sub")?;
         AccessTokenClaims::read(self.claims, self.issuer, subject, Some(expires))
+    }
+
+    /// Checks what needs no key: the issuer, and that the algorithm is allowed.
+    ///
+    /// # Errors
+    /// One of both is another.
+    pub fn check_header(&self, rules: &TokenRules) -> Result<(), TokenError> {
+        if rules.issuer != *self.issuer {
+            return Err(TokenError::Issuer);
+        }
+        if !rules.algorithms.contains(self.jws.algorithm()) {
+            return Err(TokenError::Algorithm);
+        }
+        Ok(())
     }
 
     fn check_signature(&self, rules: &TokenRules, keys: &JwkSet) -> Result<(), TokenError> {

@@ -2,7 +2,7 @@
 //! introspection after [RFC 7662].
 //!
 //! ```text
-//! RecentToken::get ── hit ────────────────────────────────────────────────► AccessTokenClaims
+//! RecentTokens::get ── hit ───────────────────────────────────────────────► AccessTokenClaims
 //!        │ miss
 //!        ├─ JWT:    UnverifiedToken::parse → rules → KeyCache::keys → verify ──► VerifiedTokens::insert
 //!        └─ opaque: introspection_request → fetch → read_introspection ────────► VerifiedTokens::insert
@@ -23,7 +23,7 @@ mod error;
 mod introspection;
 mod jwt;
 mod key_cache;
-mod recent_token;
+mod recent_tokens;
 mod rules;
 mod verified_cache;
 
@@ -32,9 +32,9 @@ pub use self::error::TokenError;
 pub use self::introspection::{IntrospectionCredentials, introspection_request, read_introspection};
 pub use self::jwt::UnverifiedToken;
 pub use self::key_cache::{FetchReason, KeyCache, KeyCachePolicy, KeyWithdrawal};
-pub use self::recent_token::RecentToken;
+pub use self::recent_tokens::RecentTokens;
 pub(crate) use self::rules::numeric_date;
 pub use self::rules::{TokenRules, TokenTyping};
 pub use self::verified_cache::{
-    CacheGeneration, TokenDigest, TokenSource, VerifiedTokenLimits, VerifiedTokens,
+    CacheGeneration, CacheableToken, TokenDigest, TokenSource, VerifiedTokenLimits, VerifiedTokens,
 };

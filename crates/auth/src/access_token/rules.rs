@@ -8,7 +8,7 @@ use super::TokenError;
 use crate::jose::AlgorithmSet;
 
 /// What a resource server requires of the tokens of one issuer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenRules {
     /// The issuer, compared as a string.

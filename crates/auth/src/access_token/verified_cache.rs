@@ -23,8 +23,13 @@ impl TokenDigest {
     }
 
     fn shard(self) -> usize {
+        self.shard_of(SHARDS)
+    }
+
+    /// Returns one of `count` shards, at most 256, among which tokens are spread evenly.
+    pub fn shard_of(self, count: usize) -> usize {
         let [first, ..] = self.0;
-        usize::from(first) % SHARDS
+        usize::from(first).checked_rem(count).unwrap_or(0)
     }
 }
 
@@ -82,38 +87,52 @@ impl Default for VerifiedTokenLimits {
 /// The locks among which tokens are spread, so that connections rarely wait for each other.
 const SHARDS: usize = 16;
 
-/// A bounded cache of checked tokens.
+/// A bounded cache of checked tokens, with the result of each check: by default its claims.
 ///
 /// A lookup costs one SHA-256 and one short lock. Refused tokens have space of their own, since a client can make up any
 /// number of them and must not evict the valid ones.
-pub struct VerifiedTokens {
+pub struct VerifiedTokens<T = Arc<AccessTokenClaims>> {
     limits: VerifiedTokenLimits,
     generation: AtomicU64,
-    accepted: [Mutex<TokenShard<Arc<AccessTokenClaims>>>; SHARDS],
+    accepted: [Mutex<TokenShard<T>>; SHARDS],
     refused: [Mutex<TokenShard<TokenError>>; SHARDS],
 }
 
-/// The generation of the cache at the time when a check began.
+/// A valid token, as it is cached.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheableToken<T> {
+    /// The result of the check.
+    pub value: T,
+    /// The length of the token.
+    pub size: usize,
+    /// How it was checked.
+    pub source: TokenSource,
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+}
+
+/// The generation of the cache at the time when a check began. No two caches of a process have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheGeneration(u64);
 
-impl VerifiedTokens {
+fn next_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl<T: Clone> VerifiedTokens<T> {
     /// Creates an empty cache.
     pub fn new(limits: VerifiedTokenLimits) -> Self {
         Self {
             limits,
-            generation: AtomicU64::new(0),
+            generation: AtomicU64::new(next_generation()),
             accepted: std::array::from_fn(|_| Mutex::default()),
             refused: std::array::from_fn(|_| Mutex::default()),
         }
     }
 
     /// Returns the result of an earlier check of the token.
-    pub fn get(
-        &self,
-        token: TokenDigest,
-        now: Timestamp,
-    ) -> Option<Result<Arc<AccessTokenClaims>, TokenError>> {
+    pub fn get(&self, token: TokenDigest, now: Timestamp) -> Option<Result<T, TokenError>> {
         self.get_until(token, self.generation(), now).map(|(result, _)| result)
     }
 
@@ -123,9 +142,9 @@ impl VerifiedTokens {
         token: TokenDigest,
         generation: CacheGeneration,
         now: Timestamp,
-    ) -> Option<(Result<Arc<AccessTokenClaims>, TokenError>, Timestamp)> {
-        if let Some((claims, until)) = self.accepted.get(token.shard())?.lock().get(token, generation, now) {
-            return Some((Ok(claims), until));
+    ) -> Option<(Result<T, TokenError>, Timestamp)> {
+        if let Some((value, until)) = self.accepted.get(token.shard())?.lock().get(token, generation, now) {
+            return Some((Ok(value), until));
         }
         let refused = self.refused.get(token.shard())?.lock().get(token, generation, now);
         refused.map(|(error, until)| (Err(error), until))
@@ -137,26 +156,24 @@ impl VerifiedTokens {
         CacheGeneration(self.generation.load(Ordering::Acquire))
     }
 
-    /// Stores the claims of a valid token until its expiry, and at most for the time that its source allows. `size` is the
-    /// length of the token.
+    /// Stores a valid token until its expiry, and at most for the time that its source allows.
     pub fn insert(
         &self,
         token: TokenDigest,
-        size: usize,
-        claims: Arc<AccessTokenClaims>,
-        source: TokenSource,
+        checked: CacheableToken<T>,
         generation: CacheGeneration,
         now: Timestamp,
     ) {
+        let CacheableToken { value, size, source, expires } = checked;
         let age = match source {
             TokenSource::Jwt => self.limits.jwt_age,
             TokenSource::Introspection => self.limits.introspected_age,
         };
         let until = now.plus(age);
-        let until = claims.expires.map_or(until, |expires| expires.min(until));
+        let until = expires.map_or(until, |expires| expires.min(until));
         let bounds = ShardBounds::of(self.limits.entries, self.limits.bytes);
         if let Some(shard) = self.accepted.get(token.shard()) {
-            shard.lock().insert(token, ShardEntry { value: claims, generation, until, size }, bounds);
+            shard.lock().insert(token, ShardEntry { value, generation, until, size }, bounds);
         }
     }
 
@@ -177,11 +194,11 @@ impl VerifiedTokens {
 
     /// Invalidates all entries, after new rules were loaded or a key was withdrawn.
     pub fn clear(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.generation.store(next_generation(), Ordering::Release);
     }
 }
 
-impl fmt::Debug for VerifiedTokens {
+impl<T> fmt::Debug for VerifiedTokens<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("VerifiedTokens").field("limits", &self.limits).finish_non_exhaustive()
     }
@@ -259,6 +276,14 @@ mod tests {
         Arc::new(AccessTokenClaims::read(claims, "i".into(), Some("ann".into()), expires).unwrap())
     }
 
+    fn cacheable(
+        value: Arc<AccessTokenClaims>,
+        size: usize,
+        source: TokenSource,
+    ) -> CacheableToken<Arc<AccessTokenClaims>> {
+        CacheableToken { expires: value.expires, value, size, source }
+    }
+
     #[test]
     fn cached_token_ends_with_its_expiry_or_the_bound_of_its_source() {
         for (source, expires, last) in [
@@ -271,7 +296,7 @@ mod tests {
             let cache = VerifiedTokens::new(VerifiedTokenLimits::default());
             let token = TokenDigest::of("t");
             assert_eq!(cache.get(token, NOW), None);
-            cache.insert(token, 1, claims(expires), source, cache.generation(), NOW);
+            cache.insert(token, cacheable(claims(expires), 1, source), cache.generation(), NOW);
             assert_eq!(cache.get(token, after(last)), Some(Ok(claims(expires))), "{source:?} {expires:?}");
             assert_eq!(cache.get(token, after(last + 1)), None, "{source:?} {expires:?}");
             assert_eq!(cache.get(TokenDigest::of("u"), NOW), None);
@@ -283,7 +308,7 @@ mod tests {
         let cache =
             VerifiedTokens::new(VerifiedTokenLimits { entries: 16, ..VerifiedTokenLimits::default() });
         let (valid, refused) = (TokenDigest::of("valid"), TokenDigest::of("refused"));
-        cache.insert(valid, 1, claims(None), TokenSource::Jwt, cache.generation(), NOW);
+        cache.insert(valid, cacheable(claims(None), 1, TokenSource::Jwt), cache.generation(), NOW);
         cache.insert_refused(refused, TokenError::Inactive, cache.generation(), NOW);
         assert_eq!(cache.get(refused, after(4)), Some(Err(TokenError::Inactive)));
         assert_eq!(cache.get(refused, after(5)), None);
@@ -303,7 +328,7 @@ mod tests {
             let cache = VerifiedTokens::new(limits);
             for number in 0..2000 {
                 let token = TokenDigest::of(&(number % 1500).to_string());
-                cache.insert(token, size, claims(None), TokenSource::Jwt, cache.generation(), NOW);
+                cache.insert(token, cacheable(claims(None), size, TokenSource::Jwt), cache.generation(), NOW);
             }
             let mut stored = 0;
             for shard in &cache.accepted {
@@ -321,12 +346,12 @@ mod tests {
         let cache = VerifiedTokens::new(VerifiedTokenLimits::default());
         let token = TokenDigest::of("t");
         let before = cache.generation();
-        cache.insert(token, 1, claims(None), TokenSource::Jwt, before, NOW);
+        cache.insert(token, cacheable(claims(None), 1, TokenSource::Jwt), before, NOW);
         cache.clear();
         assert_eq!(cache.get(token, NOW), None);
-        cache.insert(token, 1, claims(None), TokenSource::Jwt, before, NOW);
+        cache.insert(token, cacheable(claims(None), 1, TokenSource::Jwt), before, NOW);
         assert_eq!(cache.get(token, NOW), None, "a check that began before");
-        cache.insert(token, 1, claims(None), TokenSource::Jwt, cache.generation(), NOW);
+        cache.insert(token, cacheable(claims(None), 1, TokenSource::Jwt), cache.generation(), NOW);
         assert!(cache.get(token, NOW).is_some());
     }
 

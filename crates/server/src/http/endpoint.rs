@@ -25,7 +25,6 @@ use super::legacy_sse::SseStreams;
 use super::mcp_headers::McpHeaders;
 use super::options::HttpServerOptions;
 use super::post_outcome::PostOutcome;
-use super::protected_resource::is_well_known;
 use super::refusal_response::{header_revision, refusal_response};
 use super::request_tracing;
 use super::websocket::WebSocketTasks;
@@ -131,11 +130,11 @@ impl HttpService {
 }
 
 /// Why a request is not a message to the endpoint.
-enum PostRejection {
+enum PostRejection<'a> {
     /// It has another method or path.
     Other,
     /// It is for a document that pages of every origin may read.
-    Public(Box<Response<McpResponseBody>>),
+    Public(BoxFuture<'a, Response<McpResponseBody>>),
     Disallowed(DisallowedHeader),
     Unauthorized(AuthRefusal),
 }
@@ -220,13 +219,13 @@ impl HttpServiceInner {
                             }
                         }
                     };
-                    response.body_mut().bind_to_grant(sender.grant.as_ref());
+                    sender.finish(&mut response);
                     response
                 }
                 // Boxed, or the future of every call would reserve space for it, and that future is moved before it
                 // runs.
                 Err(PostRejection::Other) => Box::pin(self.serve_other_route(&head, &headers, body)).await,
-                Err(PostRejection::Public(response)) => return *response,
+                Err(PostRejection::Public(document)) => return document.await,
                 Err(PostRejection::Disallowed(header)) => {
                     let refusal = self.header_warnings.refuse(header);
                     return refusal_response(&refusal, None, header_revision(&headers));
@@ -245,21 +244,36 @@ impl HttpServiceInner {
         &'a self,
         head: &'a RequestHead,
         headers: &McpHeaders<'_>,
-    ) -> Result<AuthenticationResult<'a>, PostRejection> {
+    ) -> Result<AuthenticationResult<'a>, PostRejection<'a>> {
         let (hosts, origins) = (&self.options.hosts, &self.options.origins);
         if let Err(header) = allow_list::check(headers, head.authority(), hosts, origins) {
             return Err(match self.well_known(head).filter(|_| header == DisallowedHeader::Origin) {
-                Some(document) => PostRejection::Public(Box::new(document)),
+                Some(document) => PostRejection::Public(document),
                 None => PostRejection::Disallowed(header),
             });
         }
         if *head.method() != Method::POST || head.path() != self.options.path {
             return Err(match self.well_known(head) {
-                Some(document) => PostRejection::Public(Box::new(document)),
+                Some(document) => PostRejection::Public(document),
                 None => PostRejection::Other,
             });
         }
-        Ok(self.authenticate(|| head.parts()))
+        Ok(self.authenticate_message(head, headers))
+    }
+
+    /// Authenticates a message to the endpoint: by its `Authorization` header alone where that is enough.
+    fn authenticate_message<'a>(
+        &'a self,
+        head: &'a RequestHead,
+        headers: &McpHeaders<'_>,
+    ) -> AuthenticationResult<'a> {
+        if let HeaderOccurrence::Once(authorization) = headers.authorization
+            && head.query().is_none()
+            && let Some(sender) = self.options.authenticator.recognize(authorization)
+        {
+            return AuthenticationResult::Ready(Ok(sender));
+        }
+        self.authenticate(|| head.parts())
     }
 
     /// Authenticates a request, and reads it only if that makes a difference.
@@ -272,18 +286,6 @@ impl HttpServiceInner {
             Some(principal) => AuthenticationResult::Ready(Ok(Authenticated::new(principal))),
             None => authenticator.authenticate(request()),
         }
-    }
-
-    /// Makes the response to a request that its authentication refused.
-    #[cold]
-    pub(super) fn auth_response(&self, refusal: AuthRefusal) -> Response<McpResponseBody> {
-        refusal.into_response(self.options.protected_resource.as_ref())
-    }
-
-    /// Answers a request for a public document.
-    fn well_known(&self, head: &RequestHead) -> Option<Response<McpResponseBody>> {
-        let resource = self.options.protected_resource.as_ref().filter(|_| is_well_known(head.path()))?;
-        resource.respond(head.method(), head.path(), &self.options.path)
     }
 
     /// Checks the headers of a message about its body and the response, and returns the variables that it carries.

@@ -17,6 +17,7 @@ pub(super) struct McpHeaders<'a> {
     pub(super) name: HeaderOccurrence<'a>,
     pub(super) session: HeaderOccurrence<'a>,
     pub(super) last_event_id: HeaderOccurrence<'a>,
+    pub(super) authorization: HeaderOccurrence<'a>,
     accepts: Option<AcceptedFormats>,
     /// Whether the body is encoded in any way, such as compressed.
     pub(super) encoded: bool,
@@ -45,6 +46,7 @@ impl<'a> McpHeaders<'a> {
             name: HeaderOccurrence::Absent,
             session: HeaderOccurrence::Absent,
             last_event_id: HeaderOccurrence::Absent,
+            authorization: HeaderOccurrence::Absent,
             accepts: None,
             encoded: false,
         };
@@ -57,6 +59,7 @@ impl<'a> McpHeaders<'a> {
                 8 if is(b"mcp-name") => &mut parsed.name,
                 10 if is(b"mcp-method") => &mut parsed.method,
                 12 if is(b"content-type") => &mut parsed.content_type,
+                13 if is(b"authorization") => &mut parsed.authorization,
                 13 if is(b"last-event-id") => &mut parsed.last_event_id,
                 14 if is(b"mcp-session-id") => &mut parsed.session,
                 20 if is(b"mcp-protocol-version") => &mut parsed.version,

@@ -39,6 +39,7 @@ mod protected_resource;
 mod refusal_response;
 mod request_tracing;
 mod reserved_connections;
+pub mod resource_server;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;
@@ -46,6 +47,7 @@ mod standalone;
 mod stream;
 mod tls;
 mod websocket;
+mod well_known;
 
 pub use self::allow_list::AllowList;
 pub use self::auth::{

@@ -31,7 +31,7 @@ impl HttpServiceInner {
             Ok(admitted) => admitted,
             Err(refusal) => return response_outcome(modern::refuse(Some(&request.id), &refusal), false),
         };
-        let Authenticated { principal, grant } = sender.clone();
+        let (principal, grant) = (sender.principal.clone(), sender.grant.clone());
         let origin = RequestOrigin { principal, connection: None, env, grant };
         let begun = modern::begin(&self.core, request, admitted, origin);
         self.respond_start(begun.hold_permit(reserved), headers.accepts())

@@ -78,7 +78,7 @@ impl HttpServiceInner {
                 Err(refusal) => refusal_response(&refusal, None, header_revision(headers)),
             },
         };
-        response.body_mut().bind_to_grant(sender.grant.as_ref());
+        sender.finish(&mut response);
         if let Some(allow) = response.headers_mut().get_mut(header::ALLOW) {
             *allow = match route {
                 HttpRoute::Endpoint => HeaderValue::from_static("POST, GET, DELETE, OPTIONS"),

@@ -38,7 +38,7 @@ impl HttpServiceInner {
                 let challenge = ScopeChallenge::for_response(&answer);
                 let mut response = respond(answer, self.prefers_stream(accepts));
                 if let Some(challenge) = challenge {
-                    challenge.add_to(&mut response, self.options.protected_resource.as_ref());
+                    self.with_protected_resource(|resource| challenge.add_to(&mut response, resource));
                 }
                 response
             }

@@ -1,17 +1,9 @@
 use std::fmt;
 
-use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    CONTENT_TYPE,
-};
-use http::{HeaderValue, Method, Response, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use serde_json::{Map, Value};
 
 use super::auth::AuthChallenge;
-use super::body::McpResponseBody;
-
-/// The folder of well-known documents ([RFC 8615](https://www.rfc-editor.org/rfc/rfc8615)).
-const WELL_KNOWN: &str = "/.well-known/";
 
 /// The document that describes a protected resource.
 const DOCUMENT: &str = "/.well-known/oauth-protected-resource";
@@ -138,36 +130,10 @@ impl ProtectedResource {
         [self.path.as_str(), endpoint, ""].map(|path| format!("{DOCUMENT}{path}"))
     }
 
-    /// Answers a request for the document; `None` for other paths.
-    pub(super) fn respond(
-        &self,
-        method: &Method,
-        path: &str,
-        endpoint: &str,
-    ) -> Option<Response<McpResponseBody>> {
-        let rest = path.strip_prefix(DOCUMENT)?;
-        if !["", &self.path, endpoint].contains(&rest) {
-            return None;
-        }
-        let mut response = Response::new(McpResponseBody::empty());
-        let headers = response.headers_mut();
-        match *method {
-            Method::GET | Method::HEAD => {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                *response.body_mut() = McpResponseBody::whole(self.document().to_string());
-            }
-            _ => {
-                headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-                headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET"));
-                headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
-                let is_preflight = *method == Method::OPTIONS;
-                *response.status_mut() =
-                    if is_preflight { StatusCode::NO_CONTENT } else { StatusCode::METHOD_NOT_ALLOWED };
-            }
-        }
-        let any = HeaderValue::from_static("*");
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, any);
-        Some(response)
+    /// Reports whether the document is at a path.
+    pub(super) fn is_at(&self, path: &str, endpoint: &str) -> bool {
+        let rest = path.strip_prefix(DOCUMENT);
+        rest.is_some_and(|rest| ["", &self.path, endpoint].contains(&rest))
     }
 }
 
@@ -175,11 +141,6 @@ impl fmt::Display for ProtectedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.resource)
     }
-}
-
-/// Reports whether a path is that of a well-known document, whether there is one or not.
-pub(super) fn is_well_known(path: &str) -> bool {
-    path.starts_with(WELL_KNOWN)
 }
 
 /// Splits a URL into its origin and its path, which is empty for the root

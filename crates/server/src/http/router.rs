@@ -1,4 +1,5 @@
 use super::endpoint::HttpService;
+use super::well_known::SERVER_METADATA;
 
 impl HttpService {
     /// Returns an axum router with the endpoint and its companions (HTTP+SSE, WebSocket, metadata) at their paths, to be merged
@@ -9,8 +10,11 @@ impl HttpService {
         let options = &self.inner.options;
         let mut paths = vec![options.path.clone()];
         paths.extend(options.websocket.clone());
-        if let Some(resource) = &options.protected_resource {
-            paths.extend(resource.paths(&options.path));
+        self.inner.with_protected_resource(|resource| {
+            paths.extend(resource.into_iter().flat_map(|resource| resource.paths(&options.path)));
+        });
+        if options.authenticator.server_metadata().is_some() {
+            paths.push(SERVER_METADATA.to_owned());
         }
         if let Some(pair) = &options.legacy_sse {
             paths.extend([pair.stream.clone(), pair.messages.clone()]);

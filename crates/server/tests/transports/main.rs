@@ -18,6 +18,9 @@ mod oauth_refusals;
 #[cfg(test)]
 mod protected_resource;
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "claims are written where they are used")]
+mod resource_server;
+#[cfg(test)]
 mod scopes;
 #[cfg(test)]
 mod seen_caller;

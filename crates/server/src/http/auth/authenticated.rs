@@ -1,11 +1,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::{HeaderName, HeaderValue, Response};
 use trunkline_session::Principal;
 
 use super::AuthRefusal;
 use crate::access_grant::AccessGrant;
 use crate::call::BoxFuture;
+use crate::http::body::McpResponseBody;
 
 /// The sender of an authenticated request.
 #[derive(Clone, Debug)]
@@ -15,12 +17,14 @@ pub struct Authenticated {
     /// What the credential grants; `None` for a request without one, and for a credential without scopes that never
     /// ends.
     pub grant: Option<Arc<AccessGrant>>,
+    /// Headers for the response, such as `DPoP-Nonce`.
+    pub response_headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Authenticated {
     /// Makes a sender without scopes and with a credential that never ends.
     pub fn new(principal: Principal) -> Self {
-        Self { principal, grant: None }
+        Self { principal, grant: None, response_headers: Vec::new() }
     }
 
     /// Sets what the credential grants.
@@ -28,6 +32,21 @@ impl Authenticated {
     pub fn with_grant(mut self, grant: impl Into<Arc<AccessGrant>>) -> Self {
         self.grant = Some(grant.into());
         self
+    }
+
+    /// Adds a header to the response.
+    #[must_use]
+    pub fn with_response_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.response_headers.push((name, value));
+        self
+    }
+
+    /// Adds the headers to a response, and ends its stream with the credential.
+    pub(in crate::http) fn finish(&self, response: &mut Response<McpResponseBody>) {
+        response.body_mut().bind_to_grant(self.grant.as_ref());
+        for (name, value) in &self.response_headers {
+            response.headers_mut().append(name, value.clone());
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use trunkline_session::Principal;
 
+use super::header::{TokenScheme, read_token};
 use super::{AuthRefusal, Authenticated, AuthenticationResult, Authenticator, bearer_token};
 use crate::access_grant::AccessGrant;
 use crate::revocation::Revocation;
@@ -138,7 +139,7 @@ impl BearerTokens {
         changes
     }
 
-    fn find(&self, token: &[u8]) -> Option<Authenticated> {
+    pub(in crate::http) fn find(&self, token: &[u8]) -> Option<Authenticated> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         // Every hash is compared, so that the time does not reveal which one matched.
         let tokens = self.tokens.load();
@@ -148,10 +149,7 @@ impl BearerTokens {
                 found = Some(entry);
             }
         }
-        found.map(|entry| Authenticated {
-            principal: entry.principal.clone(),
-            grant: Some(entry.grant.clone()),
-        })
+        found.map(|entry| Authenticated::new(entry.principal.clone()).with_grant(entry.grant.clone()))
     }
 }
 
@@ -185,6 +183,11 @@ impl Authenticator for BearerTokens {
             Ok(None) => Err(AuthRefusal::missing_token()),
             Err(refusal) => Err(refusal),
         })
+    }
+
+    fn recognize(&self, authorization: &[u8]) -> Option<Authenticated> {
+        let presented = read_token(authorization)??;
+        (presented.scheme == TokenScheme::Bearer).then(|| self.find(presented.token))?
     }
 }
 

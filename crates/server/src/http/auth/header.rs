@@ -3,6 +3,29 @@ use http::request::Parts;
 
 use super::AuthRefusal;
 
+/// The token of an `Authorization` header, and its scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct PresentedToken<'a> {
+    pub(in crate::http) scheme: TokenScheme,
+    pub(in crate::http) token: &'a [u8],
+}
+
+/// The scheme of an access token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum TokenScheme {
+    Bearer,
+    Dpop,
+}
+
+impl TokenScheme {
+    pub(in crate::http) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bearer => "Bearer",
+            Self::Dpop => "DPoP",
+        }
+    }
+}
+
 /// Returns the bearer token of a request, if it has one
 /// ([RFC 6750 §2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1)).
 ///
@@ -10,6 +33,15 @@ use super::AuthRefusal;
 /// The request has more than one `Authorization` header, a `Bearer` without a token, or a token in its query, which MCP
 /// forbids because addresses are logged.
 pub fn bearer_token(request: &Parts) -> Result<Option<&[u8]>, AuthRefusal> {
+    let presented = presented_token(request)?;
+    Ok(presented.filter(|presented| presented.scheme == TokenScheme::Bearer).map(|presented| presented.token))
+}
+
+/// Returns the access token of a request with its scheme, if it has one.
+///
+/// # Errors
+/// As [`bearer_token`].
+pub(in crate::http) fn presented_token(request: &Parts) -> Result<Option<PresentedToken<'_>>, AuthRefusal> {
     if request.uri.query().is_some_and(has_access_token) {
         return Err(AuthRefusal::invalid_request("an access token belongs in the Authorization header"));
     }
@@ -18,18 +50,24 @@ pub fn bearer_token(request: &Parts) -> Result<Option<&[u8]>, AuthRefusal> {
     if values.next().is_some() {
         return Err(AuthRefusal::invalid_request("the request has more than one Authorization header"));
     }
-    let value = value.as_bytes().trim_ascii();
-    let (scheme, token) = value.split_at_checked("Bearer".len()).unwrap_or((value, &[]));
-    if !scheme.eq_ignore_ascii_case(b"Bearer")
-        || token.first().is_some_and(|byte| !byte.is_ascii_whitespace())
-    {
-        return Ok(None);
-    }
-    let token = token.trim_ascii();
-    if token.is_empty() || token.iter().any(u8::is_ascii_whitespace) {
-        return Err(AuthRefusal::invalid_request("the Authorization header has no bearer token"));
-    }
-    Ok(Some(token))
+    read_token(value.as_bytes())
+        .ok_or_else(|| AuthRefusal::invalid_request("the Authorization header has no token"))
+}
+
+/// Reads the value of an `Authorization` header: `None` if its token is malformed, and a further `None` for other
+/// schemes.
+#[expect(clippy::option_option, reason = "a malformed token is not the same as none")]
+pub(in crate::http) fn read_token(value: &[u8]) -> Option<Option<PresentedToken<'_>>> {
+    let value = value.trim_ascii();
+    let end = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+    let (name, rest) = value.split_at_checked(end)?;
+    let mut schemes = [TokenScheme::Bearer, TokenScheme::Dpop].into_iter();
+    let Some(scheme) = schemes.find(|scheme| name.eq_ignore_ascii_case(scheme.as_str().as_bytes())) else {
+        return Some(None);
+    };
+    let token = rest.trim_ascii();
+    let is_one = !token.is_empty() && !token.iter().any(u8::is_ascii_whitespace);
+    is_one.then_some(Some(PresentedToken { scheme, token }))
 }
 
 /// Reports whether a query has the parameter of [RFC 6750 §2.3](https://www.rfc-editor.org/rfc/rfc6750#section-2.3).
@@ -69,6 +107,8 @@ mod tests {
             ("/?access_token=abc", &[], Err(400)),
             ("/?x=1&access_token=abc", &["Bearer abc"], Err(400)),
             ("/?access_token", &[], Err(400)),
+            ("/", &["DPoP abc"], Ok(None)),
+            ("/", &["DPoP"], Err(400)),
         ] {
             assert_eq!(read(uri, authorization), expected, "{uri} {authorization:?}");
         }

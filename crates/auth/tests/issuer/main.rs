@@ -1,0 +1,7 @@
+//! Trusted issuers over HTTP.
+
+#[cfg(test)]
+mod fetches;
+#[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "claims are written where they are used")]
+mod issuer_server;

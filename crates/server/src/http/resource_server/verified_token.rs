@@ -1,0 +1,59 @@
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use trunkline_auth::access_token::{AccessTokenClaims, TokenRules};
+use trunkline_protocol::ByteString;
+use trunkline_session::Principal;
+
+use super::options::ResourceServerOptions;
+use crate::access_grant::AccessGrant;
+use crate::http::auth::Authenticated;
+use crate::revocation::RevocationSignal;
+
+/// A token that has passed all checks but that of its proof, as it is cached.
+#[derive(Debug)]
+pub(super) struct VerifiedToken {
+    principal: Principal,
+    grant: Arc<AccessGrant>,
+    /// The thumbprint of the key that it is bound to.
+    pub(super) key_thumbprint: Option<ByteString>,
+    /// Whether it has the scopes that every request needs.
+    pub(super) has_required_scopes: bool,
+}
+
+impl VerifiedToken {
+    pub(super) fn new(
+        claims: &AccessTokenClaims,
+        options: &ResourceServerOptions,
+        rules: &TokenRules,
+        revocation: RevocationSignal,
+    ) -> Self {
+        let mut grant = AccessGrant::new()
+            .with_scopes(options.expand_scopes(&claims.scopes))
+            .with_issuer(&*claims.issuer)
+            .with_claims(claims.claims.to_raw())
+            .revoked_by(revocation);
+        grant.client_id = claims.client_id.as_deref().map(Box::from);
+        // As long as the token is accepted, and no shorter.
+        let skew = rules.skew.min(TokenRules::MAX_SKEW);
+        grant.expires_at = claims.expires.and_then(|expires| {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(expires.plus(skew).0))
+        });
+        Self {
+            principal: principal(&claims.issuer, &claims.subject),
+            has_required_scopes: options.required_scopes.iter().all(|scope| grant.has_scope(scope)),
+            grant: Arc::new(grant),
+            key_thumbprint: claims.key_thumbprint.clone(),
+        }
+    }
+
+    pub(super) fn sender(&self) -> Authenticated {
+        Authenticated::new(self.principal.clone()).with_grant(self.grant.clone())
+    }
+}
+
+/// Returns the principal of an issuer and a subject. An issuer has no space, so that no two pairs have one name, and
+/// no static token has a name with one.
+fn principal(issuer: &str, subject: &str) -> Principal {
+    Principal::Named(format!("{issuer} {subject}").into())
+}

@@ -11,7 +11,7 @@ use http::{Request, Response};
 use crate::dpop_nonce::{NonceDecision, NonceState};
 use crate::scopes::ScopeSet;
 use crate::token_request::{ClientAuthentication, TokenGrant, TokenRequest};
-use crate::token_response::{TokenError, TokenResponse, read_token_response};
+use crate::token_response::{TokenResponse, TokenResponseError, read_token_response};
 use crate::token_set::TokenSet;
 
 /// What a refresh results in.
@@ -23,11 +23,11 @@ pub enum RefreshOutcome {
     RepeatWithNonce,
     /// The refresh token is not valid any more: remove it, and authorize again. Where several processes share a store,
     /// another one may have used the token, so read the store again first.
-    Reauthorize(TokenError),
+    Reauthorize(TokenResponseError),
     /// The authorization server does not know the client any more: remove its registration too.
-    Reregister(TokenError),
+    Reregister(TokenResponseError),
     /// A failure that may pass. The tokens are kept.
-    Keep(TokenError),
+    Keep(TokenResponseError),
 }
 
 /// Returns the request that refreshes a set of tokens, or `None` if it has no refresh token.
@@ -71,7 +71,11 @@ pub fn read_refresh(
 }
 
 /// A response without a refresh token or scopes leaves those that were there before.
-fn refreshed(before: &TokenSet, response: TokenResponse, now: SystemTime) -> Result<TokenSet, TokenError> {
+fn refreshed(
+    before: &TokenSet,
+    response: TokenResponse,
+    now: SystemTime,
+) -> Result<TokenSet, TokenResponseError> {
     let granted = response.scopes.clone().unwrap_or_else(|| before.granted.clone());
     let tokens = TokenSet::new(response, before.context.clone(), now)?;
     let refresh_token = tokens.refresh_token.clone().or_else(|| before.refresh_token.clone());

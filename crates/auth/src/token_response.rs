@@ -33,7 +33,7 @@ pub struct TokenResponse {
 /// The reason why no token was issued.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TokenError {
+pub enum TokenResponseError {
     /// The server refused the request.
     #[error("the authorization server refused the token request: {0}")]
     Refused(OauthError),
@@ -48,7 +48,7 @@ pub enum TokenError {
     TokenType(String),
 }
 
-impl TokenError {
+impl TokenResponseError {
     /// Returns the error of the server, if it sent one.
     pub fn oauth_error(&self) -> Option<&OauthError> {
         match self {
@@ -72,20 +72,20 @@ impl TokenError {
 /// Reads the response of a token endpoint.
 ///
 /// # Errors
-/// See [`TokenError`]. A response with an error in its body is an error with any status, since some servers send
+/// See [`TokenResponseError`]. A response with an error in its body is an error with any status, since some servers send
 /// errors with status 200.
-pub fn read_token_response(response: &Response<Bytes>) -> Result<TokenResponse, TokenError> {
+pub fn read_token_response(response: &Response<Bytes>) -> Result<TokenResponse, TokenResponseError> {
     let document = JsonDocument::parse(response.body());
     if let Some(error) = document.as_ref().ok().and_then(OauthError::read) {
-        return Err(TokenError::Refused(error));
+        return Err(TokenResponseError::Refused(error));
     }
     if !response.status().is_success() {
-        return Err(TokenError::Status(response.status()));
+        return Err(TokenResponseError::Status(response.status()));
     }
     let document = document?;
     let token = document.required("access_token")?;
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(TokenError::Document(DocumentError::Missing("access_token")));
+        return Err(TokenResponseError::Document(DocumentError::Missing("access_token")));
     }
     Ok(TokenResponse {
         access_token: Secret::new(token),
@@ -102,7 +102,7 @@ pub fn read_token_response(response: &Response<Bytes>) -> Result<TokenResponse, 
 mod tests {
     use super::*;
 
-    fn read(status: u16, body: &str) -> Result<TokenResponse, TokenError> {
+    fn read(status: u16, body: &str) -> Result<TokenResponse, TokenResponseError> {
         let response = Response::builder().status(status).body(Bytes::from(body.to_owned())).unwrap();
         read_token_response(&response)
     }

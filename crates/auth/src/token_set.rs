@@ -6,7 +6,7 @@ use http::HeaderValue;
 use trunkline_transport::Secret;
 
 use crate::scopes::ScopeSet;
-use crate::token_response::{TokenError, TokenResponse};
+use crate::token_response::{TokenResponseError, TokenResponse};
 use crate::user_name::user_name;
 
 /// The share of its life after which an access token is refreshed, in percent.
@@ -34,11 +34,12 @@ impl AccessTokenKind {
     ///
     /// # Errors
     /// The type is another one.
-    pub fn parse(name: &str) -> Result<Self, TokenError> {
+    pub fn parse(name: &str) -> Result<Self, TokenResponseError> {
         let known =
             [Self::Bearer, Self::Dpop].into_iter().find(|kind| name.eq_ignore_ascii_case(kind.scheme()));
-        known
-            .ok_or_else(|| TokenError::TokenType(name.chars().filter(|c| !c.is_control()).take(64).collect()))
+        known.ok_or_else(|| {
+            TokenResponseError::TokenType(name.chars().filter(|c| !c.is_control()).take(64).collect())
+        })
     }
 }
 
@@ -87,7 +88,7 @@ impl TokenSet {
     ///
     /// # Errors
     /// The token is neither a bearer token nor bound by DPoP.
-    pub fn new(response: TokenResponse, context: TokenContext, now: SystemTime) -> Result<Self, TokenError> {
+    pub fn new(response: TokenResponse, context: TokenContext, now: SystemTime) -> Result<Self, TokenResponseError> {
         let id_token = response.id_token.as_ref();
         let user = id_token.and_then(user_name).or_else(|| user_name(&response.access_token));
         Ok(Self {
@@ -190,6 +191,6 @@ pub(crate) mod tests {
         assert_eq!(set.authorization().unwrap(), "DPoP sentinel");
         assert!(!format!("{set:?}{:?}", set.authorization()).contains("sentinel"));
         let mac = TokenSet::new(response(r#"{"access_token":"t","token_type":"mac"}"#), context(), at(0));
-        assert_eq!(mac.unwrap_err(), TokenError::TokenType("mac".to_owned()));
+        assert_eq!(mac.unwrap_err(), TokenResponseError::TokenType("mac".to_owned()));
     }
 }

@@ -98,3 +98,73 @@ impl Default for HubLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(bytes: usize) -> String {
+        if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+    }
+
+    fn time(duration: Duration) -> String {
+        match (duration.as_secs(), duration.subsec_millis()) {
+            (0, millis) => format!("{millis} ms"),
+            (minutes, 0) if minutes > 60 && minutes.is_multiple_of(60) => format!("{} min", minutes / 60),
+            (seconds, _) => format!("{seconds} s"),
+        }
+    }
+
+    fn count(number: impl Into<u64>) -> String {
+        match number.into() {
+            number if number < 1000 => number.to_string(),
+            number => format!("{},{:03}", number / 1000, number % 1000),
+        }
+    }
+
+    /// Makes a pair of a field's name and its default as `docs/limits.md` has it, for each field.
+    macro_rules! rows {
+        ($($field:ident: $write:expr),* $(,)?) => {{
+            // No `..`: a field that is added must be added to the document too.
+            let HubLimits { $($field),* } = HubLimits::default();
+            [$((stringify!($field), $write($field))),*]
+        }};
+    }
+
+    #[test]
+    fn every_default_of_the_hub_is_in_the_document_of_limits() {
+        let document = include_str!("../../../docs/limits.md");
+        let rows = rows! {
+            first_list_timeout: time,
+            first_call_timeout: time,
+            announce_delay: time,
+            listing_timeout: time,
+            message_bytes: size,
+            list_items: |items| count(items as u64),
+            list_bytes: size,
+            item_bytes: size,
+            text_bytes: size,
+            refresh_interval: time,
+            connections_per_server: |connections| count(connections as u64),
+            grow_delay: time,
+            idle_timeout: time,
+            restart_delay: |delay| format!("{}, doubling", time(delay)),
+            max_restart_delay: time,
+            healthy_after: time,
+            connection_wait_timeout: time,
+            drain_timeout: time,
+            roots_timeout: time,
+            subscribe_timeout: time,
+            unsubscribe_delay: time,
+            remembered_links: |links| count(links as u64),
+            input_rounds: count,
+            poll_rounds: count,
+        };
+        for (field, default) in rows {
+            let name = format!("| `HubLimits::{field}` ");
+            let row = document.lines().find(|line| line.starts_with(&name));
+            let value = row.and_then(|row| row.split(" | ").nth(1));
+            assert_eq!(value, Some(&*default), "docs/limits.md: {field}");
+        }
+    }
+}

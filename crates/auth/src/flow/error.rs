@@ -8,7 +8,7 @@ use crate::json_document::DocumentError;
 use crate::oauth_error::OauthError;
 use crate::registration::RegistrationError;
 use crate::server_metadata::MetadataError;
-use crate::token_response::TokenError;
+use crate::token_response::TokenResponseError;
 
 /// A step of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +90,7 @@ pub enum FlowFailure {
     Callback(#[from] CallbackError),
     /// No token was issued.
     #[error(transparent)]
-    Token(#[from] TokenError),
+    Token(#[from] TokenResponseError),
     /// The token is not bound to the key, as the configuration requires.
     #[error("the authorization server issued a token without DPoP")]
     TokenNotBound,
@@ -161,7 +161,7 @@ impl FlowError {
         match &self.failure {
             FlowFailure::Registration(RegistrationError::Refused(error))
             | FlowFailure::Callback(CallbackError::Refused(error))
-            | FlowFailure::Token(TokenError::Refused(error)) => Some(error),
+            | FlowFailure::Token(TokenResponseError::Refused(error)) => Some(error),
             _ => None,
         }
     }

@@ -16,7 +16,7 @@ use crate::scopes::ScopeSet;
 use crate::token_request::{
     ClientAuthentication, ID_JAG_TOKEN_TYPE, TokenAuthMethod, TokenGrant, TokenRequest,
 };
-use crate::token_response::{TokenError, read_token_response};
+use crate::token_response::{TokenResponseError, read_token_response};
 use crate::token_set::{AccessTokenKind, TokenContext, TokenSet};
 
 /// Registration and authorization by the user.
@@ -90,9 +90,10 @@ impl AuthorizationFlow {
         let response = read_token_response(response)?;
         let kind = response.issued_token_type.filter(|kind| kind != ID_JAG_TOKEN_TYPE);
         if let Some(kind) = kind {
-            return Err(
-                TokenError::TokenType(kind.chars().filter(|c| !c.is_control()).take(128).collect()).into()
-            );
+            return Err(TokenResponseError::TokenType(
+                kind.chars().filter(|c| !c.is_control()).take(128).collect(),
+            )
+            .into());
         }
         Ok(self.request_token(TokenGrant::JwtBearer(response.access_token)))
     }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use trunkline_client::transport::Target;
-use trunkline_client::{Client, ConnectAttempt, Error};
+use trunkline_client::{Client, ConnectAttempt, Error, ServerInfo};
 
 use super::info::{capability_summary, era_name};
 use crate::connect::{
@@ -109,10 +109,23 @@ async fn run_checks(
             return Err(connect_failure(error, &resolved.label).first_line_only());
         }
     };
-    let took = begun.elapsed();
-    let server = client.server();
+    report_connection(&client.server(), &resolved.target, begun.elapsed(), shown, report);
+    measure_latency(&client, report).await;
+    check_lists(&client, report).await;
+    strays.add_to_report(report);
+    Ok(client)
+}
+
+/// Reports how the connection was made, and what the server describes itself as.
+fn report_connection(
+    server: &ServerInfo,
+    target: &Target,
+    took: Duration,
+    has_credentials: bool,
+    report: &mut DoctorReport,
+) {
     report_attempts(&server.attempts, report);
-    match &resolved.target {
+    match target {
         Target::Url(url) => report.passed_in(
             if url.scheme().is_websocket() { "websocket" } else { "http" },
             server.transport,
@@ -120,12 +133,12 @@ async fn run_checks(
         ),
         _ => report.passed_in("pipes", server.transport, took),
     }
-    match &resolved.target {
-        Target::Url(_) if shown => report.passed("authorization", "credentials accepted"),
+    match target {
+        Target::Url(_) if has_credentials => report.passed("authorization", "credentials accepted"),
         Target::Url(_) => report.passed("authorization", "not required"),
         _ => report.not_applicable("authorization", "not applicable (local process)"),
     }
-    report.passed("era", era_name(&server));
+    report.passed("era", era_name(server));
     if server.attempts.iter().any(ConnectAttempt::is_unanswered_probe) {
         report.warning(
             "probe",
@@ -138,10 +151,6 @@ async fn run_checks(
         None => report.not_applicable("server", "the server does not identify itself"),
     }
     report.passed("capabilities", &capability_summary(&server.capabilities));
-    measure_latency(&client, report).await;
-    check_lists(&client, report).await;
-    strays.add_to_report(report);
-    Ok(client)
 }
 
 fn report_attempts(attempts: &[ConnectAttempt], report: &mut DoctorReport) {

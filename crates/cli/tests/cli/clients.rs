@@ -64,19 +64,19 @@ fn imported(words: &[&str], home: &Path) -> Vec<String> {
 fn import_lists_and_imports_the_servers_of_every_client() {
     let home = home("import_all");
     let expected = [
-        "postgres (Claude Code, local) taken",
-        "github (Claude Code, project) taken",
-        "filesystem (Claude Code, project) taken",
-        "asana (Claude Code, project) taken",
-        "memory (Claude Code, user) taken",
-        "filesystem (Claude Desktop, user) different",
-        "brave-search (Claude Desktop, user) taken",
-        "figma (Cursor, user) taken",
-        "stripe (Cursor, user) taken",
-        "old (Cursor, user) taken",
-        "Perplexity (VS Code, user) unusable",
-        "playwright (VS Code, user) taken",
-        "context7 (VS Code, user) taken",
+        "postgres (Claude Code, local) imported",
+        "github (Claude Code, project) imported",
+        "filesystem (Claude Code, project) imported",
+        "asana (Claude Code, project) imported",
+        "memory (Claude Code, user) imported",
+        "filesystem (Claude Desktop, user) name_taken",
+        "brave-search (Claude Desktop, user) imported",
+        "figma (Cursor, user) imported",
+        "stripe (Cursor, user) imported",
+        "old (Cursor, user) imported",
+        "Perplexity (VS Code, user) invalid",
+        "playwright (VS Code, user) imported",
+        "context7 (VS Code, user) imported",
     ];
     let config = home.join("trunkline.toml");
     for only_looks in [&["import"][..], &["import", "--all", "--dry-run"]] {
@@ -89,7 +89,7 @@ fn import_lists_and_imports_the_servers_of_every_client() {
     // Everything that was taken is as the client has it, and can be used at once.
     let listed = run_at_home(&["servers", "--json"], &home, VARIABLES);
     let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-    let taken = told.iter().filter(|line| line.ends_with(" taken")).count();
+    let taken = told.iter().filter(|line| line.ends_with(" imported")).count();
     let servers = listed["servers"].as_array().unwrap();
     assert_eq!(servers.len(), taken);
     assert!(servers.iter().all(|server| server["state"] != "invalid"), "{listed}");
@@ -105,7 +105,7 @@ fn import_lists_and_imports_the_servers_of_every_client() {
     }
     // Another time there is nothing more to take.
     let again = imported(&["import", "--all"], &home);
-    let same = again.iter().filter(|line| line.ends_with(" same")).count();
+    let same = again.iter().filter(|line| line.ends_with(" already_present")).count();
     assert_eq!(same, taken, "{again:#?}");
     assert_eq!(std::fs::read_to_string(&config).unwrap(), text);
     for (client, name, path) in CLIENTS {
@@ -163,7 +163,7 @@ fn import_writes_secrets_only_to_files_that_other_users_cannot_read() {
     let reason = "it has a literal secret (env BRAVE_API_KEY), and other users can read trunkline.toml";
     assert!(told.contains(reason), "{told}");
     assert!(!std::fs::read_to_string(&config).unwrap().contains("canary"));
-    assert!(done(&["import", "claude-desktop", "--json"], &home).contains("\"secret\""));
+    assert!(done(&["import", "claude-desktop", "--json"], &home).contains("\"exposed_secrets\""));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn install_and_uninstall_restore_the_file_of_every_client() {
         assert!(again.contains("is already in") && read() == installed, "{client}: {again}");
         let skipped = imported(&["import", client], &home);
         assert!(
-            skipped.iter().any(|line| line.starts_with("trunkline ") && line.ends_with(" ourselves")),
+            skipped.iter().any(|line| line.starts_with("trunkline ") && line.ends_with(" own_hub")),
             "{skipped:?}"
         );
         let out = done(&["install", client, "--uninstall"], &home);
@@ -242,7 +242,7 @@ fn install_http_writes_a_url_or_a_bridge_for_program_only_clients() {
         );
         let skipped = imported(&["import", client], &home);
         assert!(
-            skipped.iter().any(|line| line.starts_with("hub ") && line.ends_with(" ourselves")),
+            skipped.iter().any(|line| line.starts_with("hub ") && line.ends_with(" own_hub")),
             "{skipped:?}"
         );
         // Another way to the same hub takes its place.

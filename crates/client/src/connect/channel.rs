@@ -25,6 +25,13 @@ pub(crate) enum ChannelSource {
     WebSocket(Url),
 }
 
+impl ChannelSource {
+    /// Reports whether the channel is a network connection, which can break without a reason in the server.
+    pub(super) fn is_network(&self) -> bool {
+        matches!(self, Self::WebSocket(_))
+    }
+}
+
 /// Connects, by the rules for channels: a server that does not know the modern era may respond with any error, stay
 /// silent or close the channel, and each of these leads to the legacy handshake, with a timeout of its own.
 pub(crate) async fn connect(

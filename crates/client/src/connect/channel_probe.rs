@@ -39,7 +39,6 @@ pub(super) async fn probe(
 ) -> Result<EstablishedConnection, Error> {
     let mut requested = Revision::NEWEST;
     let (mut has_retried, mut has_waited, mut has_reopened) = (false, false, false);
-    let is_network = matches!(source, ChannelSource::WebSocket(_));
     loop {
         let edge = handshake::modern_edge(plan, requested);
         let observation = match probe_once(&open, plan, &edge, delay, attempts).await {
@@ -71,7 +70,7 @@ pub(super) async fn probe(
             }
             // Some servers never respond again after a request that they do not know.
             ProbeOutcome::Initialized(Err(failure))
-                if !matches!(failure, HandshakeError::ErrorResponse(_)) && !is_network =>
+                if !matches!(failure, HandshakeError::ErrorResponse(_)) && !source.is_network() =>
             {
                 drop(open);
                 return initialize_on_new_channel(source, plan, Revision::NEWEST_LEGACY, attempts).await;
@@ -80,34 +79,47 @@ pub(super) async fn probe(
                 return Err(attempts.connect_error(source, failure.cause()));
             }
         };
-        match (decide_over_channel(&observation, requested), observation) {
-            (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
-                let edge = if revision == requested { edge } else { handshake::modern_edge(plan, revision) };
-                return open.establish_described(source, edge, &result, attempts);
-            }
+        match decide_over_channel(&observation, requested) {
             // At most one retry: a server could list a revision and then reject it, without end.
-            (ProbeDecision::Retry(revision), _) if !has_retried => {
+            ProbeDecision::Retry(revision) if !has_retried => {
                 (requested, has_retried) = (revision, true);
             }
-            (
-                ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined,
-                observation,
-            ) => {
-                return Err(attempts.connect_error(source, observation.cause()));
+            decision => {
+                return follow_decision(source, open, plan, edge, decision, observation, attempts).await;
             }
-            (ProbeDecision::Legacy(offered), _) => {
-                return open_session(source, open, plan, offered, attempts).await;
-            }
-            // Over a network a closed connection is no evidence of a legacy server.
-            (ProbeDecision::LegacyReconnect(_), observation) if is_network => {
-                return Err(attempts.connect_error(source, observation.cause()));
-            }
-            (ProbeDecision::LegacyReconnect(offered), _) => {
-                open.transport.close().await;
-                return initialize_on_new_channel(source, plan, offered, attempts).await;
-            }
-            (ProbeDecision::NoCommonRevision(why), _) => return Err(attempts.connect_error(source, why)),
         }
+    }
+}
+
+/// Establishes the connection as the probe has decided.
+async fn follow_decision(
+    source: &ChannelSource,
+    open: OpenedTransport,
+    plan: &ConnectPlan,
+    probed: ProtocolEdge,
+    decision: ProbeDecision,
+    observation: DiscoverOutcome,
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
+    match (decision, observation) {
+        (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
+            let is_probed = revision == probed.revision();
+            let edge = if is_probed { probed } else { handshake::modern_edge(plan, revision) };
+            open.establish_described(source, edge, &result, attempts)
+        }
+        (ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined, observation) => {
+            Err(attempts.connect_error(source, observation.cause()))
+        }
+        (ProbeDecision::Legacy(offered), _) => open_session(source, open, plan, offered, attempts).await,
+        // Over a network a closed connection is no evidence of a legacy server.
+        (ProbeDecision::LegacyReconnect(_), observation) if source.is_network() => {
+            Err(attempts.connect_error(source, observation.cause()))
+        }
+        (ProbeDecision::LegacyReconnect(offered), _) => {
+            open.transport.close().await;
+            initialize_on_new_channel(source, plan, offered, attempts).await
+        }
+        (ProbeDecision::NoCommonRevision(why), _) => Err(attempts.connect_error(source, why)),
     }
 }
 

@@ -117,7 +117,7 @@ pub(crate) fn read(
 ) -> Result<ServerConfig, DecodeError> {
     let name =
         ServerName::parse(name).map_err(|error| DecodeError::new(error.to_string()).with_span(&node.span))?;
-    let table: ServerTable = de::read(&without_obsolete_keys(node), expander)?;
+    let mut table: ServerTable = de::read(&without_obsolete_keys(node), expander)?;
     // The node has the positions of the keys, for the errors below.
     let wrong = |keys: &[&str], what: &str| {
         let span = node.at(keys).map_or(&node.span, |value| &value.span);
@@ -135,44 +135,6 @@ pub(crate) fn read(
             format!("it is a revision of the {} era, but `era` is {}", revision.era().as_str(), era.as_str());
         return Err(wrong(&["revision"], &what));
     }
-    let reach = match (table.command, table.url) {
-        (Some(_), Some(_)) => {
-            return Err(wrong(&["url"], "there is a `command` as well; a server has either of them"));
-        }
-        (None, None) => return Err(wrong(&[], "it has neither a `command` nor a `url`")),
-        (Some(command), None) => {
-            for key in ["headers", "transport"] {
-                if node.get(key).is_some() {
-                    return Err(wrong(
-                        &[key],
-                        "it is for a server with a `url`, and this one has a `command`",
-                    ));
-                }
-            }
-            let program = LocalProgram {
-                command,
-                args: table.args,
-                env: table.env,
-                cwd: table.cwd,
-                base: base.to_owned(),
-            };
-            check_program(&program, &wrong)?;
-            ServerLocation::Program(program)
-        }
-        (None, Some(url)) => {
-            for key in ["args", "env", "cwd"] {
-                if node.get(key).is_some() {
-                    return Err(wrong(
-                        &[key],
-                        "it is for a server with a `command`, and this one has a `url`",
-                    ));
-                }
-            }
-            let mut endpoint = RemoteEndpoint { url, headers: table.headers, transport: table.transport };
-            check_endpoint(&mut endpoint, expander, &wrong)?;
-            ServerLocation::Endpoint(endpoint)
-        }
-    };
     Ok(ServerConfig {
         enabled: table.enabled,
         required: table.required,
@@ -182,9 +144,44 @@ pub(crate) fn read(
         sharing: table.share,
         era: table.era,
         revision: table.revision,
-        tools: table.tools,
-        ..ServerConfig::new(name, reach)
+        tools: std::mem::take(&mut table.tools),
+        ..ServerConfig::new(name, read_location(table, node, base, expander, &wrong)?)
     })
+}
+
+/// Reads how a server is reached: by the keys of a program, or by those of a URL, and never by both.
+fn read_location(
+    table: ServerTable,
+    node: &ConfigNode,
+    base: &Path,
+    expander: &VariableExpander<'_>,
+    wrong: &dyn Fn(&[&str], &str) -> DecodeError,
+) -> Result<ServerLocation, DecodeError> {
+    let refuse_keys = |keys: &[&str], what: &str| match keys.iter().find(|key| node.get(key).is_some()) {
+        Some(key) => Err(wrong(&[key], what)),
+        None => Ok(()),
+    };
+    match (table.command, table.url) {
+        (Some(_), Some(_)) => {
+            Err(wrong(&["url"], "there is a `command` as well; a server has either of them"))
+        }
+        (None, None) => Err(wrong(&[], "it has neither a `command` nor a `url`")),
+        (Some(command), None) => {
+            let foreign = "it is for a server with a `url`, and this one has a `command`";
+            refuse_keys(&["headers", "transport"], foreign)?;
+            let ServerTable { args, env, cwd, .. } = table;
+            let program = LocalProgram { command, args, env, cwd, base: base.to_owned() };
+            check_program(&program, wrong)?;
+            Ok(ServerLocation::Program(program))
+        }
+        (None, Some(url)) => {
+            let foreign = "it is for a server with a `command`, and this one has a `url`";
+            refuse_keys(&["args", "env", "cwd"], foreign)?;
+            let mut endpoint = RemoteEndpoint { url, headers: table.headers, transport: table.transport };
+            check_endpoint(&mut endpoint, expander, wrong)?;
+            Ok(ServerLocation::Endpoint(endpoint))
+        }
+    }
 }
 
 /// Leaves out the keys that have no effect any more.

@@ -1,5 +1,6 @@
 //! Finds a connection for a caller, or opens one.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,44 +220,14 @@ impl Upstream {
         let key = self.pool_key_of(profile, &state);
         let digest = profile.roots.as_ref().map(|(digest, _)| *digest).filter(|_| self.asks_roots());
         let mut need = ConnectionNeed { pool_key: key, roots: digest, needs_slot: false };
-        let mut has_some = false;
         let ticket = waiting.map(|waiting| &waiting.ticket);
-        if need.pool_key.scope != ConnectionScope::Call {
-            let before = match profile.can_be_asked(&need.pool_key) {
-                true => self.wait_list.competitors_before(ticket, &need, &profile.client_key()),
-                false => 0,
-            };
-            let mut fitting = self.matching_connections(&state, &need.pool_key, profile);
-            if self.exceeds_fair_share(&state, &need.pool_key) {
-                fitting.retain(|connection| connection.use_count() > 0);
-            }
-            if let Some(lease) = lease_matching(&fitting, profile, &need.pool_key, before) {
-                return Ok(LeaseStatus::Ready(lease));
-            }
-            let same_roots = |attempt: &&ConnectionAttempt| !self.asks_roots() || attempt.roots == digest;
-            let coming: Vec<_> = state
-                .attempts
-                .iter()
-                .filter(same_roots)
-                .filter(|it| it.serves(&need.pool_key, state.eras.is_empty()))
-                .collect();
-            match coming.get(before) {
-                // Calls earlier in the queue get the attempts that started earlier.
-                Some(attempt) if fitting.is_empty() => {
-                    return Ok(LeaseStatus::Connecting(attempt.outcome.clone()));
-                }
-                Some(_) => {
-                    return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(fitting.len())));
-                }
-                None => {}
-            }
-            has_some = !fitting.is_empty() || !coming.is_empty();
-            let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
-            let is_left_alone = state.lifecycle().connect_block(Instant::now()).is_some();
-            if has_some && (!may_grow || is_left_alone) {
-                return Ok(LeaseStatus::Queued(need, UpstreamUnavailable::AllInUse(fitting.len())));
-            }
-        }
+        let has_some = match need.pool_key.scope {
+            ConnectionScope::Call => false,
+            _ => match self.lease_existing(&state, profile, &need, waiting) {
+                ControlFlow::Break(status) => return Ok(status),
+                ControlFlow::Continue(has_some) => has_some,
+            },
+        };
         match state.lifecycle().connect_block(Instant::now()) {
             Some(ConnectBlock::RetryIn(wait, failure)) => return Ok(LeaseStatus::BackingOff(wait, failure)),
             Some(block @ ConnectBlock::NeedsAuth(_)) => return Err(block.into()),
@@ -275,6 +246,49 @@ impl Upstream {
         } else {
             LeaseStatus::Connecting(done)
         })
+    }
+
+    /// Leases a connection that is open, or waits for one that is coming or will be free; continues if one more may be
+    /// opened, with whether there are others to wait for.
+    fn lease_existing(
+        &self,
+        state: &UpstreamState,
+        profile: &CallerProfile,
+        need: &ConnectionNeed,
+        waiting: Option<&WaitingCall>,
+    ) -> ControlFlow<LeaseStatus, bool> {
+        let key = &need.pool_key;
+        let ticket = waiting.map(|waiting| &waiting.ticket);
+        let before = match profile.can_be_asked(key) {
+            true => self.wait_list.competitors_before(ticket, need, &profile.client_key()),
+            false => 0,
+        };
+        let mut fitting = self.matching_connections(state, key, profile);
+        if self.exceeds_fair_share(state, key) {
+            fitting.retain(|connection| connection.use_count() > 0);
+        }
+        if let Some(lease) = lease_matching(&fitting, profile, key, before) {
+            return ControlFlow::Break(LeaseStatus::Ready(lease));
+        }
+        let same_roots = |attempt: &&ConnectionAttempt| !self.asks_roots() || attempt.roots == need.roots;
+        let attempts = state.attempts.iter().filter(same_roots);
+        let coming: Vec<_> = attempts.filter(|it| it.serves(key, state.eras.is_empty())).collect();
+        let queued = || LeaseStatus::Queued(need.clone(), UpstreamUnavailable::AllInUse(fitting.len()));
+        match coming.get(before) {
+            // Calls earlier in the queue get the attempts that started earlier.
+            Some(attempt) if fitting.is_empty() => {
+                return ControlFlow::Break(LeaseStatus::Connecting(attempt.outcome.clone()));
+            }
+            Some(_) => return ControlFlow::Break(queued()),
+            None => {}
+        }
+        let has_some = !fitting.is_empty() || !coming.is_empty();
+        let may_grow = waiting.is_some_and(|waiting| waiting.grows_at <= Instant::now());
+        let is_left_alone = state.lifecycle().connect_block(Instant::now()).is_some();
+        if has_some && (!may_grow || is_left_alone) {
+            return ControlFlow::Break(queued());
+        }
+        ControlFlow::Continue(has_some)
     }
 
     /// Returns the connections that can serve a caller, free or not.

@@ -73,31 +73,9 @@ pub(super) async fn fetch_lists(
     source: ListFetchContext<'_>,
 ) -> FetchedLists {
     let limits = source.limits;
-    // Reports about lists that are not fetched now stay.
-    let is_kept = |reason: &&String| !lists.includes(reason.split(':').next().unwrap_or_default());
-    let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
-    let (left_out, repaired) = (kept(&before.skipped), kept(&before.repaired));
-    let mut collected = ListCollector {
-        catalogue: before.clone(),
-        skipped: left_out,
-        repaired,
-        before,
-        source,
-        loop_message: None,
-    };
-    collected.catalogue.has_resources = offered.resources.is_some();
+    let mut collected = ListCollector::new(offered, lists, before, source);
     let (has_tools, has_prompts) = (offered.tools.is_some(), offered.prompts.is_some());
     let has_resources = offered.resources.is_some();
-    // Previous items of a capability that the server does not declare any more are dropped.
-    if !has_tools {
-        collected.catalogue.tools = Arc::default();
-    }
-    if !has_prompts {
-        collected.catalogue.prompts = Arc::default();
-    }
-    if !has_resources {
-        (collected.catalogue.resources, collected.catalogue.templates) = Default::default();
-    }
     let (tools, prompts, resources, templates) = tokio::join!(
         list_with_timeout(limits, lists.tools && has_tools, client.tools()),
         list_with_timeout(limits, lists.prompts && has_prompts, client.prompts()),
@@ -140,7 +118,33 @@ struct ListCollector<'l> {
     loop_message: Option<String>,
 }
 
-impl ListCollector<'_> {
+impl<'l> ListCollector<'l> {
+    /// Starts with what there was before, as far as it stays.
+    fn new(
+        offered: &ServerCapabilities,
+        lists: ListSet,
+        before: &'l UpstreamCatalogue,
+        source: ListFetchContext<'l>,
+    ) -> Self {
+        // Reports about lists that are not fetched now stay.
+        let is_kept = |reason: &&String| !lists.includes(reason.split(':').next().unwrap_or_default());
+        let kept = |reasons: &[String]| reasons.iter().filter(is_kept).cloned().collect();
+        let (skipped, repaired) = (kept(&before.skipped), kept(&before.repaired));
+        let mut catalogue = before.clone();
+        catalogue.has_resources = offered.resources.is_some();
+        // Previous items of a capability that the server does not declare any more are dropped.
+        if offered.tools.is_none() {
+            catalogue.tools = Arc::default();
+        }
+        if offered.prompts.is_none() {
+            catalogue.prompts = Arc::default();
+        }
+        if offered.resources.is_none() {
+            (catalogue.resources, catalogue.templates) = Default::default();
+        }
+        Self { catalogue, skipped, repaired, before, source, loop_message: None }
+    }
+
     /// Accepts a list, or records the reason why not.
     fn accept_list<T: CatalogueItem>(
         &mut self,

@@ -28,7 +28,7 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Mac
         });
     }
     let type_name = &input.ident;
-    let description = docs::description(&input.attrs).map(|text| quote!(.description(#text)));
+    let form = implement_form(input);
     quote! {
         const _: () = {
             impl ::trunkline::__private::form::FormChoice for #type_name {
@@ -49,24 +49,33 @@ pub(super) fn implement(input: &DeriveInput, data: &DataEnum, problems: &mut Mac
                 }
             }
 
-            fn field() -> ::trunkline::__private::form::FieldDefinition<#type_name> {
-                ::trunkline::__private::form::FieldDefinition::new("choice") #description
-            }
-
-            impl ::trunkline::__private::Form for #type_name {
-                fn schema() -> ::trunkline::__private::RawJson {
-                    <::trunkline::__private::form::FormSchema as ::core::default::Default>::default()
-                        .with(&field())
-                        .finish()
-                }
-
-                fn read(
-                    content: &::trunkline::__private::RawJson,
-                ) -> ::core::result::Result<Self, ::std::string::String> {
-                    ::trunkline::__private::form::FormAnswers::read(content)?.field(&field())
-                }
-            }
+            #form
         };
+    }
+}
+
+/// Implements the form with the choice as its only field.
+fn implement_form(input: &DeriveInput) -> TokenStream {
+    let type_name = &input.ident;
+    let description = docs::description(&input.attrs).map(|text| quote!(.description(#text)));
+    quote! {
+        fn field() -> ::trunkline::__private::form::FieldDefinition<#type_name> {
+            ::trunkline::__private::form::FieldDefinition::new("choice") #description
+        }
+
+        impl ::trunkline::__private::Form for #type_name {
+            fn schema() -> ::trunkline::__private::RawJson {
+                <::trunkline::__private::form::FormSchema as ::core::default::Default>::default()
+                    .with(&field())
+                    .finish()
+            }
+
+            fn read(
+                content: &::trunkline::__private::RawJson,
+            ) -> ::core::result::Result<Self, ::std::string::String> {
+                ::trunkline::__private::form::FormAnswers::read(content)?.field(&field())
+            }
+        }
     }
 }
 

@@ -106,6 +106,41 @@ pub(super) fn shrink_to_bytes(mut bytes: Vec<u8>) -> Bytes {
 /// bodies; a larger buffer grows as they arrive, or the announcement alone could take memory.
 const INITIAL_CAPACITY: usize = 256 * 1024;
 
+/// The frames of a body so far. Most bodies are one frame, which is not copied.
+struct BodyFrames {
+    first: Option<Bytes>,
+    gathered: BytesMut,
+    announced: u64,
+}
+
+impl BodyFrames {
+    fn new(announced: u64) -> Self {
+        Self { first: None, gathered: BytesMut::new(), announced }
+    }
+
+    fn len(&self) -> usize {
+        self.first.as_ref().map_or(0, Bytes::len) + self.gathered.len()
+    }
+
+    fn push(&mut self, data: Bytes) {
+        let Some(head) = &self.first else {
+            self.first = Some(data);
+            return;
+        };
+        if self.gathered.is_empty() {
+            let announced = usize::try_from(self.announced).unwrap_or(INITIAL_CAPACITY).min(INITIAL_CAPACITY);
+            self.gathered.reserve(announced.max(head.len() + data.len()));
+            self.gathered.extend_from_slice(head);
+            self.first = Some(Bytes::new());
+        }
+        self.gathered.extend_from_slice(&data);
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.gathered.is_empty() { self.first.unwrap_or_default() } else { self.gathered.freeze() }
+    }
+}
+
 /// Reads a complete request body; a large one comes with its memory permit.
 ///
 /// # Errors
@@ -125,8 +160,7 @@ where
         return Err(too_large());
     }
     let mut body = std::pin::pin!(body);
-    let mut first: Option<Bytes> = None;
-    let mut gathered = BytesMut::new();
+    let mut frames = BodyFrames::new(announced);
     let mut reserved = None;
     // Most bodies arrive with their head, so the timer is started only for those that do not.
     let mut deadline: Option<Pin<Box<tokio::time::Sleep>>> = None;
@@ -147,28 +181,16 @@ where
                 return Poll::Ready(Err(Refusal::INVALID_REQUEST.with_message("the request body broke off")));
             };
             let Ok(data) = frame.into_data() else { continue };
-            let length = first.as_ref().map_or(0, Bytes::len) + gathered.len() + data.len();
+            let length = frames.len() + data.len();
             if length > most {
                 return Poll::Ready(Err(too_large()));
             }
             core.reserve_memory(&mut reserved, length)?;
-            match &first {
-                None => first = Some(data),
-                Some(head) => {
-                    if gathered.is_empty() {
-                        let announced =
-                            usize::try_from(announced).unwrap_or(INITIAL_CAPACITY).min(INITIAL_CAPACITY);
-                        gathered.reserve(announced.max(head.len() + data.len()));
-                        gathered.extend_from_slice(head);
-                        first = Some(Bytes::new());
-                    }
-                    gathered.extend_from_slice(&data);
-                }
-            }
+            frames.push(data);
         }
     })
     .await?;
-    let whole = if gathered.is_empty() { first.unwrap_or_default() } else { gathered.freeze() };
+    let whole = frames.into_bytes();
     if let Some(reserved) = &mut reserved {
         reserved.shrink_to(whole.len());
     }

@@ -67,34 +67,37 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     }
     let hub = args.hub.find(&path)?;
     let own = hub.as_ref().and_then(|hub| hub.report().ok()?.url);
-    let verdicts = import_servers(&mut editor, &found, own.as_deref());
+    let servers = import_servers(&mut editor, &found, own.as_deref());
     let only_looks = args.dry_run || (args.client.is_none() && !args.all);
-    let taken = verdicts.iter().filter(|verdict| verdict.outcome == ImportOutcome::Imported).count();
-    let mut is_told = false;
+    let imported_count = servers.iter().filter(|server| server.outcome == ImportOutcome::Imported).count();
+    let mut is_reloaded = false;
     if !only_looks && editor.save(BackupMode::Skip)? != SaveOutcome::Unchanged {
-        let imported = verdicts.iter().filter(|verdict| verdict.outcome == ImportOutcome::Imported);
-        trust_written(&path, &imported.map(|verdict| verdict.name.as_str()).collect::<Vec<_>>());
-        is_told = hub.is_some();
+        let imported = servers.iter().filter(|server| server.outcome == ImportOutcome::Imported);
+        trust_written(&path, &imported.map(|server| server.name.as_str()).collect::<Vec<_>>());
+        is_reloaded = hub.is_some();
         hub.map(|hub| hub.reload()).transpose()?;
     }
     let problems = unusable.iter().filter_map(|import| Some((import, import.file.as_ref().err()?)));
     if args.file.json {
-        let servers: Vec<_> = verdicts.iter().map(|verdict| verdict.to_json(&path)).collect();
+        let servers: Vec<_> = servers.iter().map(|server| server.to_json(&path)).collect();
         let problems = problems.map(|(import, error)| {
             json!({ "client": import.client.as_str(), "path": import.path, "reason": error.to_string() })
         });
         let problems: Vec<_> = problems.collect();
-        let told = json!({
-            "file": path, "taken": taken, "written": !only_looks && taken > 0, "servers": servers,
+        let report = json!({
+            "file": path, "imported": imported_count, "written": !only_looks && imported_count > 0, "servers": servers,
             "problems": problems,
         });
-        return print_stdout(&format!("{told}\n"));
+        return print_stdout(&format!("{report}\n"));
     }
-    print_stdout(&as_lines(&verdicts, &path))?;
+    print_stdout(&as_lines(&servers, &path))?;
     for (import, error) in problems {
         print_stderr(&format!("cannot import from {}: {}\n", import.client, escape_line(&error.to_string())));
     }
-    print_stderr(&format!("{}\n", summary(taken, verdicts.len(), only_looks, args.dry_run, is_told, &path)));
+    print_stderr(&format!(
+        "{}\n",
+        summary(imported_count, servers.len(), only_looks, args.dry_run, is_reloaded, &path)
+    ));
     Ok(())
 }
 
@@ -116,33 +119,42 @@ fn no_servers_failure(client: ClientApp, unusable: &[&&ClientImport]) -> Result<
 }
 
 /// Writes a line for each server, and one for each thing that is to be known about it.
-fn as_lines(verdicts: &[ServerImport], path: &Path) -> String {
-    let width = verdicts.iter().map(|verdict| verdict.name.chars().count()).max().unwrap_or(0);
+fn as_lines(servers: &[ServerImport], path: &Path) -> String {
+    let width = servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
-    for verdict in verdicts {
-        let name = pad(&escape_line(&verdict.name), width);
-        let why = verdict.outcome.reason(path).unwrap_or_else(|| verdict.target.clone());
-        let word = pad(verdict.outcome.label(), 6);
-        text.push_str(&format!("{word}  {name}  ({}) {}\n", verdict.origin, escape_line(&why)));
-        for note in &verdict.notes {
+    for server in servers {
+        let name = pad(&escape_line(&server.name), width);
+        let why = server.outcome.reason(path).unwrap_or_else(|| server.target.clone());
+        let word = pad(server.outcome.label(), 6);
+        text.push_str(&format!("{word}  {name}  ({}) {}\n", server.origin, escape_line(&why)));
+        for note in &server.notes {
             text.push_str(&format!("{}{}\n", " ".repeat(width + 10), escape_line(note)));
         }
     }
     text
 }
 
-fn summary(taken: usize, all: usize, only_looks: bool, dry_run: bool, is_told: bool, path: &Path) -> String {
+fn summary(
+    imported_count: usize,
+    all: usize,
+    only_looks: bool,
+    dry_run: bool,
+    is_reloaded: bool,
+    path: &Path,
+) -> String {
     let path = path.display();
-    let (servers, were) = match taken {
+    let (servers, were) = match imported_count {
         1 => ("1 server".to_owned(), "was"),
         several => (format!("{several} servers"), "were"),
     };
-    match (taken, only_looks) {
+    match (imported_count, only_looks) {
         (0, _) if all == 0 => "no servers found in any client".to_owned(),
         (0, _) => format!("nothing to add to {path}"),
         (_, true) if dry_run => format!("{servers} would be added to {path}; nothing was written"),
         (_, true) => format!("nothing was written; `trunkline import --all` adds {servers} to {path}"),
-        (_, false) if is_told => format!("{servers} {were} added to {path}; the running hub has reloaded it"),
+        (_, false) if is_reloaded => {
+            format!("{servers} {were} added to {path}; the running hub has reloaded it")
+        }
         (_, false) => format!("{servers} {were} added to {path}; start the hub with `trunkline serve`"),
     }
 }

@@ -44,12 +44,12 @@ impl ImportOutcome {
 
     fn json_name(&self) -> &'static str {
         match self {
-            Self::Imported => "taken",
-            Self::AlreadyPresent(_) => "same",
-            Self::NameTaken(_) => "different",
-            Self::OwnHub => "ourselves",
-            Self::ExposedSecrets(_) => "secret",
-            Self::Invalid(_) => "unusable",
+            Self::Imported => "imported",
+            Self::AlreadyPresent(_) => "already_present",
+            Self::NameTaken(_) => "name_taken",
+            Self::OwnHub => "own_hub",
+            Self::ExposedSecrets(_) => "exposed_secrets",
+            Self::Invalid(_) => "invalid",
         }
     }
 
@@ -94,7 +94,7 @@ pub(super) fn import_servers(
     let place = format!("is in {}", editor.file().path().display());
     let mut origins: BTreeMap<String, String> =
         editor.file().server_names().into_iter().map(|name| (name.to_owned(), place.clone())).collect();
-    let mut verdicts = Vec::new();
+    let mut servers = Vec::new();
     for import in imports {
         let Ok(file) = &import.file else { continue };
         let from = format!("{}, {}", import.client, import.scope);
@@ -109,7 +109,7 @@ pub(super) fn import_servers(
                 notes.extend(unset_variable(editor, name));
             }
             let path = import.path.display().to_string();
-            verdicts.push(ServerImport {
+            servers.push(ServerImport {
                 name: name.to_owned(),
                 origin: from.clone(),
                 path,
@@ -119,7 +119,7 @@ pub(super) fn import_servers(
             });
         }
     }
-    verdicts
+    servers
 }
 
 fn import_server(
@@ -154,11 +154,11 @@ fn import_server(
 
 /// Describes the problem of a server without its position, which is printed separately.
 fn short_message(error: &ConfigError) -> String {
-    let said = error.problems().map(|problem| match problem.key_path() {
+    let messages = error.problems().map(|problem| match problem.key_path() {
         Some(key) => format!("`{key}`: {}", problem.message()),
         None => problem.message().to_owned(),
     });
-    said.collect::<Vec<_>>().join("; ")
+    messages.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the settings of a server that are ignored.

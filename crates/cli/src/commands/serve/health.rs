@@ -54,10 +54,10 @@ impl HealthProbes {
         let leaving = self.shutdown.is_shutting_down().then(|| "shutting down".to_owned());
         let missing = missing.into_iter().map(|(server, why)| format!("required server `{server}`: {why}"));
         let reasons: Vec<String> = leaving.into_iter().chain(missing).collect();
-        let mut told = Map::from_iter([("ready".to_owned(), reasons.is_empty().into())]);
+        let mut report = Map::from_iter([("ready".to_owned(), reasons.is_empty().into())]);
         if self.audience == ProbeAudience::Operators {
             if !reasons.is_empty() {
-                told.insert("reason".to_owned(), reasons.join("; ").into());
+                report.insert("reason".to_owned(), reasons.join("; ").into());
             }
             if let Some(gateway) = &self.gateway {
                 let servers = gateway.server_summaries().into_iter().map(|(name, state, reason)| {
@@ -67,10 +67,10 @@ impl HealthProbes {
                     };
                     (name, state)
                 });
-                told.insert("servers".to_owned(), servers.collect());
+                report.insert("servers".to_owned(), servers.collect());
             }
         }
-        (reasons.is_empty(), told.into())
+        (reasons.is_empty(), report.into())
     }
 
     fn respond(&self, parts: &Parts) -> Response<McpResponseBody> {
@@ -84,9 +84,9 @@ impl HealthProbes {
             LIVENESS_PATH => (StatusCode::OK, "text/plain", "ok".to_owned()),
             METRICS_PATH => (StatusCode::OK, Metrics::CONTENT_TYPE, self.metrics.text()),
             _ => {
-                let (ready, told) = self.readiness();
+                let (ready, report) = self.readiness();
                 let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-                (status, "application/json", told.to_string())
+                (status, "application/json", report.to_string())
             }
         };
         let mut response = Response::new(McpResponseBody::whole(body));

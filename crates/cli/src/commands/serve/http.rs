@@ -33,7 +33,7 @@ pub(super) async fn serve(
     wanted: &ListenAddress,
     signals: Signals,
 ) -> Result<(), CliFailure> {
-    let PreparedService { edge, host, metrics, shutdown: departure, .. } = serving;
+    let PreparedService { edge, host, metrics, shutdown, .. } = serving;
     let args = &edge.http;
     args.check_paths()?;
     let tokens = args.tokens()?;
@@ -44,7 +44,7 @@ pub(super) async fn serve(
     let port_file = args.port_file.as_deref().map(claim_port_file).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
     let probes = |audience| HealthProbes {
-        shutdown: departure.clone(),
+        shutdown: shutdown.clone(),
         metrics: metrics.clone(),
         gateway: serving.gateway().cloned(),
         audience,
@@ -66,7 +66,7 @@ pub(super) async fn serve(
     announce(serving, address, warning);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
-        never = departure.handle_signals(signals, args.drain_delay) => match never {},
+        never = shutdown.handle_signals(signals, args.drain_delay) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
         never = secrets.follow(hangups) => match never {},
         never = keeping => match never {},
@@ -78,7 +78,7 @@ pub(super) async fn serve(
         DrainOutcome::Cleanly => 0,
         DrainOutcome::Aborted(calls) => calls,
     };
-    super::exit_result(departure.forced_by(), aborted, edge.grace)
+    super::exit_result(shutdown.forced_by(), aborted, edge.grace)
 }
 
 fn authenticator(tokens: Option<&BearerTokens>) -> Arc<dyn Authenticator> {

@@ -45,29 +45,29 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
     let plan = ServeBackend::read_plan(args)?;
     let shutdown = ProcessShutdown::default();
     in_runtime(transport, async |signals| {
-        let offer = ServeBackend::new(args, plan)?;
+        let backend = ServeBackend::new(args, plan)?;
         // A hub handles SIGHUP itself, when it reads its file again.
-        let hangups = match offer.gateway() {
+        let hangups = match backend.gateway() {
             Some(_) => None,
             None => Some(install_hangups()?),
         };
         let mut options = args.edge.host_options(&shutdown)?;
         let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
-        let audit = offer.audit(args)?;
+        let audit = backend.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());
         }
-        let host = offer.host(options)?;
+        let host = backend.host(options)?;
         let serving = PreparedService {
-            backend: Some(&offer),
-            ..PreparedService::new(&args.edge, offer.description(), host, metrics, shutdown)
+            backend: Some(&backend),
+            ..PreparedService::new(&args.edge, backend.description(), host, metrics, shutdown)
         };
         let served = tokio::select! {
             served = serving.serve(transport, signals) => served,
             never = reopen_on_hangup(hangups, audit.as_ref(), &args.edge) => match never {},
         };
-        offer.shutdown(serving.shutdown.forced_by().is_some()).await;
+        backend.shutdown(serving.shutdown.forced_by().is_some()).await;
         if let Some(audit) = audit {
             audit.close();
         }
@@ -127,12 +127,12 @@ impl<'a> PreparedService<'a> {
     /// Prepares a service without background work.
     pub(crate) fn new(
         edge: &'a EdgeArgs,
-        offer: String,
+        description: String,
         host: Host,
         metrics: Metrics,
         shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description: offer, host, metrics, shutdown, backend: None }
+        Self { edge, description, host, metrics, shutdown, backend: None }
     }
 
     /// Serves until the peer is gone or a signal comes.
@@ -157,7 +157,7 @@ impl<'a> PreparedService<'a> {
     /// Starts the background work, and returns the rest of it, which never ends.
     async fn start_backend(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.backend {
-            Some(offer) => offer.start().await,
+            Some(backend) => backend.start().await,
             None => None,
         };
         async move {

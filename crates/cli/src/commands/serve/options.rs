@@ -226,12 +226,12 @@ impl EdgeArgs {
     ///
     /// # Errors
     /// A key cannot be used.
-    pub(crate) fn host_options(&self, departure: &ProcessShutdown) -> Result<HostOptions, CliFailure> {
+    pub(crate) fn host_options(&self, shutdown: &ProcessShutdown) -> Result<HostOptions, CliFailure> {
         Ok(HostOptions {
             limits: self.limits(),
             state_keys: self.state_keys()?,
             layers: Layers::new().with(Trace::new()),
-            shutdown: departure.shutdown().clone(),
+            shutdown: shutdown.shutdown().clone(),
             client_info_roots: self.compat_clientinfo_roots,
             require_initialized: self.strict,
             session_in_meta: self.session_in_meta,

@@ -12,15 +12,15 @@ use crate::signals::Signals;
 /// # Errors
 /// The transport fails, or calls had to be ended.
 pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Result<(), CliFailure> {
-    let PreparedService { edge, description: offer, host, shutdown: departure, .. } = serving;
+    let PreparedService { edge, description, host, shutdown, .. } = serving;
     let keeping = serving.start_backend().await;
     if std::io::stderr().is_terminal() {
         print_stderr(&format!(
-            "serving {offer} on stdio: type one JSON-RPC message per line; Ctrl-D to stop\n"
+            "serving {description} on stdio: type one JSON-RPC message per line; Ctrl-D to stop\n"
         ));
     }
     let served = tokio::select! {
-        never = departure.handle_signals(signals, Duration::ZERO) => match never {},
+        never = shutdown.handle_signals(signals, Duration::ZERO) => match never {},
         never = keeping => match never {},
         served = trunkline_server::stdio().grace(edge.grace).serve(host.clone()) => served,
     };
@@ -29,5 +29,5 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
         Err(ServeError::Aborted(calls)) => calls,
         Err(error) => return Err(CliFailure::new(ExitReason::Failed, error)),
     };
-    super::exit_result(departure.forced_by(), aborted, edge.grace)
+    super::exit_result(shutdown.forced_by(), aborted, edge.grace)
 }

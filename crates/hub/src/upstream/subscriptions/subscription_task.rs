@@ -117,28 +117,43 @@ impl SubscriptionTask {
                         // The server may have been enabled again.
                         server.publish_missed(&self.scope, &desired, &accepted);
                     }
-                    _ = lease.client().closed() => {
-                        // Recorded at once, since otherwise the next lease could find the same connection again.
-                        if let Some(server) = self.upstream.upgrade() {
-                            server.check_lost(lease.connection());
-                        }
-                        return ListenEnd::Lost;
-                    }
-                    // A subscription must not prevent the close of a connection.
-                    () = lease.connection().close_requested() => return ListenEnd::Lost,
+                    () = self.connection_ended(&lease) => return ListenEnd::Lost,
                     change = listeners.next_change() => {
                         let Some((server, desired)) = self.upgrade() else { return ListenEnd::Unwanted };
-                        match change {
-                            ChangeEvent::Resource(uri) => server.publish_updated(&self.scope, &desired, uri, &accepted),
-                            ChangeEvent::Missed => {
-                                desired.note_missed(accepted.iter().cloned());
-                                server.publish_missed(&self.scope, &desired, &accepted);
-                            }
-                            _ => {}
-                        }
+                        self.publish_change(&server, &desired, change, &accepted);
                     }
                 }
             }
+        }
+    }
+
+    /// Waits until a connection is lost, or is to be closed, which a subscription must not prevent.
+    async fn connection_ended(&self, lease: &ConnectionLease) {
+        tokio::select! {
+            _ = lease.client().closed() => {
+                // Recorded at once, since otherwise the next lease could find the same connection again.
+                if let Some(server) = self.upstream.upgrade() {
+                    server.check_lost(lease.connection());
+                }
+            }
+            () = lease.connection().close_requested() => {}
+        }
+    }
+
+    fn publish_change(
+        &self,
+        server: &Upstream,
+        desired: &DesiredSubscriptions,
+        change: ChangeEvent,
+        accepted: &BTreeSet<String>,
+    ) {
+        match change {
+            ChangeEvent::Resource(uri) => server.publish_updated(&self.scope, desired, uri, accepted),
+            ChangeEvent::Missed => {
+                desired.note_missed(accepted.iter().cloned());
+                server.publish_missed(&self.scope, desired, accepted);
+            }
+            _ => {}
         }
     }
 }

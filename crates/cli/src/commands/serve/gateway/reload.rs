@@ -94,8 +94,8 @@ impl Gateway {
                 tracing::info!("reloaded {file}: {}", reload_message(applied, &plan.excluded));
             }
             Err(failure) => {
-                let told = failure.to_string().replace('\n', "; ");
-                tracing::error!("invalid config, keeping the previous one: {}", escape_line(&told));
+                let message = failure.to_string().replace('\n', "; ");
+                tracing::error!("invalid config, keeping the previous one: {}", escape_line(&message));
             }
         }
     }
@@ -115,6 +115,6 @@ fn reload_message(applied: &ApplyReport, excluded: &[ExcludedServer]) -> String 
         names("failed", &failed),
         quoted("unavailable", &mut excluded.iter().map(|server| &*server.name)),
     ];
-    let told: Vec<String> = parts.into_iter().flatten().collect();
-    if told.is_empty() { "no server changed".to_owned() } else { told.join("; ") }
+    let changes: Vec<String> = parts.into_iter().flatten().collect();
+    if changes.is_empty() { "no server changed".to_owned() } else { changes.join("; ") }
 }

@@ -107,11 +107,11 @@ mod tests {
     fn self_reference_is_detected_for_any_path() {
         for path in ["/nowhere/a.toml", "/nowhere/a:b,c.toml"] {
             let (first, second) = (Path::new(path), Path::new("/nowhere/other.toml"));
-            let told = extend_enclosing_hubs(OsStr::new(""), first).unwrap();
-            assert!(extend_enclosing_hubs(told.as_ref(), first).is_err(), "{path}");
-            let told = extend_enclosing_hubs(told.as_ref(), second).unwrap();
-            assert!(extend_enclosing_hubs(told.as_ref(), first).is_err(), "{path}");
-            assert!(extend_enclosing_hubs(told.as_ref(), second).is_err(), "{path}");
+            let enclosing = extend_enclosing_hubs(OsStr::new(""), first).unwrap();
+            assert!(extend_enclosing_hubs(enclosing.as_ref(), first).is_err(), "{path}");
+            let enclosing = extend_enclosing_hubs(enclosing.as_ref(), second).unwrap();
+            assert!(extend_enclosing_hubs(enclosing.as_ref(), first).is_err(), "{path}");
+            assert!(extend_enclosing_hubs(enclosing.as_ref(), second).is_err(), "{path}");
         }
     }
 
@@ -120,7 +120,7 @@ mod tests {
     fn self_reference_is_detected_for_non_utf8_paths() {
         use std::os::unix::ffi::OsStrExt as _;
         let path = Path::new(OsStr::from_bytes(b"/nowhere/\xff.toml"));
-        let told = extend_enclosing_hubs(OsStr::new(""), path).unwrap();
-        assert!(extend_enclosing_hubs(told.as_ref(), path).is_err());
+        let enclosing = extend_enclosing_hubs(OsStr::new(""), path).unwrap();
+        assert!(extend_enclosing_hubs(enclosing.as_ref(), path).is_err());
     }
 }

@@ -6,7 +6,7 @@ use http::HeaderValue;
 use trunkline_transport::Secret;
 
 use crate::scopes::ScopeSet;
-use crate::token_response::{TokenResponseError, TokenResponse};
+use crate::token_response::{TokenResponse, TokenResponseError};
 use crate::user_name::user_name;
 
 /// The share of its life after which an access token is refreshed, in percent.
@@ -88,7 +88,11 @@ impl TokenSet {
     ///
     /// # Errors
     /// The token is neither a bearer token nor bound by DPoP.
-    pub fn new(response: TokenResponse, context: TokenContext, now: SystemTime) -> Result<Self, TokenResponseError> {
+    pub fn new(
+        response: TokenResponse,
+        context: TokenContext,
+        now: SystemTime,
+    ) -> Result<Self, TokenResponseError> {
         let id_token = response.id_token.as_ref();
         let user = id_token.and_then(user_name).or_else(|| user_name(&response.access_token));
         Ok(Self {

@@ -74,7 +74,6 @@ const RESULT_TYPES: &[(&str, &str)] = &[
     ("client", "StepOutcome"),
     ("server", "HandlerOutcome"),
     ("server", "CallEvent"),
-    ("server", "PostOutcome"),
 ];
 
 /// The crates of which the facade makes items public.

@@ -1,6 +1,5 @@
 use std::convert::Infallible;
 use std::fmt;
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,29 +11,26 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tracing::Instrument as _;
 use trunkline_http1::server::{IncomingRequest, RequestHead, Service};
-use trunkline_protocol::envelope::{self, MalformedMessage, MessageOrBatch};
-use trunkline_protocol::era::{self, HeaderOccurrence, MessageRoute};
+use trunkline_protocol::era::HeaderOccurrence;
 use trunkline_protocol::{Message, Refusal, RequestId};
 
 use super::allow_list::{self, DisallowedHeader};
-use super::auth::{AuthRefusal, Authenticated, AuthenticationResult, until_revoked};
+use super::auth::{AuthRefusal, Authenticated, AuthenticationResult};
 use super::body::{self, McpResponseBody, shrink_to_bytes};
-use super::call_exchange::{TimerOwner, first_event};
+use super::call_exchange::TimerOwner;
 use super::cors;
 use super::legacy_sse::SseStreams;
 use super::mcp_headers::McpHeaders;
 use super::options::HttpServerOptions;
-use super::post_outcome::PostOutcome;
+use super::post_message::PostMessage;
 use super::refusal_response::{header_revision, refusal_response};
 use super::request_tracing;
 use super::websocket::WebSocketTasks;
 use crate::call::BoxFuture;
 use crate::edge::RenderedResponse;
-use crate::edge::legacy::{LegacySessions, TransportCapabilities};
-use crate::env::Env;
+use crate::edge::legacy::LegacySessions;
 use crate::metrics::process::GaugeGuard;
 use crate::principal_quota::PrincipalQuota;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -186,38 +182,17 @@ impl HttpServiceInner {
             };
             let mut response = match authorized {
                 Ok(sender) => {
-                    let mut outcome = match self.check_post(&head, &headers) {
+                    let post = PostMessage { head: &head, headers: &headers, sender: &sender, timer: wakes };
+                    let started = match post.check_headers(self) {
                         Ok(env) => match body::read_body(body, &self.core).await {
-                            Ok((bytes, reserved)) => {
-                                self.handle_post(&head, &headers, bytes, &sender, env, reserved)
-                            }
-                            Err(refusal) => PostOutcome::Refused(refusal, None),
+                            Ok((bytes, reserved)) => self.handle_post(post, bytes, env, reserved),
+                            Err(refusal) => self.refuse_post(post, &refusal, None),
                         },
-                        Err(refusal) => PostOutcome::Refused(refusal, None),
+                        Err(refusal) => self.refuse_post(post, &refusal, None),
                     };
-                    let mut response = loop {
-                        match outcome {
-                            PostOutcome::Responded(response) => break response,
-                            PostOutcome::Refused(refusal, id) => {
-                                break refusal_response(
-                                    &refusal,
-                                    id.as_ref(),
-                                    self.refusal_revision(&headers, &sender.principal),
-                                );
-                            }
-                            PostOutcome::Deferred(future) => outcome = future.await,
-                            PostOutcome::Call(mut call) => {
-                                let accepts = headers.accepts();
-                                let stream_after = self.core.limits.stream_after;
-                                let first = {
-                                    let waiting = first_event(&mut call, accepts.stream, stream_after, wakes);
-                                    until_revoked(sender.grant.as_ref(), pin!(waiting)).await
-                                };
-                                let revoked = || self.auth_response(AuthRefusal::revoked_token());
-                                break first
-                                    .map_or_else(revoked, |first| self.begin_response(call, first, accepts));
-                            }
-                        }
+                    let mut response = match started {
+                        Ok(call) => self.respond_call(post, call).await,
+                        Err(response) => response.await,
                     };
                     sender.finish(&mut response);
                     response
@@ -287,77 +262,6 @@ impl HttpServiceInner {
             None => authenticator.authenticate(request()),
         }
     }
-
-    /// Checks the headers of a message about its body and the response, and returns the variables that it carries.
-    fn check_post(&self, head: &RequestHead, headers: &McpHeaders<'_>) -> Result<Env, Refusal> {
-        headers.check_body()?;
-        if headers.accepts().is_nothing() {
-            return Err(Refusal::NOT_ACCEPTABLE);
-        }
-        self.env(head)
-    }
-
-    /// Handles a posted message.
-    fn handle_post<'a>(
-        self: &'a Arc<Self>,
-        head: &'a RequestHead,
-        headers: &McpHeaders<'_>,
-        bytes: Bytes,
-        sender: &'a Authenticated,
-        env: Env,
-        reserved: Option<RequestMemoryPermit>,
-    ) -> PostOutcome<'a> {
-        let message = match envelope::read(bytes, self.core.limits.bounds) {
-            Ok(MessageOrBatch::One(message)) => message,
-            Ok(batch) => {
-                if matches!(headers.session, HeaderOccurrence::Absent) {
-                    let problem = "batches are part of revision 2025-03-26 only";
-                    return PostOutcome::Refused(Refusal::INVALID_REQUEST.with_message(problem), None);
-                }
-                let transport = transport_capabilities(headers, env, sender);
-                return self.handle_legacy(headers, batch, sender, transport, reserved);
-            }
-            Err(MalformedMessage { refusal, id }) => return PostOutcome::Refused(refusal, id),
-        };
-        let version =
-            if let HeaderOccurrence::Once(version) = headers.version { Some(version) } else { None };
-        let has_session = !matches!(headers.session, HeaderOccurrence::Absent);
-        let route = era::route_http(&message, version, has_session);
-        request_tracing::log_route(&message, &route);
-        match (route, message) {
-            (MessageRoute::Modern, Message::Request(request)) => {
-                self.handle_modern(head, headers, request, sender, env, reserved)
-            }
-            (MessageRoute::Session, message) => {
-                let transport = transport_capabilities(headers, env, sender);
-                self.handle_legacy(headers, MessageOrBatch::One(message), sender, transport, reserved)
-            }
-            (MessageRoute::Initialize, Message::Request(request)) => {
-                let (accepts, address) = (headers.accepts(), head.remote_address());
-                PostOutcome::Deferred(Box::pin(async move {
-                    let opened = self
-                        .legacy_initialize(&request, accepts, sender.principal.clone(), env, address)
-                        .await;
-                    opened.map_or_else(
-                        |(refusal, id)| PostOutcome::Refused(refusal, id),
-                        PostOutcome::Responded,
-                    )
-                }))
-            }
-            (MessageRoute::Refuse(refusal), message) => {
-                PostOutcome::Refused(refusal, id_of(&message).cloned())
-            }
-            _ => PostOutcome::Responded(accepted()),
-        }
-    }
-}
-
-fn transport_capabilities(
-    headers: &McpHeaders<'_>,
-    env: Env,
-    sender: &Authenticated,
-) -> TransportCapabilities {
-    TransportCapabilities { server_requests: headers.accepts().stream, env, grant: sender.grant.clone() }
 }
 
 /// A response, or a refusal with the id of the request that it answers.
@@ -402,11 +306,6 @@ pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<Mcp
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
-}
-
-/// Wraps a response that is complete already.
-pub(super) fn response_outcome<'a>(answer: RenderedResponse, as_stream: bool) -> PostOutcome<'a> {
-    PostOutcome::Responded(respond(answer, as_stream))
 }
 
 /// Makes a response that is an empty event stream.

@@ -10,12 +10,11 @@ use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet
 use trunkline_session::{EventId, EventReplay, Principal, SessionId, StreamEvent as StoredEvent};
 
 use super::accept::AcceptedFormats;
-use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::call_exchange::{CallExchange, DetachableCall};
 use super::endpoint::{HttpResult, HttpServiceInner, SESSION_ID, event_stream_response, id_of, respond};
 use super::mcp_headers::McpHeaders;
-use super::post_outcome::PostOutcome;
+use super::post_message::{PostMessage, PostStart};
 use super::standalone::is_standalone;
 use super::stream::{ChunkStreamBody, write_message};
 use crate::edge::legacy::{self, BreakableStream as _, LiveSession, TransportCapabilities};
@@ -64,37 +63,35 @@ impl HttpServiceInner {
     /// Handles the messages of a session: one, or those of a batch.
     pub(super) fn handle_legacy<'a>(
         self: &'a Arc<Self>,
-        headers: &McpHeaders<'_>,
+        post: PostMessage<'a>,
         sent: MessageOrBatch,
-        sender: &'a Authenticated,
         transport: TransportCapabilities,
         reserved: Option<RequestMemoryPermit>,
-    ) -> PostOutcome<'a> {
-        let accepts = headers.accepts();
-        let session = match self.named_session(headers) {
+    ) -> PostStart<'a> {
+        let session = match self.named_session(post.headers) {
             Ok(session) => session,
-            Err(refusal) => return PostOutcome::Refused(refusal, request_id(&sent).cloned()),
+            Err(refusal) => return self.refuse_post(post, &refusal, request_id(&sent)),
         };
-        let principal = &sender.principal;
+        let principal = &post.sender.principal;
         if let Some(session) = self.sessions.find_local(session, principal) {
-            return self.begin_legacy(session, sent, &transport, reserved, accepts);
+            return self.begin_legacy(post, session, sent, &transport, reserved);
         }
-        PostOutcome::Deferred(Box::pin(async move {
+        self.defer(post, async move {
             match self.sessions.find(session, principal).await {
-                Ok(session) => self.begin_legacy(session, sent, &transport, reserved, accepts),
-                Err(refusal) => PostOutcome::Refused(refusal, request_id(&sent).cloned()),
+                Ok(session) => self.begin_legacy(post, session, sent, &transport, reserved),
+                Err(refusal) => self.refuse_post(post, &refusal, request_id(&sent)),
             }
-        }))
+        })
     }
 
     fn begin_legacy<'a>(
         self: &'a Arc<Self>,
+        post: PostMessage<'a>,
         session: Arc<LiveSession>,
         sent: MessageOrBatch,
         transport: &TransportCapabilities,
         reserved: Option<RequestMemoryPermit>,
-        accepts: AcceptedFormats,
-    ) -> PostOutcome<'a> {
+    ) -> PostStart<'a> {
         let (id, changes) = (request_id(&sent).cloned(), session.record_changes());
         let begun = match sent {
             MessageOrBatch::One(message) => legacy::begin(&self.core, &session, message, transport),
@@ -103,31 +100,31 @@ impl HttpServiceInner {
         let begun = begun.hold_permit(reserved);
         let revocation = transport.grant.as_ref().and_then(|grant| grant.revocation.clone());
         if session.record_changes() == changes {
-            return self.respond_legacy(begun, id, session, accepts, revocation);
+            return self.follow_legacy_start(post, begun, id, session, revocation);
         }
-        PostOutcome::Deferred(Box::pin(async move {
+        self.defer(post, async move {
             match session.save().await {
-                Ok(()) => self.respond_legacy(begun, id, session, accepts, revocation),
-                Err(refusal) => PostOutcome::Refused(refusal, id),
+                Ok(()) => self.follow_legacy_start(post, begun, id, session, revocation),
+                Err(refusal) => self.refuse_post(post, &refusal, id.as_ref()),
             }
-        }))
+        })
     }
 
-    fn respond_legacy<'a>(
+    fn follow_legacy_start<'a>(
         self: &'a Arc<Self>,
+        post: PostMessage<'a>,
         begun: MessageStart,
         id: Option<RequestId>,
         session: Arc<LiveSession>,
-        accepts: AcceptedFormats,
         revocation: Option<RevocationSignal>,
-    ) -> PostOutcome<'a> {
+    ) -> PostStart<'a> {
         match begun {
             MessageStart::Call(exchange) => {
                 let (events, ask_for) = (self.sessions.events().clone(), self.core.limits.suspended_for);
                 let call = DetachableCall::new(exchange, id, session, events, ask_for);
-                PostOutcome::Call(CallExchange::Legacy(call.revoked_by(revocation)))
+                Ok(CallExchange::Legacy(call.revoked_by(revocation)))
             }
-            begun => self.respond_start(begun, accepts),
+            begun => self.follow_start(post, begun),
         }
     }
 

@@ -34,7 +34,7 @@ mod options;
 mod other_routes;
 mod peer;
 mod port_file;
-mod post_outcome;
+mod post_message;
 mod protected_resource;
 mod refusal_response;
 mod request_tracing;

@@ -4,12 +4,10 @@ use trunkline_http1::server::RequestHead;
 use trunkline_protocol::era::{self, MirrorHeaders, ValidatedRequest};
 use trunkline_protocol::{Method, Refusal, Request};
 
-use super::accept::AcceptedFormats;
-use super::auth::Authenticated;
 use super::call_exchange::{CallExchange, argument_value};
-use super::endpoint::{HttpServiceInner, accepted, event_stream_response, response_outcome};
+use super::endpoint::{HttpServiceInner, accepted, event_stream_response};
 use super::mcp_headers::McpHeaders;
-use super::post_outcome::PostOutcome;
+use super::post_message::{PostMessage, PostStart, ready_message, ready_response};
 use super::stream::SubscriptionEventStream;
 use crate::edge::MessageStart;
 use crate::edge::modern::{self, RequestOrigin};
@@ -20,43 +18,42 @@ impl HttpServiceInner {
     /// Handles a modern request.
     pub(super) fn handle_modern<'a>(
         self: &'a Arc<Self>,
-        head: &RequestHead,
-        headers: &McpHeaders<'_>,
+        post: PostMessage<'a>,
         request: Request,
-        sender: &Authenticated,
         env: Env,
         reserved: Option<RequestMemoryPermit>,
-    ) -> PostOutcome<'a> {
-        let admitted = match self.validate_request(head, headers, &request) {
+    ) -> PostStart<'a> {
+        let admitted = match self.validate_request(post.head, post.headers, &request) {
             Ok(admitted) => admitted,
-            Err(refusal) => return response_outcome(modern::refuse(Some(&request.id), &refusal), false),
+            Err(refusal) => return ready_message(modern::refuse(Some(&request.id), &refusal), false),
         };
-        let (principal, grant) = (sender.principal.clone(), sender.grant.clone());
+        let (principal, grant) = (post.sender.principal.clone(), post.sender.grant.clone());
         let origin = RequestOrigin { principal, connection: None, env, grant };
         let begun = modern::begin(&self.core, request, admitted, origin);
-        self.respond_start(begun.hold_permit(reserved), headers.accepts())
+        self.follow_start(post, begun.hold_permit(reserved))
     }
 
-    /// Makes the outcome of a message from how it begins.
-    pub(super) fn respond_start<'a>(
+    /// Takes the call of a message, or makes its response, from how it begins.
+    pub(super) fn follow_start<'a>(
         self: &'a Arc<Self>,
+        post: PostMessage<'a>,
         begun: MessageStart,
-        accepts: AcceptedFormats,
-    ) -> PostOutcome<'a> {
+    ) -> PostStart<'a> {
+        let accepts = post.headers.accepts();
         match begun {
-            MessageStart::Accepted => PostOutcome::Responded(accepted()),
-            MessageStart::Call(call) => PostOutcome::Call(CallExchange::Modern(call)),
-            MessageStart::Response(answer) => response_outcome(answer, self.prefers_stream(accepts)),
+            MessageStart::Accepted => ready_response(accepted()),
+            MessageStart::Call(call) => Ok(CallExchange::Modern(call)),
+            MessageStart::Response(answer) => ready_message(answer, self.prefers_stream(accepts)),
             MessageStart::Subscription(listen) if !accepts.stream => {
                 let refusal =
                     Refusal::NOT_ACCEPTABLE.with_message("this method needs Accept: text/event-stream");
-                PostOutcome::Refused(refusal, Some(listen.id().clone()))
+                self.refuse_post(post, &refusal, Some(listen.id()))
             }
-            MessageStart::Subscription(listen) => PostOutcome::Responded(event_stream_response(
-                SubscriptionEventStream::new(self.core.clone(), listen),
-            )),
+            MessageStart::Subscription(listen) => {
+                ready_response(event_stream_response(SubscriptionEventStream::new(self.core.clone(), listen)))
+            }
             MessageStart::Deferred(_, future) => {
-                PostOutcome::Deferred(Box::pin(async move { self.respond_start(future.await, accepts) }))
+                self.defer(post, async move { self.follow_start(post, future.await) })
             }
         }
     }

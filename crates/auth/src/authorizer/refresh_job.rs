@@ -7,7 +7,7 @@ use super::active_tokens::ActiveTokens;
 use super::dpop_key::DPOP;
 use super::error::AuthorizationError;
 use super::options::AuthorizationOptions;
-use super::stored_tokens::StoredState;
+use super::stored_tokens::StoredTokenState;
 use super::{now, random_bytes};
 use crate::client_assertion::ClientAssertion;
 use crate::dpop_nonce::NonceState;
@@ -95,7 +95,7 @@ impl RefreshJob {
     async fn end(&self, is_client_unknown: bool) -> Result<RefreshedState, AuthorizationError> {
         let active = &self.active;
         let store = &self.options.store;
-        if let StoredState::Newer(newer) = StoredState::read(&**store, active).await? {
+        if let StoredTokenState::Newer(newer) = StoredTokenState::read(&**store, active).await? {
             return Ok(RefreshedState::Usable(newer));
         }
         if is_client_unknown {
@@ -123,9 +123,9 @@ impl RefreshJob {
                 return Ok(Ok(Box::new(tokens)));
             }
         }
-        Ok(Err(match StoredState::read(&**store, &self.active).await? {
-            StoredState::Newer(newer) => RefreshedState::Usable(newer),
-            StoredState::Same | StoredState::Removed => RefreshedState::Ended(None),
+        Ok(Err(match StoredTokenState::read(&**store, &self.active).await? {
+            StoredTokenState::Newer(newer) => RefreshedState::Usable(newer),
+            StoredTokenState::Same | StoredTokenState::Removed => RefreshedState::Ended(None),
         }))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::active_tokens::ActiveTokens;
 use super::error::AuthorizationError;
 use super::refresh_job::{RefreshJob, RefreshedState};
-use super::stored_tokens::StoredState;
+use super::stored_tokens::StoredTokenState;
 use super::{Authorizer, now};
 
 impl Authorizer {
@@ -19,16 +19,16 @@ impl Authorizer {
         let store = &self.options.store;
         // Another process may be refreshing: its tokens are there when it is done.
         let lock = store.lock(&active.key).await?;
-        match StoredState::read(&**store, &active).await? {
-            StoredState::Same => {}
-            StoredState::Newer(newer) => {
+        match StoredTokenState::read(&**store, &active).await? {
+            StoredTokenState::Same => {}
+            StoredTokenState::Newer(newer) => {
                 active = Arc::from(newer);
                 self.set_current(Some(active.clone()));
                 if !active.tokens.is_expired(now()) {
                     return Ok(true);
                 }
             }
-            StoredState::Removed => {
+            StoredTokenState::Removed => {
                 self.set_current(None);
                 return Ok(false);
             }

@@ -9,7 +9,7 @@ use crate::token_store::{TokenKey, TokenStore};
 
 /// What happened in the store to tokens in use.
 #[derive(Debug)]
-pub(super) enum StoredState {
+pub(super) enum StoredTokenState {
     /// Nothing.
     Same,
     /// Another process replaced them.
@@ -18,7 +18,7 @@ pub(super) enum StoredState {
     Removed,
 }
 
-impl StoredState {
+impl StoredTokenState {
     pub(super) async fn read(
         store: &dyn TokenStore,
         active: &ActiveTokens,
@@ -42,17 +42,17 @@ impl Authorizer {
     ) -> Result<bool, AuthorizationError> {
         let active = self.current.read().clone();
         let state = match active {
-            Some(active) => StoredState::read(&*self.options.store, &active).await?,
+            Some(active) => StoredTokenState::read(&*self.options.store, &active).await?,
             None => self.find_stored().await?,
         };
         match state {
-            StoredState::Same => Ok(false),
-            StoredState::Newer(newer) => {
+            StoredTokenState::Same => Ok(false),
+            StoredTokenState::Newer(newer) => {
                 history.requested = history.requested.union(&newer.tokens.context.requested);
                 *self.current.write() = Some(Arc::from(newer));
                 Ok(true)
             }
-            StoredState::Removed => {
+            StoredTokenState::Removed => {
                 *self.current.write() = None;
                 Ok(false)
             }
@@ -60,16 +60,16 @@ impl Authorizer {
     }
 
     /// Finds tokens for this server in the store.
-    async fn find_stored(&self) -> Result<StoredState, AuthorizationError> {
+    async fn find_stored(&self) -> Result<StoredTokenState, AuthorizationError> {
         let store = &self.options.store;
         let keys = store.list(&self.options.principal).await?;
         let is_ours = |key: &&TokenKey| {
             key.server_url == self.server_url
                 && self.options.issuer.as_ref().is_none_or(|issuer| *issuer == key.issuer)
         };
-        let Some(key) = keys.iter().find(is_ours) else { return Ok(StoredState::Same) };
-        let Some(stored) = store.load(key).await? else { return Ok(StoredState::Same) };
+        let Some(key) = keys.iter().find(is_ours) else { return Ok(StoredTokenState::Same) };
+        let Some(stored) = store.load(key).await? else { return Ok(StoredTokenState::Same) };
         let found = ActiveTokens::new(key.clone(), stored.tokens, stored.generation, None)?;
-        Ok(StoredState::Newer(Box::new(found)))
+        Ok(StoredTokenState::Newer(Box::new(found)))
     }
 }

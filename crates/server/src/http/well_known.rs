@@ -1,4 +1,4 @@
-//! Public documents of the endpoint, and what its refusals say about them.
+//! Public documents of the endpoint, and the references to them in refusals.
 
 use bytes::Bytes;
 use http::header::{

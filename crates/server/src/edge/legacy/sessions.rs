@@ -283,7 +283,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// Returns what the client is told of an error of the session store.
+/// Returns the refusal for an error of the session store.
 pub(super) fn refuse(error: &StoreError) -> Refusal {
     match error {
         StoreError::Full | StoreError::PrincipalQuotaExceeded => Refusal::TOO_MANY,

@@ -208,7 +208,7 @@ fn missing_token(state: &ResourceServerState) -> AuthRefusal {
 /// The description of every token without a verified signature.
 const UNVERIFIED: &str = "the access token is not valid";
 
-/// Refuses a token. What is wrong with it is told only of one that its issuer has signed: anything else would reveal
+/// Refuses a token. The reason is named only if its issuer has signed it: in any other case it would reveal
 /// which issuers and static tokens there are.
 fn token_refusal(state: &ResourceServerState, scheme: TokenScheme, error: IssuerError) -> AuthRefusal {
     let error = match error {

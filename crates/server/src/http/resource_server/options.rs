@@ -20,7 +20,7 @@ pub struct ResourceServerOptions {
     pub issuers: Vec<TrustedIssuer>,
     /// Static tokens that are accepted beside those of the issuers. They need no scope.
     pub static_tokens: Option<BearerTokens>,
-    /// The scopes that every access token must have; clients are asked to request them.
+    /// The scopes that every access token must have; challenges name them.
     pub required_scopes: Vec<String>,
     /// Further scopes that clients may request, for the metadata.
     pub optional_scopes: Vec<String>,

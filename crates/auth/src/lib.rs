@@ -7,6 +7,8 @@
 //! - No token, code, secret or key is in a `Debug` output, an error or a log line.
 //! - An identifier that the RFCs compare as a string (issuer, resource, redirect URI) is kept, compared and sent as it
 //!   was received.
+//! - Metadata of another issuer or resource are not used: `metadata_of_another_issuer_are_not_used`.
+//! - A token that is bound to a key is no bearer token: `bound_tokens_need_the_dpop_scheme`.
 
 pub mod authorizer;
 pub mod fetch;

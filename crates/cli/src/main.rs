@@ -10,6 +10,7 @@
 //! - No secret and no variable of the environment leaves over stdio or its logs: `secrets_sent_over_stdio_are_never_logged`,
 //!   `process_environment_never_leaks_over_stdio`.
 //! - Nothing that a bridge started outlives it: `no_child_process_outlives_the_bridge`.
+//! - An interrupt cancels the call at the server: `interrupt_sends_a_cancellation_and_exits_with_130`.
 
 mod admin;
 mod args;

@@ -7,6 +7,7 @@
 //! # Invariants
 //!
 //! - Only `parse` and `matches` print and exit, as their counterparts of clap do; everything else returns errors.
+//! - A cancelled call leaves no process: `thousand_cancelled_command_calls_leave_no_process`.
 
 mod audit;
 mod described;

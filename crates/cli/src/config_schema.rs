@@ -40,7 +40,7 @@ fn examples(name: &str) -> Vec<Value> {
 #[test]
 fn every_example_of_the_documents_fits_the_schema_and_mistakes_do_not() {
     let check = jsonschema::validator_for(&schema()).unwrap();
-    for name in ["commands.md", "configuration.md", "../README.md"] {
+    for name in ["authorization.md", "commands.md", "configuration.md", "../README.md"] {
         for example in examples(name) {
             let faults: Vec<String> = check.iter_errors(&example).map(|fault| fault.to_string()).collect();
             assert!(faults.is_empty(), "{name}: {faults:?}\n{example:#}");
@@ -58,6 +58,11 @@ fn every_example_of_the_documents_fits_the_schema_and_mistakes_do_not() {
         "[manifests]\nfile = []",
         "[serve]\nname = 'x'",
         "[audit]\npath = 'x'",
+        "[auth]\ndpop = 'maybe'",
+        "[auth]\nissuer = 'x'",
+        "[[auth.issuers]]\naudience = ['x']",
+        "[[auth.issuers]]\nissuer = 'x'\ntyp = 'JWT'",
+        "[[auth.issuers]]\nissuer = 'x'\nintrospection = { client_id = 'x' }",
         "[audit]\narguments = 'x'",
         "[command.a]\nargv = ['a']",
     ] {

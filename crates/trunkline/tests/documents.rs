@@ -96,6 +96,7 @@ fn files_that_documents_name_are_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
+        "docs/authorization.md",
         "docs/client.md",
         "docs/command-line.md",
         "docs/configuration.md",

@@ -108,7 +108,7 @@ async fn connect(
     };
     server.timeout = args.reach.timeout.or(server.timeout);
     let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
-    let anonymous = transport.anonymous_clients(&args.edge);
+    let anonymous = transport.anonymous_clients(&args.edge, false);
     let connector = Arc::new(only.clone());
     let options = HubOptions { connector, anonymous, limits, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;

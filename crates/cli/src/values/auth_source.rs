@@ -6,15 +6,19 @@ use std::str::FromStr;
 pub(crate) enum AuthSource {
     /// A file of bearer tokens.
     Bearer(PathBuf),
+    /// A configuration file with a table `[auth]`.
+    Config(PathBuf),
 }
 
 impl FromStr for AuthSource {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("bearer:") {
-            Some(file) if !file.is_empty() => Ok(Self::Bearer(file.into())),
-            _ => Err("expected bearer:FILE, with `NAME TOKEN` on each line of FILE".to_owned()),
+        match text.split_once(':') {
+            Some(("bearer", file)) if !file.is_empty() => Ok(Self::Bearer(file.into())),
+            Some(("config", file)) if !file.is_empty() => Ok(Self::Config(file.into())),
+            _ => Err("expected bearer:FILE, with `NAME TOKEN` on each line of FILE, or config:FILE, with a table [auth]"
+                .to_owned()),
         }
     }
 }
@@ -26,7 +30,8 @@ mod tests {
     #[test]
     fn a_source_names_its_kind_and_its_file() {
         assert_eq!("bearer:/etc/tokens".parse(), Ok(AuthSource::Bearer("/etc/tokens".into())));
-        for wrong in ["", "bearer", "bearer:", "/etc/tokens", "basic:/etc/tokens"] {
+        assert_eq!("config:a.toml".parse(), Ok(AuthSource::Config("a.toml".into())));
+        for wrong in ["", "bearer", "bearer:", "config:", "/etc/tokens", "basic:/etc/tokens"] {
             assert!(wrong.parse::<AuthSource>().is_err(), "{wrong}");
         }
     }

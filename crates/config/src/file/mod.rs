@@ -26,7 +26,7 @@ use crate::syntax::{self, ConfigFormat};
 use crate::variables::{ConfigVariables, VariableExpander};
 
 /// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
-pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit"];
+pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit", "auth"];
 
 /// A parsed configuration file, TOML or JSON.
 ///

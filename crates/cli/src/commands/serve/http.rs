@@ -2,18 +2,17 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::Host;
 use trunkline_server::http::{
-    self, AllowList, AnonymousAuthenticator, Authenticator, BearerTokens, CookieSessions, DrainOutcome,
-    HttpServerOptions, PortFile, SsePaths,
+    self, AllowList, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
 };
 
 use super::PreparedService;
+use super::auth::InboundAuth;
 use super::banner::Banner;
 use super::health::{
     EndpointWithProbes, HealthProbes, LIVENESS_PATH, METRICS_PATH, ProbeAudience, ProbesOnly, READINESS_PATH,
@@ -36,11 +35,13 @@ pub(super) async fn serve(
     let PreparedService { edge, host, metrics, shutdown, .. } = serving;
     let args = &edge.http;
     args.check_paths()?;
-    let tokens = args.tokens()?;
-    let authenticator = authenticator(tokens.as_ref());
+    let settings = serving.auth_settings()?;
+    let has_auth = args.auth.is_some() || settings.is_some();
+    let InboundAuth { authenticator, protected_resource, tokens, table } = InboundAuth::new(args, settings)?;
     let tls = args.tls()?;
-    let hangups = args.has_secret_files().then(super::install_hangups).transpose()?;
-    let addresses = permitted_addresses(args, "--http", wanted)?;
+    let has_secret_files = args.has_secret_files() || has_auth;
+    let hangups = has_secret_files.then(super::install_hangups).transpose()?;
+    let addresses = permitted_addresses(args, has_auth, "--http", wanted)?;
     let port_file = args.port_file.as_deref().map(claim_port_file).transpose()?;
     let (listener, address) = listen(wanted, "--http", &addresses).await?;
     let probes = |audience| HealthProbes {
@@ -49,13 +50,16 @@ pub(super) async fn serve(
         gateway: serving.gateway().cloned(),
         audience,
     };
-    let options = HttpServerOptions { authenticator, tls, ..http_options(args, address.ip()) };
-    let admin = bind_admin(args, host, probes(ProbeAudience::Operators), &options).await?;
+    let options =
+        HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
+    let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
-    let secrets = SecretFiles::new(args, tokens, &options, host);
+    let secrets = SecretFiles::new(args, tokens, table, &options, host);
     let endpoint = host.http_service(options);
-    let service =
-        EndpointWithProbes { endpoint: endpoint.clone(), probes: probes(probe_audience(args, address.ip())) };
+    let service = EndpointWithProbes {
+        endpoint: endpoint.clone(),
+        probes: probes(probe_audience(args, has_auth, address.ip())),
+    };
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| write_failure(file.path(), &error))?;
     }
@@ -63,7 +67,7 @@ pub(super) async fn serve(
     if let Some(descriptor) = args.ready_fd {
         write_ready_fd(descriptor, address)?;
     }
-    announce(serving, address, warning);
+    announce(serving, address, has_auth, warning);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
         never = shutdown.handle_signals(signals, args.drain_delay) => match never {},
@@ -79,13 +83,6 @@ pub(super) async fn serve(
         DrainOutcome::Aborted(calls) => calls,
     };
     super::exit_result(shutdown.forced_by(), aborted, edge.grace)
-}
-
-fn authenticator(tokens: Option<&BearerTokens>) -> Arc<dyn Authenticator> {
-    match tokens {
-        Some(tokens) => Arc::new(tokens.clone()),
-        None => Arc::new(AnonymousAuthenticator),
-    }
 }
 
 /// Writes the address to a descriptor that the parent process has open.
@@ -114,6 +111,7 @@ fn write_failure(path: &Path, error: &io::Error) -> CliFailure {
 /// Looks up the addresses to listen on, and refuses those that would let strangers in.
 fn permitted_addresses(
     args: &HttpArgs,
+    has_auth: bool,
     option: &str,
     wanted: &ListenAddress,
 ) -> Result<Vec<SocketAddr>, CliFailure> {
@@ -123,32 +121,32 @@ fn permitted_addresses(
     })?;
     let public = addresses.iter().find(|address| !address.ip().is_loopback());
     match public {
-        Some(address) if args.auth.is_none() && !args.insecure_no_auth => Err(CliFailure::configuration(
-            format!("{address} is reachable from other machines, and no authentication is configured"),
-        )
-        .hint("use `--auth bearer:FILE`, or `--insecure-no-auth` to accept all clients")),
+        Some(address) if !has_auth && !args.insecure_no_auth => Err(CliFailure::configuration(format!(
+            "{address} is reachable from other machines, and no authentication is configured"
+        ))
+        .hint("use `--auth bearer:FILE`, a table [auth], or `--insecure-no-auth` to accept all clients")),
         _ => Ok(addresses),
     }
 }
 
 /// Returns the audience of the probes on the MCP port. On loopback it is the local user, unless a proxy
 /// forwards other clients: then `--allow-host` or `--auth` is given.
-fn probe_audience(args: &HttpArgs, ip: IpAddr) -> ProbeAudience {
-    if is_loopback_only(args, ip) { ProbeAudience::Operators } else { ProbeAudience::Public }
+fn probe_audience(args: &HttpArgs, has_auth: bool, ip: IpAddr) -> ProbeAudience {
+    if is_loopback_only(args, has_auth, ip) { ProbeAudience::Operators } else { ProbeAudience::Public }
 }
 
 /// Reports whether only the local user can reach an address: on loopback, without an option that implies a
 /// proxy for other clients.
-fn is_loopback_only(args: &HttpArgs, ip: IpAddr) -> bool {
-    ip.is_loopback() && args.allow_host.is_empty() && args.auth.is_none()
+fn is_loopback_only(args: &HttpArgs, has_auth: bool, ip: IpAddr) -> bool {
+    ip.is_loopback() && args.allow_host.is_empty() && !has_auth
 }
 
 /// Returns how clients without credentials are isolated from each other.
-pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> AnonymousClients {
+pub(super) fn anonymous_clients(args: &HttpArgs, has_auth: bool, wanted: &ListenAddress) -> AnonymousClients {
     // One that cannot be looked up is refused later, with the reason.
     let addresses = wanted.resolve().unwrap_or_default();
-    let is_private =
-        !addresses.is_empty() && addresses.iter().all(|address| is_loopback_only(args, address.ip()));
+    let is_private = !addresses.is_empty()
+        && addresses.iter().all(|address| is_loopback_only(args, has_auth, address.ip()));
     if is_private { AnonymousClients::SingleUser } else { AnonymousClients::Isolated }
 }
 
@@ -156,19 +154,20 @@ pub(super) fn anonymous_clients(args: &HttpArgs, wanted: &ListenAddress) -> Anon
 /// endpoint.
 async fn bind_admin(
     args: &HttpArgs,
+    has_auth: bool,
     host: &Host,
     probes: HealthProbes,
     endpoint: &HttpServerOptions,
 ) -> Result<Option<AdminListener>, CliFailure> {
     let Some(wanted) = &args.admin else { return Ok(None) };
-    let addresses = permitted_addresses(args, "--admin", wanted)?;
+    let addresses = permitted_addresses(args, has_auth, "--admin", wanted)?;
     let (listener, address) = listen(wanted, "--admin", &addresses).await?;
     let mut options = HttpServerOptions::for_address(address.ip());
     options.probe_paths = [LIVENESS_PATH, READINESS_PATH, METRICS_PATH].map(str::to_owned).into();
     if !address.ip().is_loopback() {
         options.authenticator.clone_from(&endpoint.authenticator);
         options.tls.clone_from(&endpoint.tls);
-        if args.auth.is_none() {
+        if !has_auth {
             tracing::warn!(
                 "metrics and health on {address} need no authentication: every client that can reach it can read them"
             );
@@ -231,7 +230,6 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options.legacy_sse = (!args.only_streamable).then_some(sse);
     options.websocket = (!args.only_streamable).then(|| args.ws_path.clone());
     options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
-    options.protected_resource.clone_from(&args.public_url);
     options.always_stream = args.always_sse;
     options.probe_paths = vec![LIVENESS_PATH.to_owned(), READINESS_PATH.to_owned()];
     options.session_limits.total = args.max_sessions.get();
@@ -239,7 +237,7 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options
 }
 
-fn announce(serving: &PreparedService<'_>, address: SocketAddr, warning: Option<&str>) {
+fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, warning: Option<&str>) {
     let http = &serving.edge.http;
     let builtin = &*serving.description;
     let banner = Banner {
@@ -247,7 +245,7 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, warning: Option<
         path: &http.path,
         channels: (!http.only_streamable).then_some((&http.sse_path, &http.ws_path)),
         builtin,
-        token: http.auth.is_some(),
+        token: has_auth,
         tls: !http.tls.is_empty(),
     };
     if let Some(gateway) = serving.gateway() {

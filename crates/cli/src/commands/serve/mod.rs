@@ -5,6 +5,7 @@
 //! - The first signal closes standalone streams with their result; a second one ends the process at once:
 //!   `standalone_stream_is_closed_with_its_result_on_the_first_signal`, `a_second_signal_during_drain_exits_immediately`.
 
+mod auth;
 mod backend;
 mod banner;
 mod descriptors;
@@ -25,6 +26,7 @@ use tokio::runtime::Builder;
 use trunkline_hub::AnonymousClients;
 use trunkline_server::{Host, HostOptions, Metrics};
 
+use self::auth::AuthSettings;
 use self::backend::ServeBackend;
 use self::gateway::Gateway;
 pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
@@ -32,7 +34,7 @@ use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
 use crate::logging::LogLevel;
 use crate::signals::{HangupSignals, ProcessShutdown, Signal, Signals};
-use crate::values::ListenAddress;
+use crate::values::{AuthSource, ListenAddress};
 
 /// Serves until the peer is gone or a signal comes.
 ///
@@ -95,10 +97,12 @@ impl ServeTransport<'_> {
     }
 
     /// Returns how clients without credentials are isolated from each other.
-    pub(crate) fn anonymous_clients(self, edge: &EdgeArgs) -> AnonymousClients {
+    pub(crate) fn anonymous_clients(self, edge: &EdgeArgs, has_auth_table: bool) -> AnonymousClients {
         match self {
             ServeTransport::Stdio => AnonymousClients::SingleUser,
-            ServeTransport::Http(address) => http::anonymous_clients(&edge.http, address),
+            ServeTransport::Http(address) => {
+                http::anonymous_clients(&edge.http, edge.http.auth.is_some() || has_auth_table, address)
+            }
         }
     }
 
@@ -147,6 +151,17 @@ impl<'a> PreparedService<'a> {
         match transport {
             ServeTransport::Stdio => stdio::serve(self, signals).await,
             ServeTransport::Http(address) => http::serve(self, address, signals).await,
+        }
+    }
+
+    /// Returns the table `[auth]`: that of `--auth`, or else that of the configuration file.
+    ///
+    /// # Errors
+    /// The file of `--auth` cannot be used.
+    fn auth_settings(&self) -> Result<Option<AuthSettings>, CliFailure> {
+        match &self.edge.http.auth {
+            Some(AuthSource::Config(file)) => AuthSettings::read(file).map(Some),
+            _ => Ok(self.gateway().and_then(|gateway| gateway.plan().auth.clone())),
         }
     }
 
@@ -258,12 +273,20 @@ fn exit_result(cut_short: Option<Signal>, aborted: usize, grace: Duration) -> Re
     }
 }
 
-/// Returns the JSON Schemas of the tables `[serve]` and `[audit]`, by name.
+/// Returns the JSON Schema of a table with all that it contains, without references.
 #[cfg(test)]
-pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 2] {
+fn inline_schema<T: schemars::JsonSchema>() -> schemars::Schema {
+    let settings = schemars::generate::SchemaSettings::draft2020_12();
+    settings.with(|settings| settings.inline_subschemas = true).into_generator().into_root_schema_for::<T>()
+}
+
+/// Returns the JSON Schemas of the tables `[serve]`, `[audit]` and `[auth]`, by name.
+#[cfg(test)]
+pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 3] {
     let tables = [
         ("serve", schemars::schema_for!(plan::ServeTable)),
         ("audit", schemars::schema_for!(plan::AuditTable)),
+        ("auth", inline_schema::<auth::AuthTable>()),
     ];
     tables.map(|(name, mut schema)| {
         schema.remove("$schema");
@@ -301,7 +324,7 @@ mod tests {
         ] {
             let words = ["serve"].into_iter().chain(line.split_whitespace());
             let ServeCommandLine { args } = ServeCommandLine::try_parse_from(words).unwrap();
-            assert_eq!(args.transport().anonymous_clients(&args.edge), expected, "{line}");
+            assert_eq!(args.transport().anonymous_clients(&args.edge, false), expected, "{line}");
         }
     }
 

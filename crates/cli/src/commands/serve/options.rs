@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 use trunkline_hub::NameTemplate;
-use trunkline_server::http::{BearerTokens, ProtectedResource, ServerTls};
+use trunkline_server::http::{ProtectedResource, ServerTls};
 use trunkline_server::{EnvPolicy, HostOptions, Layers, ServerLimits, StateKeys, Trace};
 
 use super::ServeTransport;
@@ -114,14 +114,15 @@ pub(crate) struct HttpArgs {
     /// Path of the MCP endpoint
     #[arg(long, value_name = "PATH", default_value = "/mcp", value_parser = parse_endpoint_path)]
     pub(super) path: String,
-    /// Authenticate clients: bearer:FILE, with NAME TOKEN on each line.
-    /// The file is read again when it changes and on SIGHUP; clients of
-    /// a removed token are disconnected
+    /// Authenticate clients: bearer:FILE, with NAME TOKEN on each line, or
+    /// config:FILE, with a table [auth]. The file is read again when it
+    /// changes and on SIGHUP; clients of a removed token are disconnected
+    /// [default: the table [auth] of the config file, if it has one]
     #[arg(verbatim_doc_comment, long, value_name = "KIND:FILE")]
     pub(super) auth: Option<AuthSource>,
     /// URL by which clients reach the MCP endpoint, for the OAuth
     /// protected resource metadata
-    #[arg(verbatim_doc_comment, long, value_name = "URL", requires = "auth", value_parser = parse_public_url)]
+    #[arg(verbatim_doc_comment, long, value_name = "URL", value_parser = parse_public_url)]
     pub(super) public_url: Option<ProtectedResource>,
     /// Allow clients from other machines without authentication
     #[arg(long, conflicts_with = "auth")]
@@ -275,15 +276,6 @@ impl HttpArgs {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Reads the tokens of clients; `None` if they need none.
-    pub(super) fn tokens(&self) -> Result<Option<BearerTokens>, CliFailure> {
-        let Some(AuthSource::Bearer(file)) = &self.auth else { return Ok(None) };
-        let tokens = BearerTokens::from_file(file).map_err(|error| {
-            CliFailure::configuration(error).hint("each line is NAME TOKEN, such as `ann 0f3a…`")
-        })?;
-        Ok(Some(tokens))
     }
 
     /// Reports whether there are secret files, which are read again on SIGHUP.

@@ -8,6 +8,7 @@ use trunkline_config::{
 };
 use trunkline_hub::NameTemplate;
 
+use super::auth::AuthSettings;
 use super::excluded_server::ExcludedServer;
 use super::gateway::OWN_SERVER_NAME;
 use crate::config_failure::config_failure;
@@ -25,6 +26,7 @@ pub(super) struct ServePlan {
     pub(super) described: Arc<ConfiguredCommands>,
     pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
+    pub(super) auth: Option<AuthSettings>,
 }
 
 /// The table `[serve]`.
@@ -118,8 +120,10 @@ impl ServePlan {
         if let (Some(path), Some(folder)) = (&mut audit.file, file.path().parent()) {
             *path = folder.join(&*path);
         }
+        let auth = file.section("auth").map(|section| AuthSettings::from_section(&section)).transpose();
+        let auth = auth.map_err(|problem| problems.push(problem)).ok().flatten();
         if problems.is_empty() {
-            return Ok(Self { source, file, servers, excluded, described, serve, audit });
+            return Ok(Self { source, file, servers, excluded, described, serve, audit, auth });
         }
         Err(config_failure(&problems))
     }

@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use trunkline_server::http::{BearerTokens, HttpServerOptions, ServerTls};
 use trunkline_server::{Host, StateKeys};
 
+use super::auth::ReloadableAuth;
 use super::options::HttpArgs;
 use crate::file_watcher::FileWatcher;
 use crate::signals::HangupSignals;
 use crate::terminal::escape_line;
-use crate::values::AuthSource;
 
 /// What was read from one or two files, and is replaced when they change.
 enum ReloadableSecret {
     Tokens(PathBuf, BearerTokens),
     Certificate { certificate: PathBuf, key: PathBuf, tls: ServerTls },
     StateKeys(Vec<PathBuf>, Host),
+    Auth(Box<ReloadableAuth>),
 }
 
 impl ReloadableSecret {
@@ -25,6 +26,7 @@ impl ReloadableSecret {
             Self::Tokens(path, _) => vec![path.clone()],
             Self::Certificate { certificate, key, .. } => vec![certificate.clone(), key.clone()],
             Self::StateKeys(paths, _) => paths.clone(),
+            Self::Auth(auth) => vec![auth.path()],
         }
     }
 
@@ -33,6 +35,7 @@ impl ReloadableSecret {
             Self::Tokens(..) => "tokens",
             Self::Certificate { .. } => "TLS certificate",
             Self::StateKeys(..) => "state keys",
+            Self::Auth(_) => "[auth]",
         }
     }
 
@@ -55,6 +58,7 @@ impl ReloadableSecret {
                 let keys = StateKeys::from_files(paths).map_err(|error| error.to_string())?;
                 Ok(host.replace_state_keys(&keys).then(|| format!("{} in use", paths.len())))
             }
+            Self::Auth(auth) => auth.reload(),
         }
     }
 }
@@ -74,14 +78,14 @@ impl SecretFiles {
     /// Collects what was read at the start.
     pub(super) fn new(
         args: &HttpArgs,
-        tokens: Option<BearerTokens>,
+        tokens: Option<(PathBuf, BearerTokens)>,
+        auth: Option<ReloadableAuth>,
         options: &HttpServerOptions,
         host: &Host,
     ) -> Self {
         let mut secrets = Vec::new();
-        if let (Some(AuthSource::Bearer(path)), Some(tokens)) = (&args.auth, tokens) {
-            secrets.push(ReloadableSecret::Tokens(path.clone(), tokens));
-        }
+        secrets.extend(tokens.map(|(path, tokens)| ReloadableSecret::Tokens(path, tokens)));
+        secrets.extend(auth.map(|auth| ReloadableSecret::Auth(Box::new(auth))));
         if let ([certificate, key], Some(tls)) = (args.tls.as_slice(), options.tls.clone()) {
             let (certificate, key) = (certificate.clone(), key.clone());
             secrets.push(ReloadableSecret::Certificate { certificate, key, tls });

@@ -80,7 +80,7 @@ impl Gateway {
         }
         let mut options = HubOptions {
             connector: wiring.clone(),
-            anonymous: args.transport().anonymous_clients(&args.edge),
+            anonymous: args.transport().anonymous_clients(&args.edge, plan.auth.is_some()),
             limits,
             catalogue_file: listings_of_config(plan.source.path()),
             ..HubOptions::default()

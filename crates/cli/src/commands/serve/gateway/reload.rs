@@ -72,6 +72,9 @@ impl Gateway {
         if before.audit != plan.audit {
             tracing::warn!("changes to [audit] need a restart");
         }
+        if before.auth.is_some() != plan.auth.is_some() {
+            tracing::warn!("adding or removing [auth] needs a restart");
+        }
         let found = diff(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =
             found.added.into_iter().chain(found.changed.iter().map(|changed| changed.after)).collect();

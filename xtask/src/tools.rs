@@ -22,6 +22,7 @@ const PINS: &[(&str, &str, &str)] = &[
     ("@ai-sdk/mcp", "2.0.93", NODE_LOCK),
     ("mcp-remote", "0.15.1", NODE_LOCK),
     ("oidc-provider", "9.13.3", NODE_LOCK),
+    ("@mcpjam/sdk", "1.14.0", NODE_LOCK),
     ("mcp", "1.2.0", PYTHON_1_2_LOCK),
     ("mcp", "1.7.1", PYTHON_2024_LOCK),
     ("mcp", "1.30.0", PYTHON_V1_LOCK),

@@ -2,6 +2,7 @@
 
 mod clients;
 mod hub;
+mod login;
 mod row;
 mod script;
 mod servers;
@@ -46,6 +47,9 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         let ran = hub::run_all(&tools, &rows)?;
         count += ran.len();
         bad.extend(print_table(hub::COLUMNS, ran));
+        let ran = login::run_all(&tools, &rows)?;
+        count += ran.len();
+        bad.extend(print_table(login::COLUMNS, ran));
     }
     conclude(&rows, count, &bad)
 }

@@ -21,6 +21,12 @@ pub(super) struct ScriptRun {
 }
 
 impl ScriptRun {
+    /// Makes the result of so many checks, of which these failed.
+    pub(super) fn of_checks(count: usize, failed: Vec<String>) -> Self {
+        let summary = CheckCounts { passed: count - failed.len(), failed: failed.len(), skipped: 0 };
+        Self { summary, passed: failed.is_empty(), notes: failed }
+    }
+
     /// Says that nothing could be run.
     pub(super) fn not_run(why: String) -> Self {
         Self { summary: CheckCounts::default(), passed: false, notes: vec![why] }

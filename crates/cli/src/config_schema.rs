@@ -65,6 +65,10 @@ fn every_example_of_the_documents_fits_the_schema_and_mistakes_do_not() {
         "[[auth.issuers]]\nissuer = 'x'\nintrospection = { client_id = 'x' }",
         "[audit]\narguments = 'x'",
         "[command.a]\nargv = ['a']",
+        "[access]\naction = 'allow'",
+        "[[access]]\ntools = 'x'",
+        "[[access]]\naction = 'permit'",
+        "[[access]]\naction = 'allow'\ntools = []",
     ] {
         let value: Value = toml_edit::de::from_str(mistake).unwrap();
         assert!(!check.is_valid(&value), "{mistake}");

@@ -27,6 +27,7 @@
 //! - Nesting beyond a limit is rejected: `deeply_nested_config_is_rejected_without_recursion`.
 #![forbid(unsafe_code)]
 
+mod access;
 mod de;
 mod diff;
 mod duration;
@@ -46,11 +47,15 @@ mod syntax;
 mod text;
 mod variables;
 
+pub use self::access::{AccessAction, AccessRule, PatternList};
 pub use self::diff::{ChangeEffect, ChangedServer, ConfigDiff, diff};
 pub use self::duration::ConfigDuration;
 pub use self::edit::{BackupMode, ConfigEditor, EditError, SaveOutcome, replace_file};
 pub use self::file::{ConfigFile, InvalidServer, SECTIONS};
-pub use self::limits::{MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS};
+pub use self::limits::{
+    MAX_ACCESS_PATTERN_BYTES, MAX_ACCESS_PATTERNS, MAX_ACCESS_RULES, MAX_CLIENT_BYTES, MAX_CONFIG_BYTES,
+    MAX_SERVERS,
+};
 pub use self::problem::{ConfigError, ConfigProblem};
 pub use self::schema::schema;
 pub use self::section::ConfigSection;

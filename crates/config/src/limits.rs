@@ -12,5 +12,14 @@ pub(crate) const MAX_EXPANDED_BYTES: usize = 8 << 20;
 /// The most servers that one configuration may have.
 pub const MAX_SERVERS: usize = 1024;
 
+/// The most access rules that one configuration may have.
+pub const MAX_ACCESS_RULES: usize = 1024;
+
+/// The most patterns in one list of an access rule.
+pub const MAX_ACCESS_PATTERNS: usize = 256;
+
+/// The most bytes of one pattern of an access rule.
+pub const MAX_ACCESS_PATTERN_BYTES: usize = 1024;
+
 /// The most problems that are reported for one configuration; a file full of errors usually has one cause.
 pub(crate) const MAX_PROBLEMS: usize = 20;

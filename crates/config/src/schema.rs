@@ -1,7 +1,9 @@
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
+use crate::access::AccessRule;
 use crate::file::SECTIONS;
+use crate::limits::MAX_ACCESS_RULES;
 use crate::server::ServerTable;
 
 /// Returns the JSON Schema of `trunkline.toml`, for editors that check and complete.
@@ -11,6 +13,7 @@ use crate::server::ServerTable;
 pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)>) -> Value {
     let mut generator = SchemaGenerator::default();
     let server = generator.subschema_for::<ServerTable>();
+    let access = generator.subschema_for::<AccessRule>();
     let mut properties = Map::new();
     for section in SECTIONS {
         properties.insert((*section).to_owned(), json!({ "type": "object" }));
@@ -22,6 +25,15 @@ pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)
             "description": "Servers, by name.",
             "type": "object",
             "additionalProperties": server,
+        }),
+    );
+    properties.insert(
+        "access".to_owned(),
+        json!({
+            "description": "Access rules; the first that matches decides, and what none allows is denied.",
+            "type": "array",
+            "maxItems": MAX_ACCESS_RULES,
+            "items": access,
         }),
     );
     json!({

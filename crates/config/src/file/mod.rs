@@ -13,10 +13,11 @@ use self::dialect::IgnoredKey;
 pub(crate) use self::dialect::containers;
 pub use self::invalid_server::InvalidServer;
 pub(crate) use self::load::{FileOrigin, load};
+use crate::access::{self, AccessRule};
 use crate::de::{self, DecodeError};
 use crate::find;
 use crate::limits::{MAX_CONFIG_BYTES, MAX_SERVERS};
-use crate::node::{ConfigNode, TableEntry};
+use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::problem::{ConfigError, ConfigProblem};
 use crate::section::ConfigSection;
 use crate::server::{self, ServerConfig};
@@ -26,7 +27,11 @@ use crate::syntax::{self, ConfigFormat};
 use crate::variables::{ConfigVariables, VariableExpander};
 
 /// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
-pub const SECTIONS: &[&str] = &["servers", "commands", "policy", "manifests", "serve", "audit", "auth"];
+pub const SECTIONS: &[&str] =
+    &["servers", "commands", "policy", "manifests", "serve", "audit", "auth", ACCESS_SECTION];
+
+/// The only section that is a list of tables.
+const ACCESS_SECTION: &str = "access";
 
 /// A parsed configuration file, TOML or JSON.
 ///
@@ -178,6 +183,14 @@ impl ConfigFile {
         has.then(|| ConfigSection::new(Arc::clone(&self.0), vec![name.to_owned()]))
     }
 
+    /// Reads the access rules, in the order of the file; none, if it has none.
+    ///
+    /// # Errors
+    /// The first mistake, with its position and its key.
+    pub fn access_rules(&self) -> Result<Vec<AccessRule>, ConfigProblem> {
+        self.section(ACCESS_SECTION).map_or_else(|| Ok(Vec::new()), |section| access::read_rules(&section))
+    }
+
     /// Returns the keys without effect, each with its position: those of other clients and those of earlier versions.
     pub fn warnings(&self) -> Vec<ConfigProblem> {
         let (mut remarks, of_server): (_, fn(&str, &ConfigNode) -> Vec<IgnoredKey>) = match self.0.format {
@@ -275,8 +288,13 @@ impl ConfigFile {
             ConfigFormat::Json => containers(root).collect(),
         };
         for table in tables {
-            if table.value.entries().is_none() {
-                let what = format!("expected a table, found {}", table.value.kind_name());
+            let is_list = self.0.format == ConfigFormat::Toml && table.key == ACCESS_SECTION;
+            let (fits, expected) = match is_list {
+                true => (matches!(table.value.kind, NodeKind::Array(_)), "a list of tables, `[[access]]`"),
+                false => (table.value.entries().is_some(), "a table"),
+            };
+            if !fits {
+                let what = format!("expected {expected}, found {}", table.value.kind_name());
                 return Err(self.problem_at(table.value.span.start, what).key(&*table.key).into());
             }
         }

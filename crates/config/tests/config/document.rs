@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use trunkline_config::{
-    ConfigFile, ConfigVariables, MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS, schema,
+    ConfigFile, ConfigVariables, MAX_ACCESS_PATTERN_BYTES, MAX_ACCESS_PATTERNS, MAX_ACCESS_RULES,
+    MAX_CLIENT_BYTES, MAX_CONFIG_BYTES, MAX_SERVERS, schema,
 };
 
 fn document(name: &str) -> PathBuf {
@@ -35,33 +36,49 @@ fn documented_config_examples_parse_without_warnings() {
             let file = ConfigFile::parse(path, &example, variables.clone());
             let file = file.unwrap_or_else(|error| panic!("{error}\n{example}"));
             file.servers().unwrap_or_else(|error| panic!("{error}\n{example}"));
+            file.access_rules().unwrap_or_else(|error| panic!("{error}\n{example}"));
             assert!(file.warnings().is_empty(), "{:?}\n{example}", file.warnings());
         }
     }
 }
 
+/// Returns the keys of a table in a section of the document.
+fn documented_keys(section: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(document("configuration.md")).unwrap();
+    let table = text.split("\n## ").find(|part| part.starts_with(section)).unwrap();
+    let keys = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(key, _)| key));
+    keys.filter(|key| key.chars().all(|c| c.is_ascii_lowercase() || "._".contains(c)))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Returns the keys of a type in the schema.
+fn schema_keys(name: &str) -> Vec<String> {
+    let schema = schema::<serde_json::Value>([]);
+    let table = schema["$defs"][name]["properties"].as_object().unwrap_or_else(|| panic!("no {name}"));
+    table.keys().cloned().collect()
+}
+
+#[test]
+fn documented_access_keys_match_the_code() {
+    let (mut written, mut known) = (documented_keys("Access rules"), schema_keys("AccessRule"));
+    written.sort();
+    known.sort();
+    assert_eq!(written, known);
+}
+
 #[test]
 fn documented_config_keys_match_the_code() {
-    let text = std::fs::read_to_string(document("configuration.md")).unwrap();
-    let table = text.split("\n## ").find(|part| part.starts_with("`trunkline.toml`")).unwrap();
-    let written: Vec<&str> = table
-        .lines()
-        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(key, _)| key))
-        .filter(|key| key.chars().all(|c| c.is_ascii_lowercase() || c == '.'))
-        .collect();
-    let schema = schema::<serde_json::Value>([]);
-    let keys = |name: &str| -> Vec<String> {
-        let table = schema["$defs"][name]["properties"].as_object().unwrap_or_else(|| panic!("no {name}"));
-        table.keys().cloned().collect()
-    };
+    let written = documented_keys("`trunkline.toml`");
+    let keys = schema_keys;
     let mut known: Vec<String> = keys("ServerTable");
     known.retain(|key| key != "tools");
     known.extend(keys("ToolRules").iter().map(|key| format!("tools.{key}")));
     for key in &known {
-        assert!(written.contains(&key.as_str()), "`{key}` is not in the document");
+        assert!(written.contains(key), "`{key}` is not in the document");
     }
-    for key in written {
-        assert!(known.iter().any(|known| known == key), "`{key}` of the document is no key");
+    for key in &written {
+        assert!(known.contains(key), "`{key}` of the document is no key");
     }
 }
 
@@ -72,6 +89,13 @@ fn config_limits_are_documented() {
         format!("| `MAX_CONFIG_BYTES` | {} MiB |", MAX_CONFIG_BYTES >> 20),
         format!("| `MAX_CLIENT_BYTES` | {} MiB |", MAX_CLIENT_BYTES >> 20),
         format!("| `MAX_SERVERS` | {},{:03} |", MAX_SERVERS / 1000, MAX_SERVERS % 1000),
+        format!("| `MAX_ACCESS_RULES` | {},{:03} |", MAX_ACCESS_RULES / 1000, MAX_ACCESS_RULES % 1000),
+        format!("| `MAX_ACCESS_PATTERNS` | {MAX_ACCESS_PATTERNS} |"),
+        format!(
+            "| `MAX_ACCESS_PATTERN_BYTES` | {},{:03} |",
+            MAX_ACCESS_PATTERN_BYTES / 1000,
+            MAX_ACCESS_PATTERN_BYTES % 1000
+        ),
     ];
     for row in rows {
         assert!(document.contains(&row), "docs/limits.md lacks {row}");

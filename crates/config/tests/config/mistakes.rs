@@ -23,7 +23,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         (
             "[colours]\n",
             "t.toml:1:2: key `colours`: `colours` is not a known key; known keys are `servers`, `commands`, `policy`, \
-             `manifests`, `serve`, `audit`, `auth`",
+             `manifests`, `serve`, `audit`, `auth`, `access`",
         ),
         ("servers = 1\n", "t.toml:1:11: key `servers`: expected a table, found a number"),
         ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: expected a table, found a string"),
@@ -263,4 +263,55 @@ fn too_many_servers_are_rejected() {
     assert!(ConfigFile::parse("t.toml", &text(1024), variables()).is_ok());
     let error = ConfigFile::parse("t.toml", &text(1025), variables()).unwrap_err();
     assert_eq!(error.to_string(), "t.toml: has 1025 servers; at most 1024 are possible");
+}
+
+#[test]
+fn mistakes_in_access_rules_have_a_position() {
+    let long = format!("[[access]]\naction = 'allow'\ntools = '{}'\n", "x".repeat(1025));
+    let many = "[[access]]\naction = 'allow'\n".repeat(1025);
+    for (text, expected) in [
+        ("[[access]]\naction = 'allow'\n", "fine"),
+        (
+            "[access]\naction = 'allow'\n",
+            "t.toml:1:1: key `access`: expected a list of tables, `[[access]]`, found a table",
+        ),
+        ("[[access]]\ntools = 'x'\n", "t.toml:1:1: key `access.0`: the key `action` is missing"),
+        ("[[access]]\naction = 'permit'\n", "t.toml:2:10: key `access.0.action`: "),
+        (
+            "[[access]]\naction = 'allow'\ntool = 'x'\n",
+            "t.toml:3:1: key `access.0.tool`: `tool` is not a known key; did you mean `tools`?",
+        ),
+        (
+            "[[access]]\naction = 'allow'\ntools = []\n",
+            "t.toml:3:9: key `access.0.tools`: an empty list matches nothing; leave the key out to match everything",
+        ),
+        (
+            "[[access]]\naction = 'allow'\ntools = 3\n",
+            "t.toml:3:9: key `access.0.tools`: expected a string, or a list of strings, found a number",
+        ),
+        (
+            "[[access]]\naction = 'deny'\nread_only = true\n",
+            "t.toml:3:13: key `access.0.read_only`: only a rule that allows can be limited to read-only tools",
+        ),
+        (
+            "[[access]]\naction = 'allow'\nscope = 'a b'\n",
+            "t.toml:3:9: key `access.0.scope`: a scope has neither spaces nor quotes, and no pattern is possible",
+        ),
+        (
+            "[[access]]\naction = 'allow'\nscope = 'a:*'\n",
+            "t.toml:3:9: key `access.0.scope`: a scope has neither spaces nor quotes, and no pattern is possible",
+        ),
+        (
+            "[[access]]\naction = 'allow'\nname = 'a'\n[[access]]\naction = 'deny'\nname = 'a'\n",
+            "t.toml:6:8: key `access.1.name`: there is another rule of this name",
+        ),
+        (&*long, "t.toml:3:9: key `access.0.tools`: a pattern has at most 1024 bytes"),
+        (&*many, "t.toml:1:1: key `access`: there are 1025 access rules; at most 1024 are possible"),
+    ] {
+        let file = ConfigFile::parse("t.toml", text, variables());
+        let read = file.map_err(|error| error.to_string());
+        let read = read.and_then(|file| file.access_rules().map_err(|problem| problem.to_string()));
+        let told = read.map_or_else(|error| error, |_| "fine".to_owned());
+        assert!(told.starts_with(expected), "{told}\n{expected}");
+    }
 }

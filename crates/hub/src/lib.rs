@@ -10,6 +10,7 @@
 //! - Each call ends once, at its own caller, with its result or an error, while upstreams are killed, restarted, toggled
 //!   and replaced under load: the campaigns in `tests/faults`; `cargo xtask faults` runs them at full length.
 
+mod access;
 mod catalogue_file;
 mod connector;
 mod hub;
@@ -22,6 +23,7 @@ mod relay;
 mod scope;
 mod upstream;
 
+pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};
 pub use self::connector::{ConfigConnector, Connector};
 pub use self::hub::{ApplyReport, Hub, ManageError, ServerSwitch, ToggleOutcome};
 pub use self::limits::HubLimits;

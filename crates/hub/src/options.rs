@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use trunkline_protocol::model::Implementation;
 
+use crate::access::AccessRules;
 use crate::connector::{ConfigConnector, Connector};
 use crate::limits::HubLimits;
 use crate::names::NameTemplate;
@@ -27,6 +28,9 @@ pub struct HubOptions {
     pub connector: Arc<dyn Connector>,
     /// Whether clients without credentials share connections and state. Default isolated.
     pub anonymous: AnonymousClients,
+    /// Which callers may use what; [`Hub::set_access`](crate::Hub::set_access) replaces the rules later. Default none, so
+    /// that every caller may use everything.
+    pub access: AccessRules,
     /// The bounds.
     pub limits: HubLimits,
 }
@@ -55,6 +59,7 @@ impl Default for HubOptions {
             catalogue_file: None,
             connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
+            access: AccessRules::default(),
             limits: HubLimits::default(),
         }
     }

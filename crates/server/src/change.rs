@@ -9,6 +9,7 @@
 //!   `change_subscriber_that_never_reads_is_bounded_and_loses_no_change`.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -17,6 +18,8 @@ use tokio::sync::Notify;
 use trunkline_protocol::{Refusal, emit};
 use trunkline_session::{Principal, SessionId};
 
+use crate::access_grant::AccessGrant;
+use crate::caller_identity::CallerIdentity;
 use crate::shown_lists::ShownLists;
 use crate::watched_uris::{WatchedUriBudget, WatchedUriPermit};
 
@@ -27,7 +30,9 @@ const MAX_POLLERS: usize = 16;
 const MAX_DIRECT_MESSAGES: usize = 64;
 
 /// A recipient of change notifications.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+///
+/// Two are equal whatever their credentials are: a client with a new token is the same recipient.
+#[derive(Clone, Debug)]
 pub struct ChangeSubscriber {
     /// Its principal.
     pub principal: Principal,
@@ -35,13 +40,35 @@ pub struct ChangeSubscriber {
     pub session: Option<SessionId>,
     /// The connection or stream over which it listens, where there is no session.
     pub connection: Option<SessionId>,
+    /// What the credential grants with which it subscribed; `None` for one without.
+    pub grant: Option<Arc<AccessGrant>>,
 }
 
 impl ChangeSubscriber {
+    /// Returns the verified identity.
+    pub fn identity(&self) -> CallerIdentity<'_> {
+        CallerIdentity::new(&self.principal, self.grant.as_ref())
+    }
+
     /// Returns the id that distinguishes it from others for as long as it listens: its session, or else its
     /// connection or stream.
     pub fn client_id(&self) -> Option<SessionId> {
         self.session.or(self.connection)
+    }
+}
+
+impl PartialEq for ChangeSubscriber {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |of: &Self| (of.session, of.connection);
+        self.principal == other.principal && key(self) == key(other)
+    }
+}
+
+impl Eq for ChangeSubscriber {}
+
+impl Hash for ChangeSubscriber {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.principal, self.session, self.connection).hash(state);
     }
 }
 
@@ -173,13 +200,24 @@ impl ChangePublisher {
         }
     }
 
-    /// Notifies of a list that has changed. A subscriber with tracked lists is notified only if it was shown a
-    /// version of the list that is outdated now; every other subscriber that wants the change is notified.
-    pub fn publish_outdated(&self, list: &ServerChange, is_outdated: impl Fn(u64) -> bool) {
+    /// Notifies of a list that has changed. A subscriber with tracked lists is notified only if `outdated` returns a
+    /// version for the one that it was shown, which then counts as shown: the same, until it lists again, or a newer
+    /// one. Every other subscriber that wants the change is notified.
+    pub fn publish_outdated(
+        &self,
+        list: &ServerChange,
+        outdated: impl Fn(Option<&ChangeSubscriber>, u64) -> Option<u64>,
+    ) {
         let queues: Vec<_> = lock(&self.subscribers).by_number.values().filter_map(Weak::upgrade).collect();
         for queue in queues {
-            let shown = lock(&queue.state).filter.shown_lists.clone();
-            let is_recipient = shown.is_none_or(|shown| shown.version(list).is_some_and(&is_outdated));
+            let (shown, subscriber) = {
+                let state = lock(&queue.state);
+                (state.filter.shown_lists.clone(), state.filter.subscriber.clone())
+            };
+            let is_recipient = shown.is_none_or(|shown| {
+                let next = shown.version(list).and_then(|version| outdated(subscriber.as_ref(), version));
+                next.inspect(|version| shown.set(list, *version)).is_some()
+            });
             if is_recipient {
                 queue.notify(list, |_| true);
             }
@@ -316,6 +354,13 @@ impl ChangeSubscription {
     /// Returns the watched resources.
     pub(crate) fn watched_uris(&self) -> BTreeSet<String> {
         lock(&self.queue.state).filter.uris.clone()
+    }
+
+    /// Sets what the credential of the subscriber grants, as of its latest subscription.
+    pub(crate) fn set_grant(&self, grant: Option<&Arc<AccessGrant>>) {
+        if let Some(subscriber) = &mut lock(&self.queue.state).filter.subscriber {
+            subscriber.grant = grant.cloned();
+        }
     }
 
     /// Stops watching a resource.
@@ -475,8 +520,10 @@ mod tests {
             ..SubscriptionFilter::all_lists()
         });
         let untracked = changes.subscribe(SubscriptionFilter::all_lists());
-        let publish =
-            |current: u64| changes.publish_outdated(&ServerChange::Tools, |version| version != current);
+        let publish = |current: u64| {
+            let outdated = |_: Option<&ChangeSubscriber>, version| (version != current).then_some(version);
+            changes.publish_outdated(&ServerChange::Tools, outdated);
+        };
         publish(1);
         assert_eq!(drain(&tracked), [], "it was shown nothing");
         assert_eq!(drain(&untracked), [ServerChange::Tools]);
@@ -484,7 +531,7 @@ mod tests {
         publish(1);
         assert_eq!(drain(&tracked), [], "it was shown the newest");
         publish(2);
-        changes.publish_outdated(&ServerChange::Prompts, |_| true);
+        changes.publish_outdated(&ServerChange::Prompts, |_, version| Some(version));
         assert_eq!(drain(&tracked), [ServerChange::Tools]);
         publish(2);
         tracked.discard(&ServerChange::Tools);

@@ -22,6 +22,7 @@ mod access_grant;
 mod argument;
 mod call;
 mod call_quota;
+mod caller_identity;
 mod change;
 mod channel;
 mod completer;
@@ -81,6 +82,7 @@ pub use self::call::{
     HandlerContinuation, HandlerOutcome, IncomingCall, InputRound, SchemaForm, TypedInputRequest, ask,
     elicit, open_url, roots, sample,
 };
+pub use self::caller_identity::CallerIdentity;
 pub use self::change::{
     ChangePublisher, ChangeSubscriber, ChangeSubscription, ServerChange, SubscriptionFilter,
 };

@@ -11,6 +11,7 @@ use trunkline_session::{Principal, Timestamp};
 
 use crate::call::Handler;
 use crate::call_quota::{CallQuota, CallQuotaExceeded};
+use crate::caller_identity::CallerIdentity;
 use crate::env::EnvSources;
 use crate::host::HostOptions;
 use crate::input_round::{StateKeys, StateSealer, SuspendedCalls};
@@ -165,12 +166,12 @@ impl ServerCore {
     }
 
     /// Returns the members that describe the server to a new peer.
-    pub(crate) fn describe(&self, revision: Revision) -> JsonObject {
+    pub(crate) fn describe(&self, revision: Revision, caller: CallerIdentity<'_>) -> JsonObject {
         let mut members = JsonObject::new();
         let mut writer = JsonWriter::with_capacity(128);
         self.handler.capabilities().write(Dialect::of(revision), &mut writer);
         members.set("capabilities", writer.into_raw());
-        if let Some(instructions) = self.handler.instructions() {
+        if let Some(instructions) = self.handler.instructions(caller) {
             members.set("instructions", RawJson::from_text(&instructions));
         }
         members

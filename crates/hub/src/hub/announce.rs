@@ -78,7 +78,15 @@ impl HubInner {
             if is_announced {
                 self.changes.publish(&change);
             } else if is_different {
-                self.changes.publish_outdated(&change, |shown| views.is_outdated(shown, version));
+                self.changes.publish_outdated(&change, |subscriber, shown| match subscriber {
+                    Some(subscriber) if subscriber.session.is_none() => {
+                        // It counts as having seen each version that it was notified of; what has no version yet has
+                        // not changed.
+                        let current = version(self.current_versions(Some(subscriber)));
+                        (current != shown && current != 0).then_some(current)
+                    }
+                    _ => views.is_outdated(shown, version).then_some(shown),
+                });
             }
         }
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use trunkline_protocol::Method;
 use trunkline_protocol::mirror::MirroredParams;
 use trunkline_protocol::model::{Implementation, ListCapability, ResourcesCapability, ServerCapabilities};
+use trunkline_protocol::{Method, Refusal};
 use trunkline_server::{
-    BoxFuture, ChangeSubscriber, ChangeSubscription, Handler, IncomingCall, ShownLists, SubscriptionFilter,
+    BoxFuture, CallerIdentity, ChangeSubscriber, ChangeSubscription, Handler, IncomingCall, ShownLists,
+    SubscriptionFilter,
 };
 
 use super::lists::input_set_of;
@@ -37,8 +38,8 @@ impl Handler for Hub {
         }
     }
 
-    fn instructions(&self) -> Option<String> {
-        self.inner.registry().instructions.clone()
+    fn instructions(&self, caller: CallerIdentity<'_>) -> Option<String> {
+        self.inner.registry_of(caller).instructions.clone()
     }
 
     fn roots_on_demand(&self) -> bool {
@@ -46,8 +47,8 @@ impl Handler for Hub {
         true
     }
 
-    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.inner.registry().tools.get(tool)?.mirrored_params()
+    fn mirrored_arguments(&self, tool: &str, caller: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
+        self.inner.registry_of(caller).tools.get(tool)?.mirrored_params()
     }
 
     fn has_tool(&self, tool: &str) -> bool {
@@ -56,6 +57,9 @@ impl Handler for Hub {
 
     fn call(&self, call: IncomingCall) -> RouteFuture {
         let views = self.inner.views.load();
+        if views.restricted.is_some() {
+            return self.inner.call_restricted(&views, call);
+        }
         match self.inner.route(views.for_call(|| input_set_of(&call)), call) {
             RouteOutcome::Handled(answer) => answer,
             RouteOutcome::Unknown(call, refusal) => self.inner.unlisted(&views, call, refusal),
@@ -67,7 +71,7 @@ impl Handler for Hub {
         &self,
         listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
-    ) -> BoxFuture<'static, BTreeSet<String>> {
+    ) -> BoxFuture<'static, Result<BTreeSet<String>, Refusal>> {
         let (inner, listener) = (self.inner.clone(), listener.clone());
         Box::pin(async move { inner.subscribe_at_owners(&listener, uris).await })
     }
@@ -75,9 +79,10 @@ impl Handler for Hub {
     fn subscribe(&self, mut filter: SubscriptionFilter) -> ChangeSubscription {
         // A subscriber without a session counts as having seen the current lists, and is notified of changes from now
         // on.
-        let now = self.inner.views.load().union_versions;
-        let assumed = || ShownLists::from_versions(now.tools, now.prompts, now.resources);
-        filter.shown_lists.get_or_insert_with(assumed);
+        if filter.shown_lists.is_none() {
+            let now = self.inner.current_versions(filter.subscriber.as_ref());
+            filter.shown_lists = Some(ShownLists::from_versions(now.tools, now.prompts, now.resources));
+        }
         self.inner.changes.subscribe(filter)
     }
 }
@@ -87,14 +92,16 @@ impl HubInner {
         &self,
         listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
-    ) -> BTreeSet<String> {
+    ) -> Result<BTreeSet<String>, Refusal> {
+        self.check_subscription_scopes(listener.identity(), &uris)?;
+        let uris = self.readable_uris(listener.identity(), uris);
         let by_owner = self.group_by_owner(uris);
         let watching = by_owner.iter().map(|(server, theirs)| server.subscribe(listener, theirs.clone()));
         let accepted: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
         if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&accepted)) {
             self.resubscribe.notify_one();
         }
-        accepted
+        Ok(accepted)
     }
 
     /// Groups resources by owning server; resources without an owner are left out.

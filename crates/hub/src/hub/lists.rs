@@ -71,13 +71,12 @@ impl HubInner {
 
     /// Answers a list request from the caller's view. Items for another hub carry this hub's id.
     pub(super) fn list(&self, call: &IncomingCall) -> Result<HandlerOutcome, Refusal> {
-        let caller = input_set_of(call);
-        let view = self.view_of(caller);
+        let view = self.view_for_call(call);
         // Only the first page is recorded; and templates have no notification of their own.
         if call.params().get("cursor").is_none() && call.method != Method::TemplatesList {
             let (list, version) = view.versions.version_of(call.method);
             call.context.record_listed(&list, version);
-            if self.view_of(caller).versions != view.versions {
+            if self.view_for_call(call).versions != view.versions {
                 // The list changed before this version was recorded, so that the client may have missed the
                 // notification.
                 self.announcements.add(ListDifferences::ALL, ListSet::NONE);

@@ -11,6 +11,7 @@
 //! - No process remains of an upstream that was removed, disconnected or replaced, or after the hub is dropped:
 //!   `no_process_is_left_after_remove_disconnect_replace_or_drop_of_the_hub`.
 
+mod access;
 mod announce;
 mod apply;
 mod bridge;
@@ -19,6 +20,7 @@ mod link_owners;
 mod lists;
 mod manage;
 mod resource_tools;
+mod restricted_views;
 mod route;
 mod save;
 mod unlisted;
@@ -44,7 +46,8 @@ use self::announce::Announcements;
 pub use self::apply::ApplyReport;
 use self::link_owners::LinkOwners;
 pub use self::manage::{ManageError, ServerSwitch, ToggleOutcome};
-use self::views::{CallerView, CallerViews, ListVersions, VersionCounter};
+use self::restricted_views::RestrictedViews;
+use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::catalogue_file::CatalogueFile;
 use crate::loop_detection::HubId;
 use crate::names::NameCollision;
@@ -95,7 +98,7 @@ pub(crate) struct HubInner {
 
 /// The subscriber assumed for subscriptions without one, which come from within this process.
 const LOCAL_LISTENER: ChangeSubscriber =
-    ChangeSubscriber { principal: Principal::Anonymous, session: None, connection: None };
+    ChangeSubscriber { principal: Principal::Anonymous, session: None, connection: None, grant: None };
 
 /// Where the hub's identity and capabilities come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +120,9 @@ impl Hub {
             link_owners: Arc::new(LinkOwners::new(options.limits.remembered_links)),
             id: HubId::random(),
             servers: RwLock::default(),
-            views: ArcSwap::default(),
+            views: ArcSwap::from_pointee(
+                CallerViews::default().with_restricted(RestrictedViews::new(&options.access)),
+            ),
             versions: VersionCounter::default(),
             rebuild_lock: Mutex::default(),
             apply_lock: Mutex::default(),
@@ -194,14 +199,14 @@ impl HubInner {
 
     /// Rebuilds the snapshots after an upstream has sent `list_changed`.
     fn rebuild_after(&self, announced: ListSet) {
-        let different = self.rebuild_views(None);
+        let different = self.rebuild_views(&AddedView::None);
         self.resubscribe.notify_one();
         self.listings_changed.notify_one();
         self.announcements.add(different, announced);
     }
 
     /// Rebuilds the snapshots, also for callers with a key that was not served before.
-    fn rebuild_views(&self, added: Option<ListingKey>) -> ListDifferences {
+    fn rebuild_views(&self, added: &AddedView) -> ListDifferences {
         let _rebuilding = self.rebuild_lock.lock();
         let before = self.views.load();
         let (next, different) = before.rebuild(&self.servers(), &self.options, added, &self.versions);
@@ -215,7 +220,7 @@ impl HubInner {
         if let Some(view) = self.views.load().view_for(caller) {
             return view.clone();
         }
-        let different = self.rebuild_views(Some(caller));
+        let different = self.rebuild_views(&AddedView::Listing(caller));
         self.announcements.add(different, ListSet::NONE);
         let views = self.views.load();
         // Views are never removed, so that the lookup succeeds.
@@ -259,6 +264,7 @@ impl HubInner {
         let mut wanted: HashMap<ChangeSubscriber, BTreeSet<String>> = HashMap::new();
         for (listener, uris) in self.changes.watched_resources() {
             let mut listener = listener.unwrap_or(LOCAL_LISTENER);
+            let uris = self.readable_uris(listener.identity(), uris);
             if let SharingScope::Principal(_) = SharingScope::of_listener(&listener, self.options.anonymous) {
                 listener.connection = None;
             }
@@ -268,16 +274,21 @@ impl HubInner {
     }
 
     /// Returns the callback for an upstream's events.
-    fn event_handler(self: &Arc<Self>) -> Arc<dyn Fn(UpstreamEvent) + Send + Sync> {
+    fn event_handler(self: &Arc<Self>, server: ServerName) -> Arc<dyn Fn(UpstreamEvent) + Send + Sync> {
         let inner = Arc::downgrade(self);
         Arc::new(move |event| {
             let Some(inner) = inner.upgrade() else { return };
             match event {
                 UpstreamEvent::ListsChanged(announced) => inner.rebuild_after(announced),
                 UpstreamEvent::ResourceUpdated(uri, scope) => {
-                    inner.changes.publish_to(&ServerChange::ResourceUpdated(uri.into()), |listener| {
-                        scope.includes(listener.unwrap_or(&LOCAL_LISTENER), inner.options.anonymous)
-                    });
+                    inner.changes.publish_to(
+                        &ServerChange::ResourceUpdated(uri.clone().into()),
+                        |listener| {
+                            let listener = listener.unwrap_or(&LOCAL_LISTENER);
+                            scope.includes(listener, inner.options.anonymous)
+                                && inner.may_read_from(listener.identity(), &server, &uri)
+                        },
+                    );
                 }
             }
         })

@@ -8,6 +8,7 @@ use trunkline_protocol::{JsonObject, Method, RawJson, Refusal, shorten};
 use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall};
 
 use super::RegistrySnapshot;
+use super::access::resource_item;
 use crate::relay::{ParamRewrite, RelayRequest, relay};
 use crate::upstream::Upstream;
 
@@ -15,7 +16,8 @@ use crate::upstream::Upstream;
 pub(super) fn list(registry: &RegistrySnapshot, call: &IncomingCall) -> ServerResult {
     let server = argument(call, "server");
     if let Some(name) = server.as_deref().filter(|name| registry.with_resources_named(name).is_none()) {
-        let known: Vec<_> = registry.with_resources.iter().map(|(server, _)| format!("`{server}`")).collect();
+        let known: Vec<_> =
+            registry.visible_with_resources().map(|(server, _)| format!("`{server}`")).collect();
         let problem = format!("`{}` has no resources; {} have", shorten(name), known.join(", "));
         return ServerResult::Tool(CallToolResult::error(problem));
     }
@@ -29,6 +31,12 @@ pub(super) fn list(registry: &RegistrySnapshot, call: &IncomingCall) -> ServerRe
     ServerResult::Tool(CallToolResult::text(serde_json::Value::Array(listed).to_string()))
 }
 
+/// A resource to read, and the server that has it.
+pub(super) struct FoundResource {
+    pub(super) server: Arc<Upstream>,
+    pub(super) uri: String,
+}
+
 /// Returns the server and the parameters for reading the resource that a call names.
 ///
 /// # Errors
@@ -37,32 +45,33 @@ pub(super) fn find_resource<'r>(
     registry: &'r RegistrySnapshot,
     call: &IncomingCall,
     owner_of: impl FnOnce(&str) -> Option<&'r Arc<Upstream>>,
-) -> Result<(Arc<Upstream>, JsonObject), ServerResult> {
+) -> Result<FoundResource, ServerResult> {
     let failed = |problem: String| ServerResult::Tool(CallToolResult::error(problem));
     let uri = argument(call, "uri").ok_or_else(|| failed("`uri` must be a string".to_owned()))?;
     let server = match argument(call, "server") {
-        Some(name) => registry
-            .with_resources_named(&name)
-            .ok_or_else(|| failed(format!("`{}` has no resources", shorten(&name))))?,
-        None => match owner_of(&uri) {
-            Some(server) => server,
-            None => return Err(failed(format!("no server has the resource {}", shorten(&uri)))),
-        },
+        Some(name) => {
+            let named = registry.with_resources_named(&name);
+            let named = named.ok_or_else(|| failed(format!("`{}` has no resources", shorten(&name))))?;
+            Some(named).filter(|server| registry.is_visible(resource_item(server, &uri)))
+        }
+        None => owner_of(&uri),
     };
-    let mut params = JsonObject::new();
-    params.set("uri", RawJson::from_text(&uri));
-    Ok((server.clone(), params))
+    match server.cloned() {
+        Some(server) => Ok(FoundResource { server, uri }),
+        None => Err(failed(format!("no server has the resource {}", shorten(&uri)))),
+    }
 }
 
 /// Reads a resource, and returns its contents as a tool result.
 pub(super) fn read(
-    server: Arc<Upstream>,
-    params: JsonObject,
+    found: FoundResource,
     call: IncomingCall,
 ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+    let mut params = JsonObject::new();
+    params.set("uri", RawJson::from_text(&found.uri));
     let request =
         RelayRequest { method: Method::ResourcesRead, rewrite: ParamRewrite::Replaced(params), call };
-    let reading = relay(server, request);
+    let reading = relay(found.server, request);
     Box::pin(async move {
         Ok(match reading.await {
             Ok(HandlerOutcome::Done(ServerResult::Relayed(read))) => {

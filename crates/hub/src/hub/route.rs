@@ -6,8 +6,10 @@ use trunkline_protocol::codec::ServerResult;
 use trunkline_protocol::{Method, RawJson, Refusal, shorten};
 use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall};
 
+use super::access::{prompt_item, resource_item, server_name};
 use super::lists::input_set_of;
 use super::{HubInner, RegistrySnapshot, resource_tools};
+use crate::access::AccessItem;
 use crate::loop_detection::ViaPath;
 use crate::registry::ToolTarget;
 use crate::relay::{ParamRewrite, RelayRequest, relay};
@@ -54,9 +56,9 @@ impl HubInner {
     }
 
     fn call_tool(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
-        let target = match call.params().borrowed_text("name") {
+        let entry = match call.params().borrowed_text("name") {
             Ok(name) => match registry.tools.get(&*name) {
-                Some(entry) => &entry.target,
+                Some(entry) => entry,
                 None => {
                     let refusal = not_found_refusal("tool", &name);
                     return RouteOutcome::Unknown(call, refusal);
@@ -64,8 +66,11 @@ impl HubInner {
             },
             Err(refusal) => return refused_route(refusal),
         };
-        match target {
+        match &entry.target {
             ToolTarget::Upstream(server, real) => {
+                if let Some(refusal) = lacking_scope(registry, entry.access_item(server_name)) {
+                    return refused_route(refusal);
+                }
                 self.relay(registry, server, call, ParamRewrite::Renamed(real.json.clone()))
             }
             ToolTarget::ListResources => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(
@@ -74,7 +79,10 @@ impl HubInner {
             ToolTarget::ReadResource => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
                 match resource_tools::find_resource(registry, &call, owner) {
-                    Ok((server, params)) => RouteOutcome::Handled(resource_tools::read(server, params, call)),
+                    Ok(read) => match lacking_scope(registry, Some(resource_item(&read.server, &read.uri))) {
+                        Some(refusal) => refused_route(refusal),
+                        None => RouteOutcome::Handled(resource_tools::read(read, call)),
+                    },
                     Err(problem) => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(problem)))),
                 }
             }
@@ -87,12 +95,14 @@ impl HubInner {
             Err(refusal) => return refused_route(refusal),
         };
         match registry.prompts.get(&*name) {
-            Some(prompt) => self.relay(
-                registry,
-                &prompt.owner,
-                call,
-                ParamRewrite::Renamed(RawJson::from_text(&prompt.upstream_name)),
-            ),
+            Some(prompt) => {
+                let item = prompt_item(&prompt.owner, &prompt.upstream_name);
+                if let Some(refusal) = lacking_scope(registry, Some(item)) {
+                    return refused_route(refusal);
+                }
+                let renamed = ParamRewrite::Renamed(RawJson::from_text(&prompt.upstream_name));
+                self.relay(registry, &prompt.owner, call, renamed)
+            }
             None => RouteOutcome::Unknown(call, not_found_refusal("prompt", &name)),
         }
     }
@@ -103,13 +113,16 @@ impl HubInner {
             Err(refusal) => return refused_route(refusal),
         };
         match self.owner_of(registry, &call, &uri) {
-            Some(server) => self.relay(registry, server, call, ParamRewrite::Unchanged),
+            Some(server) => match lacking_scope(registry, Some(resource_item(server, &uri))) {
+                Some(refusal) => refused_route(refusal),
+                None => self.relay(registry, server, call, ParamRewrite::Unchanged),
+            },
             None => RouteOutcome::Unknown(call, Refusal::resource_not_found(&uri)),
         }
     }
 
     /// Returns the server that owns a resource: the one that claims its URI, then the first that linked to it in a
-    /// result, then the one with a catch-all template.
+    /// result, then the one with a catch-all template. A resource that the caller may not see has none.
     fn owner_of<'r>(
         &self,
         registry: &'r RegistrySnapshot,
@@ -120,7 +133,8 @@ impl HubInner {
             let servers = self.link_owners.servers_of(&self.scope_of(call)?, uri);
             registry.first_with_resources(&servers)
         };
-        registry.claiming_owner(uri).or_else(pointed).or_else(|| registry.owner_of(uri))
+        let owner = registry.claiming_owner(uri).or_else(pointed).or_else(|| registry.owner_of(uri));
+        owner.filter(|server| registry.is_visible(resource_item(server, uri)))
     }
 
     /// Returns the scope in which links of the caller's results are remembered; `None` if its next call cannot be
@@ -142,6 +156,10 @@ impl HubInner {
                 let Some(prompt) = registry.prompts.get(&*name) else {
                     return RouteOutcome::Unknown(call, not_found_refusal("prompt", &name));
                 };
+                let item = prompt_item(&prompt.owner, &prompt.upstream_name);
+                if let Some(refusal) = lacking_scope(registry, Some(item)) {
+                    return refused_route(refusal);
+                }
                 reference.set("name", RawJson::from_text(&prompt.upstream_name));
                 let mut params = call.params().members.clone();
                 params.set("ref", reference.to_raw());
@@ -150,8 +168,12 @@ impl HubInner {
             "ref/resource" => {
                 let uri = reference.text("uri").unwrap_or_default();
                 let template = registry.templates.get(&*uri).map(|template| &template.owner);
-                match template.or_else(|| registry.owner_of(&uri)) {
-                    Some(server) => self.relay(registry, server, call, ParamRewrite::Unchanged),
+                let owner = template.or_else(|| registry.owner_of(&uri));
+                match owner.filter(|server| registry.is_visible(resource_item(server, &uri))) {
+                    Some(server) => match lacking_scope(registry, Some(resource_item(server, &uri))) {
+                        Some(refusal) => refused_route(refusal),
+                        None => self.relay(registry, server, call, ParamRewrite::Unchanged),
+                    },
                     None => RouteOutcome::Unknown(call, not_found_refusal("resource template", &uri)),
                 }
             }
@@ -167,6 +189,10 @@ impl HubInner {
     pub(super) fn answer_unknown(&self, call: IncomingCall, refusal: Refusal) -> RouteFuture {
         let servers = self.servers();
         let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
+        if self.access_of_call(&call).is_some() {
+            // Its message would tell a tool that does not exist from one that is denied.
+            return ready_future(Err(refusal));
+        }
         match (own, call.method, call.name()) {
             // A tool that it has but that is not exposed must not be reachable by guessing its name.
             (Some(own), Method::ToolsCall, Some(name)) if !own.has_tool(&name) => own.call(call),
@@ -207,6 +233,11 @@ fn ready_future(answer: Result<HandlerOutcome, Refusal>) -> RouteFuture {
 
 fn refused_route(refusal: Refusal) -> RouteOutcome {
     RouteOutcome::Handled(ready_future(Err(refusal)))
+}
+
+/// Refuses a call of an item for which its caller lacks only a scope.
+fn lacking_scope(registry: &RegistrySnapshot, item: Option<AccessItem<'_>>) -> Option<Refusal> {
+    registry.access.as_ref()?.decide(item?).scope_refusal()
 }
 
 fn not_found_refusal(kind: &str, name: &str) -> Refusal {

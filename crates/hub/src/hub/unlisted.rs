@@ -28,7 +28,10 @@ impl HubInner {
         let now = self.views.load();
         let again = match Arc::ptr_eq(&now, views) {
             true => RouteOutcome::Unknown(call, refusal),
-            false => self.route(now.for_call(|| input_set_of(&call)), call),
+            false => {
+                let registry = self.view_for_call(&call).registry;
+                self.route(&registry, call)
+            }
         };
         match again {
             RouteOutcome::Unknown(call, refusal) if candidates.is_empty() => {
@@ -46,6 +49,7 @@ impl HubInner {
     /// Returns the servers that may have the item that a call names, and have not listed their items for its caller.
     fn possible_owners(&self, call: &IncomingCall) -> Vec<Arc<Upstream>> {
         let caller = input_set_of(call);
+        let access = self.access_of_call(call);
         let name = match call.method {
             Method::ToolsCall | Method::PromptsGet => call.name(),
             _ => None,
@@ -58,7 +62,11 @@ impl HubInner {
             // Any server may have a URI; a server that list requests do not wait for is not waited for here either.
             (None, state) => state == ListingState::Missing,
         };
-        self.servers().into_iter().filter(may_have).collect()
+        // Waiting for a server that the caller may not use would tell that there is one.
+        let is_visible = |server: &Arc<Upstream>| {
+            access.as_ref().is_none_or(|access| access.may_use_server(server.name().as_str()))
+        };
+        self.servers().into_iter().filter(is_visible).filter(may_have).collect()
     }
 
     /// Waits until one of the servers has listed the item that the call names, and routes the call to it.
@@ -76,7 +84,7 @@ impl HubInner {
             candidates.iter().map(|server| server.wait_learned(caller)).collect();
         let searching = async {
             while learning.next().await.is_some() {
-                let view = self.view_of(caller);
+                let view = self.view_for_call(&call);
                 match self.route(&view.registry, call) {
                     RouteOutcome::Handled(answer) => return Ok(answer),
                     RouteOutcome::Unknown(again, reason) => (call, refusal) = (again, reason),

@@ -11,12 +11,13 @@ use trunkline_protocol::Method;
 use trunkline_server::ServerChange;
 
 use super::RegistrySnapshot;
+use super::restricted_views::{RestrictedCaller, RestrictedViews};
 use crate::options::HubOptions;
 use crate::registry::{HubRegistry, ListDifferences, UpstreamOffer};
 use crate::upstream::{ListingKey, Upstream};
 
 /// A snapshot of the registries of all callers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CallerViews {
     /// The union of all callers' views, for operations that do not depend on a caller.
     pub(super) union: Arc<RegistrySnapshot>,
@@ -24,6 +25,8 @@ pub(crate) struct CallerViews {
     by_caller: Vec<(ListingKey, CallerView)>,
     /// Whether all callers see the same.
     is_uniform: bool,
+    /// The views under access rules, if there are any: then no caller sees those above.
+    pub(super) restricted: Option<RestrictedViews>,
 }
 
 /// The view of callers of one era with one set of capabilities.
@@ -74,12 +77,18 @@ impl VersionCounter {
 }
 
 impl CallerViews {
+    /// Sets the views under access rules.
+    #[must_use]
+    pub(super) fn with_restricted(self, restricted: Option<RestrictedViews>) -> Self {
+        Self { restricted, ..self }
+    }
+
     /// Returns the view of a caller, if a caller with this key was ever served.
     pub(super) fn view_for(&self, caller: ListingKey) -> Option<&CallerView> {
         self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)
     }
 
-    /// Returns the registry for a call; the caller is evaluated only if the views differ.
+    /// Returns the registry for a call without access rules; the caller is evaluated only if the views differ.
     pub(super) fn for_call(&self, caller: impl FnOnce() -> ListingKey) -> &Arc<RegistrySnapshot> {
         if self.is_uniform {
             return &self.union;
@@ -89,6 +98,9 @@ impl CallerViews {
 
     /// Reports whether a list version that a client was shown is that of no view any more.
     pub(super) fn is_outdated(&self, version: u64, list: impl Fn(ListVersions) -> u64) -> bool {
+        if let Some(restricted) = &self.restricted {
+            return !restricted.versions().any(|known| list(known) == version);
+        }
         let versions = self.by_caller.iter().map(|(_, view)| view.versions);
         !versions.chain([self.union_versions]).any(|known| list(known) == version)
     }
@@ -99,7 +111,7 @@ impl CallerViews {
         &self,
         servers: &[Arc<Upstream>],
         options: &HubOptions,
-        added: Option<ListingKey>,
+        added: &AddedView,
         counter: &VersionCounter,
     ) -> (Self, ListDifferences) {
         let mut built = RegistryBuilder { options, registries: Vec::new() };
@@ -107,9 +119,9 @@ impl CallerViews {
         let mut differs = union.diff(&self.union);
         let union_versions = self.union_versions.next(differs, counter);
         let callers = self.by_caller.iter().map(|(caller, _)| *caller);
-        let added = added.filter(|added| self.view_for(*added).is_none());
+        let added_listing = added.listing().filter(|added| self.view_for(*added).is_none());
         let by_caller: Vec<_> = callers
-            .chain(added)
+            .chain(added_listing)
             .map(|caller| {
                 let registry = built.registry(servers, Some(caller));
                 let (view, changed) = CallerView::next(self.view_for(caller), registry, counter);
@@ -118,13 +130,51 @@ impl CallerViews {
             })
             .collect();
         let is_uniform = by_caller.iter().all(|(_, view)| Arc::ptr_eq(&view.registry, &union));
-        (Self { union, union_versions, by_caller, is_uniform }, differs)
+        let mut next = Self { union, union_versions, by_caller, is_uniform, restricted: None };
+        if let Some(restricted) = &self.restricted {
+            let base = |listing: Option<ListingKey>| {
+                let view = listing.and_then(|listing| next.view_for(listing));
+                view.map_or_else(|| next.union.clone(), |view| view.registry.clone())
+            };
+            let (restricted, changed) = restricted.rebuild(base, added.restricted(), counter);
+            next.restricted = Some(restricted);
+            differs = differs.union(changed);
+        }
+        (next, differs)
+    }
+}
+
+/// A view that is built for the first time.
+#[derive(Debug)]
+pub(super) enum AddedView {
+    /// None is.
+    None,
+    /// That of callers without access rules.
+    Listing(ListingKey),
+    /// That of callers under access rules.
+    Restricted(RestrictedCaller),
+}
+
+impl AddedView {
+    fn listing(&self) -> Option<ListingKey> {
+        match self {
+            Self::None => None,
+            Self::Listing(listing) => Some(*listing),
+            Self::Restricted(caller) => caller.listing,
+        }
+    }
+
+    fn restricted(&self) -> Option<&RestrictedCaller> {
+        match self {
+            Self::Restricted(caller) => Some(caller),
+            Self::None | Self::Listing(_) => None,
+        }
     }
 }
 
 impl CallerView {
     /// Builds the next view of the same callers; unchanged lists keep their versions.
-    fn next(
+    pub(super) fn next(
         before: Option<&Self>,
         registry: Arc<RegistrySnapshot>,
         counter: &VersionCounter,

@@ -103,6 +103,21 @@ impl NameTemplate {
         is_whole || (server.len() > room / 2 && rest.starts_with(prefix(&server, room / 2)))
     }
 
+    /// Returns the name of an item at a server, from its exposed name; `None` if that is not a name of the server's
+    /// items. Where the server's name for it has characters that exposed names cannot have, the result is an
+    /// approximation.
+    ///
+    /// ```
+    /// # use trunkline_hub::NameTemplate;
+    /// assert_eq!(NameTemplate::hub().item_name("crm", "crm__get_user"), Some("get_user"));
+    /// assert_eq!(NameTemplate::hub().item_name("crm", "notes__add"), None);
+    /// ```
+    pub fn item_name<'n>(&self, server: &str, name: &'n str) -> Option<&'n str> {
+        let TemplateForm::Composed { before, between, after } = &self.0 else { return Some(name) };
+        let rest = name.strip_prefix(&**before)?.strip_prefix(&*sanitize(server))?;
+        rest.strip_prefix(&**between)?.strip_suffix(&**after)
+    }
+
     /// Generates a name with a digest, for an item of which the plain name collides.
     pub(super) fn generate_with_digest(&self, server: &str, item: &str) -> Option<String> {
         if self.0 == TemplateForm::Verbatim {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use trunkline_config::ServerName;
 
 use super::ownership::ResourceClaims;
-use super::{CatalogueEntry, HubRegistry, HubToolEntry, ToolTarget, UpstreamOffer, resource_tools};
+use super::{
+    CatalogueEntry, HubRegistry, HubToolEntry, ServerAdvice, ToolTarget, UpstreamOffer, resource_tools,
+};
 use crate::names::{ItemKind, NameCollision, NameTemplate, NamedItem, assign};
 
 /// The most characters of one server's instructions.
@@ -50,7 +52,12 @@ impl<O: Clone> HubRegistry<O> {
                 registry.tools.entry(entry.tool().name.as_str().into()).or_insert(entry);
             }
         }
-        registry.instructions = join_instructions(offers);
+        let advice = offers.iter().map(|offer| ServerAdvice {
+            server: offer.server.clone(),
+            instructions: offer.instructions.clone(),
+        });
+        registry.advice = advice.collect();
+        registry.instructions = join_instructions(registry.advice.iter());
         registry
     }
 
@@ -121,7 +128,7 @@ impl<O: Clone> HubRegistry<O> {
                 (uri, Arc::new(entry))
             }));
         }
-        self.claims = claims;
+        self.claims = Arc::new(claims);
         self.collisions.extend(shadowed.into_collisions());
     }
 
@@ -190,18 +197,19 @@ fn dedup_by_key<'a, T>(items: impl Iterator<Item = &'a T>, key: impl Fn(&T) -> &
 }
 
 /// Joins the servers' instructions, each under its server's name; those of a single server stay as they are.
-fn join_instructions<O>(offers: &[UpstreamOffer<O>]) -> Option<String> {
-    let advice: Vec<_> = offers
-        .iter()
-        .filter_map(|offer| {
-            let text = offer.instructions.as_deref()?.trim();
+pub(super) fn join_instructions<'a>(servers: impl Iterator<Item = &'a ServerAdvice>) -> Option<String> {
+    let mut count = 0;
+    let advice: Vec<_> = servers
+        .filter_map(|server| {
+            count += 1;
+            let text = server.instructions.as_deref()?.trim();
             let shortened: String = text.chars().take(MAX_INSTRUCTIONS_CHARS).collect();
-            (!shortened.is_empty()).then_some((&offer.server, shortened))
+            (!shortened.is_empty()).then_some((&server.server, shortened))
         })
         .collect();
-    match (advice.as_slice(), offers) {
+    match (advice.as_slice(), count) {
         ([], _) => None,
-        ([(_, text)], [_]) => Some(text.clone()),
+        ([(_, text)], 1) => Some(text.clone()),
         (several, _) => {
             let parts: Vec<_> =
                 several.iter().map(|(server, text)| format!("# {server}\n\n{text}")).collect();

@@ -7,6 +7,9 @@ use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 use trunkline_protocol::{RawJson, Revision};
 use trunkline_server::listing::RenderedItem;
 
+use crate::access::AccessItem;
+use crate::names::ItemKind;
+
 /// The tool member for task support; tasks are not forwarded.
 const EXECUTION_KEY: &str = "execution";
 
@@ -76,6 +79,18 @@ impl<O> HubToolEntry<O> {
 
     pub(crate) fn list_item(&self, revision: Revision) -> RawJson {
         self.rendered.get(revision, |dialect, writer| self.tool.write(dialect, writer))
+    }
+
+    /// Returns the tool as an item of its server; `None` for a tool of the hub itself.
+    pub(crate) fn access_item<'a>(&'a self, server_of: impl Fn(&'a O) -> &'a str) -> Option<AccessItem<'a>> {
+        let ToolTarget::Upstream(server, name) = &self.target else { return None };
+        // Of two annotations that contradict each other, the one that grants less counts.
+        let is_read_only = self
+            .tool
+            .annotations
+            .as_ref()
+            .is_some_and(|hints| hints.read_only == Some(true) && hints.destructive != Some(true));
+        Some(AccessItem::new(server_of(server), ItemKind::Tool, name).read_only(is_read_only))
     }
 
     pub(crate) fn tool(&self) -> &Tool {

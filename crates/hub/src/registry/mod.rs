@@ -6,6 +6,7 @@ mod entry;
 mod ownership;
 mod report;
 mod resource_tools;
+mod restrict;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ pub(crate) use self::catalogue::UpstreamCatalogue;
 pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, ToolTarget};
 use self::ownership::ResourceClaims;
 pub(crate) use self::report::log_collisions;
+use crate::access::CallerAccess;
 use crate::names::NameCollision;
 
 type NamedMap<T> = BTreeMap<Arc<str>, Arc<T>>;
@@ -34,11 +36,22 @@ pub(crate) struct HubRegistry<O> {
     pub(crate) resources: NamedMap<CatalogueEntry<O, Resource>>,
     pub(crate) templates: NamedMap<CatalogueEntry<O, ResourceTemplate>>,
     /// The servers' claims on resources.
-    claims: ResourceClaims<(ServerName, O)>,
+    claims: Arc<ResourceClaims<(ServerName, O)>>,
     /// The servers that have resources, listed or not, in the order of the configuration.
     pub(crate) with_resources: Vec<(ServerName, O)>,
     pub(crate) collisions: Vec<NameCollision>,
     pub(crate) instructions: Option<String>,
+    /// The instructions of each server.
+    advice: Arc<[ServerAdvice]>,
+    /// What the callers of this registry may use; `None` for everything.
+    pub(crate) access: Option<Arc<CallerAccess>>,
+}
+
+/// A server, with its instructions if it has any.
+#[derive(Clone, Debug)]
+struct ServerAdvice {
+    server: ServerName,
+    instructions: Option<String>,
 }
 
 /// The items that one server contributes to a registry.
@@ -60,10 +73,12 @@ impl<O> Default for HubRegistry<O> {
             prompts: BTreeMap::new(),
             resources: BTreeMap::new(),
             templates: BTreeMap::new(),
-            claims: ResourceClaims::default(),
+            claims: Arc::default(),
             with_resources: Vec::new(),
             collisions: Vec::new(),
             instructions: None,
+            advice: Arc::default(),
+            access: None,
         }
     }
 }
@@ -91,9 +106,9 @@ impl<O: Clone> HubRegistry<O> {
         known.find(|(server, _)| servers.contains(server)).map(|(_, owner)| owner)
     }
 
-    /// Finds a server that has resources by its name.
+    /// Finds a server of whose resources the caller may see any, by its name.
     pub(crate) fn with_resources_named(&self, name: &str) -> Option<&O> {
-        self.with_resources.iter().find(|(server, _)| *server == name).map(|(_, owner)| owner)
+        self.visible_with_resources().find(|(server, _)| *server == name).map(|(_, owner)| owner)
     }
 
     /// Compares what is listed with an older snapshot, list by list.

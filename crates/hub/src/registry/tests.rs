@@ -1,7 +1,15 @@
 use trunkline_config::{NamePattern, ServerName, ToolRules};
 use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate, Tool};
 
+use proptest::prelude::*;
+use trunkline_config::{AccessAction, AccessRule, PatternList};
+use trunkline_protocol::model::ToolAnnotations;
+use trunkline_server::CallerIdentity;
+use trunkline_session::Principal;
+
 use super::*;
+use crate::access::{AccessItem, AccessRules};
+use crate::names::ItemKind;
 use crate::names::NameTemplate;
 
 fn name(text: &str) -> ServerName {
@@ -184,4 +192,84 @@ fn listings_of_one_server_are_merged_without_duplicates() {
     let both = tools(&["a", "b"]).merge(&tools(&["b", "c"]));
     let names: Vec<_> = both.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
+}
+
+/// Writes a rule of random patterns.
+fn any_access_rule() -> impl Strategy<Value = AccessRule> {
+    let patterns = |texts: Vec<&'static str>| prop::option::of(prop::sample::select(texts));
+    let keys = (
+        patterns(vec!["ann", "bob", "*"]),
+        patterns(vec!["s"]),
+        patterns(vec!["a", "b", "*"]),
+        patterns(vec!["get_*", "*", "set"]),
+        patterns(vec!["p", "*"]),
+        patterns(vec!["x:*", "x:1", "*"]),
+    );
+    (any::<bool>(), any::<bool>(), keys).prop_map(|(allows, read_only, keys)| {
+        let list = |text: Option<&str>| text.and_then(|text| PatternList::new([text]));
+        let mut rule = AccessRule::new(if allows { AccessAction::Allow } else { AccessAction::Deny });
+        rule.read_only = allows && read_only;
+        rule.principal = list(keys.0);
+        rule.scope = list(keys.1);
+        rule.servers = list(keys.2);
+        rule.tools = list(keys.3);
+        rule.prompts = list(keys.4);
+        rule.resources = list(keys.5);
+        rule
+    })
+}
+
+fn whole_catalogue() -> UpstreamCatalogue {
+    let hints = ToolAnnotations { read_only: Some(true), ..ToolAnnotations::default() };
+    let tool = |name: &str, annotations| Tool { name: name.to_owned(), annotations, ..Tool::default() };
+    UpstreamCatalogue {
+        tools: Arc::new(vec![tool("get_x", Some(hints)), tool("get_y", None), tool("set", None)]),
+        prompts: Arc::new(
+            ["p", "q"].map(|name| Prompt { name: name.to_owned(), ..Prompt::default() }).into(),
+        ),
+        ..resources(&["x:1", "x:2", "y:1"], &["x:{id}", "z:{id}"])
+    }
+}
+
+proptest! {
+    #[test]
+    fn lists_have_exactly_the_items_that_are_not_denied(
+        rules in prop::collection::vec(any_access_rule(), 1..6),
+        who in prop::sample::select(vec!["ann", "bob", "carl"]),
+    ) {
+        let offers = [offer("a", whole_catalogue()), offer("b", whole_catalogue())];
+        let whole = HubRegistry::build(&NameTemplate::hub(), ResourceTools::Enabled, &offers);
+        let principal = Principal::Named(who.into());
+        let caller = CallerIdentity::new(&principal, None);
+        let rules = AccessRules::new(rules);
+        let seen = whole.restricted(&Arc::new(rules.for_caller(caller)), |server| server);
+        let listed = |item: AccessItem<'_>| rules.decide(caller, item).is_listed();
+        for (name, tool) in &whole.tools {
+            let Some(item) = tool.access_item(|server| server) else {
+                // The hub's own tools are there for callers that may see a resource, and only for them.
+                let any = !seen.resources.is_empty() || !seen.templates.is_empty();
+                prop_assert!(seen.tools.contains_key(name) || !any);
+                continue;
+            };
+            prop_assert_eq!(seen.tools.contains_key(name), listed(item), "{}", name);
+        }
+        for (name, prompt) in &whole.prompts {
+            let item = AccessItem::new(prompt.owner, ItemKind::Prompt, &prompt.upstream_name);
+            prop_assert_eq!(seen.prompts.contains_key(name), listed(item), "{}", name);
+        }
+        for (uri, resource) in &whole.resources {
+            let item = AccessItem::new(resource.owner, ItemKind::Resource, uri);
+            prop_assert_eq!(seen.resources.contains_key(uri), listed(item), "{}", uri);
+            prop_assert_eq!(seen.is_visible(item), listed(item));
+            prop_assert_eq!(seen.owner_of(uri), whole.owner_of(uri), "owners stay the same");
+        }
+        for (text, template) in &whole.templates {
+            let item = AccessItem::new(template.owner, ItemKind::Template, text);
+            prop_assert_eq!(seen.templates.contains_key(text), listed(item), "{}", text);
+        }
+        let sizes = |registry: &HubRegistry<&'static str>| {
+            [registry.tools.len(), registry.prompts.len(), registry.resources.len(), registry.templates.len()]
+        };
+        prop_assert!(sizes(&seen).iter().zip(sizes(&whole)).all(|(part, all)| *part <= all));
+    }
 }

@@ -8,6 +8,7 @@
     reason = "the helpers of tests are outside of the functions that the lints take for tests"
 )]
 
+mod access;
 mod addresses;
 mod anonymous_clients;
 mod asking;

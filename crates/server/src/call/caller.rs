@@ -8,6 +8,7 @@ use trunkline_protocol::{LoggingLevel, RawJson, RequestId, Revision};
 use trunkline_session::{Principal, SessionId};
 
 use crate::access_grant::AccessGrant;
+use crate::caller_identity::CallerIdentity;
 use crate::env::Env;
 
 /// The sender of the latest request of a call, and the metadata of that request.
@@ -80,6 +81,11 @@ impl Caller {
     /// Returns the claims of the caller's token, as a JSON object.
     pub fn claims(&self) -> Option<&RawJson> {
         self.grant.as_ref()?.claims.as_ref()
+    }
+
+    /// Returns the verified part: the principal, and what its credential grants.
+    pub fn identity(&self) -> CallerIdentity<'_> {
+        CallerIdentity::new(&self.principal, self.grant.as_ref())
     }
 
     /// Returns the id that distinguishes the client from all others for as long as it is connected: its session, or

@@ -7,6 +7,7 @@ use trunkline_protocol::model::{Implementation, InputRequest, ServerCapabilities
 use trunkline_protocol::{Method, Params, RawJson, Refusal};
 
 use super::context::Context;
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// A boxed future.
@@ -60,13 +61,15 @@ pub trait Handler: Send + Sync + 'static {
     /// Returns the current capabilities.
     fn capabilities(&self) -> ServerCapabilities;
 
-    /// Returns the instructions for the model that uses the server, if there are any.
-    fn instructions(&self) -> Option<String>;
+    /// Returns the instructions for the model of a caller, if there are any.
+    fn instructions(&self, caller: CallerIdentity<'_>) -> Option<String>;
 
-    /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked.
+    /// Returns the schema of a tool's arguments, so that headers which mirror arguments can be checked; `None` for a
+    /// tool that the caller may not see.
     fn mirrored_arguments(
         &self,
         tool: &str,
+        caller: CallerIdentity<'_>,
     ) -> Option<std::sync::Arc<trunkline_protocol::mirror::MirroredParams>>;
 
     /// Reports whether there is a tool of this name, for metrics, where callers could otherwise choose labels.
@@ -87,12 +90,15 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Prepares change notifications for resources, and returns the resources that the subscriber will be notified
     /// of: all of them, unless the handler has to subscribe at an upstream first.
+    ///
+    /// # Errors
+    /// The subscription as a whole is refused, such as for a scope that the subscriber's token lacks.
     fn prepare_subscription(
         &self,
         _listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
-    ) -> BoxFuture<'static, BTreeSet<String>> {
-        Box::pin(std::future::ready(uris))
+    ) -> BoxFuture<'static, Result<BTreeSet<String>, Refusal>> {
+        Box::pin(std::future::ready(Ok(uris)))
     }
 
     /// Begins a subscription to changes.

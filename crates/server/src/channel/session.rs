@@ -8,6 +8,7 @@ use trunkline_transport::Channel;
 use super::ChannelServer;
 use super::channel_call::ModernCallStatus;
 use crate::call::SessionState;
+use crate::caller_identity::CallerIdentity;
 use crate::edge::id_in_use;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern;
@@ -90,7 +91,11 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     pub(super) fn initialize(&mut self, request: &Request) {
-        match legacy::accept_handshake(&self.core, request, self.principal.clone()) {
+        match legacy::accept_handshake(
+            &self.core,
+            request,
+            CallerIdentity::new(&self.principal, self.grant.as_ref()),
+        ) {
             Ok(handshake) => {
                 if let Some(before) = self.session.take() {
                     before.end();

@@ -10,6 +10,7 @@ use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet
 use trunkline_session::{EventId, EventReplay, Principal, SessionId, StreamEvent as StoredEvent};
 
 use super::accept::AcceptedFormats;
+use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::call_exchange::{CallExchange, DetachableCall};
 use super::endpoint::{HttpResult, HttpServiceInner, SESSION_ID, event_stream_response, id_of, respond};
@@ -30,14 +31,14 @@ impl HttpServiceInner {
         &self,
         request: &Request,
         accepts: AcceptedFormats,
-        principal: Principal,
+        sender: &Authenticated,
         env: Env,
         address: Option<IpAddr>,
     ) -> HttpResult {
         if self.core.shutdown.is_draining() {
             return Err((Refusal::SHUTTING_DOWN, Some(request.id.clone())));
         }
-        let opened = match legacy::accept_handshake(&self.core, request, principal) {
+        let opened = match legacy::accept_handshake(&self.core, request, sender.identity()) {
             Ok(handshake) => {
                 self.sessions.open(handshake.record, env, address).await.map(|id| (id, handshake.response))
             }

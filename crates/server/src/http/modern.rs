@@ -1,12 +1,10 @@
 use std::sync::Arc;
 
-use trunkline_http1::server::RequestHead;
 use trunkline_protocol::era::{self, MirrorHeaders, ValidatedRequest};
 use trunkline_protocol::{Method, Refusal, Request};
 
 use super::call_exchange::{CallExchange, argument_value};
 use super::endpoint::{HttpServiceInner, accepted, event_stream_response};
-use super::mcp_headers::McpHeaders;
 use super::post_message::{PostMessage, PostStart, ready_message, ready_response};
 use super::stream::SubscriptionEventStream;
 use crate::edge::MessageStart;
@@ -23,7 +21,7 @@ impl HttpServiceInner {
         env: Env,
         reserved: Option<RequestMemoryPermit>,
     ) -> PostStart<'a> {
-        let admitted = match self.validate_request(post.head, post.headers, &request) {
+        let admitted = match self.validate_request(post, &request) {
             Ok(admitted) => admitted,
             Err(refusal) => return ready_message(modern::refuse(Some(&request.id), &refusal), false),
         };
@@ -61,24 +59,26 @@ impl HttpServiceInner {
     /// Checks a request against its headers, down to those that mirror a tool's arguments.
     fn validate_request(
         &self,
-        head: &RequestHead,
-        headers: &McpHeaders<'_>,
+        post: PostMessage<'_>,
         request: &Request,
     ) -> Result<ValidatedRequest, Refusal> {
+        let headers = post.headers;
         let mirror = MirrorHeaders { version: headers.version, method: headers.method, name: headers.name };
         let admitted = era::validate_request(request, Some(&mirror), self.core.revisions)?;
         if admitted.method == Method::ToolsCall {
-            self.check_argument_headers(head, request)?;
+            self.check_argument_headers(post, request)?;
         }
         Ok(admitted)
     }
 
-    fn check_argument_headers(&self, head: &RequestHead, request: &Request) -> Result<(), Refusal> {
+    fn check_argument_headers(&self, post: PostMessage<'_>, request: &Request) -> Result<(), Refusal> {
         let Some(name) = request.params.get("name").and_then(trunkline_protocol::RawJson::as_text) else {
             return Ok(());
         };
-        let Some(mirrored) = self.core.handler.mirrored_arguments(&name) else { return Ok(()) };
-        let headers = &head.parts().headers;
+        let Some(mirrored) = self.core.handler.mirrored_arguments(&name, post.sender.identity()) else {
+            return Ok(());
+        };
+        let headers = &post.head.parts().headers;
         // A parser that takes the last of two equal keys would read another value than one that takes the first.
         if let Some(repeated) =
             mirrored.iter().find(|param| headers.get_all(param.header()).iter().count() > 1)

@@ -95,8 +95,7 @@ impl HttpServiceInner {
             }
             (MessageRoute::Initialize, Message::Request(request)) => Err(Box::pin(async move {
                 let (accepts, address) = (headers.accepts(), post.head.remote_address());
-                let principal = post.sender.principal.clone();
-                let opened = self.legacy_initialize(&request, accepts, principal, env, address).await;
+                let opened = self.legacy_initialize(&request, accepts, post.sender, env, address).await;
                 opened.unwrap_or_else(|(refusal, id)| self.post_refusal(post, &refusal, id.as_ref()))
             })),
             (MessageRoute::Refuse(refusal), message) => self.refuse_post(post, &refusal, id_of(&message)),

@@ -8,6 +8,7 @@ use trunkline_protocol::model::{Implementation, ServerCapabilities};
 
 use super::{Interceptor, Next, NextTarget};
 use crate::call::{BoxFuture, Handler, HandlerOutcome, IncomingCall};
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscriber, ChangeSubscription, SubscriptionFilter};
 
 /// Interceptors in their order: the first is the outermost, sees a call first and its result last.
@@ -74,16 +75,16 @@ impl Handler for InterceptedHandler {
         self.0.handler.capabilities()
     }
 
-    fn instructions(&self) -> Option<String> {
-        self.0.handler.instructions()
+    fn instructions(&self, caller: CallerIdentity<'_>) -> Option<String> {
+        self.0.handler.instructions(caller)
     }
 
     fn roots_on_demand(&self) -> bool {
         self.0.handler.roots_on_demand()
     }
 
-    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.0.handler.mirrored_arguments(tool)
+    fn mirrored_arguments(&self, tool: &str, caller: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
+        self.0.handler.mirrored_arguments(tool, caller)
     }
 
     fn has_tool(&self, tool: &str) -> bool {
@@ -98,7 +99,7 @@ impl Handler for InterceptedHandler {
         &self,
         listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
-    ) -> BoxFuture<'static, BTreeSet<String>> {
+    ) -> BoxFuture<'static, Result<BTreeSet<String>, Refusal>> {
         self.0.handler.prepare_subscription(listener, uris)
     }
 

@@ -10,6 +10,7 @@ use trunkline_protocol::{Method, RawJson, Refusal, Revision};
 
 use super::*;
 use crate::call::{BoxFuture, Context, Handler as _};
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ServerChange, SubscriptionFilter};
 use crate::error::ToolError;
 use crate::server::{Server, ServerHandle};
@@ -191,7 +192,7 @@ fn provider_tools_are_validated_and_mirrored_like_own_tools() {
     let server = Server::new("test").tools_from(NamedParts::new("web", &["search"])).handle().unwrap();
     let said = call(&server, "search", &json!({ "count": "many" })).unwrap();
     assert!(said.as_str().unwrap().contains("`count`"), "{said}");
-    let mirrored = server.mirrored_arguments("search").unwrap();
+    let mirrored = server.mirrored_arguments("search", CallerIdentity::ANONYMOUS).unwrap();
     let absent = mirrored.check(Some(&json!({ "count": 1 })), |_| None::<&[u8]>);
     assert!(absent.is_err(), "the header that the schema names is wanted");
 }

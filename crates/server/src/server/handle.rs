@@ -15,6 +15,7 @@ use trunkline_session::Principal;
 
 use super::ServerSettings;
 use crate::call::{BoxFuture, CallScope, CallState, Caller, Context, Handler, HandlerOutcome, IncomingCall};
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangePublisher, ChangeSubscription, ServerChange, SubscriptionFilter};
 use crate::dispatch;
 use crate::env::Env;
@@ -254,11 +255,11 @@ impl Handler for ServerHandle {
         }
     }
 
-    fn instructions(&self) -> Option<String> {
+    fn instructions(&self, _: CallerIdentity<'_>) -> Option<String> {
         self.inner.settings.instructions.clone()
     }
 
-    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
+    fn mirrored_arguments(&self, tool: &str, _: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
         self.registry().tool(tool)?.mirrored()
     }
 

@@ -9,6 +9,7 @@ use trunkline_protocol::model::{CacheHint, CacheScope, Icon};
 use trunkline_protocol::{JsonWriter, Method, Refusal, Revision};
 
 use crate::call::{Context, Handler};
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
 use crate::error::CallError;
 use crate::prompt::Prompt;
@@ -245,7 +246,7 @@ fn server_info_has_every_configured_field() {
         "icons": [{ "src": "https://example.com/i.png" }],
     });
     assert_eq!(writer.into_raw().decode::<Value>().unwrap(), expected);
-    assert_eq!(handle.instructions().as_deref(), Some("Be kind."));
+    assert_eq!(handle.instructions(CallerIdentity::ANONYMOUS).as_deref(), Some("Be kind."));
 }
 
 #[test]

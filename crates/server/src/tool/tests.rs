@@ -9,6 +9,7 @@ use trunkline_protocol::model::CallToolResult;
 use trunkline_protocol::{Method, RawJson, Refusal, Revision};
 
 use crate::call::{Confirm, Context, Handler, HandlerOutcome, IncomingCall, ask};
+use crate::caller_identity::CallerIdentity;
 use crate::error::ToolError;
 use crate::json::Json;
 use crate::server::Server;
@@ -317,12 +318,12 @@ fn tool_problems_are_reported_when_the_server_is_built() {
 fn optional_mirrored_arguments_are_marked_in_the_schema() {
     let tool = Tool::new("t").mirror("label", "Label").run(|_: VolumeArguments| async {});
     let handle = Server::new("test").with(tool).with(add_tool).handle().unwrap();
-    let mirrored = handle.mirrored_arguments("t").unwrap();
+    let mirrored = handle.mirrored_arguments("t", CallerIdentity::ANONYMOUS).unwrap();
     let headers: Vec<_> =
         mirrored.iter().map(|param| (param.path().join("."), param.header().to_owned())).collect();
     assert_eq!(headers, [("label".to_owned(), "Mcp-Param-Label".to_owned())]);
-    assert!(handle.mirrored_arguments("add").is_none());
-    assert!(handle.mirrored_arguments("none").is_none());
+    assert!(handle.mirrored_arguments("add", CallerIdentity::ANONYMOUS).is_none());
+    assert!(handle.mirrored_arguments("none", CallerIdentity::ANONYMOUS).is_none());
 }
 
 async fn confirmed(context: Context) -> Result<String, ToolError> {

@@ -10,8 +10,9 @@ use trunkline_server::protocol::mirror::MirroredParams;
 use trunkline_server::protocol::model::{Implementation, ServerCapabilities};
 use trunkline_server::session::{EventLimits, MemoryEvents, SessionLimits};
 use trunkline_server::{
-    BoxFuture, ChangePublisher, ChangeSubscription, Confirm, Context, Handler, HandlerOutcome, Host,
-    HostOptions, IncomingCall, Server, ServerHandle, ServerLimits, SubscriptionFilter, Tool, ToolError, ask,
+    BoxFuture, CallerIdentity, ChangePublisher, ChangeSubscription, Confirm, Context, Handler,
+    HandlerOutcome, Host, HostOptions, IncomingCall, Server, ServerHandle, ServerLimits, SubscriptionFilter,
+    Tool, ToolError, ask,
 };
 
 use crate::support::{Client, LiveCount, ModernRequest, Peer, legacy, legacy_tool, note, settle};
@@ -31,12 +32,12 @@ impl Handler for CountedServer {
         self.server.capabilities()
     }
 
-    fn instructions(&self) -> Option<String> {
-        self.server.instructions()
+    fn instructions(&self, caller: CallerIdentity<'_>) -> Option<String> {
+        self.server.instructions(caller)
     }
 
-    fn mirrored_arguments(&self, tool: &str) -> Option<Arc<MirroredParams>> {
-        self.server.mirrored_arguments(tool)
+    fn mirrored_arguments(&self, tool: &str, caller: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
+        self.server.mirrored_arguments(tool, caller)
     }
 
     fn call(&self, call: IncomingCall) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {

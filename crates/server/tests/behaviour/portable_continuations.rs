@@ -13,7 +13,7 @@ use trunkline_server::protocol::model::{
     CallToolResult, Implementation, InputRequest, ListCapability, ServerCapabilities,
 };
 use trunkline_server::{
-    BoxFuture, ChangePublisher, ChangeSubscription, Confirm, Context, Form as _, Handler,
+    BoxFuture, CallerIdentity, ChangePublisher, ChangeSubscription, Confirm, Context, Form as _, Handler,
     HandlerContinuation, HandlerOutcome, Host, HostOptions, IncomingCall, InputRound, Server, StateKeys,
     SubscriptionFilter, Tool, ToolError, ask,
 };
@@ -217,11 +217,11 @@ impl Handler for StepwiseHandler {
         ServerCapabilities { tools, ..ServerCapabilities::default() }
     }
 
-    fn instructions(&self) -> Option<String> {
+    fn instructions(&self, _: CallerIdentity<'_>) -> Option<String> {
         None
     }
 
-    fn mirrored_arguments(&self, _tool: &str) -> Option<Arc<MirroredParams>> {
+    fn mirrored_arguments(&self, _: &str, _: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
         None
     }
 
@@ -310,11 +310,11 @@ impl Handler for LaterHandler {
         ServerCapabilities::default()
     }
 
-    fn instructions(&self) -> Option<String> {
+    fn instructions(&self, _: CallerIdentity<'_>) -> Option<String> {
         None
     }
 
-    fn mirrored_arguments(&self, _tool: &str) -> Option<Arc<MirroredParams>> {
+    fn mirrored_arguments(&self, _: &str, _: CallerIdentity<'_>) -> Option<Arc<MirroredParams>> {
         None
     }
 

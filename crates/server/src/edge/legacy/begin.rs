@@ -14,7 +14,7 @@ use super::live::LiveSession;
 use super::refuse;
 use crate::access_grant::AccessGrant;
 use crate::call::{CallScope, CallState, Context, ExecutingCall, HandlerOutcome, IncomingCall};
-use crate::change::SubscriptionFilter;
+use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
 use crate::server_core::ServerCore;
 
@@ -214,9 +214,10 @@ fn begin_call(
     };
     let shared = CallState::new(method, request.params, caller, Vec::new(), scope);
     let running = match watched {
-        Some(uri) => {
-            ExecutingCall::from_future(shared, Box::pin(subscribe(core.clone(), session.clone(), uri)))
-        }
+        Some(uri) => ExecutingCall::from_future(
+            shared,
+            Box::pin(subscribe(core.clone(), session.clone(), uri, transport.grant.clone())),
+        ),
         None => {
             let call = IncomingCall { method, continuation: None, context: Context::new(shared) };
             ExecutingCall::start(&*core.handler, call)
@@ -242,13 +243,15 @@ async fn subscribe(
     core: Arc<ServerCore>,
     session: Arc<LiveSession>,
     uri: String,
+    grant: Option<Arc<AccessGrant>>,
 ) -> Result<HandlerOutcome, Refusal> {
-    let accepted =
-        core.handler.prepare_subscription(&session.subscriber(), BTreeSet::from([uri.clone()])).await;
+    let subscriber = ChangeSubscriber { grant, ..session.subscriber() };
+    let accepted = core.handler.prepare_subscription(&subscriber, BTreeSet::from([uri.clone()])).await?;
     if !accepted.contains(&uri) {
         let problem = format!("this resource cannot be subscribed to: {}", shorten(&uri));
         return Err(Refusal::INVALID_PARAMS.with_message(problem));
     }
+    session.subscription(&*core.handler).set_grant(subscriber.grant.as_ref());
     session.watch_resource(&core, &uri).await?;
     Ok(HandlerOutcome::Done(ServerResult::Empty))
 }

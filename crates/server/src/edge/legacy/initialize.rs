@@ -1,8 +1,9 @@
 use trunkline_protocol::codec::{Dialect, ServerResult};
 use trunkline_protocol::json::JsonKind;
 use trunkline_protocol::{JsonObject, JsonWriter, RawJson, Refusal, Request, Revision};
-use trunkline_session::{Principal, SessionId, SessionRecord};
+use trunkline_session::{SessionId, SessionRecord};
 
+use crate::caller_identity::CallerIdentity;
 use crate::server_core::{ServerCore, now};
 
 /// A handshake that can be accepted: the session's record and the response.
@@ -18,7 +19,7 @@ const SESSION_ID: &str = "trunkline/sessionId";
 pub(crate) fn accept_handshake(
     core: &ServerCore,
     request: &Request,
-    principal: Principal,
+    caller: CallerIdentity<'_>,
 ) -> Result<AcceptedHandshake, Refusal> {
     let requested = request.params.text("protocolVersion")?;
     let revision = core
@@ -34,7 +35,7 @@ pub(crate) fn accept_handshake(
     let id = SessionId::random();
     let record = SessionRecord {
         id,
-        principal,
+        principal: caller.principal.clone(),
         revision,
         capabilities,
         client: request.params.get("clientInfo").map(RawJson::to_owned_buffer),
@@ -42,7 +43,7 @@ pub(crate) fn accept_handshake(
         subscriptions: std::collections::BTreeSet::new(),
         created: now(),
     };
-    let mut described = describe(core, revision);
+    let mut described = describe(core, revision, caller);
     if core.session_in_meta {
         described.set("_meta", RawJson::from(serde_json::json!({ SESSION_ID: id.to_string() })));
     }
@@ -50,12 +51,12 @@ pub(crate) fn accept_handshake(
     Ok(AcceptedHandshake { record, response: answer })
 }
 
-fn describe(core: &ServerCore, revision: Revision) -> JsonObject {
+fn describe(core: &ServerCore, revision: Revision, caller: CallerIdentity<'_>) -> JsonObject {
     let mut server_info = JsonWriter::with_capacity(96);
     core.handler.identity().write(Dialect::of(revision), &mut server_info);
     let mut members = JsonObject::new();
     members.set("protocolVersion", RawJson::from_text(revision.as_str()));
-    for (key, value) in core.describe(revision).iter() {
+    for (key, value) in core.describe(revision, caller).iter() {
         members.set(key.clone(), value.clone());
     }
     members.set("serverInfo", server_info.into_raw());

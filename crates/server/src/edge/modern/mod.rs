@@ -3,6 +3,7 @@
 mod call;
 mod listen;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
@@ -20,6 +21,7 @@ pub(crate) use self::listen::SubscriptionStream;
 use super::{EraExchange, MessageStart, RenderedResponse};
 use crate::access_grant::AccessGrant;
 use crate::call::{CallScope, CallState, Caller, Context, IncomingCall};
+use crate::caller_identity::CallerIdentity;
 use crate::change::{ChangeSubscriber, SubscriptionFilter};
 use crate::env::Env;
 use crate::input_round::{ResumedContent, SealedContinuation, StateBinding, params_digest};
@@ -36,6 +38,12 @@ pub(crate) struct RequestOrigin {
     pub(crate) grant: Option<Arc<AccessGrant>>,
 }
 
+impl RequestOrigin {
+    fn identity(&self) -> CallerIdentity<'_> {
+        CallerIdentity::new(&self.principal, self.grant.as_ref())
+    }
+}
+
 /// Begins a request that passed request validation.
 pub(crate) fn begin(
     core: &Arc<ServerCore>,
@@ -45,7 +53,9 @@ pub(crate) fn begin(
 ) -> MessageStart {
     let id = request.id.clone();
     let begun = match admitted.method {
-        Method::Discover => Ok(MessageStart::Response(discover(core, &request.id, &admitted))),
+        Method::Discover => {
+            Ok(MessageStart::Response(discover(core, &request.id, &admitted, sender.identity())))
+        }
         Method::Listen => begin_subscription(core, &request.id, &request.params, sender),
         _ => begin_call(core, request, admitted, sender),
     };
@@ -60,8 +70,13 @@ pub(crate) fn refuse(id: Option<&RequestId>, refusal: &Refusal) -> RenderedRespo
     RenderedResponse { message: emit::error(id, refusal, revision), status: refusal.status(revision.era()) }
 }
 
-fn discover(core: &ServerCore, id: &RequestId, admitted: &ValidatedRequest) -> RenderedResponse {
-    let mut members = core.describe(admitted.revision);
+fn discover(
+    core: &ServerCore,
+    id: &RequestId,
+    admitted: &ValidatedRequest,
+    caller: CallerIdentity<'_>,
+) -> RenderedResponse {
+    let mut members = core.describe(admitted.revision, caller);
     let mut versions = JsonWriter::with_capacity(80);
     versions.open_array();
     core.revisions.newest_first().for_each(|revision| versions.string(revision.as_str()));
@@ -86,25 +101,35 @@ fn begin_subscription(
     let principal = sender.principal;
     // Without another connection, the stream is its own.
     let connection = sender.connection.unwrap_or_else(SessionId::random);
-    let listener =
-        ChangeSubscriber { principal: principal.clone(), session: None, connection: Some(connection) };
+    let listener = ChangeSubscriber {
+        principal: principal.clone(),
+        session: None,
+        connection: Some(connection),
+        grant: sender.grant,
+    };
     filter.subscriber = Some(listener.clone());
+    let uris = filter.uris.clone();
     let listen = {
         let (core, id) = (core.clone(), id.clone());
-        move |filter| match SubscriptionStream::begin(&core, &id, filter, &principal) {
-            Ok(listen) => MessageStart::Subscription(Box::new(listen)),
-            Err(refusal) => MessageStart::Response(refuse(Some(&id), &refusal)),
+        move |uris: Result<BTreeSet<String>, Refusal>| {
+            let begun = uris.and_then(|uris| {
+                SubscriptionStream::begin(&core, &id, SubscriptionFilter { uris, ..filter }, &principal)
+            });
+            match begun {
+                Ok(listen) => MessageStart::Subscription(Box::new(listen)),
+                Err(refusal) => MessageStart::Response(refuse(Some(&id), &refusal)),
+            }
         }
     };
-    if filter.uris.is_empty() {
-        return Ok(listen(filter));
+    if uris.is_empty() {
+        return Ok(listen(Ok(uris)));
     }
-    let mut preparing = core.handler.prepare_subscription(&listener, filter.uris.clone());
+    let mut preparing = core.handler.prepare_subscription(&listener, uris);
     // Most handlers are ready at once; then the subscription begins now, so that no change from here on is missed.
     if let Poll::Ready(uris) = preparing.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-        return Ok(listen(SubscriptionFilter { uris, ..filter }));
+        return Ok(listen(uris));
     }
-    let prepared = async move { listen(SubscriptionFilter { uris: preparing.await, ..filter }) };
+    let prepared = async move { listen(preparing.await) };
     Ok(MessageStart::Deferred(id.clone(), Box::pin(prepared)))
 }
 

@@ -7,6 +7,7 @@ use trunkline_session::Principal;
 use super::AuthRefusal;
 use crate::access_grant::AccessGrant;
 use crate::call::BoxFuture;
+use crate::caller_identity::CallerIdentity;
 use crate::http::body::McpResponseBody;
 
 /// The sender of an authenticated request.
@@ -25,6 +26,11 @@ impl Authenticated {
     /// Makes a sender without scopes and with a credential that never ends.
     pub fn new(principal: Principal) -> Self {
         Self { principal, grant: None, response_headers: Vec::new() }
+    }
+
+    /// Returns the identity for a handler.
+    pub fn identity(&self) -> CallerIdentity<'_> {
+        CallerIdentity::new(&self.principal, self.grant.as_ref())
     }
 
     /// Sets what the credential grants.

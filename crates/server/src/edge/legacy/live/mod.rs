@@ -120,6 +120,7 @@ impl LiveSession {
             principal: self.record.principal.clone(),
             session: Some(self.record.id),
             connection: None,
+            grant: None,
         }
     }
 

@@ -1,5 +1,6 @@
 use clap::{Parser, Subcommand};
 
+use crate::commands::access::AccessArgs;
 use crate::commands::bridge::BridgeArgs;
 use crate::commands::call::CallArgs;
 use crate::commands::clients::import::ImportArgs;
@@ -59,6 +60,7 @@ pub(crate) enum CliCommand {
     Doctor(Box<DoctorArgs>),
     Run(Box<RunArgs>),
     Explain(ExplainArgs),
+    Access(Box<AccessArgs>),
     Completions(CompletionsArgs),
     Help(HelpArgs),
 }

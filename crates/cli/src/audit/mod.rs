@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trunkline_server::protocol::{Method, Refusal};
-use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall, Interceptor, Next};
+use trunkline_server::{BoxFuture, CallerIdentity, HandlerOutcome, IncomingCall, Interceptor, Next};
 
 use self::record::AuditRecord;
 use self::writer::AuditWriter;
@@ -38,10 +38,13 @@ pub(crate) struct AuditLog {
     owners: Option<Arc<dyn ItemOwnerLookup>>,
 }
 
-/// Finds the server that owns an item, and the rule that denies a tool.
+/// Finds the server that owns an item, and the rules that decide on it.
 pub(crate) trait ItemOwnerLookup: Send + Sync + fmt::Debug {
     /// Returns the server that has a thing, and what it is called there.
     fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)>;
+
+    /// Returns the decision of the access rules on an item, if there are rules and a server has the item.
+    fn access_rule(&self, caller: CallerIdentity<'_>, method: Method, name: &str) -> Option<String>;
 
     /// Returns the rule by which a tool is not there.
     fn denying_rule(&self, tool: &str) -> Option<String>;

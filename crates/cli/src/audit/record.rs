@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -5,7 +6,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use trunkline_server::protocol::codec::{Dialect, ServerResult, write_result};
 use trunkline_server::protocol::{JsonWriter, Method, RawJson, Refusal, Revision, shorten};
-use trunkline_server::{HandlerOutcome, IncomingCall, Next};
+use trunkline_server::session::Principal;
+use trunkline_server::{AccessGrant, CallerIdentity, HandlerOutcome, IncomingCall, Next};
 
 use super::{ArgumentLogging, AuditLog, ItemOwnerLookup};
 
@@ -27,6 +29,8 @@ struct AuditedItem {
     method: Method,
     name: String,
     is_tool: bool,
+    principal: Principal,
+    grant: Option<Arc<AccessGrant>>,
 }
 
 /// A line, in the order in which it is written.
@@ -47,7 +51,7 @@ struct AuditLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
     outcome: &'static str,
-    /// The rule by which it is not there, if there is one.
+    /// The rule that decides on it, or by which it is not there, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
     ms: u64,
@@ -124,7 +128,9 @@ impl AuditedItem {
     fn new(call: &IncomingCall, next: &Next) -> Option<Self> {
         let name = call.name()?.into_owned();
         let is_tool = call.method == Method::ToolsCall && next.has_tool(&name);
-        Some(Self { method: call.method, name, is_tool })
+        let (principal, grant) =
+            call.context.with_caller(|caller| (caller.principal.clone(), caller.grant.clone()));
+        Some(Self { method: call.method, name, is_tool, principal, grant })
     }
 
     /// Adds the name and owner of the called item to the line.
@@ -137,6 +143,8 @@ impl AuditedItem {
             line.name = line.rule.is_some().then_some(self.name);
             return;
         }
+        let caller = CallerIdentity::new(&self.principal, self.grant.as_ref());
+        line.rule = index.and_then(|index| index.access_rule(caller, self.method, &self.name));
         let (server, item) = owner.unzip();
         let shown = |name: String| match self.method {
             // Where secrets are in an address, they are in its query.

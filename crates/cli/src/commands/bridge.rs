@@ -4,11 +4,14 @@ use std::sync::Arc;
 use clap::Args;
 use parking_lot::Mutex;
 use trunkline_client::{BoxFuture, Client, ClientBuilder, EraCache, Error};
-use trunkline_config::{LocalProgram, ServerConfig, ServerLocation, ServerName};
-use trunkline_hub::{Connector, Hub, HubLimits, HubOptions};
+use trunkline_config::{
+    ConfigFile, ConfigFormat, ConfigVariables, LocalProgram, ServerConfig, ServerLocation, ServerName,
+};
+use trunkline_hub::{AccessRules, Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::Host;
 
 use super::serve::{EdgeArgs, HTTP_HEADING, PreparedService, ServeTransport, in_runtime, is_http_option};
+use crate::config_failure::config_failure;
 use crate::connect::{
     ConnectSettings, ResolvedTarget, TargetArgs, TargetOptionArgs, connect_failure, interrupted, resolve,
     target_help,
@@ -110,12 +113,25 @@ async fn connect(
     let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
     let anonymous = transport.anonymous_clients(&args.edge, false);
     let connector = Arc::new(only.clone());
-    let options = HubOptions { connector, anonymous, limits, ..HubOptions::default() };
+    let access = access_rules(args, resolved)?;
+    let options = HubOptions { connector, anonymous, limits, access, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {
         Some(failure) => connect_failure(failure, &resolved.label),
         None => CliFailure::new(ExitReason::Unreachable, error),
     })
+}
+
+/// Reads the access rules of the file that was named, or in which the server was found.
+fn access_rules(args: &BridgeArgs, resolved: &ResolvedTarget) -> Result<AccessRules, CliFailure> {
+    let file = args.reach.config.as_ref().or(resolved.config_file.as_ref());
+    let Some(path) = file.filter(|path| ConfigFormat::of(path) == ConfigFormat::Toml) else {
+        return Ok(AccessRules::default());
+    };
+    let file = ConfigFile::open(path, ConfigVariables::from_environment());
+    let file = file.map_err(|error| config_failure(error.problems()))?;
+    let rules = file.access_rules().map_err(|problem| config_failure(&[problem]))?;
+    Ok(AccessRules::new(rules))
 }
 
 /// Creates the configuration of a server that is in no file. [`SingleServerConnector`] connects to it; the label is only for

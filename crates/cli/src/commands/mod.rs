@@ -1,5 +1,6 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod access;
 pub(crate) mod bridge;
 pub(crate) mod call;
 pub(crate) mod clients;
@@ -53,6 +54,7 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Run(args) => run::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Access(args) => access::run(&args),
         CliCommand::Completions(args) => completions::run(&args),
         CliCommand::Help(args) => help::run(&args),
     }

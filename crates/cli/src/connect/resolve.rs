@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use trunkline_client::config;
@@ -20,6 +21,8 @@ pub(crate) struct ResolvedTarget {
     pub(crate) configured: Option<ServerConfig>,
     /// What is about to be started, if it was not typed but read from a file; it holds no secrets.
     pub(crate) announcement: Option<String>,
+    /// The file in which the name was found.
+    pub(crate) config_file: Option<PathBuf>,
 }
 
 impl ResolvedTarget {
@@ -36,7 +39,14 @@ impl ResolvedTarget {
 pub(crate) fn resolve(args: &TargetOptionArgs, target: Target) -> Result<ResolvedTarget, CliFailure> {
     let plain = |target: Target| {
         let label = target.to_string();
-        ResolvedTarget { target, label, headers: Vec::new(), configured: None, announcement: None }
+        ResolvedTarget {
+            target,
+            label,
+            headers: Vec::new(),
+            configured: None,
+            announcement: None,
+            config_file: None,
+        }
     };
     match target {
         Target::Command(command) => Ok(plain(with_environment(args, command)?.into())),
@@ -60,7 +70,8 @@ fn resolve_name(args: &TargetOptionArgs, name: &str) -> Result<ResolvedTarget, C
         Ok(other) => (other, None),
         Err(error) => return Err(target_failure(&label, &error)),
     };
-    Ok(ResolvedTarget { target, label, headers, configured: Some(found.server), announcement })
+    let (configured, config_file) = (Some(found.server), Some(found.file));
+    Ok(ResolvedTarget { target, label, headers, configured, announcement, config_file })
 }
 
 fn headers(endpoint: &RemoteEndpoint) -> Vec<(String, String)> {

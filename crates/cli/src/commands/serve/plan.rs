@@ -6,7 +6,7 @@ use serde::Deserialize;
 use trunkline_config::{
     ConfigDuration, ConfigFile, ConfigProblem, ConfigSection, ConfigVariables, ServerConfig, StartMode,
 };
-use trunkline_hub::NameTemplate;
+use trunkline_hub::{AccessRules, NameTemplate};
 
 use super::auth::AuthSettings;
 use super::excluded_server::ExcludedServer;
@@ -27,6 +27,7 @@ pub(super) struct ServePlan {
     pub(super) serve: ServeOptions,
     pub(super) audit: AuditTable,
     pub(super) auth: Option<AuthSettings>,
+    pub(super) access: AccessRules,
 }
 
 /// The table `[serve]`.
@@ -122,8 +123,10 @@ impl ServePlan {
         }
         let auth = file.section("auth").map(|section| AuthSettings::from_section(&section)).transpose();
         let auth = auth.map_err(|problem| problems.push(problem)).ok().flatten();
+        let access = file.access_rules().map_err(|problem| problems.push(problem)).unwrap_or_default();
         if problems.is_empty() {
-            return Ok(Self { source, file, servers, excluded, described, serve, audit, auth });
+            let access = AccessRules::new(access);
+            return Ok(Self { source, file, servers, excluded, described, serve, audit, auth, access });
         }
         Err(config_failure(&problems))
     }
@@ -137,6 +140,19 @@ impl ServePlan {
     pub(super) fn excluded(&self, name: &str) -> Option<&ExcludedServer> {
         self.excluded.iter().find(|server| server.name == name)
     }
+}
+
+/// Returns the template for the names of tools and prompts that a file has, or the default one.
+///
+/// # Errors
+/// What is wrong with the table `[serve]`.
+pub(crate) fn name_template(file: &ConfigFile) -> Result<NameTemplate, CliFailure> {
+    let mut problems = Vec::new();
+    let serve = file.section("serve").map(|section| serve_options(&section, &mut problems));
+    if !problems.is_empty() {
+        return Err(config_failure(&problems));
+    }
+    Ok(serve.and_then(|serve| serve.names).unwrap_or_else(NameTemplate::hub))
 }
 
 fn serve_options(section: &ConfigSection, problems: &mut Vec<ConfigProblem>) -> ServeOptions {

@@ -18,13 +18,15 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
-use trunkline_hub::{ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus};
-use trunkline_server::ServerLimits;
+use trunkline_hub::{
+    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus,
+};
 use trunkline_server::protocol::Method;
+use trunkline_server::{CallerIdentity, ServerLimits};
 
 use self::admin::GatewaySocket;
 use self::connector::GatewayConnector;
-pub(super) use self::own_server::OWN_SERVER_NAME;
+pub(crate) use self::own_server::OWN_SERVER_NAME;
 use self::own_server::OwnServer;
 pub(super) use self::run::poll_once;
 use super::ServeArgs;
@@ -83,6 +85,7 @@ impl Gateway {
             anonymous: args.transport().anonymous_clients(&args.edge, plan.auth.is_some()),
             limits,
             catalogue_file: listings_of_config(plan.source.path()),
+            access: plan.access.clone(),
             ..HubOptions::default()
         };
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
@@ -242,6 +245,13 @@ impl ItemOwnerLookup for Gateway {
     fn owner_of(&self, method: Method, name: &str) -> Option<(String, String)> {
         let (server, item) = self.inner.hub.owner_of(method, name)?;
         Some((server.to_string(), item))
+    }
+
+    fn access_rule(&self, caller: CallerIdentity<'_>, method: Method, name: &str) -> Option<String> {
+        match self.inner.hub.access_to(caller, method, name)? {
+            AccessDecision::Unrestricted => None,
+            decision => Some(decision.to_string()),
+        }
     }
 
     fn denying_rule(&self, tool: &str) -> Option<String> {

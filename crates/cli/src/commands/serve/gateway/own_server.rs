@@ -11,7 +11,7 @@ use crate::configured_commands::ConfiguredCommands;
 use crate::exit::{CliFailure, ExitReason};
 
 /// What the hub calls the server that is made of what trunkline has itself.
-pub(in crate::commands::serve) const OWN_SERVER_NAME: &str = "this hub";
+pub(crate) const OWN_SERVER_NAME: &str = "this hub";
 
 /// What trunkline has itself: built-in servers, and what a file describes.
 #[derive(Clone)]

@@ -79,6 +79,8 @@ impl Gateway {
         let other: Vec<&ServerConfig> =
             found.added.into_iter().chain(found.changed.iter().map(|changed| changed.after)).collect();
         self.print_servers(&other);
+        // Before new servers are known, so that no caller sees one that it may not use.
+        self.inner.hub.set_access(&plan.access);
         self.set_plan(plan);
         let mut applying = Box::pin(self.apply(servers));
         if let Poll::Ready(applied) = poll_once(&mut applying).await {

@@ -34,6 +34,7 @@ pub mod pkce;
 pub mod refresh;
 pub mod registration;
 pub mod resource_metadata;
+pub mod revocation;
 pub mod scopes;
 pub mod server_metadata;
 pub mod step_up;

@@ -134,7 +134,7 @@ impl ClientAuthentication {
         }
     }
 
-    fn apply(&self, form: &mut FormParameters) -> Option<HeaderValue> {
+    pub(crate) fn apply(&self, form: &mut FormParameters) -> Option<HeaderValue> {
         match self {
             Self::Anonymous => {}
             Self::Public { client_id } => form.push("client_id", client_id),

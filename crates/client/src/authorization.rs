@@ -3,13 +3,18 @@
 //! [`ClientBuilder::authorization`]: crate::ClientBuilder::authorization
 
 pub use trunkline_auth::authorizer::{
-    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource,
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, EndedLogin,
+    LoginDiscovery, RevocationOutcome,
 };
 pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;
 pub use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
 pub use trunkline_auth::scopes::ScopeSet;
-pub use trunkline_auth::token_store::{FileTokenStore, MemoryTokenStore, StoreKey, TokenStore};
+pub use trunkline_auth::server_metadata::ServerMetadata;
+pub use trunkline_auth::token_set::TokenSet;
+pub use trunkline_auth::token_store::{
+    FileTokenStore, MemoryTokenStore, StoreKey, StoredTokens, TokenStore, TokenStoreError,
+};
 pub use trunkline_auth::user_agent::{
     BrowserUserAgent, PasteUserAgent, PreparedRedirect, UserAgent, UserAgentError,
 };

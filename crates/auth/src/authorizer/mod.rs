@@ -9,9 +9,14 @@
 
 mod active_tokens;
 mod attempt;
+mod client_auth;
+mod clients;
+mod discover;
 mod dpop_key;
 mod driver;
 mod error;
+mod login;
+mod logout;
 mod options;
 mod refresh_job;
 mod refreshing;
@@ -30,16 +35,19 @@ use trunkline_transport::dial::{AddressPolicy, Dialer};
 
 use self::active_tokens::ActiveTokens;
 pub use self::attempt::AuthorizedAttempt;
+use self::clients::registered_redirect;
+pub use self::discover::LoginDiscovery;
 use self::dpop_key::DpopKey;
 use self::driver::FlowDriver;
 pub use self::error::AuthorizationError;
+pub use self::logout::{EndedLogin, RevocationOutcome};
 pub use self::options::{AuthorizationGrant, AuthorizationOptions, CredentialSource};
 use crate::challenge::ChallengeList;
 use crate::dpop_nonce::supplied_nonce;
 use crate::fetch::{FetchLimits, Fetcher};
 use crate::flow::{AuthorizationFlow, DpopPolicy, FlowConfig, FlowOutcome, FlowTrigger};
 use crate::pkce::FlowRandom;
-use crate::registration::{ClientRegistration, PreregisteredClient, RegistrationSource};
+use crate::registration::{ClientRegistration, RegistrationSource};
 use crate::scopes::ScopeSet;
 use crate::step_up::AttemptLog;
 use crate::token_store::{TokenGeneration, TokenKey, TokenStoreError};
@@ -79,12 +87,13 @@ impl Authorizer {
     /// Creates the authorizer of one server. Connections to authorization servers are opened by `dialer`, so that its
     /// proxies and certificate authorities apply to them too.
     pub fn new(options: AuthorizationOptions, server: &Url, dialer: Dialer) -> Self {
+        let server = login::http_url(server);
         let history =
             AuthorizationHistory { requested: options.scopes.clone(), ..AuthorizationHistory::default() };
         Self {
             options,
             server_url: server.to_full_string(),
-            server: server.clone(),
+            server,
             dialer,
             current: RwLock::default(),
             is_loaded: OnceCell::new(),
@@ -105,17 +114,6 @@ impl Authorizer {
     /// Reports whether a flow waits for a user now, so that timeouts of requests are not due.
     pub fn is_waiting_for_user(&self) -> bool {
         self.waiting_for_user.load(Ordering::Relaxed) > 0
-    }
-
-    /// Obtains a new token now, without a request that needs one.
-    ///
-    /// # Errors
-    /// A step of the flow failed.
-    pub async fn log_in(&self) -> Result<(), AuthorizationError> {
-        self.load().await?;
-        let mut history = self.flight.lock().await;
-        let scopes = history.requested.clone();
-        self.authorize(&mut history, FlowTrigger::Login, scopes).await
     }
 
     /// Returns the tokens in use, after those of the store were loaded once.
@@ -201,22 +199,6 @@ impl Authorizer {
         Ok((driver.run(flow).await?, key))
     }
 
-    /// Returns the preregistered clients; one that names no issuer belongs to the first that it got tokens from, so that a
-    /// server which names another one later does not get its secret.
-    async fn bound_clients(&self) -> Result<Vec<PreregisteredClient>, AuthorizationError> {
-        let keys = self.options.store.list(&self.options.principal).await?;
-        let issuer_of = |client: &PreregisteredClient| {
-            let is_its =
-                |key: &&TokenKey| key.server_url == self.server_url && key.client_id == client.client_id;
-            keys.iter().find(is_its).map(|key| key.issuer.clone())
-        };
-        let bind = |client: &PreregisteredClient| {
-            let issuer = client.issuer.clone().or_else(|| issuer_of(client));
-            PreregisteredClient { issuer, ..client.clone() }
-        };
-        Ok(self.options.preregistered.iter().map(bind).collect())
-    }
-
     /// Makes the fetcher for URLs that the server named.
     async fn fetcher(&self) -> Fetcher {
         let policy = match self.options.allows_private_addresses {
@@ -235,7 +217,12 @@ impl Authorizer {
     ) -> Result<(), AuthorizationError> {
         let FlowOutcome { tokens, client } = outcome;
         let store = &self.options.store;
-        if let Some(client) = client.as_ref().filter(|client| client.source == RegistrationSource::Dynamic) {
+        let is_stored = |client: &&ClientRegistration| match client.source {
+            RegistrationSource::Dynamic => true,
+            RegistrationSource::Preregistered => self.options.stores_client,
+            RegistrationSource::ClientDocument => false,
+        };
+        if let Some(client) = client.as_ref().filter(is_stored) {
             store.save_client(client).await?;
         }
         let entry = TokenKey {
@@ -274,27 +261,6 @@ impl Authorizer {
         }
     }
 
-    /// Removes the dynamic registrations at an issuer from the store, and reports whether there was one.
-    async fn forget_clients(&self, issuer: Option<&str>) -> Result<bool, AuthorizationError> {
-        let store = &self.options.store;
-        let is_stale = |client: &ClientRegistration| {
-            client.source == RegistrationSource::Dynamic && Some(client.issuer.as_str()) == issuer
-        };
-        let mut clients = store.load_clients().await?;
-        clients.retain(is_stale);
-        for client in &clients {
-            store.remove_client(&client.issuer, &client.client_id).await?;
-        }
-        Ok(!clients.is_empty())
-    }
-
-    /// Returns the issuers of earlier tokens for this server.
-    async fn known_issuers(&self) -> Result<Vec<String>, AuthorizationError> {
-        let keys = self.options.store.list(&self.options.principal).await?;
-        let own = keys.into_iter().filter(|key| key.server_url == self.server_url);
-        Ok(own.map(|key| key.issuer).collect())
-    }
-
     /// Keeps the nonce that a response of the MCP server supplies.
     fn record_nonce(&self, headers: &HeaderMap) {
         if let Some(nonce) = supplied_nonce(headers) {
@@ -316,13 +282,6 @@ impl From<TokenStoreError> for AuthorizationError {
     fn from(error: TokenStoreError) -> Self {
         Self::Store(error.to_string())
     }
-}
-
-/// Returns a redirect URI that was registered before, preferably at an issuer that this server is known to use.
-fn registered_redirect<'a>(registrations: &'a [ClientRegistration], known: &[String]) -> Option<&'a str> {
-    let is_known = |client: &&ClientRegistration| known.contains(&client.issuer);
-    let first = registrations.iter().filter(is_known).chain(registrations);
-    first.into_iter().find_map(|client| client.redirect_uri.as_deref())
 }
 
 /// Draws the random values of a flow.

@@ -30,6 +30,9 @@ pub struct AuthorizationOptions {
     pub preregistered: Vec<PreregisteredClient>,
     /// The URL of a client metadata document (CIMD) that describes this client.
     pub client_document: Option<ClientDocument>,
+    /// Whether a preregistered client is stored with its secret, so that programs without these options can refresh its
+    /// tokens. By default not.
+    pub stores_client: bool,
     /// The client's private key, for `private_key_jwt`.
     pub client_key: Option<Arc<SigningKey>>,
     /// The only issuer that is used. By default the one that the server names.
@@ -86,6 +89,7 @@ impl AuthorizationOptions {
             client_name: "trunkline".to_owned(),
             preregistered: Vec::new(),
             client_document: None,
+            stores_client: false,
             client_key: None,
             issuer: None,
             scopes: ScopeSet::default(),

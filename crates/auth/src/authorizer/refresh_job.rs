@@ -1,20 +1,15 @@
 use std::sync::Arc;
-use std::time::SystemTime;
-
-use trunkline_session::Timestamp;
 
 use super::active_tokens::ActiveTokens;
+use super::client_auth::client_authentication;
 use super::dpop_key::DPOP;
 use super::error::AuthorizationError;
+use super::now;
 use super::options::AuthorizationOptions;
 use super::stored_tokens::StoredTokenState;
-use super::{now, random_bytes};
-use crate::client_assertion::ClientAssertion;
 use crate::dpop_nonce::NonceState;
 use crate::fetch::Fetcher;
 use crate::refresh::{RefreshOutcome, read_refresh, refresh_request};
-use crate::registration::{ClientCredential, ClientRegistration};
-use crate::token_request::{ClientAuthentication, TokenAuthMethod, choose_auth_method};
 use crate::token_set::TokenSet;
 use crate::token_store::TokenStoreError;
 
@@ -57,10 +52,9 @@ impl RefreshJob {
 
     async fn request(&self) -> Result<RefreshOutcome, AuthorizationError> {
         let active = &self.active;
-        let client = self.client().await?;
         let mut nonce = NonceState::default();
         loop {
-            let authentication = self.authentication(client.as_ref())?;
+            let authentication = client_authentication(&self.options, active).await?;
             let Some(request) = refresh_request(&active.tokens, &authentication) else {
                 return Err(active.refresh_failed("there is no refresh token".to_owned()));
             };
@@ -127,41 +121,5 @@ impl RefreshJob {
             StoredTokenState::Newer(newer) => RefreshedState::Usable(newer),
             StoredTokenState::Same | StoredTokenState::Removed => RefreshedState::Ended(None),
         }))
-    }
-
-    /// Finds the client that the tokens were issued to.
-    async fn client(&self) -> Result<Option<ClientRegistration>, AuthorizationError> {
-        let active = &self.active;
-        if active.client.is_some() {
-            return Ok(active.client.clone());
-        }
-        let clients = self.options.store.load_clients().await?;
-        let is_it = |client: &ClientRegistration| {
-            client.issuer == active.key.issuer && client.client_id == active.key.client_id
-        };
-        Ok(clients.into_iter().find(is_it))
-    }
-
-    /// Authenticates the client for one request.
-    fn authentication(
-        &self,
-        client: Option<&ClientRegistration>,
-    ) -> Result<ClientAuthentication, AuthorizationError> {
-        let (client_id, issuer) = (&self.active.key.client_id, &self.active.key.issuer);
-        let configured = self.options.preregistered.iter().find(|known| known.client_id == *client_id);
-        let (credential, method) = match (client, configured) {
-            (Some(client), _) => (client.credential.clone(), client.auth_method),
-            (None, Some(known)) => (known.credential.clone(), choose_auth_method(&known.credential, None)),
-            (None, None) => (ClientCredential::Public, TokenAuthMethod::None),
-        };
-        if credential != ClientCredential::PrivateKey {
-            return Ok(ClientAuthentication::new(client_id, &credential, method));
-        }
-        let key = self.options.client_key.as_deref().ok_or(AuthorizationError::NoClientKey)?;
-        let assertion = ClientAssertion { client_id, issuer, key_id: None };
-        let now = Timestamp::from_system(SystemTime::now());
-        let assertion =
-            assertion.sign(key, &random_bytes()?, now).map_err(|_| AuthorizationError::Signing)?;
-        Ok(ClientAuthentication::Assertion { client_id: client_id.clone(), assertion })
     }
 }

@@ -128,6 +128,7 @@ pub struct FlowError {
     pub(super) failure: FlowFailure,
     pub(super) attempts: Vec<MetadataAttempt>,
     pub(super) issuer: Option<Box<str>>,
+    pub(super) has_metadata: bool,
 }
 
 impl FlowError {
@@ -149,6 +150,12 @@ impl FlowError {
     /// Returns the issuer of the authorization server, if it was found before the failure.
     pub fn issuer(&self) -> Option<&str> {
         self.issuer.as_deref()
+    }
+
+    /// Reports whether the server has metadata of any kind. One without them may not use OAuth at all: then its endpoints
+    /// were assumed, as revision 2025-03-26 prescribes.
+    pub fn has_metadata(&self) -> bool {
+        self.has_metadata
     }
 
     /// Returns the metadata that were looked for in vain before.

@@ -46,7 +46,25 @@ pub(super) struct FlowFacts {
     pub(super) client: Option<ClientRegistration>,
     pub(super) scopes: ScopeSet,
     pub(super) attempts: Vec<MetadataAttempt>,
+    /// Whether any metadata were found, even if they are unusable.
+    pub(super) has_metadata: bool,
     pub(super) nonce: NonceState,
+}
+
+/// What a flow has found out, to show it to a user.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FlowDiscovery<'a> {
+    /// The resource, as its metadata name it.
+    pub resource: Option<&'a str>,
+    /// The scopes of the resource.
+    pub resource_scopes: Option<&'a ScopeSet>,
+    /// The authorization server.
+    pub server: Option<&'a ServerMetadata>,
+    /// The scopes that are requested.
+    pub scopes: &'a ScopeSet,
+    /// Whether the server has metadata of any kind.
+    pub has_metadata: bool,
 }
 
 /// What the flow waits for.
@@ -76,6 +94,7 @@ impl AuthorizationFlow {
                 failure: error.into(),
                 attempts: Vec::new(),
                 issuer: None,
+                has_metadata: false,
             })?;
         let challenged = trigger.challenges().and_then(|list| list.resource_metadata());
         let urls = resource_metadata_urls(challenged, &server_url);
@@ -94,9 +113,22 @@ impl AuthorizationFlow {
                 failure: FlowFailure::UnexpectedEvent,
                 attempts: facts.attempts.clone(),
                 issuer: None,
+                has_metadata: false,
             })),
         };
         Ok(Self { config, trigger, random, server_url, facts, state })
+    }
+
+    /// Returns what is known so far.
+    pub fn discovered(&self) -> FlowDiscovery<'_> {
+        let FlowFacts { resource, resource_scopes, server, scopes, .. } = &self.facts;
+        FlowDiscovery {
+            resource: resource.as_deref(),
+            resource_scopes: resource_scopes.as_ref(),
+            server: (!server.issuer.is_empty()).then_some(server),
+            scopes,
+            has_metadata: self.facts.has_metadata,
+        }
     }
 
     /// Returns what to do next. Without an event in between it is the same again.
@@ -252,6 +284,7 @@ impl AuthorizationFlow {
             url: url.map(|url| redacted(url).into()),
             failure,
             attempts: self.facts.attempts.clone(),
+            has_metadata: self.facts.has_metadata,
             issuer: Some(self.facts.server.issuer.as_str())
                 .filter(|issuer| !issuer.is_empty())
                 .map(Into::into),

@@ -42,6 +42,7 @@ impl AuthorizationFlow {
             Ok(metadata) => metadata,
             Err(failure) => return self.no_resource_metadata(current, search, failure, now),
         };
+        self.facts.has_metadata = true;
         if !metadata.covers(&self.config.server_url) {
             let (dialled, found) = (redacted(&self.config.server_url), redacted(&metadata.resource));
             return Err(FlowFailure::ResourceMismatch { dialled, found });
@@ -71,6 +72,7 @@ impl AuthorizationFlow {
         }
         let search = match &self.config.issuer {
             Some(issuer) => {
+                self.facts.has_metadata = true;
                 self.facts.resource = Some(self.config.server_url.clone());
                 MetadataSearch::for_issuers(std::slice::from_ref(issuer), self.config.plain_http)
             }
@@ -96,6 +98,8 @@ impl AuthorizationFlow {
         let policy = self.config.plain_http;
         let metadata =
             document_of(response).and_then(|body| Ok(ServerMetadata::parse(body, &current.issuer, policy)?));
+        let is_document = |failure: &FlowFailure| matches!(failure, FlowFailure::Metadata(error) if !matches!(error, MetadataError::Document(_)));
+        self.facts.has_metadata |= metadata.as_ref().err().is_none_or(is_document);
         match metadata {
             Ok(metadata) => self.use_server(metadata, now),
             Err(failure) => self.no_server_metadata(current, search, failure, now),

@@ -41,5 +41,5 @@ mod token_steps;
 pub use self::action::{AssertionRequest, FetchPurpose, FlowAction, FlowFetch, FlowOutcome, ProofRequest};
 pub use self::config::{DpopPolicy, EnterpriseSetup, FlowConfig, FlowGrant, FlowTrigger};
 pub use self::error::{FlowError, FlowFailure, FlowStep, MetadataAttempt};
-pub use self::machine::AuthorizationFlow;
+pub use self::machine::{AuthorizationFlow, FlowDiscovery};
 pub use self::search::MAX_ISSUERS;

@@ -15,6 +15,7 @@ type PageCallback = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct BrowserUserAgent {
     on_page: Option<PageCallback>,
     is_browser_closed: bool,
+    port: Option<u16>,
 }
 
 impl BrowserUserAgent {
@@ -27,6 +28,14 @@ impl BrowserUserAgent {
     #[must_use]
     pub fn on_page(mut self, on_page: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.on_page = Some(Arc::new(on_page));
+        self
+    }
+
+    /// Receives the redirect on this port only: the redirect URI is `http://127.0.0.1:PORT/callback`. For clients whose
+    /// redirect URI is registered with a port.
+    #[must_use]
+    pub fn on_port(mut self, port: u16) -> Self {
+        self.port = Some(port);
         self
     }
 
@@ -50,7 +59,11 @@ impl UserAgent for BrowserUserAgent {
         registered: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
         async move {
-            let redirect = LoopbackRedirect::open(registered).await.map_err(UserAgentError::Listen)?;
+            let opened = match self.port {
+                Some(port) => LoopbackRedirect::on_port(port).await,
+                None => LoopbackRedirect::open(registered).await,
+            };
+            let redirect = opened.map_err(UserAgentError::Listen)?;
             Ok(Box::new(BrowserRedirect { redirect, agent: self.clone() }) as Box<dyn PreparedRedirect>)
         }
         .boxed()

@@ -37,7 +37,12 @@ impl LoopbackRedirect {
         {
             return Ok(Self { listener, uri: uri.to_owned() });
         }
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::on_port(0).await
+    }
+
+    /// Opens a port; 0 is any.
+    pub(super) async fn on_port(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let uri = format!("http://{}{CALLBACK_PATH}", listener.local_addr()?);
         Ok(Self { listener, uri })
     }

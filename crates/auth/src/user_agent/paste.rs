@@ -18,6 +18,7 @@ type PageReader = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<String>> +
 #[derive(Clone)]
 pub struct PasteUserAgent {
     read: PageReader,
+    port: Option<u16>,
 }
 
 impl PasteUserAgent {
@@ -25,7 +26,14 @@ impl PasteUserAgent {
     pub fn new(
         read: impl Fn(String) -> BoxFuture<'static, io::Result<String>> + Send + Sync + 'static,
     ) -> Self {
-        Self { read: Arc::new(read) }
+        Self { read: Arc::new(read), port: None }
+    }
+
+    /// Uses the redirect URI `http://127.0.0.1:PORT/callback`, for clients whose redirect URI is registered with a port.
+    #[must_use]
+    pub fn on_port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
     }
 }
 
@@ -40,7 +48,10 @@ impl UserAgent for PasteUserAgent {
         &'a self,
         registered: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
-        let uri = registered.unwrap_or(REDIRECT_URI).to_owned();
+        let uri = match self.port {
+            Some(port) => format!("http://127.0.0.1:{port}/callback"),
+            None => registered.unwrap_or(REDIRECT_URI).to_owned(),
+        };
         let redirect = PastedRedirect { uri, read: self.read.clone(), page: String::new() };
         async move { Ok(Box::new(redirect) as Box<dyn PreparedRedirect>) }.boxed()
     }

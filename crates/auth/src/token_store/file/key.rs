@@ -103,7 +103,8 @@ impl StoreKey {
     pub(super) fn check_apart_from(&self, folder: &Path) -> Result<(), FileStoreError> {
         let StoreProtection::KeyFile(path) = &self.protection else { return Ok(()) };
         let key = std::fs::canonicalize(path).map_err(FileStoreError::at(path))?;
-        match key.parent() == Some(folder) {
+        let folder = std::fs::canonicalize(folder).map_err(FileStoreError::at(folder))?;
+        match key.parent() == Some(&*folder) {
             true => Err(FileStoreError::KeyBesideStore(path.clone())),
             false => Ok(()),
         }

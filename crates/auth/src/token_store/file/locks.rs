@@ -9,7 +9,6 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::super::TokenKey;
 use super::super::refresh_queue::RefreshQueues;
-use super::replace;
 
 /// How long a lock is waited for. A refresh takes a few seconds at most.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -33,12 +32,15 @@ pub(super) struct RefreshLock {
 }
 
 impl StoreLocks {
-    pub(super) fn open(store: &Path) -> io::Result<Self> {
+    /// Returns the locks of a store. Their folder has to be created before they are used.
+    pub(super) fn new(store: &Path) -> Self {
         let mut name = store.file_name().unwrap_or_default().to_owned();
         name.push(".locks");
-        let folder = store.with_file_name(name);
-        replace::create_private_folder(&folder)?;
-        Ok(Self { folder, refreshes: RefreshQueues::default() })
+        Self { folder: store.with_file_name(name), refreshes: RefreshQueues::default() }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Waits until no process writes. This blocks the thread.

@@ -46,29 +46,27 @@ pub struct FileTokenStore {
 #[derive(Debug)]
 struct StoreFile {
     path: PathBuf,
+    folder: PathBuf,
     key: StoreKey,
     locks: StoreLocks,
 }
 
 impl FileTokenStore {
-    /// Opens a store. A file that does not exist is an empty store; it is created by the first write.
+    /// Opens a store. A file that does not exist is an empty store; it is created by the first write, with its folder.
     ///
     /// # Errors
     /// The file or its folder is accessible to other users, the file is no token store, is damaged or sealed with another
     /// key, or the key is in the folder of the file, where it would protect nothing.
     pub fn open(path: impl Into<PathBuf>, key: StoreKey) -> Result<Self, FileStoreError> {
         let path = std::path::absolute(path.into()).map_err(FileStoreError::at(Path::new("")))?;
-        let folder = path.parent().ok_or_else(|| FileStoreError::NoFolder(path.clone()))?;
-        replace::create_private_folder(folder).map_err(FileStoreError::at(folder))?;
         // The target of a symbolic link is replaced, and not the link.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
-        let folder = path.parent().ok_or_else(|| FileStoreError::NoFolder(path.clone()))?;
-        if replace::is_writable_by_others(folder).map_err(FileStoreError::at(folder))? {
-            return Err(FileStoreError::FolderExposed(folder.to_owned()));
+        let folder = path.parent().ok_or_else(|| FileStoreError::NoFolder(path.clone()))?.to_owned();
+        let locks = StoreLocks::new(&path);
+        let file = StoreFile { path, folder, key, locks };
+        if file.folder.exists() {
+            file.check_folder()?;
         }
-        key.check_apart_from(folder)?;
-        let locks = StoreLocks::open(&path).map_err(FileStoreError::at(&path))?;
-        let file = StoreFile { path, key, locks };
         file.read()?;
         Ok(Self { file: Arc::new(file) })
     }
@@ -110,6 +108,21 @@ impl FileTokenStore {
 }
 
 impl StoreFile {
+    /// Creates the folders of the file and of its locks.
+    fn create_folders(&self) -> Result<(), FileStoreError> {
+        for folder in [&*self.folder, self.locks.folder()] {
+            replace::create_private_folder(folder).map_err(FileStoreError::at(folder))?;
+        }
+        self.check_folder()
+    }
+
+    fn check_folder(&self) -> Result<(), FileStoreError> {
+        if replace::is_writable_by_others(&self.folder).map_err(FileStoreError::at(&self.folder))? {
+            return Err(FileStoreError::FolderExposed(self.folder.clone()));
+        }
+        self.key.check_apart_from(&self.folder)
+    }
+
     fn read(&self) -> Result<TokenEntries, FileStoreError> {
         match envelope::read(&self.path, &self.key)? {
             Some(content) => StoredContent::parse(&content)
@@ -123,8 +136,8 @@ impl StoreFile {
         &self,
         change: impl FnOnce(&mut TokenEntries) -> Result<T, TokenStoreError>,
     ) -> Result<T, TokenStoreError> {
-        let unavailable = FileStoreError::at(&self.path);
-        let _lock = self.locks.for_writing().map_err(unavailable)?;
+        self.create_folders()?;
+        let _lock = self.locks.for_writing().map_err(FileStoreError::at(&self.path))?;
         let mut entries = self.read()?;
         let changed = change(&mut entries)?;
         let content = StoredContent::to_bytes(&entries)
@@ -138,6 +151,7 @@ impl StoreFile {
 impl TokenStore for FileTokenStore {
     fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
         Box::pin(async move {
+            self.blocking(|file| Ok(file.create_folders()?)).await?;
             let lock = self.file.locks.for_refresh(key).await.map_err(FileStoreError::at(&self.file.path))?;
             Ok(Box::new(lock) as TokenLock)
         })

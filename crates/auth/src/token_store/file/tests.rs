@@ -2,9 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use futures_util::FutureExt as _;
-
-use super::super::contract::{client, key};
+use super::super::contract::{client, key, still_waits};
 use super::*;
 use crate::token_set::tests::tokens;
 
@@ -29,6 +27,12 @@ struct StoreFolder {
 impl StoreFolder {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn with_folder() -> Self {
+        let folder = Self::new();
+        replace::create_private_folder(folder.path().parent().unwrap()).unwrap();
+        folder
     }
 
     fn path(&self) -> PathBuf {
@@ -107,8 +111,7 @@ fn unusable_key_files_are_refused() {
     let error = StoreKey::from_files([KEY_FOLDER.path().join("missing")]).unwrap_err().to_string();
     assert!(error.contains("cannot be read"), "{error}");
     assert!(matches!(StoreKey::from_files::<PathBuf>([]), Err(StoreKeyError::Empty)));
-    let folder = StoreFolder::new();
-    folder.open(StoreKey::plain()).unwrap();
+    let folder = StoreFolder::with_folder();
     let beside = folder.path().with_file_name("key");
     replace::replace(&beside, &[1; 32]).unwrap();
     let error = folder.open(StoreKey::from_files([beside]).unwrap()).unwrap_err().to_string();
@@ -130,7 +133,7 @@ async fn damaged_and_foreign_files_are_reported_and_never_overwritten() {
         ),
     ];
     for (text, expected) in table {
-        let folder = StoreFolder::new();
+        let folder = StoreFolder::with_folder();
         let store = folder.open(StoreKey::plain()).unwrap();
         replace::replace(&folder.path(), text.as_bytes()).unwrap();
         let error = folder.open(StoreKey::plain()).unwrap_err().to_string();
@@ -162,14 +165,15 @@ async fn truncated_or_changed_sealed_file_never_opens() {
 #[tokio::test]
 async fn refresh_lock_excludes_other_stores_of_the_file() {
     let folder = StoreFolder::new();
+    assert!(!folder.path().parent().unwrap().exists(), "opening a store creates nothing");
     let (one, other) = (folder.open(StoreKey::plain()).unwrap(), folder.open(StoreKey::plain()).unwrap());
     let key = key("u", "https://h");
     let held = one.lock(&key).await.unwrap();
     for store in [&one, &other] {
-        assert!(store.lock(&key).now_or_never().is_none(), "a lock is held once");
+        assert!(still_waits(&mut store.lock(&key), store).await, "a lock is held once");
     }
     let mut waiting = other.lock(&key);
-    assert!((&mut waiting).now_or_never().is_none());
+    assert!(still_waits(&mut waiting, &other).await);
     // The file stays usable for all others.
     other.save(&key, &tokens("t", None, 1), TokenGeneration::ABSENT).await.unwrap();
     drop(held);

@@ -11,6 +11,9 @@ use crate::commands::doctor::DoctorArgs;
 use crate::commands::explain::ExplainArgs;
 use crate::commands::help::HelpArgs;
 use crate::commands::info::InfoArgs;
+use crate::commands::login::LoginArgs;
+use crate::commands::logins::LoginsArgs;
+use crate::commands::logout::LogoutArgs;
 use crate::commands::manage::add::AddArgs;
 use crate::commands::manage::list::ServersArgs;
 use crate::commands::manage::reconnect::ReconnectArgs;
@@ -58,6 +61,9 @@ pub(crate) enum CliCommand {
     Info(Box<InfoArgs>),
     Watch(Box<WatchArgs>),
     Doctor(Box<DoctorArgs>),
+    Login(Box<LoginArgs>),
+    Logout(LogoutArgs),
+    Logins(LoginsArgs),
     Run(Box<RunArgs>),
     Explain(ExplainArgs),
     Access(Box<AccessArgs>),

@@ -27,6 +27,7 @@ mod exit;
 mod file_watcher;
 mod log_limit;
 mod logging;
+mod login;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod memory;
 mod render;

@@ -11,8 +11,12 @@ use crate::connect::{
     connect_failure, has_credentials, in_runtime, interrupted, output_line, print_stdout, resolve,
     target_help,
 };
-use crate::doctor::{DoctorReport, StrayOutput, check_lists, check_reachability, measure_latency};
+use crate::doctor::{
+    DoctorReport, StrayOutput, check_lists, check_login_steps, check_reachability, describe_stored_login,
+    measure_latency,
+};
 use crate::exit::{CliFailure, ExitReason};
+use crate::login::{LoginOptions, LoginTarget};
 use crate::render::one_line;
 use crate::signals::Signals;
 use crate::terminal::{OutputLayout, StderrScreen, escape_line};
@@ -92,36 +96,51 @@ async fn run_checks(
     let strays = StrayOutput::default();
     let builder = {
         let (strays, screen, verbose) = (strays.clone(), Arc::clone(screen), args.connect.verbose);
-        client_builder(&args.connect, resolved, &input_handler, &screen)?.on_line(move |line| {
-            strays.record(line);
-            if verbose {
-                screen.print(&output_line(line));
-            }
-        })
+        client_builder(&args.connect, resolved, &input_handler, LoginOptions::StoredOnly, &screen)?.on_line(
+            move |line| {
+                strays.record(line);
+                if verbose {
+                    screen.print(&output_line(line));
+                }
+            },
+        )
     };
     let shown = has_credentials(&args.connect.reach, resolved);
+    let login = LoginTarget::new(resolved, args.connect.reach.config.as_deref());
     let begun = Instant::now();
     let client = match builder.connect(resolved.target.clone()).await {
         Ok(client) => client,
         Err(error) => {
+            if let (Error::Authorization(_), Some(login)) = (&error, &login) {
+                check_login_steps(login, screen, report).await;
+            }
             report_failure(&error, shown, report);
             strays.add_to_report(report);
             return Err(connect_failure(error, &resolved.label).first_line_only());
         }
     };
-    report_connection(&client.server(), &resolved.target, begun.elapsed(), shown, report);
+    let took = begun.elapsed();
+    let authorization = match &login {
+        Some(_) if shown => Some("credentials accepted".to_owned()),
+        Some(login) => {
+            let stored = describe_stored_login(login, screen).await;
+            Some(stored.unwrap_or_else(|| "not required".to_owned()))
+        }
+        None => None,
+    };
+    report_connection(&client.server(), &resolved.target, took, authorization.as_deref(), report);
     measure_latency(&client, report).await;
     check_lists(&client, report).await;
     strays.add_to_report(report);
     Ok(client)
 }
 
-/// Reports how the connection was made, and what the server describes itself as.
+/// Reports how the connection was made, how it is authorized (`None` for a program), and what the server describes itself as.
 fn report_connection(
     server: &ServerInfo,
     target: &Target,
     took: Duration,
-    has_credentials: bool,
+    authorization: Option<&str>,
     report: &mut DoctorReport,
 ) {
     report_attempts(&server.attempts, report);
@@ -133,10 +152,9 @@ fn report_connection(
         ),
         _ => report.passed_in("pipes", server.transport, took),
     }
-    match target {
-        Target::Url(_) if has_credentials => report.passed("authorization", "credentials accepted"),
-        Target::Url(_) => report.passed("authorization", "not required"),
-        _ => report.not_applicable("authorization", "not applicable (local process)"),
+    match authorization {
+        Some(words) => report.passed("authorization", words),
+        None => report.not_applicable("authorization", "not applicable (local process)"),
     }
     report.passed("era", era_name(server));
     if server.attempts.iter().any(ConnectAttempt::is_unanswered_probe) {
@@ -172,6 +190,9 @@ fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
             let what = if shown { "credentials rejected" } else { "credentials required" };
             let challenge = challenge.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
             report.problem("authorization", &format!("{what} (HTTP {status}){challenge}"));
+        }
+        Error::Authorization(error) if error.needs_login() => {
+            report.problem("authorization", "credentials required (HTTP 401)");
         }
         Error::Authorization(error) => report.problem("authorization", &error.to_string()),
         other => report.problem("protocol", &other.to_string()),

@@ -11,6 +11,9 @@ pub(crate) mod explain;
 pub(crate) mod help;
 pub(crate) mod info;
 mod list_snapshots;
+pub(crate) mod login;
+pub(crate) mod logins;
+pub(crate) mod logout;
 pub(crate) mod manage;
 mod optional_list;
 pub(crate) mod prompt;
@@ -52,6 +55,9 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Info(args) => info::run(&args),
         CliCommand::Watch(args) => watch::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
+        CliCommand::Login(args) => login::run(&args),
+        CliCommand::Logout(args) => logout::run(&args),
+        CliCommand::Logins(args) => logins::run(&args),
         CliCommand::Run(args) => run::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
         CliCommand::Access(args) => access::run(&args),

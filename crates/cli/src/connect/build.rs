@@ -8,6 +8,7 @@ use super::input_handler::TerminalInputHandler;
 use super::options::ConnectArgs;
 use super::resolve::ResolvedTarget;
 use crate::exit::CliFailure;
+use crate::login::{self, LoginOptions, LoginTarget};
 use crate::render::one_line;
 use crate::terminal::{StderrScreen, escape_line};
 
@@ -23,10 +24,14 @@ pub(crate) fn client_builder(
     args: &ConnectArgs,
     resolved: &ResolvedTarget,
     input_handler: &TerminalInputHandler,
+    logins: LoginOptions,
     screen: &Arc<StderrScreen>,
 ) -> Result<ClientBuilder, CliFailure> {
     let mut builder =
         ConnectSettings::new(&args.reach, resolved)?.prepare(Client::builder().input(input_handler.clone()));
+    if let Some(login) = LoginTarget::new(resolved, args.reach.config.as_deref()) {
+        builder = builder.authorization(login::authorization(&login, logins, screen));
+    }
     let limits = ClientLimits {
         message_bytes: args.max_message.unwrap_or(DEFAULT_MAX_MESSAGE),
         ..ClientLimits::default()

@@ -4,6 +4,7 @@ use trunkline_client::protocol::error_code;
 use trunkline_client::{ConnectAttempt, Error, RequestDelivery};
 
 use crate::exit::{CliFailure, ExitReason};
+use crate::login::login_failure;
 
 /// Turns what went wrong between us and a server into words and an exit code.
 pub(crate) fn call_failure(error: Error) -> CliFailure {
@@ -11,7 +12,8 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
         Error::Unreachable(unreachable) => {
             unreachable_failure(&unreachable.target, &unreachable.cause, &unreachable.attempts)
         }
-        Error::Unauthorized { .. } | Error::Authorization(_) | Error::Status { status: 401 | 403, .. } => {
+        Error::Authorization(error) => login_failure(&error),
+        Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
             CliFailure::new(ExitReason::Unauthorized, error)
                 .hint("send a token with `--bearer env:NAME` or `--bearer @FILE`")
         }

@@ -13,6 +13,7 @@ use super::options::{AnswerArgs, ConnectArgs};
 use super::resolve::resolve;
 use super::runtime::{in_runtime, interrupted};
 use crate::exit::{CliFailure, ExitReason};
+use crate::login::LoginOptions;
 use crate::signals::Signals;
 use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 
@@ -147,7 +148,7 @@ async fn connect(
     if let Some(announcement) = &resolved.announcement {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
-    let builder = client_builder(args, &resolved, input_handler, screen)?;
+    let builder = client_builder(args, &resolved, input_handler, LoginOptions::Offer, screen)?;
     if args.verbose {
         screen.print(&format!("connecting to {}\n", escape_line(&resolved.label)));
     }

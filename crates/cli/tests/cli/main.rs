@@ -23,6 +23,8 @@ mod http;
 #[cfg(target_os = "linux")]
 mod hub;
 #[cfg(test)]
+mod login;
+#[cfg(test)]
 mod manage;
 #[cfg(test)]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

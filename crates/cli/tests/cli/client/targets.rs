@@ -76,7 +76,7 @@ fn bearer_tokens_are_read_from_env_and_files_and_sent() {
         assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{way}: {refused:?}");
         assert!(refused.stderr.contains(&peer.address.to_string()), "{way}: {refused:?}");
         assert!(
-            refused.stderr.contains("hint: send a token with `--bearer env:NAME` or `--bearer @FILE`"),
+            refused.stderr.contains("send a token with `--bearer env:NAME` or `--bearer @FILE`"),
             "{way}: {refused:?}"
         );
         assert!(output(&peer, way, &["tools", "--bearer", &format!("@{right}")]).contains("add("), "{way}");

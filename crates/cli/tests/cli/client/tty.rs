@@ -72,6 +72,14 @@ impl PseudoTerminal {
         }
     }
 
+    /// Returns the rest of the line that was waited for last.
+    #[track_caller]
+    pub(crate) fn wait_for_line(&mut self) -> String {
+        let begin = self.passed;
+        self.wait_for("\r\n");
+        self.seen.get(begin..self.passed).unwrap().trim().to_owned()
+    }
+
     #[track_caller]
     pub(crate) fn type_keys(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();

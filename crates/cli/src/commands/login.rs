@@ -1,0 +1,123 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+use trunkline_client::authorization::{Authorizer, ClientCredential, ScopeSet, StoredTokens};
+use trunkline_client::transport::Secret;
+
+use crate::connect::{in_runtime, interrupted, print_stdout};
+use crate::exit::{CliFailure, ExitReason};
+use crate::login::{
+    LoginTarget, authorizer, browser_agent, describe_expiry, login_failure, open_store, paste_agent,
+    scope_text,
+};
+use crate::render::one_line;
+use crate::signals::Signals;
+use crate::terminal::{StderrScreen, escape_line};
+use crate::values::{SecretSource, parse_bearer};
+
+/// Log in to a remote server
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "trunkline login [OPTIONS] TARGET",
+    after_help = "TARGET is a URL, or a configured name of a remote server. Every client command\nthen uses the login. Tokens are stored in a file that only you can read; set\nTRUNKLINE_LOGIN_KEY to a key file to seal it.\n\nExamples:\n  trunkline login https://example.com/mcp\n  trunkline login shop --no-browser\n  trunkline login shop --client-id my-app --client-secret env:SECRET"
+)]
+pub(crate) struct LoginArgs {
+    /// Server to log in to
+    target: String,
+    /// Print the URL of the login page, and read the
+    /// redirect URL that you paste
+    #[arg(verbatim_doc_comment, long)]
+    no_browser: bool,
+    /// Scope to request in addition; repeatable
+    #[arg(long, value_name = "SCOPE")]
+    scope: Vec<String>,
+    /// Client that you registered with the issuer
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
+    /// Its secret, from env:NAME or @FILE
+    #[arg(long, value_name = "SOURCE", value_parser = parse_bearer, requires = "client_id")]
+    client_secret: Option<SecretSource>,
+    /// Only accept this authorization server
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    issuer: Option<String>,
+    /// Port of http://127.0.0.1:PORT/callback, if the
+    /// client is registered with one
+    #[arg(verbatim_doc_comment, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Config file to look up names in
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    config: Option<PathBuf>,
+    /// Print JSON on one line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Logs in.
+///
+/// # Errors
+/// A step of the login failed.
+pub(crate) fn run(args: &LoginArgs) -> Result<(), CliFailure> {
+    in_runtime(args.json, async |signals| log_in(args, signals).await)
+}
+
+async fn log_in(args: &LoginArgs, signals: &mut Signals) -> Result<(), CliFailure> {
+    let target = LoginTarget::parse(&args.target, args.config.as_deref())?;
+    let authorizer = prepare(args, &target)?;
+    tokio::select! {
+        done = authorizer.log_in() => done.map_err(|error| login_failure(&error).with_subject(&target.typed))?,
+        _ = signals.next() => return Err(interrupted()),
+    }
+    let stored = authorizer.stored().await.map_err(|error| login_failure(&error))?;
+    let stored = stored.ok_or_else(|| CliFailure::new(ExitReason::Failed, "the login was not stored"))?;
+    print_login(args, &authorizer, &target, &stored)
+}
+
+fn prepare(args: &LoginArgs, target: &LoginTarget) -> Result<Authorizer, CliFailure> {
+    let screen = Arc::new(StderrScreen::new(false, false));
+    let opened = open_store()?;
+    let credential = match &args.client_secret {
+        None => ClientCredential::Public,
+        Some(source) => {
+            let fetched = source.fetch();
+            ClientCredential::Secret(Secret::new(fetched.map_err(|problem| {
+                CliFailure::configuration(format!("`--client-secret`: {problem}"))
+                    .hint("use env:NAME for an environment variable, @FILE for the first line of a file")
+            })?))
+        }
+    };
+    let configure = |options: &mut trunkline_client::authorization::AuthorizationOptions| {
+        options.issuer.clone_from(&args.issuer);
+        options.scopes = ScopeSet::parse(&args.scope.join(" "));
+        if let Some(client_id) = &args.client_id {
+            *options = options.clone().with_client(client_id, credential);
+        }
+    };
+    Ok(match args.no_browser {
+        true => authorizer(target, paste_agent(&screen, args.port), opened.store, configure),
+        false => authorizer(target, browser_agent(&screen, args.port), opened.store, configure),
+    })
+}
+
+fn print_login(
+    args: &LoginArgs,
+    authorizer: &Authorizer,
+    target: &LoginTarget,
+    stored: &StoredTokens,
+) -> Result<(), CliFailure> {
+    let tokens = &stored.tokens;
+    if args.json {
+        let login = super::logins::as_json(authorizer.server_url(), tokens);
+        return print_stdout(&format!("{}\n", one_line(&json!(login).into())));
+    }
+    let user = tokens.user.as_deref().map(|user| format!(" as {}", escape_line(user))).unwrap_or_default();
+    print_stdout(&format!(
+        "logged in to {}{user}\n  issuer   {}\n  scopes   {}\n  expires  {}\n",
+        escape_line(&target.typed),
+        escape_line(&tokens.context.issuer),
+        escape_line(&scope_text(&tokens.granted)),
+        describe_expiry(tokens, SystemTime::now())
+    ))
+}

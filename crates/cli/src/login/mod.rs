@@ -1,0 +1,17 @@
+//! Logins of the user at remote servers: where they are stored, and how a user logs in.
+//!
+//! # Invariants
+//!
+//! - No token is printed: `no_output_of_login_commands_has_a_token`.
+
+mod describe;
+mod offered_login;
+mod options;
+mod read_line;
+mod store;
+mod target;
+
+pub(crate) use self::describe::{describe_expiry, login_failure, scope_text};
+pub(crate) use self::options::{LoginOptions, authorization, authorizer, browser_agent, paste_agent};
+pub(crate) use self::store::{LOGIN_PRINCIPAL, LoginStore, open_store};
+pub(crate) use self::target::LoginTarget;

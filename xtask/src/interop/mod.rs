@@ -3,6 +3,7 @@
 mod clients;
 mod hub;
 mod login;
+mod protected_servers;
 mod row;
 mod script;
 mod servers;
@@ -50,6 +51,9 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         let ran = login::run_all(&tools, &rows)?;
         count += ran.len();
         bad.extend(print_table(login::COLUMNS, ran));
+        let ran = protected_servers::run_all(&tools, &rows)?;
+        count += ran.len();
+        bad.extend(print_table(protected_servers::COLUMNS, ran));
     }
     conclude(&rows, count, &bad)
 }

@@ -4,11 +4,15 @@
 
 #![expect(clippy::print_stderr, reason = "whoever starts it has to know where it listens")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
 use trunkline::prelude::*;
 use trunkline::server::http::HttpServerOptions;
+use trunkline::server::http::resource_server::{
+    ResourceServer, ResourceServerOptions, TokenRules, TrustedIssuer,
+};
 use trunkline::{HostOptions, Layers, Metrics, ServerLimits, Trace};
 
 #[derive(Parser)]
@@ -34,6 +38,9 @@ struct Options {
     /// How long an idle legacy session lives, in seconds.
     #[arg(long, default_value_t = 1800)]
     session_ttl: u64,
+    /// Requires access tokens of this issuer, which has its keys at `/jwks`.
+    #[arg(long, value_name = "URL")]
+    issuer: Option<String>,
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -64,6 +71,13 @@ async fn main() -> trunkline::Result<()> {
             let mut http_options = HttpServerOptions::default();
             http_options.session_limits.total = options.max_sessions;
             http_options.session_limits.idle = Duration::from_secs(options.session_ttl);
+            if let Some(issuer) = options.issuer {
+                let resource = "https://echo.example/mcp";
+                let issuer =
+                    TrustedIssuer::jwt(TokenRules::new(&issuer, [resource])).at(format!("{issuer}/jwks"));
+                let options = ResourceServerOptions::new(resource).with_issuer(issuer);
+                http_options.authenticator = Arc::new(ResourceServer::new(options)?);
+            }
             eprintln!("echo listens on http://{address}/mcp");
             serve(http(address).options(http_options), host).await
         }

@@ -1,5 +1,6 @@
 //! `load` starts the echo servers, drives them, and prints what they cost beside the physical limit.
 
+mod auth;
 mod client;
 mod command;
 mod drive;
@@ -57,6 +58,8 @@ enum Command {
     Memory(memory::MemoryArguments),
     /// Time from process start to the first answer on stdio.
     Start(start::StartArguments),
+    /// A call with a valid access token, against the anonymous call.
+    Auth(auth::AuthArguments),
     /// CPU per call of our client and of rmcp's.
     Client(client::ClientArguments),
     /// How long a call takes over each transport, with one client and with many.
@@ -98,7 +101,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
     }
     let ours_alone = match &command {
         Command::Instructions(arguments) => arguments.ours_only,
-        Command::Transports(_) => true,
+        Command::Transports(_) | Command::Auth(_) => true,
         _ => false,
     };
     if !ours_alone {
@@ -109,6 +112,7 @@ fn run_command(Arguments { servers, command }: Arguments) -> Result<()> {
         Command::Run(arguments) => run::run(&binaries, &arguments),
         Command::Memory(arguments) => memory::run(&binaries, &arguments),
         Command::Start(arguments) => start::run(&binaries, &arguments),
+        Command::Auth(arguments) => auth::run(&binaries, &arguments),
         Command::Client(arguments) => client::run(&binaries, &arguments),
         Command::Transports(arguments) => transports::run(&binaries, &arguments),
         Command::Hub(arguments) => hub::run(&binaries, &arguments),

@@ -180,7 +180,7 @@ impl Front {
         let server = HttpServer::start_program(binaries, &program, address)?;
         let (path, tool) = gateway.endpoint();
         let behind = echo.as_ref().map_or(Behind::Children, |echo| Behind::Process(echo.id()));
-        Ok(Self { server, place: Place { address, path, tool }, behind, _echo: echo })
+        Ok(Self { server, place: Place { address, path, tool, authorization: None }, behind, _echo: echo })
     }
 
     pub(super) fn id(&self) -> u32 {

@@ -47,6 +47,8 @@ pub(crate) struct Launch {
     pub(crate) max_sessions: Option<usize>,
     /// Idle legacy sessions end after this many seconds.
     pub(crate) session_ttl_seconds: Option<u64>,
+    /// Requires access tokens of this issuer; ours alone can.
+    pub(crate) issuer: Option<String>,
     /// A program that runs the server, such as valgrind, with its arguments.
     pub(crate) wrapper: Vec<OsString>,
 }
@@ -163,6 +165,9 @@ fn options(kind: Kind, launch: &Launch) -> Vec<OsString> {
     }
     if let (Kind::Ours, Some(sessions)) = (kind, launch.max_sessions) {
         options.extend(["--max-sessions".into(), sessions.to_string().into()]);
+    }
+    if let (Kind::Ours, Some(issuer)) = (kind, &launch.issuer) {
+        options.extend(["--issuer".into(), issuer.into()]);
     }
     options
 }

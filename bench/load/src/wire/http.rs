@@ -11,12 +11,14 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     pub(crate) path: &'static str,
     pub(crate) tool: &'static str,
+    /// The value of the header `Authorization`, if there is one.
+    pub(crate) authorization: Option<&'static str>,
 }
 
 /// A server that has the tool itself.
 impl From<SocketAddr> for Place {
     fn from(address: SocketAddr) -> Self {
-        Self { address, path: "/mcp", tool: "echo" }
+        Self { address, path: "/mcp", tool: "echo", authorization: None }
     }
 }
 
@@ -35,6 +37,9 @@ pub(crate) fn post(target: &Target<'_>, method: &str, name: Option<&str>, body: 
         "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n",
         target.place.path, target.place.address
     );
+    if let Some(authorization) = target.place.authorization {
+        push_header(&mut head, "Authorization", authorization);
+    }
     if target.era == Era::Modern {
         push_header(&mut head, "Mcp-Method", method);
         if let Some(name) = name {

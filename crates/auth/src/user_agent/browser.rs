@@ -31,8 +31,8 @@ impl BrowserUserAgent {
         self
     }
 
-    /// Receives the redirect on this port only: the redirect URI is `http://127.0.0.1:PORT/callback`. For clients whose
-    /// redirect URI is registered with a port.
+    /// Receives the redirect on this port only: the redirect URI is `http://127.0.0.1:PORT/callback`. For clients with a
+    /// registered port.
     #[must_use]
     pub fn on_port(mut self, port: u16) -> Self {
         self.port = Some(port);

@@ -29,7 +29,7 @@ impl PasteUserAgent {
         Self { read: Arc::new(read), port: None }
     }
 
-    /// Uses the redirect URI `http://127.0.0.1:PORT/callback`, for clients whose redirect URI is registered with a port.
+    /// Uses the redirect URI `http://127.0.0.1:PORT/callback`, for clients with a registered port.
     #[must_use]
     pub fn on_port(mut self, port: u16) -> Self {
         self.port = Some(port);

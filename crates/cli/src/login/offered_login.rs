@@ -9,7 +9,7 @@ use super::read_line::{has_terminal, read_line};
 use super::target::LoginTarget;
 use crate::terminal::{StderrScreen, escape_line};
 
-/// Offers a login while a command runs: at a terminal the user is asked; without one the command fails.
+/// Offers a login while a command runs: at a terminal the user decides; without one the command fails.
 #[derive(Debug)]
 pub(super) struct OfferedLogin {
     pub(super) target: LoginTarget,

@@ -53,7 +53,7 @@ pub(crate) fn authorizer(
     Authorizer::new(options, &target.url, Dialer::default())
 }
 
-/// Opens the browser, and shows the page to users whose browser does not open.
+/// Opens the browser, and shows the URL of the page too, in case it does not open.
 pub(crate) fn browser_agent(screen: &Arc<StderrScreen>, port: Option<u16>) -> BrowserUserAgent {
     let screen = Arc::clone(screen);
     let agent = BrowserUserAgent::new().on_page(move |page| {

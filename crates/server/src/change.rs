@@ -19,9 +19,9 @@ use trunkline_protocol::{Refusal, emit};
 use trunkline_session::{Principal, SessionId};
 
 use crate::access_grant::AccessGrant;
+use crate::admission::{ByteBudget, BytePermit};
 use crate::caller_identity::CallerIdentity;
 use crate::shown_lists::ShownLists;
-use crate::watched_uris::{WatchedUriBudget, WatchedUriPermit};
 
 /// The most tasks that may wait on one subscription.
 const MAX_POLLERS: usize = 16;
@@ -121,6 +121,12 @@ impl SubscriptionFilter {
     fn watched_uri(&self, uri: &str) -> Option<&String> {
         self.uris.iter().find(|watched| is_part_of(uri, watched))
     }
+}
+
+/// Returns how many bytes the subscription to a resource counts as: its URI and what is kept beside it.
+pub(crate) fn watched_uri_bytes(uri: &str) -> usize {
+    const OVERHEAD: usize = 64;
+    uri.len() + OVERHEAD
 }
 
 /// Reports whether a resource is the watched one or lies below it.
@@ -330,7 +336,7 @@ impl ChangeSubscription {
     ///
     /// # Errors
     /// One of the two limits is reached.
-    pub(crate) fn watch_resource(&self, uri: &str, all: &Arc<WatchedUriBudget>) -> Result<(), Refusal> {
+    pub(crate) fn watch_resource(&self, uri: &str, all: &Arc<ByteBudget>) -> Result<(), Refusal> {
         let mut guard = lock(&self.queue.state);
         let state = &mut *guard;
         if !state.filter.uris.insert(uri.to_owned()) {
@@ -338,7 +344,7 @@ impl ChangeSubscription {
         }
         let outcome = if state.filter.is_too_large() {
             Err(Refusal::INVALID_PARAMS.with_message("the session watches too many resources"))
-        } else if !state.uri_permit.get_or_insert_with(|| all.permit()).add(uri) {
+        } else if !state.uri_permit.get_or_insert_with(|| all.permit()).grow(watched_uri_bytes(uri)) {
             Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"))
         } else {
             Ok(())
@@ -370,7 +376,7 @@ impl ChangeSubscription {
         if state.filter.uris.remove(uri)
             && let Some(permit) = &mut state.uri_permit
         {
-            permit.remove(uri);
+            permit.shrink(watched_uri_bytes(uri));
         }
         drop(guard);
         self.publisher.watched_changed.notify_one();
@@ -393,7 +399,7 @@ struct SubscriptionQueue {
 struct SubscriptionQueueState {
     filter: SubscriptionFilter,
     /// The permit for the resources that were added one by one.
-    uri_permit: Option<WatchedUriPermit>,
+    uri_permit: Option<BytePermit>,
     pending: BTreeSet<ServerChange>,
     /// Messages for this subscriber alone.
     direct: VecDeque<String>,

@@ -38,15 +38,15 @@ use self::ending::ChannelDeadline;
 use self::partial_message::PartialMessage;
 use self::start_deadline::StartDeadline;
 use crate::access_grant::AccessGrant;
+use crate::admission::BytePermit;
+use crate::admission::PeerBacklog;
 use crate::change::ChangeSubscription;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern::{self, RequestOrigin, SubscriptionStream};
 use crate::edge::{CallEvent, MessageStart, id_in_use};
 use crate::env::Env;
 use crate::metrics::process;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
-use crate::write_budget::PeerBacklog;
 
 /// Messages taken from the peer, and from calls, in one turn before the other work runs.
 const MAX_PER_TURN: usize = 256;
@@ -249,12 +249,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        incoming: MessageOrBatch,
-        reserved: Option<RequestMemoryPermit>,
-        cx: &mut Context<'_>,
-    ) {
+    fn dispatch(&mut self, incoming: MessageOrBatch, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
         match incoming {
             MessageOrBatch::One(message) => self.receive_one(message, reserved, cx),
             MessageOrBatch::Batch(mut messages) => match self.session.clone() {
@@ -269,7 +264,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_one(&mut self, message: Message, reserved: Option<RequestMemoryPermit>, cx: &mut Context<'_>) {
+    fn receive_one(&mut self, message: Message, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
         match (era::route_channel(&message, self.session.is_some()), message) {
             (MessageRoute::Modern, Message::Request(request)) => self.receive_modern(request, reserved, cx),
             (MessageRoute::Initialize, Message::Request(request)) => self.initialize(&request),
@@ -281,12 +276,7 @@ impl<C: Channel> ChannelServer<C> {
         }
     }
 
-    fn receive_modern(
-        &mut self,
-        request: Request,
-        reserved: Option<RequestMemoryPermit>,
-        cx: &mut Context<'_>,
-    ) {
+    fn receive_modern(&mut self, request: Request, reserved: Option<BytePermit>, cx: &mut Context<'_>) {
         let is_legacy = |session: &Arc<LiveSession>| session.has_call(&request.id);
         if self.is_modern(&request.id) || self.session.as_ref().is_some_and(is_legacy) {
             self.channel.send(&modern::refuse(Some(&request.id), &id_in_use()).message);

@@ -19,9 +19,9 @@
 //!   client is gone: `unread_response_counts_fully_until_its_client_disconnects`.
 
 mod access_grant;
+mod admission;
 mod argument;
 mod call;
-mod call_quota;
 mod caller_identity;
 mod change;
 mod channel;
@@ -42,7 +42,6 @@ mod limits;
 mod metrics;
 mod part;
 mod party;
-mod principal_quota;
 mod prompt;
 mod provider;
 mod registry;
@@ -63,8 +62,6 @@ mod state;
 mod testing;
 mod text_arguments;
 mod tool;
-mod watched_uris;
-mod write_budget;
 
 /// Lists as a handler of one's own answers them: one page at a time, each item written once in each revision.
 pub mod listing {

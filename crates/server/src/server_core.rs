@@ -9,20 +9,17 @@ use trunkline_protocol::{
 };
 use trunkline_session::{Principal, Timestamp};
 
+use crate::admission::{ByteBudget, BytePermit, KeyPermit, KeyQuota, WriteBudget};
 use crate::call::Handler;
-use crate::call_quota::{CallQuota, CallQuotaExceeded};
 use crate::caller_identity::CallerIdentity;
 use crate::env::EnvSources;
 use crate::host::HostOptions;
 use crate::input_round::{StateKeys, StateSealer, SuspendedCalls};
 use crate::limits::ServerLimits;
 use crate::metrics::{CallTimer, MetricOutcome, Metrics};
-use crate::principal_quota::PrincipalQuota;
-use crate::request_memory::{RequestMemory, RequestMemoryPermit};
+use crate::request_memory;
 use crate::shutdown::Shutdown;
 use crate::state::StateStores;
-use crate::watched_uris::WatchedUriBudget;
-use crate::write_budget::WriteBudget;
 
 /// The state that every edge of one server shares.
 pub(crate) struct ServerCore {
@@ -35,10 +32,10 @@ pub(crate) struct ServerCore {
     pub(crate) suspended_calls: SuspendedCalls,
     pub(crate) sealer: StateSealer,
     pub(crate) shutdown: Shutdown,
-    pub(crate) subscription_quota: PrincipalQuota,
+    pub(crate) subscription_quota: KeyQuota<Principal>,
     pub(crate) write_budget: Arc<WriteBudget>,
-    request_memory: Arc<RequestMemory>,
-    pub(crate) watched_uris: Arc<WatchedUriBudget>,
+    request_memory: Arc<ByteBudget>,
+    pub(crate) watched_uris: Arc<ByteBudget>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) states: Arc<StateStores>,
     pub(crate) env: EnvSources,
@@ -51,7 +48,7 @@ pub(crate) struct ServerCore {
     /// Whether sessions request roots only when a handler needs them.
     pub(crate) roots_on_demand: bool,
     calls: AtomicUsize,
-    call_quota: CallQuota,
+    call_quota: KeyQuota<Principal>,
     idle: Notify,
 }
 
@@ -78,11 +75,12 @@ impl ServerCore {
             handler,
             revisions,
             server_info: writer.into_raw(),
-            subscription_quota: PrincipalQuota::new(limits.subscriptions, limits.subscriptions_per_principal),
+            subscription_quota: KeyQuota::new(limits.subscriptions_per_principal)
+                .with_total(limits.subscriptions),
             write_budget: WriteBudget::new(limits.unread_bytes),
-            request_memory: RequestMemory::new(limits.request_memory_bytes),
-            watched_uris: WatchedUriBudget::new(limits.watched_uri_bytes),
-            call_quota: CallQuota::new(limits.calls_per_principal),
+            request_memory: ByteBudget::new(limits.request_memory_bytes),
+            watched_uris: ByteBudget::new(limits.watched_uri_bytes),
+            call_quota: KeyQuota::new(limits.calls_per_principal),
             suspended_calls: SuspendedCalls::new(&limits, shutdown.clone()),
             limits,
             sealer: StateSealer::new(keys),
@@ -119,20 +117,22 @@ impl ServerCore {
         if self.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let mut guard = AdmittedCall { core: self.clone(), timing: None, caller: None };
+        let mut guard = AdmittedCall { core: self.clone(), timing: None, permit: None };
         if self.calls.fetch_add(1, Ordering::SeqCst) >= self.limits.calls {
             return Err(Refusal::TOO_MANY);
         }
-        match self.call_quota.acquire(principal) {
-            Ok(caller) => guard.caller = caller,
-            Err(CallQuotaExceeded) => {
-                let most = self.limits.calls_per_principal;
-                let message =
-                    format!("at most {most} calls of one caller may run at a time; try again later");
-                return Err(Refusal::TOO_MANY.with_message(message));
-            }
+        // Anonymous callers are many in one: for them only the total holds, which is counted above.
+        if matches!(principal, Principal::Named(_)) {
+            let permit = self.call_quota.acquire(principal.clone());
+            guard.permit = Some(permit.ok_or_else(|| self.too_many_calls())?);
         }
         Ok(guard)
+    }
+
+    fn too_many_calls(&self) -> Refusal {
+        let most = self.limits.calls_per_principal;
+        Refusal::TOO_MANY
+            .with_message(format!("at most {most} calls of one caller may run at a time; try again later"))
     }
 
     /// Reserves memory for a request of which so many bytes have arrived.
@@ -141,11 +141,10 @@ impl ServerCore {
     /// [`Refusal::TOO_MANY`]; the oldest large suspended call is evicted then, so that a retry succeeds.
     pub(crate) fn reserve_memory(
         &self,
-        reserved: &mut Option<RequestMemoryPermit>,
+        reserved: &mut Option<BytePermit>,
         bytes: usize,
     ) -> Result<(), Refusal> {
-        self.request_memory
-            .reserve(reserved, bytes)
+        request_memory::reserve(&self.request_memory, reserved, bytes)
             .inspect_err(|_| self.suspended_calls.evict_oldest_large())
     }
 
@@ -182,8 +181,8 @@ impl ServerCore {
 pub(crate) struct AdmittedCall {
     core: Arc<ServerCore>,
     timing: Option<CallTimer>,
-    /// The principal that it counts for.
-    caller: Option<Principal>,
+    /// Counts it for its principal.
+    permit: Option<KeyPermit<Principal>>,
 }
 
 impl AdmittedCall {
@@ -209,9 +208,8 @@ impl AdmittedCall {
 
 impl Drop for AdmittedCall {
     fn drop(&mut self) {
-        if let Some(caller) = &self.caller {
-            self.core.call_quota.release(caller);
-        }
+        // Before the last call is reported, so that a drained server counts nothing any more.
+        drop(self.permit.take());
         // A task waits for the last call only after draining began, and checks the count again itself. So a call that
         // is the only one, as most are, need not take the lock of the waiters.
         if self.core.calls.fetch_sub(1, Ordering::SeqCst) == 1 && self.core.shutdown.is_draining() {

@@ -14,8 +14,8 @@ use super::locked_state::LockedCallState;
 use super::notification::{CallNotification, PendingAction};
 use super::received_input::ReceivedInput;
 use super::scope::CallScope;
+use crate::admission::BytePermit;
 use crate::env::Secret;
-use crate::request_memory::RequestMemoryPermit;
 
 /// The reason for most unsupported input requests.
 pub(super) const UNDECLARED: &str = "the client did not declare the capability";
@@ -86,7 +86,7 @@ impl CallState {
     }
 
     /// Holds the memory permit of a large request for as long as the call may hold any of it.
-    pub(crate) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+    pub(crate) fn hold_permit(&self, reserved: BytePermit) {
         let mut state = self.lock();
         match &mut state.memory_permit {
             Some(kept) => kept.merge(reserved),

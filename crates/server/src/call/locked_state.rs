@@ -10,8 +10,8 @@ use super::caller::Caller;
 use super::notification::PendingAction;
 use super::notification_queue::NotificationQueue;
 use super::received_input::ReceivedInput;
+use crate::admission::BytePermit;
 use crate::env::{Env, Secret};
-use crate::request_memory::RequestMemoryPermit;
 
 /// The most secrets that are redacted for one call.
 const MAX_SECRETS: usize = 128;
@@ -46,7 +46,7 @@ pub(super) struct LazyCallState {
     pub(super) notifications: NotificationQueue,
     pub(super) progress: f64,
     /// The memory permit of the call's requests, where these are large.
-    pub(super) memory_permit: Option<RequestMemoryPermit>,
+    pub(super) memory_permit: Option<BytePermit>,
     pub(super) release_stream: Option<Duration>,
 }
 

@@ -9,9 +9,9 @@ use trunkline_protocol::{Message, Method, Refusal, Request, RequestId};
 use trunkline_transport::Channel;
 
 use super::{ChannelServer, UNCOUNTED_BACKLOG};
+use crate::admission::BytePermit;
+use crate::admission::SlowReaderEvicted;
 use crate::edge::legacy;
-use crate::request_memory::RequestMemoryPermit;
-use crate::write_budget::SlowReaderEvicted;
 
 /// Calls that were read at the limit of running calls; they begin, in order, as others end.
 ///
@@ -26,7 +26,7 @@ pub(super) struct QueuedCalls {
 struct QueuedMessage {
     incoming: MessageOrBatch,
     bytes: usize,
-    memory_permit: Option<RequestMemoryPermit>,
+    memory_permit: Option<BytePermit>,
 }
 
 /// The most calls that wait to begin; further ones are refused.
@@ -34,7 +34,7 @@ const MAX_QUEUED_CALLS: usize = 1024;
 
 impl QueuedCalls {
     /// Takes the next queued call.
-    pub(super) fn pop(&mut self) -> Option<(MessageOrBatch, Option<RequestMemoryPermit>)> {
+    pub(super) fn pop(&mut self) -> Option<(MessageOrBatch, Option<BytePermit>)> {
         let QueuedMessage { incoming, bytes, memory_permit: reserved } = self.messages.pop_front()?;
         self.bytes -= bytes;
         Some((incoming, reserved))
@@ -104,12 +104,7 @@ impl<C: Channel> ChannelServer<C> {
     }
 
     /// Queues a call, or refuses it if the queue is full. One message of any legal size always fits.
-    pub(super) fn enqueue(
-        &mut self,
-        incoming: MessageOrBatch,
-        bytes: usize,
-        reserved: Option<RequestMemoryPermit>,
-    ) {
+    pub(super) fn enqueue(&mut self, incoming: MessageOrBatch, bytes: usize, reserved: Option<BytePermit>) {
         let held = &mut self.queued_calls;
         let full = held.messages.len() >= MAX_QUEUED_CALLS || held.bytes >= self.core.limits.message_bytes;
         if !full {

@@ -8,12 +8,13 @@ use trunkline_session::Principal;
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
-use crate::request_memory::{RequestMemoryPermit, UNCOUNTED_BYTES};
+use crate::admission::BytePermit;
+use crate::request_memory::UNCOUNTED_BYTES;
 
 /// A large message that is still incomplete: its memory permit and its deadline.
 #[derive(Debug)]
 pub(super) struct PartialMessage {
-    memory_permit: Option<RequestMemoryPermit>,
+    memory_permit: Option<BytePermit>,
     deadline: Pin<Box<Sleep>>,
 }
 
@@ -52,7 +53,7 @@ impl<C: Channel> ChannelServer<C> {
     ///
     /// # Errors
     /// [`Refusal::TOO_MANY`].
-    pub(super) fn reserve(&mut self, bytes: usize) -> Result<Option<RequestMemoryPermit>, Refusal> {
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<Option<BytePermit>, Refusal> {
         let mut reserved = self.partial_message.take().and_then(|reading| reading.memory_permit);
         if bytes <= UNCOUNTED_BYTES {
             return Ok(None);

@@ -7,12 +7,12 @@ use trunkline_transport::Channel;
 
 use super::ChannelServer;
 use super::channel_call::ModernCallStatus;
+use crate::admission::BytePermit;
 use crate::call::SessionState;
 use crate::caller_identity::CallerIdentity;
 use crate::edge::id_in_use;
 use crate::edge::legacy::{self, LiveSession};
 use crate::edge::modern;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::now;
 
 /// The legacy session of a channel.
@@ -20,7 +20,7 @@ impl<C: Channel> ChannelServer<C> {
     pub(super) fn receive_legacy(
         &mut self,
         message: Message,
-        reserved: Option<RequestMemoryPermit>,
+        reserved: Option<BytePermit>,
         cx: &mut Context<'_>,
     ) {
         if let Message::Notification(note) = &message {

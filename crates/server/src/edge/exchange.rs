@@ -6,8 +6,8 @@ use trunkline_protocol::{Refusal, RequestId};
 use super::legacy::LegacyCall;
 use super::modern::{self, ModernCall};
 use super::{CallEvent, RenderedResponse};
+use crate::admission::BytePermit;
 use crate::call::CallState;
-use crate::request_memory::RequestMemoryPermit;
 
 /// The call of one message, in either era, or the calls of a legacy batch, which are answered together.
 pub(crate) enum EraExchange {
@@ -26,7 +26,7 @@ pub(crate) struct BatchCalls {
     calls: Vec<LegacyCall>,
     responses: Vec<String>,
     /// The memory permit of the batch, of which each call holds a part.
-    memory_permit: Option<RequestMemoryPermit>,
+    memory_permit: Option<BytePermit>,
 }
 
 impl EraExchange {
@@ -97,7 +97,7 @@ impl EraExchange {
     }
 
     /// Holds the memory permit of a large message while it runs.
-    pub(super) fn hold_permit(&mut self, reserved: RequestMemoryPermit) {
+    pub(super) fn hold_permit(&mut self, reserved: BytePermit) {
         match self {
             Self::Modern(call) => call.hold_permit(reserved),
             Self::Legacy(call) => call.hold_permit(reserved),

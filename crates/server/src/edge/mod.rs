@@ -14,9 +14,9 @@ use trunkline_protocol::{Refusal, RequestId};
 
 pub(crate) use self::exchange::EraExchange;
 use self::modern::SubscriptionStream;
+use crate::admission::BytePermit;
 use crate::call::{BoxFuture, CallState, ExecutingCall};
 use crate::env::redact;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 
 /// How a message begins, in either era.
@@ -35,7 +35,7 @@ pub(crate) enum MessageStart {
 
 impl MessageStart {
     /// Holds the memory permit of a large message for as long as what it began may hold any of it.
-    pub(crate) fn hold_permit(self, reserved: Option<RequestMemoryPermit>) -> Self {
+    pub(crate) fn hold_permit(self, reserved: Option<BytePermit>) -> Self {
         let Some(reserved) = reserved else { return self };
         match self {
             Self::Call(mut exchange) => {

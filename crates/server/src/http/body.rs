@@ -11,8 +11,8 @@ use trunkline_protocol::Refusal;
 
 use super::auth::GrantBoundBody;
 use crate::access_grant::AccessGrant;
+use crate::admission::BytePermit;
 use crate::metrics::process::GaugeGuard;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::ServerCore;
 
 /// The body of a response: empty, one buffer that is written at once, or an event stream.
@@ -146,10 +146,7 @@ impl BodyFrames {
 /// # Errors
 /// [`Refusal::TOO_LARGE`] before more than the limit is held, [`Refusal::TOO_MANY`] if the memory budget is
 /// exhausted, [`Refusal::TOO_SLOW`] after the timeout, and [`Refusal::INVALID_REQUEST`] if the connection breaks.
-pub(super) async fn read_body<B>(
-    body: B,
-    core: &ServerCore,
-) -> Result<(Bytes, Option<RequestMemoryPermit>), Refusal>
+pub(super) async fn read_body<B>(body: B, core: &ServerCore) -> Result<(Bytes, Option<BytePermit>), Refusal>
 where
     B: Body<Data = Bytes>,
 {

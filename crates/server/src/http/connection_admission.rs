@@ -1,13 +1,12 @@
 //! Decides whether a connection is accepted: within the total limit, the limit per address, or on a reserved place.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::reserved_connections::{ReservedConnections, ReservedPermit};
+use crate::admission::{KeyPermit, KeyQuota};
 use crate::limits::ServerLimits;
 use crate::metrics::process::{self, ConnectionRefusal};
 use crate::party::address_key;
@@ -16,8 +15,8 @@ use crate::party::address_key;
 #[derive(Debug)]
 pub(super) struct ConnectionAdmission {
     total: Arc<Semaphore>,
-    addresses: PerAddressLimit,
-    per_address: usize,
+    /// The connections of each address.
+    addresses: KeyQuota<IpAddr>,
     /// All local clients share one address, so its limit is higher; the rest stays for other addresses.
     on_loopback: usize,
     reserved: Option<ReservedConnections>,
@@ -26,7 +25,7 @@ pub(super) struct ConnectionAdmission {
 /// What a connection takes of the limits until its socket is closed.
 #[derive(Debug)]
 pub(super) enum ConnectionPermit {
-    Ordinary { _total: OwnedSemaphorePermit, _address: AddressPermit },
+    Ordinary { _total: OwnedSemaphorePermit, _address: KeyPermit<IpAddr> },
     Reserved(ReservedPermit),
 }
 
@@ -35,8 +34,7 @@ impl ConnectionAdmission {
     pub(super) fn new(limits: &ServerLimits, has_probes: bool) -> Self {
         Self {
             total: Arc::new(Semaphore::new(limits.connections)),
-            addresses: PerAddressLimit::default(),
-            per_address: limits.connections_per_address,
+            addresses: KeyQuota::new(limits.connections_per_address),
             on_loopback: limits.connections - limits.connections / 8,
             reserved: has_probes.then(|| ReservedConnections::new(limits.reserved_connections)),
         }
@@ -52,8 +50,12 @@ impl ConnectionAdmission {
 
     /// Admits a connection of an address; `None` if it has to be closed.
     pub(super) fn admit(&self, address: IpAddr) -> Option<ConnectionPermit> {
-        let most = if address.to_canonical().is_loopback() { self.on_loopback } else { self.per_address };
-        let ordinary = self.addresses.acquire(address, most).and_then(|address| {
+        let key = address_key(address);
+        let counted = match address.to_canonical().is_loopback() {
+            true => self.addresses.acquire_up_to(key, self.on_loopback),
+            false => self.addresses.acquire(key),
+        };
+        let ordinary = counted.and_then(|address| {
             let total = self.total.clone().try_acquire_owned().ok()?;
             Some(ConnectionPermit::Ordinary { _total: total, _address: address })
         });
@@ -64,45 +66,7 @@ impl ConnectionAdmission {
             process::count_refused_connection(ConnectionRefusal::Address);
             return None;
         };
-        Some(ConnectionPermit::Reserved(reserved.enter(address_key(address))))
-    }
-}
-
-/// How many connections each address has.
-#[derive(Clone, Debug, Default)]
-struct PerAddressLimit {
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-impl PerAddressLimit {
-    fn acquire(&self, address: IpAddr, most: usize) -> Option<AddressPermit> {
-        let address = address_key(address);
-        let mut counts = self.counts.lock();
-        let taken = counts.entry(address).or_default();
-        if *taken >= most {
-            return None;
-        }
-        *taken += 1;
-        Some(AddressPermit { limit: self.clone(), address })
-    }
-}
-
-/// One connection of an address.
-#[derive(Debug)]
-pub(super) struct AddressPermit {
-    limit: PerAddressLimit,
-    address: IpAddr,
-}
-
-impl Drop for AddressPermit {
-    fn drop(&mut self) {
-        let mut counts = self.limit.counts.lock();
-        if let Some(taken) = counts.get_mut(&self.address) {
-            *taken -= 1;
-            if *taken == 0 {
-                counts.remove(&self.address);
-            }
-        }
+        Some(ConnectionPermit::Reserved(reserved.enter(key)))
     }
 }
 
@@ -112,8 +76,9 @@ mod tests {
 
     #[test]
     fn connections_are_counted_per_address_and_released() {
-        let limit = PerAddressLimit::default();
-        let enter = |address: &str| limit.acquire(address.parse().unwrap(), 2);
+        let limits = ServerLimits { connections_per_address: 2, ..ServerLimits::default() };
+        let admission = ConnectionAdmission::new(&limits, false);
+        let enter = |address: &str| admission.admit(address.parse().unwrap());
         let held = [enter("192.0.2.1"), enter("::ffff:192.0.2.1")];
         assert!(held.iter().all(Option::is_some));
         assert!(enter("192.0.2.1").is_none(), "a third of one address");
@@ -123,7 +88,7 @@ mod tests {
         assert!(enter("2001:db8::3").is_none(), "a third of one network");
         assert!(enter("2001:db8:0:1::3").is_some(), "another network");
         drop((held, network));
-        assert!(limit.counts.lock().is_empty());
+        assert!(admission.addresses.is_unused());
     }
 
     #[test]

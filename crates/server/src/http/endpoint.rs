@@ -26,11 +26,11 @@ use super::post_message::PostMessage;
 use super::refusal_response::{header_revision, refusal_response};
 use super::request_tracing;
 use super::websocket::WebSocketTasks;
+use crate::admission::KeyQuota;
 use crate::call::BoxFuture;
 use crate::edge::RenderedResponse;
 use crate::edge::legacy::LegacySessions;
 use crate::metrics::process::GaugeGuard;
-use crate::principal_quota::PrincipalQuota;
 use crate::server_core::ServerCore;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -64,7 +64,7 @@ impl HttpService {
     pub(crate) fn new(core: Arc<ServerCore>, options: HttpServerOptions) -> Self {
         let limits = options.session_limits.clone();
         // A long-lived channel counts as a session, whichever revision it uses.
-        let quota = PrincipalQuota::new(limits.total, limits.per_principal);
+        let quota = KeyQuota::new(limits.per_principal).with_total(limits.total);
         let sessions =
             LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(quota.clone()), WebSocketTasks::new(quota));

@@ -18,10 +18,10 @@ use super::mcp_headers::McpHeaders;
 use super::post_message::{PostMessage, PostStart};
 use super::standalone::is_standalone;
 use super::stream::{ChunkStreamBody, write_message};
+use crate::admission::BytePermit;
 use crate::edge::legacy::{self, BreakableStream as _, LiveSession, TransportCapabilities};
 use crate::edge::{MessageStart, RenderedResponse};
 use crate::env::Env;
-use crate::request_memory::RequestMemoryPermit;
 use crate::revocation::RevocationSignal;
 use crate::server_core::now;
 
@@ -67,7 +67,7 @@ impl HttpServiceInner {
         post: PostMessage<'a>,
         sent: MessageOrBatch,
         transport: TransportCapabilities,
-        reserved: Option<RequestMemoryPermit>,
+        reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
         let session = match self.named_session(post.headers) {
             Ok(session) => session,
@@ -91,7 +91,7 @@ impl HttpServiceInner {
         session: Arc<LiveSession>,
         sent: MessageOrBatch,
         transport: &TransportCapabilities,
-        reserved: Option<RequestMemoryPermit>,
+        reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
         let (id, changes) = (request_id(&sent).cloned(), session.record_changes());
         let begun = match sent {

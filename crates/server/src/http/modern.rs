@@ -7,10 +7,10 @@ use super::call_exchange::{CallExchange, argument_value};
 use super::endpoint::{HttpServiceInner, accepted, event_stream_response};
 use super::post_message::{PostMessage, PostStart, ready_message, ready_response};
 use super::stream::SubscriptionEventStream;
+use crate::admission::BytePermit;
 use crate::edge::MessageStart;
 use crate::edge::modern::{self, RequestOrigin};
 use crate::env::Env;
-use crate::request_memory::RequestMemoryPermit;
 
 impl HttpServiceInner {
     /// Handles a modern request.
@@ -19,7 +19,7 @@ impl HttpServiceInner {
         post: PostMessage<'a>,
         request: Request,
         env: Env,
-        reserved: Option<RequestMemoryPermit>,
+        reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
         let admitted = match self.validate_request(post, &request) {
             Ok(admitted) => admitted,

@@ -21,11 +21,11 @@ use super::mcp_headers::McpHeaders;
 use super::refusal_response::refusal_response;
 use super::request_tracing;
 use super::stream::CallEventStream;
+use crate::admission::BytePermit;
 use crate::call::BoxFuture;
 use crate::edge::legacy::TransportCapabilities;
 use crate::edge::{CallEvent, RenderedResponse};
 use crate::env::Env;
-use crate::request_memory::RequestMemoryPermit;
 
 /// The call that a posted message begins, or else the future of its response.
 ///
@@ -66,7 +66,7 @@ impl HttpServiceInner {
         post: PostMessage<'a>,
         bytes: Bytes,
         env: Env,
-        reserved: Option<RequestMemoryPermit>,
+        reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
         let headers = post.headers;
         let message = match envelope::read(bytes, self.core.limits.bounds) {

@@ -9,9 +9,9 @@ use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 use trunkline_http1::server::ServerStream;
 
+use crate::admission::PeerBacklog;
 use crate::http::connection_admission::ConnectionPermit;
 use crate::metrics::process::{self, EvictionReason};
-use crate::write_budget::PeerBacklog;
 
 /// The socket of one connection, with what counts it: it is counted until it is closed, even if it outlives the HTTP that
 /// was spoken on it.

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use trunkline_http1::server::{ConnectionUpgrade, RequestHead};
 use trunkline_protocol::Refusal;
+use trunkline_session::Principal;
 use trunkline_transport::{CloseReason, WebSocketChannel, WebSocketRole, accept_key};
 
 use super::auth::Authenticated;
@@ -20,11 +21,11 @@ use super::body::McpResponseBody;
 use super::endpoint::HttpServiceInner;
 use super::socket::ConnectionSocket;
 use crate::access_grant::AccessGrant;
+use crate::admission::KeyQuota;
+use crate::admission::SlowReaderEvicted;
 use crate::channel::ChannelServer;
 use crate::env::Env;
-use crate::principal_quota::PrincipalQuota;
 use crate::server_core::ServerCore;
-use crate::write_budget::SlowReaderEvicted;
 
 /// The subprotocol of this protocol, which clients may offer in `Sec-WebSocket-Protocol`.
 const SUBPROTOCOL: &str = "mcp";
@@ -35,11 +36,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The WebSockets of one endpoint, each served by a task that is owned here: it ends with the endpoint at the latest.
 pub(super) struct WebSocketTasks {
     tasks: Mutex<JoinSet<()>>,
-    quota: PrincipalQuota,
+    quota: KeyQuota<Principal>,
 }
 
 impl WebSocketTasks {
-    pub(super) fn new(quota: PrincipalQuota) -> Self {
+    pub(super) fn new(quota: KeyQuota<Principal>) -> Self {
         Self { tasks: Mutex::default(), quota }
     }
 
@@ -109,7 +110,7 @@ impl HttpServiceInner {
             return Err(Refusal::SHUTTING_DOWN);
         }
         let env = self.env(head)?;
-        let permit = self.web_sockets.quota.acquire(&sender.principal).ok_or(Refusal::TOO_MANY)?;
+        let permit = self.web_sockets.quota.acquire_for(&sender.principal).ok_or(Refusal::TOO_MANY)?;
         let core = self.core.clone();
         self.web_sockets.spawn(async move {
             let _permit = permit;

@@ -1,13 +1,11 @@
-use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use parking_lot::{Mutex, MutexGuard};
 use trunkline_protocol::Refusal;
 use trunkline_session::Principal;
 
 use super::{Interceptor, Next};
+use crate::admission::{KeyPermit, KeyQuota};
 use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 
 /// Refuses calls of a principal at its limit of running calls, with [`Refusal::TOO_MANY`].
@@ -17,28 +15,13 @@ use crate::call::{BoxFuture, Context, HandlerOutcome, IncomingCall};
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
     max: usize,
-    /// Only principals with running calls.
-    running: Arc<Mutex<HashMap<Principal, usize>>>,
+    pub(super) running: KeyQuota<Principal>,
 }
 
 impl ConcurrencyLimit {
     /// Allows every principal this many calls at a time.
     pub fn per_principal(most: usize) -> Self {
-        Self { max: most, running: Arc::default() }
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Principal, usize>> {
-        self.running.lock()
-    }
-
-    fn acquire(&self, principal: &Principal, most: usize) -> Option<ConcurrencyPermit> {
-        let mut running = self.lock();
-        let count = running.get(principal).copied().unwrap_or(0);
-        if count >= most {
-            return None;
-        }
-        running.insert(principal.clone(), count + 1);
-        Some(ConcurrencyPermit { limit: self.clone(), principal: principal.clone() })
+        Self { max: most, running: KeyQuota::new(most) }
     }
 }
 
@@ -49,7 +32,7 @@ impl Interceptor for ConcurrencyLimit {
         next: Next,
     ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
         let principal = call.context.principal();
-        let Some(permit) = self.acquire(&principal, self.max) else {
+        let Some(permit) = self.running.acquire(principal.clone()) else {
             let refusal = Refusal::TOO_MANY.with_message(format!(
                 "at most {} calls of one caller may run at a time; try again later",
                 self.max
@@ -60,7 +43,7 @@ impl Interceptor for ConcurrencyLimit {
         Box::pin(LimitedCall {
             future: next.run(call),
             context,
-            limit: self.clone(),
+            running: self.running.clone(),
             principal,
             permit: Some(permit),
         })
@@ -71,9 +54,9 @@ impl Interceptor for ConcurrencyLimit {
 struct LimitedCall {
     future: BoxFuture<'static, Result<HandlerOutcome, Refusal>>,
     context: Context,
-    limit: ConcurrencyLimit,
+    running: KeyQuota<Principal>,
     principal: Principal,
-    permit: Option<ConcurrencyPermit>,
+    permit: Option<KeyPermit<Principal>>,
 }
 
 impl Future for LimitedCall {
@@ -83,31 +66,12 @@ impl Future for LimitedCall {
         let this = self.get_mut();
         if this.permit.is_none() && !this.context.is_waiting() {
             // It was admitted when it began; a caller that has responded is not refused for the response.
-            this.permit = this.limit.acquire(&this.principal, usize::MAX);
+            this.permit = this.running.acquire_up_to(this.principal.clone(), usize::MAX);
         }
         let answer = this.future.as_mut().poll(cx);
         if answer.is_pending() && this.context.is_waiting() {
             this.permit = None;
         }
         answer
-    }
-}
-
-/// One call that counts.
-#[derive(Debug)]
-struct ConcurrencyPermit {
-    limit: ConcurrencyLimit,
-    principal: Principal,
-}
-
-impl Drop for ConcurrencyPermit {
-    fn drop(&mut self) {
-        let mut running = self.limit.lock();
-        match running.get_mut(&self.principal) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                running.remove(&self.principal);
-            }
-        }
     }
 }

@@ -12,12 +12,12 @@ use super::super::{CallEvent, EraCall, RenderedResponse, id_in_use};
 use super::elicited_urls::ElicitedUrls;
 use super::live::LiveSession;
 use super::refuse;
+use crate::admission::BytePermit;
 use crate::call::{
     AskError, CallProgress, Context, ExecutingCall, HandlerContinuation, HandlerOutcome, IncomingCall,
     InputRound, PendingAction,
 };
 use crate::metrics::MetricOutcome;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::{AdmittedCall, ServerCore};
 
 /// How long to wait before a handler is called again that requests a retry without any input.
@@ -71,7 +71,7 @@ impl LegacyCall {
     }
 
     /// Holds the memory permit of a large request while the call runs.
-    pub(in crate::edge) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+    pub(in crate::edge) fn hold_permit(&self, reserved: BytePermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }

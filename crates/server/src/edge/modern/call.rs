@@ -10,12 +10,12 @@ use trunkline_session::Principal;
 
 use super::super::{CallEvent, EraCall, RenderedResponse};
 use super::refuse;
+use crate::admission::BytePermit;
 use crate::call::{
     CallState, ExecutingCall, HandlerContinuation, HandlerOutcome, IncomingCall, PendingAction,
 };
 use crate::input_round::{SealedContinuation, StateBinding, params_digest};
 use crate::metrics::MetricOutcome;
-use crate::request_memory::RequestMemoryPermit;
 use crate::server_core::{AdmittedCall, ServerCore, now};
 
 /// A modern call in progress.
@@ -69,7 +69,7 @@ impl ModernCall {
     }
 
     /// Holds the memory permit of a large request while the call runs or is suspended.
-    pub(in crate::edge) fn hold_permit(&self, reserved: RequestMemoryPermit) {
+    pub(in crate::edge) fn hold_permit(&self, reserved: BytePermit) {
         if let Some(running) = &self.executing {
             running.shared().hold_permit(reserved);
         }

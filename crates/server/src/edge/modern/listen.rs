@@ -7,10 +7,10 @@ use trunkline_protocol::{JsonObject, JsonWriter, Params, RawJson, Refusal, Reque
 
 use trunkline_session::Principal;
 
+use crate::admission::{BytePermit, KeyPermit};
+use crate::change::watched_uri_bytes;
 use crate::change::{ChangeSubscription, ServerChange, SubscriptionFilter};
-use crate::principal_quota::QuotaPermit;
 use crate::server_core::ServerCore;
-use crate::watched_uris::WatchedUriPermit;
 
 /// A `subscriptions/listen` stream of change notifications.
 pub(crate) struct SubscriptionStream {
@@ -18,8 +18,8 @@ pub(crate) struct SubscriptionStream {
     id: RequestId,
     filter: SubscriptionFilter,
     subscription: ChangeSubscription,
-    _permit: QuotaPermit,
-    _uri_permit: WatchedUriPermit,
+    _permit: KeyPermit<Principal>,
+    _uri_permit: BytePermit,
 }
 
 impl SubscriptionStream {
@@ -46,9 +46,9 @@ impl SubscriptionStream {
         if core.shutdown.is_draining() {
             return Err(Refusal::SHUTTING_DOWN);
         }
-        let quota_permit = core.subscription_quota.acquire(principal).ok_or(Refusal::TOO_MANY)?;
+        let quota_permit = core.subscription_quota.acquire_for(principal).ok_or(Refusal::TOO_MANY)?;
         let mut permit = core.watched_uris.permit();
-        if !filter.uris.iter().all(|uri| permit.add(uri)) {
+        if !filter.uris.iter().all(|uri| permit.grow(watched_uri_bytes(uri))) {
             return Err(Refusal::TOO_MANY.with_message("too many resources are watched; try again later"));
         }
         // The subscription begins here and is first read after the acknowledgement was sent, so no change can precede

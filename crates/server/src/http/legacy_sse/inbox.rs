@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use trunkline_transport::{Channel, ReceiveError};
 
 use super::super::stream::write_message;
-use crate::request_memory::RequestMemoryPermit;
+use crate::admission::BytePermit;
 
 /// How many small messages an inbox holds.
 const MAX_MESSAGES: u32 = 64;
@@ -43,7 +43,7 @@ struct PostedMessage {
     /// Released when the message is taken out.
     _permit: OwnedSemaphorePermit,
     /// Also released then: the channel reserves memory for the message itself.
-    _memory_permit: Option<RequestMemoryPermit>,
+    _memory_permit: Option<BytePermit>,
 }
 
 /// Why a message was not accepted.
@@ -57,11 +57,7 @@ impl SseInbox {
     /// Waits for permits and enqueues a message.
     ///
     /// Cancel safe: a message without its permits was not enqueued.
-    pub(super) async fn push(
-        &self,
-        message: Bytes,
-        reserved: Option<RequestMemoryPermit>,
-    ) -> Result<(), InboxError> {
+    pub(super) async fn push(&self, message: Bytes, reserved: Option<BytePermit>) -> Result<(), InboxError> {
         let units =
             u32::try_from(message.len().div_ceil(self.unit)).unwrap_or(MAX_MESSAGES).clamp(1, MAX_MESSAGES);
         let permit = self.permits.clone().acquire_many_owned(units).await.map_err(|_| InboxError::Closed)?;

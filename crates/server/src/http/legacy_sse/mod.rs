@@ -27,8 +27,8 @@ use super::endpoint::{HttpResult, HttpServiceInner, accepted_with, event_stream_
 use super::mcp_headers::McpHeaders;
 use super::options::SsePaths;
 use super::refusal_response::{named_revision, refusal_response};
+use crate::admission::KeyQuota;
 use crate::channel::ChannelServer;
-use crate::principal_quota::PrincipalQuota;
 
 /// The query parameter that names the stream to which a message belongs.
 const SESSION_PARAMETER: &str = "sessionId";
@@ -36,7 +36,7 @@ const SESSION_PARAMETER: &str = "sessionId";
 /// The streams of one endpoint.
 pub(super) struct SseStreams {
     open: Arc<DashMap<SessionId, SseStreamEntry>>,
-    quota: PrincipalQuota,
+    quota: KeyQuota<Principal>,
 }
 
 /// The destination of messages to one stream.
@@ -64,7 +64,7 @@ impl StreamRevision {
 }
 
 impl SseStreams {
-    pub(super) fn new(quota: PrincipalQuota) -> Self {
+    pub(super) fn new(quota: KeyQuota<Principal>) -> Self {
         Self { open: Arc::default(), quota }
     }
 
@@ -151,7 +151,7 @@ impl HttpServiceInner {
             return Err(fail(Refusal::SHUTTING_DOWN));
         }
         let env = self.env(head).map_err(fail)?;
-        let permit = self.sse_streams.quota.acquire(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
+        let permit = self.sse_streams.quota.acquire_for(principal).ok_or_else(|| fail(Refusal::TOO_MANY))?;
         let id = SessionId::random();
         let (inbox, channel) = inbox::open(self.core.limits.message_bytes);
         let revision = Arc::new(StreamRevision(AtomicU8::new(StreamRevision::INITIAL as u8)));

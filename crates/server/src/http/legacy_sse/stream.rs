@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use trunkline_protocol::sse;
+use trunkline_session::Principal;
 
 use super::SseStreamGuard;
 use super::inbox::SseChannel;
+use crate::admission::KeyPermit;
 use crate::channel::ChannelServer;
 use crate::http::stream::{PolledFrame, SseKeepAlive, frame};
-use crate::principal_quota::QuotaPermit;
 
 /// The body of a stream: it owns the channel's driver and polls it.
 ///
@@ -23,7 +24,7 @@ pub(super) struct SseSessionBody {
     endpoint: Vec<u8>,
     keep_alive: SseKeepAlive,
     guard: SseStreamGuard,
-    _permit: QuotaPermit,
+    _permit: KeyPermit<Principal>,
 }
 
 impl SseSessionBody {
@@ -31,7 +32,7 @@ impl SseSessionBody {
         server: ChannelServer<SseChannel>,
         endpoint: &str,
         keep_alive: Duration,
-        (guard, permit): (SseStreamGuard, QuotaPermit),
+        (guard, permit): (SseStreamGuard, KeyPermit<Principal>),
     ) -> Self {
         let mut first = Vec::new();
         sse::write_event(&mut first, Some("endpoint"), None, endpoint.as_bytes());

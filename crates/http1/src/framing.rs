@@ -28,6 +28,16 @@ pub struct ChunkedDecoder {
     position: ChunkPosition,
     /// The bytes that were skipped.
     skipped: usize,
+    padding: SizePadding,
+}
+
+/// Whether blanks may follow the size of a chunk that has no extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SizePadding {
+    /// A request: the standard does not have them.
+    Refused,
+    /// A response: some servers pad the size to a fixed width.
+    Skipped,
 }
 
 /// Where in a chunk a body is.
@@ -61,7 +71,16 @@ pub enum BodyRead {
 impl BodyFraming {
     /// Begins a body that comes in chunks.
     pub const fn chunked() -> Self {
-        Self::Chunked(ChunkedDecoder { position: ChunkPosition::Size, skipped: 0 })
+        Self::chunks(SizePadding::Refused)
+    }
+
+    /// Begins the body of a response that comes in chunks; blanks behind the size of a chunk are skipped.
+    pub const fn chunked_response() -> Self {
+        Self::chunks(SizePadding::Skipped)
+    }
+
+    const fn chunks(padding: SizePadding) -> Self {
+        Self::Chunked(ChunkedDecoder { position: ChunkPosition::Size, skipped: 0, padding })
     }
 
     /// Returns the least number of bytes that are still to come.
@@ -107,7 +126,7 @@ impl ChunkedDecoder {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) => {
                         self.skip(line.len().saturating_sub(MAX_SIZE_DIGITS))?;
-                        match read_size(&line).ok_or("invalid chunk size")? {
+                        match read_size(&line, self.padding).ok_or("invalid chunk size")? {
                             0 => ChunkPosition::Trailers,
                             size => ChunkPosition::Data(size),
                         }
@@ -166,15 +185,76 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
     }
 }
 
-/// Reads the length of a chunk; extensions, which follow a semicolon, are ignored.
-fn read_size(line: &[u8]) -> Option<u64> {
-    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+/// Reads the length of a chunk; extensions, which follow a semicolon, have to be well-formed and are ignored.
+fn read_size(line: &[u8], padding: SizePadding) -> Option<u64> {
+    let end = memchr::memchr(b';', line);
+    let (size, extensions) = line.split_at(end.unwrap_or(line.len()));
+    let digits = if end.is_some() || padding == SizePadding::Skipped { trim_blanks(size) } else { size };
+    if !are_extensions(extensions) {
         return None;
     }
-    let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     let is_number = (1..=MAX_SIZE_DIGITS).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     u64::from_str_radix(text, 16).ok()
+}
+
+/// Drops spaces and tabs at the end.
+fn trim_blanks(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
+    text.get(..end).unwrap_or_default()
+}
+
+/// Reports whether a text is nothing but chunk extensions (RFC 9112, section 7.1.1). Readers disagree about where a malformed
+/// one ends.
+fn are_extensions(mut text: &[u8]) -> bool {
+    let skip_blanks = |text: &mut &[u8]| *text = text.trim_ascii_start();
+    // Line ends and other control characters are no blanks.
+    if text.iter().any(|byte| (byte.is_ascii_control() && *byte != b'\t') || !byte.is_ascii()) {
+        return false;
+    }
+    while let [b';', rest @ ..] = text {
+        text = rest;
+        skip_blanks(&mut text);
+        if !take_token(&mut text) {
+            return false;
+        }
+        skip_blanks(&mut text);
+        if let [b'=', rest @ ..] = text {
+            text = rest;
+            skip_blanks(&mut text);
+            if !take_quoted(&mut text) && !take_token(&mut text) {
+                return false;
+            }
+            skip_blanks(&mut text);
+        }
+    }
+    text.is_empty()
+}
+
+/// Takes a token from the beginning of a text; false if there is none.
+fn take_token(text: &mut &[u8]) -> bool {
+    let length = text.iter().position(|byte| !is_token(byte)).unwrap_or(text.len());
+    *text = text.get(length..).unwrap_or_default();
+    length > 0
+}
+
+/// Takes a quoted string from the beginning of a text; false if there is none that ends.
+fn take_quoted(text: &mut &[u8]) -> bool {
+    let Some(mut rest) = text.strip_prefix(b"\"") else { return false };
+    loop {
+        match rest {
+            [b'"', behind @ ..] => {
+                *text = behind;
+                return true;
+            }
+            [b'\\', _, behind @ ..] | [_, behind @ ..] => rest = behind,
+            [] => return false,
+        }
+    }
+}
+
+fn is_token(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }
 
 /// Reports whether a line is a header (RFC 9112, section 5). What is not could be the beginning of the next request to another
@@ -182,7 +262,6 @@ fn read_size(line: &[u8]) -> Option<u64> {
 fn is_field_line(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', line) else { return false };
     let (name, value) = line.split_at(colon);
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     !name.is_empty()
         && name.iter().all(is_token)
         && !value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t')
@@ -258,6 +337,17 @@ mod tests {
     }
 
     #[test]
+    fn padded_chunk_size_is_read_in_responses_only() {
+        for (mut framing, is_read) in
+            [(BodyFraming::chunked(), false), (BodyFraming::chunked_response(), true)]
+        {
+            let mut buffer = BytesMut::from("5  \r\nhello\r\n0\r\n\r\n");
+            let read = framing.read(&mut buffer);
+            assert_eq!(read.ok() == Some(BodyRead::Data(Bytes::from_static(b"hello"))), is_read);
+        }
+    }
+
+    #[test]
     fn chunked_body_decodes_for_any_fragmentation() {
         let long = format!("1;{}\r\na\r\n0\r\n\r\n", "x".repeat(MAX_CHUNK_LINE));
         let trailers = format!("0\r\n{}\r\n", "x-a: b\r\n".repeat(MAX_SKIPPED_BYTES / 8 + 1));
@@ -266,7 +356,15 @@ mod tests {
             (b"5\r\nhello\r\n0\r\n\r\n", Some("hello|")),
             (b"5\r\nhello\r\n00006\r\n world\r\n0\r\n\r\nHTTP", Some("hello world|HTTP")),
             (b"A;name=\"value\"\r\n0123456789\r\n0\r\nx-a: b\r\nx-c: d\r\n\r\n", Some("0123456789|")),
-            (b"5 \r\nhello\r\n0;x\r\n\r\n", Some("hello|")),
+            (b"5 \r\nhello\r\n0;x\r\n\r\n", None),
+            (b"5\r\nhello\r\n0;x\r\n\r\n", Some("hello|")),
+            (b"5 ; a = \"b\\\"; \" ;c\r\nhello\r\n0\r\n\r\n", Some("hello|")),
+            (b"5;\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;;a\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;a=\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;a=\"b\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;a=\"b\"c\r\nhello\r\n0\r\n\r\n", None),
+            (b"5;a\xff\r\nhello\r\n0\r\n\r\n", None),
             (b"0\r\n\r\n", Some("|")),
             (b"5\r\nhello\r\n", None),
             (b"zz\r\nhello\r\n", None),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::sink::Sink;
 use futures_util::stream::Stream;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -117,6 +117,7 @@ pub struct WebSocketChannel<S> {
     missed_pongs: u32,
     /// The header bytes of a ping or pong of the peer.
     control_bytes: usize,
+    role: WebSocketRole,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
@@ -128,7 +129,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
     /// Creates a channel of which some bytes were read already, together with the handshake.
     pub async fn with_bytes(stream: S, ahead: Bytes, role: WebSocketRole, limit: usize) -> Self {
         // Frames of a client have a mask of four bytes (RFC 6455 §5.3).
-        let (role, control_bytes) = match role {
+        let (socket_role, control_bytes) = match role {
             WebSocketRole::Server => (Role::Server, 6),
             WebSocketRole::Client => (Role::Client, 2),
         };
@@ -143,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
         Self {
             socket: {
                 let counted = CountingStream::new(stream, &ahead, limit);
-                WebSocketStream::from_raw_socket(counted, role, Some(config)).await
+                WebSocketStream::from_raw_socket(counted, socket_role, Some(config)).await
             },
             outgoing: VecDeque::new(),
             fragmented: 0,
@@ -155,6 +156,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             pings,
             missed_pongs: 0,
             control_bytes,
+            role,
         }
     }
 
@@ -171,6 +173,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocketChannel<S> {
             if read.is_err() {
                 break;
             }
+        }
+        if self.role == WebSocketRole::Server {
+            // The server closes the connection first (RFC 6455 §7.1.1).
+            let _ = self.socket.get_mut().shutdown().await;
         }
         // Closing a socket with unread bytes sends a reset, which can discard the close frame before the peer reads
         // it.
@@ -546,5 +552,20 @@ mod tests {
             std::future::poll_fn(|cx| server.poll_flush(cx)).await.unwrap_err().kind()
         };
         assert_eq!(tokio::join!(left, leaving), (io::ErrorKind::BrokenPipe, ()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn server_ends_the_connection_as_soon_as_the_close_is_answered() {
+        let (ours, theirs) = tokio::io::duplex(1024);
+        let mut server = WebSocketChannel::new(ours, WebSocketRole::Server, 1024).await;
+        let closing = server.close(CloseReason::Normal);
+        let peer = async move {
+            let mut client = WebSocketStream::from_raw_socket(theirs, Role::Client, None).await;
+            while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut client).poll_next(cx)).await {}
+            // The peer keeps its own side open until it reads the end of the server's.
+            let mut stream = client.into_inner();
+            assert_eq!(stream.read(&mut [0; 16]).await.unwrap(), 0);
+        };
+        tokio::join!(closing, peer);
     }
 }

@@ -88,7 +88,7 @@ fn framing(status: StatusCode, version: Version, headers: &ResponseHeaders) -> R
         if !is_chunked || codings.next().is_some() || version != Version::HTTP_11 {
             return Err("its `Transfer-Encoding` is not supported".to_owned());
         }
-        return Ok(BodyFraming::chunked());
+        return Ok(BodyFraming::chunked_response());
     }
     let mut lengths = headers.get_all(&CONTENT_LENGTH).map(read_length);
     let Some(first) = lengths.next() else { return Ok(BodyFraming::UntilClose) };
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn response_with_ambiguous_body_length_is_rejected() {
         type HeadCaseHeaders = &'static [(&'static str, &'static str)];
-        let chunked = Some(BodyFraming::chunked());
+        let chunked = Some(BodyFraming::chunked_response());
         let table: &[(u16, HeadCaseHeaders, Option<BodyFraming>)] = &[
             (200, &[], Some(BodyFraming::UntilClose)),
             (200, &[("content-length", "5")], Some(BodyFraming::Length(5))),

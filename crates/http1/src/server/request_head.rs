@@ -114,13 +114,20 @@ fn parse(text: &Bytes) -> Result<ParsedRequestHead, RequestHeadError> {
     let method = Method::from_bytes(request.method.unwrap_or_default().as_bytes())
         .map_err(|_| malformed("invalid request method"))?;
     let target = text.slice_ref(request.path.unwrap_or_default().as_bytes());
+    if memchr::memchr(b'#', &target).is_some() {
+        return Err(malformed("a request target has no fragment"));
+    }
     let uri = Uri::from_maybe_shared(target).map_err(|_| malformed("invalid request target"))?;
+    if uri.scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
+        return Err(malformed("the scheme of the request target is not `http` or `https`"));
+    }
     let mut said = FramingHeaders::default();
     for header in request.headers.iter() {
         said.add_header(header.name, header.value)?;
     }
     let found = request.headers.iter().map(|header| (header.name.as_bytes(), header.value));
     let is_newest = version == Version::HTTP_11;
+    said.check_host(version)?;
     let framing = said.framing(version)?;
     Ok(ParsedRequestHead {
         keep_alive: is_newest && !said.close,
@@ -150,6 +157,8 @@ struct FramingHeaders {
     close: bool,
     expects_continue: bool,
     upgrades: bool,
+    /// How many `Host` headers there are.
+    hosts: usize,
 }
 
 impl FramingHeaders {
@@ -178,9 +187,20 @@ impl FramingHeaders {
             }
             6 if is("expect") => self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue"),
             7 if is("upgrade") => self.upgrades = true,
+            4 if is("host") => self.hosts += 1,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Checks the number of `Host` headers (RFC 9112, section 3.2): a proxy on the way may route by another of them.
+    fn check_host(&self, version: Version) -> Result<(), RequestHeadError> {
+        match self.hosts {
+            1 => Ok(()),
+            0 if version != Version::HTTP_11 => Ok(()),
+            0 => Err(malformed("the `Host` header is missing")),
+            _ => Err(malformed("more than one `Host` header")),
+        }
     }
 
     fn framing(&self, version: Version) -> Result<BodyFraming, RequestHeadError> {
@@ -243,7 +263,7 @@ mod tests {
             ),
         ];
         for (rest, framing, [keeps_alive, expects_continue, upgrades]) in table {
-            let (head, _) = read(format!("GET / HTTP/1.{rest}\r\n").as_bytes()).unwrap().unwrap();
+            let (head, _) = read(format!("GET / HTTP/1.{rest}Host: h\r\n\r\n").as_bytes()).unwrap().unwrap();
             assert_eq!(head.framing, *framing, "{rest}");
             assert_eq!(
                 [head.keep_alive, head.expects_continue, head.upgrades],
@@ -277,15 +297,23 @@ mod tests {
             ("x-a: b\0\r\n", 400),
             (" x-a: b\r\n", 400),
             (": b\r\n", 400),
+            ("host: other\r\n", 400),
             (&many, 431),
             (&long, 431),
         ];
         for (headers, status) in table {
-            let wrong = read(format!("POST / HTTP/1.1\r\n{headers}\r\n").as_bytes()).err().unwrap();
+            let wrong =
+                read(format!("POST / HTTP/1.1\r\nHost: h\r\n{headers}\r\n").as_bytes()).err().unwrap();
             assert_eq!(wrong.status.as_u16(), *status, "{headers:.60}");
         }
-        for (line, status) in [("/".repeat(MAX_HEAD_BYTES + 1), 414), ("GET  / HTTP/1.1\r\n\r\n".into(), 400)]
-        {
+        for (line, status) in [
+            ("/".repeat(MAX_HEAD_BYTES + 1), 414),
+            ("GET  / HTTP/1.1\r\nHost: h\r\n\r\n".into(), 400),
+            ("GET / HTTP/1.1\r\n\r\n".into(), 400),
+            ("GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n".into(), 400),
+            ("GET file://h/a HTTP/1.1\r\nHost: h\r\n\r\n".into(), 400),
+            ("GET ftp://h/a HTTP/1.1\r\nHost: h\r\n\r\n".into(), 400),
+        ] {
             assert_eq!(read(line.as_bytes()).err().unwrap().status.as_u16(), status, "{line:.60}");
         }
     }

@@ -2,7 +2,7 @@
 //! collections of request smuggling (CL.TE, TE.CL, TE.TE, CL.0, chunk extensions and sizes, line endings, header names).
 //!
 //! Each row is sent whole and byte by byte. A row that is read has to give exactly the listed requests; a refused row gives
-//! none, and nothing behind it is read as a request. `Host` is left to the service, which knows its names.
+//! none, and nothing behind it is read as a request.
 
 use super::support::reader::{ReadRequest, read_by_hyper, read_by_us};
 
@@ -121,6 +121,10 @@ const REFUSED: &[(&str, &str)] = &[
     ("text behind the version", "GET /a HTTP/1.1 x\r\nHost: h\r\n\r\n"),
     ("HTTP/2 with prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     ("TLS", "\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03"),
+    ("a fragment in the target", "GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n"),
+    ("an absolute target of another scheme", "GET file://h/a HTTP/1.1\r\nHost: h\r\n\r\n"),
+    ("HTTP/1.1 without Host", "GET /a HTTP/1.1\r\n\r\n"),
+    ("two Host headers", "GET /a HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n"),
     // Header names.
     ("a space before the colon", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length : 2\r\n\r\nxy"),
     ("a tab before the colon", "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length\t: 2\r\n\r\nxy"),
@@ -234,6 +238,18 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "a lone CR in a chunk extension",
         "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a\rb\r\nx\r\n0\r\n\r\n",
+    ),
+    (
+        "a space behind a chunk size",
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\nx\r\n0\r\n\r\n",
+    ),
+    (
+        "an empty chunk extension",
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;\r\nx\r\n0\r\n\r\n",
+    ),
+    (
+        "a chunk extension with an open quote",
+        "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;a=\"b\r\nx\r\n0\r\n\r\n",
     ),
     (
         "a chunk that is longer than its size",

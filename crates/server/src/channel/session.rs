@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::task::Context;
 
 use trunkline_protocol::envelope::MalformedMessage;
-use trunkline_protocol::{Era, Message, Method, Notification, Request, RequestId, Revision, era};
+use trunkline_protocol::{Era, Message, Method, Notification, Refusal, Request, RequestId, Revision, era};
 use trunkline_transport::Channel;
 
 use super::ChannelServer;
@@ -96,10 +96,13 @@ impl<C: Channel> ChannelServer<C> {
             request,
             CallerIdentity::new(&self.principal, self.grant.as_ref()),
         ) {
+            // A channel has one session, from its handshake to its end.
+            Ok(_) if self.session.is_some() => {
+                let refusal = Refusal::INVALID_REQUEST
+                    .with_message("the session is already initialized; open another connection");
+                self.send_error(Some(&request.id), &refusal);
+            }
             Ok(handshake) => {
-                if let Some(before) = self.session.take() {
-                    before.end();
-                }
                 let state = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
                 let session = Arc::new(LiveSession::new(handshake.record, state, now()));
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");

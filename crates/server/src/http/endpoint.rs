@@ -227,7 +227,7 @@ impl HttpServiceInner {
                 None => PostRejection::Disallowed(header),
             });
         }
-        if *head.method() != Method::POST || head.path() != self.options.path {
+        if *head.method() != Method::POST || !self.options.is_endpoint(head.path()) {
             return Err(match self.well_known(head) {
                 Some(document) => PostRejection::Public(document),
                 None => PostRejection::Other,

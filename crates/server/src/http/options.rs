@@ -89,6 +89,11 @@ impl Default for HttpServerOptions {
 }
 
 impl HttpServerOptions {
+    /// Reports whether a path is that of the endpoint; a slash behind it makes no difference.
+    pub(super) fn is_endpoint(&self, path: &str) -> bool {
+        path == self.path || path.strip_suffix('/') == Some(&*self.path)
+    }
+
     /// Returns the defaults for an endpoint that listens on an address.
     ///
     /// Off the loopback any `Host` is accepted, since the names of the machine are not known here; an `Origin` must

@@ -94,7 +94,7 @@ impl HttpServiceInner {
 
 /// Returns the route of a path; HTTP+SSE belongs to the legacy era alone.
 fn find_route<'a>(options: &'a HttpServerOptions, keeps_sessions: bool, path: &str) -> Option<HttpRoute<'a>> {
-    if path == options.path {
+    if options.is_endpoint(path) {
         return Some(HttpRoute::Endpoint);
     }
     let is_pair = |paths: &&SsePaths| keeps_sessions && (paths.stream == path || paths.messages == path);

@@ -33,9 +33,11 @@ async fn request_before_initialized_is_refused_only_with_require_initialized() {
         assert_eq!(is_refused(&peer.call(&legacy(4, "tools/list", json!({}))).await), strict);
         peer.send(&note("notifications/initialized", json!({}))).await;
         assert_eq!(tool_text(&peer.call(&legacy_tool(5, "hello")).await), "hello");
-        // Another handshake starts over.
-        peer.call(&initialize("2025-06-18", json!({}))).await;
-        assert_eq!(is_refused(&peer.call(&legacy_tool(6, "hello")).await), strict);
+        // A second handshake is refused, and the session goes on.
+        let second = peer.call(&initialize("2025-06-18", json!({}))).await;
+        assert_eq!(code(&second), -32600, "{second}");
+        assert!(second["error"]["message"].as_str().unwrap().contains("already initialized"), "{second}");
+        assert_eq!(tool_text(&peer.call(&legacy_tool(6, "hello")).await), "hello");
 
         let client = Client::new(&host);
         let opened = client.post(&initialize("2025-06-18", json!({}))).await;
@@ -55,9 +57,9 @@ async fn session_id_is_in_initialize_meta_only_with_session_in_meta() {
         let id = opened.header("mcp-session-id").unwrap().to_owned();
         let meta = opened.answer().await["result"].get("_meta").cloned();
         assert_eq!(meta, session_in_meta.then(|| json!({ "trunkline/sessionId": id })));
-        let mut peer = Peer::new(&host);
         let mut told = Vec::new();
         for _ in 0..2 {
+            let mut peer = Peer::new(&host);
             let answer = peer.call(&initialize("2024-11-05", json!({}))).await;
             told.push(answer["result"]["_meta"]["trunkline/sessionId"].as_str().map(str::to_owned));
         }

@@ -245,6 +245,28 @@ async fn disconnect_cancels_a_running_call_despite_pipelined_bytes() {
 }
 
 #[tokio::test]
+async fn websocket_key_has_to_be_sixteen_bytes_in_base64() {
+    let service = Service::start().await;
+    for (key, status) in [
+        ("dGhlIHNhbXBsZSBub25jZQ==", 101),
+        ("dGhlIHNhbXBsZSBub25jZQ=a", 400),
+        ("dGhlIHNhbXBsZSBub25jZ*==", 400),
+        ("dGhlIHNhbXBsZSBub25j====", 400),
+        ("aaaaaaaaaaaaaaaaaaaaaaaa", 400),
+        ("short", 400),
+    ] {
+        let handshake = format!(
+            "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+        );
+        let mut connection = service.connect().await;
+        connection.send(handshake.as_bytes()).await;
+        let head = connection.stream_head().await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{key}: {head}");
+    }
+}
+
+#[tokio::test]
 async fn websocket_bytes_sent_with_the_handshake_are_not_lost() {
     let service = Service::start().await;
     let message = raw_http::initialize(raw_http::LEGACY);

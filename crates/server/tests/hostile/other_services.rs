@@ -125,7 +125,7 @@ async fn streamed_responses_are_complete_for_slow_readers() {
     .await;
     let mut connection = Connection::open_deaf(connection.stream.peer_addr().unwrap()).await;
     for _ in 0..2 {
-        connection.send(b"GET / HTTP/1.1\r\n\r\n").await;
+        connection.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(connection.reply().await.body == expected);
     }
@@ -142,12 +142,12 @@ async fn informational_status_is_not_sent_as_a_final_response() {
             .unwrap()
     })
     .await;
-    connection.send(b"HEAD /length HTTP/1.1\r\n\r\n").await;
+    connection.send(b"HEAD /length HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(
         connection.stream_head().await.contains("content-length: 77\r\n"),
         "of the body that there is not"
     );
-    connection.send(b"GET /early HTTP/1.1\r\n\r\nGET /next HTTP/1.1\r\n\r\n").await;
+    connection.send(b"GET /early HTTP/1.1\r\nHost: h\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(connection.reply_or_end().await.is_none(), "neither is answered by the answer to the other");
 }
 
@@ -189,7 +189,7 @@ async fn pipelined_requests_get_their_own_responses_for_any_fragmentation() {
                 (_, 0) => "transfer-encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(),
                 _ => format!("transfer-encoding: chunked\r\n\r\n{length:x};a=b\r\n{body}\r\n0\r\n\r\n"),
             };
-            sent.extend_from_slice(format!("POST {path} HTTP/1.1\r\n{framed}").as_bytes());
+            sent.extend_from_slice(format!("POST {path} HTTP/1.1\r\nHost: h\r\n{framed}").as_bytes());
             expected.push(format!("{path} {length}"));
         }
         let mut connection = Connection::open(address).await;
@@ -215,9 +215,9 @@ async fn failed_response_stream_is_not_terminated_as_complete() {
         Response::new(StreamBody::new(futures_util::stream::iter(frames)))
     })
     .await;
-    connection.send(b"GET / HTTP/1.1\r\n\r\n").await;
+    connection.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert_eq!(connection.reply().await.body, b"onetwo");
-    connection.send(b"GET /fails HTTP/1.1\r\n\r\n").await;
+    connection.send(b"GET /fails HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(!connection.all().await.ends_with("0\r\n\r\n"), "nobody takes the half for the whole");
     let mut connection = Connection::open(connection.stream.peer_addr().unwrap()).await;
     connection.send(b"GET / HTTP/1.0\r\n\r\n").await;

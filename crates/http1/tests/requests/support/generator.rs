@@ -23,8 +23,10 @@ const TARGETS: &[&str] = &[
 const VERSIONS: &[&str] =
     &["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0"];
 
+/// How often there is a `Host` decides what becomes of the request.
+const HOSTS: &[&str] = &["Host: localhost\r\n", "", "host: a\r\nHost: b\r\n", "HOST:\r\n"];
+
 const HEADERS: &[&str] = &[
-    "Host: localhost",
     "accept: application/json, text/event-stream",
     "x-empty:",
     "x-space:   value with space \t ",
@@ -107,6 +109,7 @@ impl RequestGenerator {
         let version = self.one_of(VERSIONS);
         let line_end = self.mostly(LINE_ENDS);
         out.extend_from_slice(format!("{method} {target} {version}{line_end}").as_bytes());
+        out.extend_from_slice(self.mostly(HOSTS).as_bytes());
         for _ in 0..self.below(4) {
             let (header, line_end) = (self.one_of(HEADERS), self.mostly(LINE_ENDS));
             // Odd headers are refused, so that there must not be one in each request.

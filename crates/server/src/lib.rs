@@ -98,6 +98,7 @@ pub use self::provider::{ChangeNotifier, PrefixedProvider, PromptProvider, Resou
 pub use self::resource::{FromUri, IntoReadResult, ReadRequest, Resource, ResourceTemplate};
 pub use self::revocation::{Revocation, RevocationSignal};
 pub use self::roots::{Sandbox, SandboxError, SessionRoots, root_path};
+pub use self::secret_file::SecretExposure;
 pub use self::server::{Server, ServerHandle};
 pub use self::shown_lists::ShownLists;
 pub use self::shutdown::Shutdown;

@@ -28,7 +28,8 @@ pub(crate) struct CallState {
     method: Method,
     params: Params,
     scope: CallScope,
-    /// The roots of a caller without a session, once a handler has requested them.
+    /// The roots of a caller without a session, once a handler has requested them; with a session it is set once the call
+    /// has waited for them in vain.
     roots: OnceLock<Box<OnceCell<Vec<Root>>>>,
     state: Mutex<LockedCallState>,
     cancel: Notify,
@@ -75,7 +76,8 @@ impl CallState {
         &self.scope
     }
 
-    /// Returns the roots of a caller without a session, as far as they were requested.
+    /// Returns the roots of a caller without a session, as far as they were requested; with a session, whether the call has
+    /// waited for them in vain.
     pub(crate) fn roots(&self) -> &OnceCell<Vec<Root>> {
         self.roots.get_or_init(Box::default)
     }

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use crate::secret_file;
+use crate::secret_file::{self, SecretExposure};
 
 /// A certificate chain and its private key, which can be replaced while the server runs. Clones share them.
 #[derive(Clone)]
@@ -39,9 +39,14 @@ pub enum ServerTlsError {
         #[source]
         cause: io::Error,
     },
-    /// The key's file can be read by others than its owner.
-    #[error("key file {0} can be read by others; make it private with `chmod 600`")]
-    Exposed(PathBuf),
+    /// Other users can get at the secret in the file.
+    #[error("key file {} {exposure}", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// How they can.
+        exposure: SecretExposure,
+    },
     /// A file does not hold what it should in PEM form.
     #[error("{path} holds no {what} in PEM form")]
     NotPem {
@@ -90,8 +95,8 @@ impl TlsIdentity {
             let path = path.to_owned();
             move |cause| ServerTlsError::Unreadable { path, cause }
         };
-        if secret_file::is_exposed(key).map_err(unreadable(key))? {
-            return Err(ServerTlsError::Exposed(key.to_owned()));
+        if let Some(exposure) = secret_file::exposure(key).map_err(unreadable(key))? {
+            return Err(ServerTlsError::Exposed { path: key.to_owned(), exposure });
         }
         let chain_pem = std::fs::read(certificate).map_err(unreadable(certificate))?;
         let key_pem = std::fs::read(key).map_err(unreadable(key))?;

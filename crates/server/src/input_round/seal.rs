@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use trunkline_protocol::Method;
 use trunkline_session::{Principal, Timestamp};
 
-use crate::secret_file;
+use crate::secret_file::{self, SecretExposure};
 
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
@@ -37,9 +37,14 @@ pub enum StateKeysError {
         #[source]
         cause: io::Error,
     },
-    /// A key file can be read by others than its owner.
-    #[error("state key file {0} can be read by others; make it private with `chmod 600`")]
-    Exposed(PathBuf),
+    /// Other users can get at the secret in the file.
+    #[error("state key file {} {exposure}", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// How they can.
+        exposure: SecretExposure,
+    },
     /// A key file is too short to hold a secret.
     #[error("state key file {0} holds fewer than 32 bytes; make one with `head -c 32 /dev/urandom > FILE`")]
     TooShort(PathBuf),
@@ -70,8 +75,8 @@ impl StateKeys {
         let read = |path: P| {
             let path = path.as_ref();
             let unreadable = |cause| StateKeysError::Unreadable { path: path.to_owned(), cause };
-            if secret_file::is_exposed(path).map_err(unreadable)? {
-                return Err(StateKeysError::Exposed(path.to_owned()));
+            if let Some(exposure) = secret_file::exposure(path).map_err(unreadable)? {
+                return Err(StateKeysError::Exposed { path: path.to_owned(), exposure });
             }
             let secret = std::fs::read(path).map_err(unreadable)?;
             if secret.len() < KEY_BYTES {

@@ -54,15 +54,25 @@ impl Context {
             return listed.map(|roots| roots.iter().take(MAX_ROOTS).cloned().collect());
         };
         let known = &session.roots;
+        // One call waits for the client once, however often it uses the roots.
+        let waited = self.shared().roots();
+        if waited.initialized() {
+            return Ok(known.best_known());
+        }
         match known.lookup() {
             RootsLookup::Known(roots) => Ok(roots),
             RootsLookup::Pending => {
-                let _ = tokio::time::timeout(PENDING_TIMEOUT, known.wait_settled()).await;
+                if tokio::time::timeout(PENDING_TIMEOUT, known.wait_settled()).await.is_err() {
+                    let _ = waited.set(Vec::new());
+                }
                 Ok(known.best_known())
             }
             RootsLookup::Request(asking) => {
                 let answered = tokio::time::timeout(ANSWER_TIMEOUT, self.ask(roots().key(KEY))).await;
                 drop(asking);
+                if answered.is_err() {
+                    let _ = waited.set(Vec::new());
+                }
                 // The session has stored them from the response, and merged them with the roots of `clientInfo`.
                 match (answered, known.best_known()) {
                     (Ok(Err(error)), best) if best.is_empty() => Err(error),

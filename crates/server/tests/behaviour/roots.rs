@@ -25,7 +25,12 @@ fn server() -> Server {
         roots.retain(|root| root.meta.as_ref().is_some_and(|meta| meta.get("trunkline/source").is_some()));
         Ok(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
     };
+    let thrice = async |cx: Context| -> Result<String, ToolError> {
+        let roots = (cx.roots().await?, cx.primary_root().await?, cx.in_roots("/a/b").await?);
+        Ok(format!("{} {} {}", roots.0.len(), roots.1.is_some(), roots.2))
+    };
     Server::new("s")
+        .with(Tool::new("thrice").run(thrice))
         .with(Tool::new("list").run(list))
         .with(Tool::new("twice").run(twice))
         .with(Tool::new("marked").run(marked))
@@ -110,6 +115,22 @@ async fn roots_on_demand_are_requested_only_by_a_call() {
         peer.send(&response(&asked, roots(&[uri]))).await;
         assert_eq!(tool_text(&peer.receive().await), uri);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_waits_once_for_a_client_that_never_lists_its_roots() {
+    let begun = tokio::time::Instant::now();
+    let mut silent = Peer::initialized_with(&host(), "2025-11-25", capabilities()).await;
+    let asked = silent.receive().await;
+    assert_eq!(asked["method"], "roots/list");
+    assert_eq!(tool_text(&silent.call(&legacy_tool(1, "thrice")).await), "0 false false");
+    assert_eq!(begun.elapsed().as_millis(), 500, "once for three uses");
+    // Over HTTP without a stream the call sends the request itself, and waits longer.
+    let client = Client::new(&host()).initialized_with("2025-11-25", capabilities()).await;
+    let begun = tokio::time::Instant::now();
+    let answers = client.post(&legacy_tool(1, "thrice")).await.rest().await;
+    assert_eq!(answers.iter().filter(|message| message["method"] == "roots/list").count(), 1, "{answers:?}");
+    assert_eq!(begun.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use super::header::{TokenScheme, read_token};
 use super::{AuthRefusal, Authenticated, AuthenticationResult, Authenticator, bearer_token};
 use crate::access_grant::AccessGrant;
 use crate::revocation::Revocation;
-use crate::secret_file;
+use crate::secret_file::{self, SecretExposure};
 
 /// Accepts requests with one of a set of bearer tokens, which can be replaced while the server runs.
 ///
@@ -53,9 +53,14 @@ pub enum BearerTokensError {
         #[source]
         cause: io::Error,
     },
-    /// The file can be read by other users.
-    #[error("token file {0} can be read by others; make it private with `chmod 600`")]
-    Exposed(PathBuf),
+    /// Other users can get at the secret in the file.
+    #[error("token file {} {exposure}", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// How they can.
+        exposure: SecretExposure,
+    },
     /// A line is not a name and a token.
     #[error("line {line} of token file {path} is not `NAME TOKEN`, with a token of at least 16 characters")]
     Malformed {
@@ -91,8 +96,8 @@ impl BearerTokens {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, BearerTokensError> {
         let path = path.as_ref();
         let unreadable = |cause| BearerTokensError::Unreadable { path: path.to_owned(), cause };
-        if secret_file::is_exposed(path).map_err(unreadable)? {
-            return Err(BearerTokensError::Exposed(path.to_owned()));
+        if let Some(exposure) = secret_file::exposure(path).map_err(unreadable)? {
+            return Err(BearerTokensError::Exposed { path: path.to_owned(), exposure });
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;
         let mut entries = Vec::new();

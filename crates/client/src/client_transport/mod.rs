@@ -62,6 +62,12 @@ pub(crate) trait ClientTransport: Send + Sync + 'static {
         false
     }
 
+    /// Returns what the server process printed outside of the protocol, if there is a process and it printed something:
+    /// the end of its standard error, and the first line of its standard output that is no message.
+    fn process_output(&self) -> Option<String> {
+        None
+    }
+
     /// Returns why the connection is closed, once it is closed for good.
     fn close_reason(&self) -> Option<String> {
         None

@@ -16,6 +16,7 @@ use crate::client_transport::FailureCause;
 use crate::client_transport::{ChannelTransport, unsolicited_channel};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
+use crate::limits::ClientLimits;
 
 /// Opens a channel, as often as needed.
 #[derive(Clone, Debug)]
@@ -53,7 +54,7 @@ pub(crate) async fn connect(
                 }
                 (_, observation) => {
                     let cause = format!("the server does not speak {pin}: {}", observation.describe());
-                    Err(attempts.connect_error(source, cause))
+                    Err(attempts.connect_error(source, open.with_process_output(cause.into())))
                 }
             }
         }
@@ -101,6 +102,21 @@ async fn initialize_or_probe(
     }
 }
 
+/// Runs the handshake over a new channel after a server that never answered. It has started once, so that it is given
+/// the time of a probe and not that of a first start.
+pub(super) async fn initialize_after_silence(
+    source: &ChannelSource,
+    plan: &ConnectPlan,
+    attempts: &mut ConnectAttempts,
+) -> Result<EstablishedConnection, Error> {
+    let limits = ClientLimits {
+        handshake_timeout: plan.limits.probe_timeout.min(plan.limits.handshake_timeout),
+        ..plan.limits.clone()
+    };
+    let plan = ConnectPlan { limits, ..plan.clone() };
+    initialize_on_new_channel(source, &plan, Revision::NEWEST_LEGACY, attempts).await
+}
+
 /// Runs the handshake over a new channel, on which a legacy server has seen no unknown request.
 pub(super) async fn initialize_on_new_channel(
     source: &ChannelSource,
@@ -125,7 +141,7 @@ pub(super) async fn open_session(
             Err(attempts.connect_error(source, cause))
         }
         Ok((edge, description)) => Ok(open.establish(edge, description)),
-        Err(failure) => Err(attempts.connect_error(source, failure.cause())),
+        Err(failure) => Err(attempts.connect_error(source, open.with_process_output(failure.cause()))),
     }
 }
 

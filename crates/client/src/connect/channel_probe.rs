@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use trunkline_protocol::{Revision, error_code};
 
-use super::channel::{ChannelSource, initialize_on_new_channel, open_session};
+use super::channel::{ChannelSource, initialize_after_silence, initialize_on_new_channel, open_session};
 use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_channel};
@@ -69,6 +69,10 @@ pub(super) async fn probe(
                 continue;
             }
             // Some servers never respond again after a request that they do not know.
+            ProbeOutcome::Initialized(Err(HandshakeError::TimedOut(_))) if !is_network => {
+                drop(open);
+                return initialize_after_silence(source, plan, attempts).await;
+            }
             ProbeOutcome::Initialized(Err(failure))
                 if !matches!(failure, HandshakeError::ErrorResponse(_)) && !source.is_network() =>
             {

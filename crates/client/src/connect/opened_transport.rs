@@ -7,7 +7,7 @@ use trunkline_protocol::RawJson;
 use super::handshake;
 use super::probe::DiscoverOutcome;
 use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, ServerDescription};
-use crate::client_transport::{ClientTransport, UnsolicitedReceiver};
+use crate::client_transport::{ClientTransport, FailureCause, UnsolicitedReceiver};
 use crate::edge::ProtocolEdge;
 use crate::error::Error;
 
@@ -31,6 +31,17 @@ impl OpenedTransport {
         let observation = handshake::discover(&*self.transport, plan, edge, within).await;
         attempts.record(format!("server/discover at {}", edge.revision()), observation.describe());
         observation
+    }
+
+    /// Adds the output of the server process to the cause of a failed connection; the report of one that exited has it
+    /// already.
+    pub(super) fn with_process_output(&self, mut cause: FailureCause) -> FailureCause {
+        if !cause.message.contains('\n')
+            && let Some(output) = self.transport.process_output()
+        {
+            cause.message = format!("{}\n{output}", cause.message);
+        }
+        cause
     }
 
     /// Establishes the connection with the server's description.

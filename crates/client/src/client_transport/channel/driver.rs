@@ -16,6 +16,7 @@ use trunkline_protocol::{
 use trunkline_transport::process::ExitReport;
 use trunkline_transport::{Channel, ReceiveError};
 
+use super::flood_guard::FloodGuard;
 use super::request_table::{RequestEntry, RequestTable};
 use super::{ChannelLimits, ChannelShared, DriverCommand};
 use crate::client_transport::{
@@ -49,6 +50,7 @@ pub(super) struct ChannelDriver<C> {
     /// Commands taken from the queue and not yet executed, in reverse: the oldest is last.
     commands: Vec<DriverCommand>,
     malformed_count: usize,
+    flood: FloodGuard,
     /// Whether the driver has yielded once, so that the requests of other ready tasks are queued by now.
     has_yielded: bool,
     flush_deadline: Option<Pin<Box<Sleep>>>,
@@ -73,6 +75,7 @@ impl<C: Channel> ChannelDriver<C> {
             table,
             commands,
             malformed_count,
+            flood: FloodGuard::default(),
             has_yielded,
             flush_deadline,
         }
@@ -148,6 +151,9 @@ impl<C: Channel> ChannelDriver<C> {
     fn take_messages(&mut self, cx: &mut Context<'_>) -> Result<(), FailureCause> {
         let mut taken = 0;
         while taken < MAX_MESSAGES_PER_POLL {
+            if self.flood.is_paused(cx) {
+                return Ok(());
+            }
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
             match received {
@@ -238,8 +244,14 @@ impl<C: Channel> ChannelDriver<C> {
     fn receive_one(&mut self, message: Message) {
         match message {
             Message::Response(response) => self.receive_response(response),
-            Message::Request(request) => self.receive_request(request),
-            Message::Notification(notification) => self.receive_notification(notification),
+            Message::Request(request) => {
+                self.flood.count();
+                self.receive_request(request);
+            }
+            Message::Notification(notification) => {
+                self.flood.count();
+                self.receive_notification(notification);
+            }
         }
     }
 
@@ -256,6 +268,7 @@ impl<C: Channel> ChannelDriver<C> {
             }
             // Late, repeated, or never requested.
             None => {
+                self.flood.count();
                 if let Some(recipient) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
                     self.shared.uncount_abandoned(recipient);
                 }

@@ -12,6 +12,8 @@
 //! - Server requests beyond a limit are refused: `session_input_request_flood_is_refused_beyond_the_limit`.
 
 mod driver;
+mod flood_guard;
+mod process_output;
 mod request_table;
 mod response_slot;
 #[cfg(test)]
@@ -146,6 +148,10 @@ impl ClientTransport for ChannelTransport {
 
     fn is_closed(&self) -> bool {
         self.shared.lock().closed.is_some()
+    }
+
+    fn process_output(&self) -> Option<String> {
+        self.process.lock().as_ref().and_then(process_output::describe)
     }
 
     fn abandoned_requests(&self) -> usize {

@@ -1,0 +1,78 @@
+use std::pin::Pin;
+use std::task::Context;
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep};
+
+/// The most messages in one second that answer none of our requests.
+const MAX_UNREQUESTED: usize = 10_000;
+
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// Slows down a peer that sends more messages than anyone has use for: the rest of the second it is not read from.
+#[derive(Debug, Default)]
+pub(super) struct FloodGuard {
+    count: usize,
+    since: Option<Instant>,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl FloodGuard {
+    /// Counts a message that answers none of our requests.
+    pub(super) fn count(&mut self) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.count += 1;
+        if self.count < MAX_UNREQUESTED {
+            return;
+        }
+        // The clock is read once in so many messages.
+        if since.elapsed() < WINDOW && self.pause.is_none() {
+            tracing::debug!("the server floods, and is not read from for a moment");
+            self.pause = Some(Box::pin(tokio::time::sleep_until(since + WINDOW)));
+        }
+        (self.count, self.since) = (0, None);
+    }
+
+    /// Reports whether nothing is to be read now; the task is woken at the end of the pause.
+    pub(super) fn is_paused(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(pause) = &mut self.pause else { return false };
+        let is_over = pause.as_mut().poll(cx).is_ready();
+        if is_over {
+            self.pause = None;
+        }
+        !is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Poll;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_beyond_the_rate_pause_reading_until_the_second_is_over() {
+        let mut guard = FloodGuard::default();
+        let started = Instant::now();
+        (0..MAX_UNREQUESTED - 1).for_each(|_| guard.count());
+        assert!(!std::future::poll_fn(|cx| Poll::Ready(guard.is_paused(cx))).await);
+        guard.count();
+        let mut polls = 0;
+        std::future::poll_fn(|cx| {
+            polls += 1;
+            if guard.is_paused(cx) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        assert!(polls > 1 && started.elapsed() >= WINDOW, "{polls}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_spread_over_a_longer_time_are_not_delayed() {
+        let mut guard = FloodGuard::default();
+        for _ in 0..10 {
+            (0..MAX_UNREQUESTED / 2).for_each(|_| guard.count());
+            tokio::time::advance(WINDOW).await;
+            assert!(!std::future::poll_fn(|cx| Poll::Ready(guard.is_paused(cx))).await);
+        }
+    }
+}

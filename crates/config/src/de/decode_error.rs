@@ -31,6 +31,14 @@ impl DecodeError {
         self
     }
 
+    /// Replaces the first key of the path.
+    pub(crate) fn with_outermost_key(mut self, key: &str) -> Self {
+        if let Some(outermost) = self.keys.last_mut() {
+            key.clone_into(outermost);
+        }
+        self
+    }
+
     /// Returns the keys down to it, with dots between.
     pub(crate) fn key(&self) -> String {
         self.keys.iter().rev().map(String::as_str).collect::<Vec<_>>().join(".")
@@ -52,6 +60,8 @@ impl Error for DecodeError {
 
     // Both omit the value itself: it may be a secret under the wrong key.
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        // The words of serde for what every format here calls otherwise.
+        let expected = expected.to_string().replace("a sequence", "a list").replace("a map", "a table");
         Self::new(format!("expected {expected}, found {}", describe(found)))
     }
 

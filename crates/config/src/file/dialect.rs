@@ -1,7 +1,9 @@
 //! The dialects of `mcp.json`: the keys of each client, normalized to ours.
 
+use crate::de::{DecodeError, unknown_key};
 use crate::node::{ConfigNode, NodeKind, TableEntry};
 use crate::server::{RemoteTransport, obsolete_key_reason};
+use crate::suggestion::nearest;
 
 /// A key of a client's file that has no effect here, with its position.
 pub(super) struct IgnoredKey {
@@ -12,7 +14,10 @@ pub(super) struct IgnoredKey {
 }
 
 /// The keys under which the clients store their servers.
-const CONTAINERS: [&str; 2] = ["mcpServers", "servers"];
+const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "amp.mcpServers"];
+
+/// The keys that say where a server is.
+const LOCATION_KEYS: [&str; 4] = ["command", "url", "serverUrl", "httpUrl"];
 
 /// Keys that only affect the client's own behaviour: nothing is lost without them.
 const CLIENT_ONLY_KEYS: &[&str] = &[
@@ -25,6 +30,7 @@ const CLIENT_ONLY_KEYS: &[&str] = &[
     "alwaysAllow",
     "trust",
     "dev",
+    "source",
     "type",
 ];
 
@@ -35,6 +41,41 @@ pub(crate) fn containers(root: &ConfigNode) -> impl Iterator<Item = &TableEntry>
     let settings = root.get("mcp").filter(|_| CONTAINERS.iter().all(|key| root.get(key).is_none()));
     let root = settings.unwrap_or(root);
     root.entries().unwrap_or_default().iter().filter(|entry| CONTAINERS.contains(&&*entry.key))
+}
+
+/// Returns the key of servers that a key of the file was probably meant to be.
+pub(super) fn nearest_container(key: &str) -> Option<&'static str> {
+    nearest(key, CONTAINERS)
+}
+
+/// Reports a mistake in a client's file by the keys and kinds that the file has, where ours are called otherwise.
+pub(super) fn in_words_of_the_client(mut fault: DecodeError, server: &ConfigNode) -> DecodeError {
+    if fault.is_missing_location() {
+        return misspelled_location(server).unwrap_or(fault);
+    }
+    let original = original_key(server, &fault).map(str::to_owned);
+    fault.message = fault.message.replace("a table", "an object");
+    match original {
+        Some(key) => fault.with_outermost_key(&key),
+        None => fault,
+    }
+}
+
+/// Finds the key of a server that was probably meant to say where it is.
+fn misspelled_location(server: &ConfigNode) -> Option<DecodeError> {
+    server.entries().unwrap_or_default().iter().find_map(|entry| {
+        let meant = nearest(&entry.key, LOCATION_KEYS.iter().copied()).filter(|meant| *meant != entry.key)?;
+        let fault = DecodeError::new(unknown_key(&entry.key, std::iter::once(meant)));
+        Some(fault.with_span(&entry.key_span).within(&entry.key))
+    })
+}
+
+/// Returns the key of a client's file that a mistake is under, where ours has another name.
+fn original_key<'e>(server: &'e ConfigNode, fault: &DecodeError) -> Option<&'e str> {
+    let start = fault.span.as_ref()?.start;
+    let entries = server.entries().unwrap_or_default().iter();
+    let mut around = entries.filter(|entry| entry.key_span.start <= start && start < entry.value.span.end);
+    around.next().map(|entry| &*entry.key)
 }
 
 /// Lists the keys beside the servers that are ignored.
@@ -127,7 +168,15 @@ impl DialectNormalizer<'_> {
             "headers" if !self.is_remote => self.ignore(entry, "is ignored: the server is a program"),
             key if crate::server::KEYS.contains(&key) => self.set(key, entry.value.clone(), entry),
             key if CLIENT_ONLY_KEYS.contains(&key) => {}
-            key => self.ignore(entry, obsolete_key_reason(key).unwrap_or("is ignored")),
+            key => {
+                let obsolete = obsolete_key_reason(key).map(str::to_owned);
+                let reason =
+                    obsolete.unwrap_or_else(|| match nearest(key, crate::server::KEYS.iter().copied()) {
+                        Some(meant) => format!("is ignored; did you mean `{meant}`?"),
+                        None => "is ignored".to_owned(),
+                    });
+                self.ignore(entry, &reason);
+            }
         }
     }
 

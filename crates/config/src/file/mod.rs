@@ -114,6 +114,13 @@ impl ConfigFile {
         project.check_root().is_ok().then_some(project)
     }
 
+    /// Returns the texts of a list below these keys.
+    pub(crate) fn names_at(&self, keys: &[&str]) -> Vec<String> {
+        let list = self.0.root.at(keys).map(|node| &node.kind);
+        let Some(NodeKind::Array(elements)) = list else { return Vec::new() };
+        elements.iter().filter_map(ConfigNode::text).map(str::to_owned).collect()
+    }
+
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0.path
@@ -175,6 +182,28 @@ impl ConfigFile {
             }
         }
         (servers, invalid)
+    }
+
+    /// Returns the problem of a client's file that has no table of servers at all, such as one with a misspelled key.
+    pub fn missing_servers(&self) -> Option<ConfigProblem> {
+        if self.0.format != ConfigFormat::Json || containers(&self.0.root).next().is_some() {
+            return None;
+        }
+        let entries = self.0.root.entries().unwrap_or_default();
+        let near = entries.iter().find_map(|entry| Some((entry, dialect::nearest_container(&entry.key)?)));
+        Some(match near {
+            Some((entry, meant)) => {
+                let what = de::unknown_key(&entry.key, std::iter::once(meant));
+                let problem = self.problem_at(entry.key_span.start, what).key(&*entry.key);
+                problem.hint(format!("rename it to `{meant}`"))
+            }
+            None => ConfigProblem::new(
+                &self.0.path,
+                "has no servers; expected { \"mcpServers\": { \"NAME\": { \"command\": … or \"url\": … } } }"
+                    .to_owned(),
+            )
+            .hint("add a server with `trunkline add NAME COMMAND`, or ignore the file with `--no-config`"),
+        })
     }
 
     /// Returns a section that another crate decodes, if the file has it. A client's `mcp.json` has none.
@@ -248,7 +277,13 @@ impl ConfigFile {
         expander: &VariableExpander<'_>,
     ) -> Result<ServerConfig, ConfigProblem> {
         let read = server::read(&entry.key, &self.server_table(entry), self.0.folder(), expander);
-        read.map_err(|fault| self.0.problem(&fault, &[]).server(&entry.key))
+        read.map_err(|fault| {
+            let fault = match self.0.format {
+                ConfigFormat::Json => dialect::in_words_of_the_client(fault, &entry.value),
+                ConfigFormat::Toml => fault,
+            };
+            self.0.problem(&fault, &[]).server(&entry.key)
+        })
     }
 
     /// Returns the table of a server in the form of `trunkline.toml`.
@@ -279,9 +314,12 @@ impl ConfigFile {
         };
         let tables: Vec<&TableEntry> = match self.0.format {
             ConfigFormat::Toml => {
-                if let Some(unknown) = entries.iter().find(|entry| !SECTIONS.contains(&&*entry.key)) {
-                    let what = de::unknown_key(&unknown.key, SECTIONS.iter().copied());
-                    return Err(self.problem_at(unknown.key_span.start, what).key(&*unknown.key).into());
+                let unknown = entries.iter().filter(|entry| !SECTIONS.contains(&&*entry.key));
+                let unknown: Vec<ConfigProblem> = unknown.map(|entry| self.unknown_section(entry)).collect();
+                if !unknown.is_empty() {
+                    // The mistakes of servers are reported with them, so that one run shows them all.
+                    let servers = self.valid_and_invalid_servers().1.into_iter().map(|server| server.problem);
+                    return ConfigError::of(unknown.into_iter().chain(servers)).map_or(Ok(()), Err);
                 }
                 entries.iter().collect()
             }
@@ -291,6 +329,7 @@ impl ConfigFile {
             let is_list = self.0.format == ConfigFormat::Toml && table.key == ACCESS_SECTION;
             let (fits, expected) = match is_list {
                 true => (matches!(table.value.kind, NodeKind::Array(_)), "a list of tables, `[[access]]`"),
+                false if self.0.format == ConfigFormat::Json => (table.value.entries().is_some(), "an object"),
                 false => (table.value.entries().is_some(), "a table"),
             };
             if !fits {
@@ -299,6 +338,11 @@ impl ConfigFile {
             }
         }
         self.check_names()
+    }
+
+    fn unknown_section(&self, entry: &TableEntry) -> ConfigProblem {
+        let what = de::unknown_key(&entry.key, SECTIONS.iter().copied());
+        self.problem_at(entry.key_span.start, what).key(&*entry.key)
     }
 
     /// Refuses two servers of one name, which a file with two tables of servers may have, and more than there may be.
@@ -340,7 +384,8 @@ impl FileContents {
     /// Returns the folder that the file is about: where it is, or for a client's own folder in a project, the project.
     fn folder(&self) -> &Path {
         let folder = self.path.parent().unwrap_or(Path::new(""));
-        let of_client = |name: &std::ffi::OsStr| name == ".vscode" || name == ".cursor";
+        const OF_CLIENTS: [&str; 7] = [".vscode", ".cursor", ".gemini", ".zed", ".roo", ".amazonq", ".kiro"];
+        let of_client = |name: &std::ffi::OsStr| OF_CLIENTS.iter().any(|client| name == *client);
         if folder.file_name().is_some_and(of_client) { folder.parent().unwrap_or(folder) } else { folder }
     }
 

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::client_profile::{ClientProfile, PROFILES};
 use super::user_directories::{HostPlatform, UserDirectories};
 use crate::file::FileOrigin;
 
@@ -18,60 +19,83 @@ pub enum ClientApp {
     VsCode,
     /// Windsurf.
     Windsurf,
+    /// Gemini CLI.
+    GeminiCli,
+    /// Zed.
+    Zed,
+    /// LM Studio.
+    LmStudio,
+    /// Cline, an extension of VS Code.
+    Cline,
+    /// Roo Code, an extension of VS Code.
+    RooCode,
+    /// Junie, of JetBrains.
+    Junie,
+    /// GitHub Copilot CLI.
+    CopilotCli,
+    /// Amazon Q Developer.
+    AmazonQ,
+    /// Kiro.
+    Kiro,
+    /// Amp.
+    Amp,
 }
 
 impl ClientApp {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::ClaudeCode, Self::ClaudeDesktop, Self::Cursor, Self::VsCode, Self::Windsurf];
+    /// All of them, in the order in which their files are searched.
+    pub const ALL: [Self; 15] = [
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::VsCode,
+        Self::Windsurf,
+        Self::GeminiCli,
+        Self::Zed,
+        Self::LmStudio,
+        Self::Cline,
+        Self::RooCode,
+        Self::Junie,
+        Self::CopilotCli,
+        Self::AmazonQ,
+        Self::Kiro,
+        Self::Amp,
+    ];
+
+    fn profile(self) -> Option<&'static ClientProfile> {
+        PROFILES.iter().find(|profile| profile.client == self)
+    }
 
     /// Returns its name as one writes it on a command line.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "claude-code",
-            Self::ClaudeDesktop => "claude-desktop",
-            Self::Cursor => "cursor",
-            Self::VsCode => "vscode",
-            Self::Windsurf => "windsurf",
-        }
+        self.profile().map_or("", |profile| profile.name)
     }
 
     /// Finds a client by its name.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|client| client.as_str() == name)
+        PROFILES.iter().find(|profile| profile.name == name).map(|profile| profile.client)
     }
 
     /// Returns the key under which it stores its servers.
     pub fn container(self) -> &'static str {
-        match self {
-            Self::VsCode => "servers",
-            _ => "mcpServers",
-        }
+        self.profile().map_or("mcpServers", |profile| profile.container)
     }
 
     /// Returns the file with the servers of the user.
     pub fn user_file(self, places: &UserDirectories) -> PathBuf {
-        match self {
-            Self::ClaudeCode => places.claude.as_ref().unwrap_or(&places.home).join(".claude.json"),
+        let usual = self.profile().and_then(|profile| profile.user_file.path(places));
+        usual.unwrap_or_else(|| match self {
             Self::ClaudeDesktop => {
                 // Windows stores the settings of a program from its store separately, and then those count.
                 let store = windows_store_file(places).filter(|path| path.parent().is_some_and(Path::exists));
                 store.unwrap_or_else(|| places.settings().join("Claude").join(CLAUDE_DESKTOP_FILE))
             }
-            Self::Cursor => places.home.join(".cursor").join("mcp.json"),
-            Self::VsCode => places.settings().join("Code").join("User").join("mcp.json"),
-            Self::Windsurf => places.home.join(".codeium").join("windsurf").join("mcp_config.json"),
-        }
+            _ => places.claude.as_ref().unwrap_or(&places.home).join(".claude.json"),
+        })
     }
 
     /// Returns the file with the servers of a project, as a path within it, if the client has one.
     pub fn project_file(self) -> Option<&'static str> {
-        match self {
-            Self::ClaudeCode => Some(".mcp.json"),
-            Self::Cursor => Some(".cursor/mcp.json"),
-            Self::VsCode => Some(".vscode/mcp.json"),
-            Self::ClaudeDesktop | Self::Windsurf => None,
-        }
+        self.profile()?.project_file
     }
 
     /// Returns every file that may have servers, those of the user first; a file of a project was not chosen by the
@@ -114,13 +138,7 @@ fn windows_store_file(places: &UserDirectories) -> Option<PathBuf> {
 
 impl fmt::Display for ClientApp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::Cursor => "Cursor",
-            Self::VsCode => "VS Code",
-            Self::Windsurf => "Windsurf",
-        })
+        f.write_str(self.profile().map_or("", |profile| profile.title))
     }
 }
 
@@ -152,6 +170,16 @@ mod tests {
             (ClientApp::VsCode, HostPlatform::MacOs, "/h/Library/Application Support/Code/User/mcp.json"),
             (ClientApp::VsCode, HostPlatform::Windows, "/h/AppData/Roaming/Code/User/mcp.json"),
             (ClientApp::Windsurf, HostPlatform::MacOs, "/h/.codeium/windsurf/mcp_config.json"),
+            (ClientApp::GeminiCli, HostPlatform::Linux, "/h/.gemini/settings.json"),
+            (ClientApp::Zed, HostPlatform::Linux, "/h/.config/zed/settings.json"),
+            (ClientApp::Zed, HostPlatform::MacOs, "/h/.config/zed/settings.json"),
+            (ClientApp::Zed, HostPlatform::Windows, "/h/AppData/Roaming/zed/settings.json"),
+            (
+                ClientApp::Cline,
+                HostPlatform::Linux,
+                "/h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+            ),
+            (ClientApp::Amp, HostPlatform::MacOs, "/h/.config/amp/settings.json"),
         ];
         for (client, platform, path) in table {
             assert_eq!(client.user_file(&places(platform)), Path::new(path), "{client} on {platform:?}");
@@ -170,7 +198,9 @@ mod tests {
 
     #[test]
     fn client_apps_are_parsed_from_their_names() {
-        for client in ClientApp::ALL {
+        assert_eq!(ClientApp::ALL.len(), PROFILES.len());
+        for (client, profile) in ClientApp::ALL.into_iter().zip(PROFILES) {
+            assert_eq!(profile.client, client, "the table has the order of the search");
             assert_eq!(ClientApp::parse(client.as_str()), Some(client));
         }
         assert_eq!(ClientApp::parse("emacs"), None);

@@ -20,6 +20,8 @@ pub struct ClientImport {
     pub path: PathBuf,
     /// The file, or why it cannot be used.
     pub file: Result<ConfigFile, ConfigError>,
+    /// The servers of the file that the user has disabled elsewhere.
+    pub disabled: Vec<String>,
 }
 
 /// The scope of imported servers.
@@ -73,11 +75,38 @@ pub fn imports(places: &UserDirectories, project: Option<&Path>) -> Vec<ClientIm
             Some((ImportScope::Project, path, file))
         });
         let all = local.into_iter().chain(of_project).chain(of_user);
-        found.extend(all.map(|(scope, path, file)| ClientImport { client, scope, path, file }));
+        let disabled = match (client, project) {
+            (ClientApp::ClaudeCode, Some(project)) => disabled_project_servers(places, project),
+            _ => Vec::new(),
+        };
+        found.extend(all.map(|(scope, path, file)| {
+            let disabled = if scope == ImportScope::Project { disabled.clone() } else { Vec::new() };
+            ClientImport { client, scope, path, file, disabled }
+        }));
     }
     // Settings without servers are not imports.
     found.retain(|import| !matches!(&import.file, Ok(file) if file.server_names().is_empty()));
     found
+}
+
+/// Returns the servers of `.mcp.json` that the user of Claude Code has disabled: for the project in its own file, and in its
+/// settings.
+fn disabled_project_servers(places: &UserDirectories, project: &Path) -> Vec<String> {
+    const KEY: &str = "disabledMcpjsonServers";
+    let own = ClientApp::ClaudeCode.user_file(places);
+    let settings = places.claude.clone().unwrap_or_else(|| places.home.join(".claude"));
+    let files = [
+        (own, project.to_str().map(|project| vec!["projects", project, KEY])),
+        (settings.join("settings.json"), Some(vec![KEY])),
+        (project.join(".claude").join("settings.json"), Some(vec![KEY])),
+        (project.join(".claude").join("settings.local.json"), Some(vec![KEY])),
+    ];
+    let mut names = Vec::new();
+    for (path, keys) in files {
+        let (Some(keys), Some(Ok(file))) = (keys, read(&path)) else { continue };
+        names.extend(file.names_at(&keys));
+    }
+    names
 }
 
 /// Reads a file of a client, if it exists.

@@ -1,6 +1,7 @@
 //! Discovery of configuration files: in a folder, and those of the user's clients.
 
 mod client_app;
+mod client_profile;
 mod import;
 mod lookup;
 mod user_directories;

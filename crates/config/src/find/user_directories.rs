@@ -63,6 +63,14 @@ impl UserDirectories {
         })
     }
 
+    /// Returns the folder of programs that have their settings in `~/.config` on macOS too.
+    pub(super) fn dot_config(&self) -> PathBuf {
+        match self.platform {
+            HostPlatform::MacOs => self.home.join(".config"),
+            HostPlatform::Linux | HostPlatform::Windows => self.settings(),
+        }
+    }
+
     /// Returns the folder in which programs have their settings.
     pub fn settings(&self) -> PathBuf {
         let usual = || match self.platform {

@@ -97,6 +97,16 @@ pub(crate) const KEYS: &[&str] = &[
     "tools",
 ];
 
+/// The problem of a server that is neither a program nor an address.
+const MISSING_LOCATION: &str = "it has neither a `command` nor a `url`";
+
+impl DecodeError {
+    /// Reports whether it is about a server that is neither a program nor an address.
+    pub(crate) fn is_missing_location(&self) -> bool {
+        self.message == MISSING_LOCATION
+    }
+}
+
 /// Keys of earlier versions, each with its warning. They are accepted and have no effect.
 const OBSOLETE_KEYS: &[(&str, &str)] = &[(
     "attribution",
@@ -165,7 +175,7 @@ fn read_location(
         (Some(_), Some(_)) => {
             Err(wrong(&["url"], "there is a `command` as well; a server has either of them"))
         }
-        (None, None) => Err(wrong(&[], "it has neither a `command` nor a `url`")),
+        (None, None) => Err(wrong(&[], MISSING_LOCATION)),
         (Some(command), None) => {
             let foreign = "it is for a server with a `url`, and this one has a `command`";
             refuse_keys(&["headers", "transport"], foreign)?;

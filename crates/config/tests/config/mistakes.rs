@@ -33,7 +33,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         ),
         (
             "[servers.a]\nargs = 'x'\ncommand = 'x'",
-            "t.toml:2:8: server `a`, key `args`: expected a sequence, found a string",
+            "t.toml:2:8: server `a`, key `args`: expected a list, found a string",
         ),
         (
             "[servers.a]\ncommand = 'x'\nargs = ['ok', 2]",
@@ -135,7 +135,7 @@ fn mcp_json_errors_have_a_position() {
         ("// nothing yet\n", "fine"),
         ("\u{feff}{}", "fine"),
         ("[]", "m.json:1:1: expected an object, found a list"),
-        (r#"{"mcpServers": []}"#, "m.json:1:16: key `mcpServers`: expected a table, found a list"),
+        (r#"{"mcpServers": []}"#, "m.json:1:16: key `mcpServers`: expected an object, found a list"),
         (r#"{"mcpServers": {"a": {}}}"#, "m.json:1:22: server `a`: it has neither a `command` nor a `url`"),
         (
             r#"{"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}"#,
@@ -152,16 +152,59 @@ fn mcp_json_errors_have_a_position() {
         (r#"{"mcpServers": {"a": {"command": 'x'}}}"#, "m.json:1:34: Single-quoted strings are not allowed"),
         (
             r#"{"mcpServers": {"a": {"url": "https://h/", "type": "carrier-pigeon"}}}"#,
-            "m.json:1:52: server `a`, key `transport`: expected one of \"auto\", \"http\", \
+            "m.json:1:52: server `a`, key `type`: expected one of \"auto\", \"http\", \
              \"streamable-http\", \"streamableHttp\", \"streamable_http\", \"sse\", \"websocket\", \"ws\"",
         ),
         (
             r#"{"mcpServers": {"a": {"command": "x", "disabled": "yes"}}}"#,
-            "m.json:1:51: server `a`, key `enabled`: expected a boolean, found a string",
+            "m.json:1:51: server `a`, key `disabled`: expected a boolean, found a string",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"comand": "x"}}}"#,
+            "m.json:1:23: server `a`, key `comand`: `comand` is not a known key; did you mean `command`?",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "args": "-y"}}}"#,
+            "m.json:1:47: server `a`, key `args`: expected a list, found a string",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "env": []}, "b": {"command": "x", "env": ["A"]}}}"#,
+            "m.json:1:80: server `b`, key `env`: expected an object, found a list",
         ),
     ];
     for (text, expected) in table {
         assert_eq!(told("m.json", text), expected, "{text}");
+    }
+}
+
+#[test]
+fn unknown_table_does_not_hide_the_mistakes_of_servers() {
+    let text = "[polcy]\n[servers.a]\ncomand = 'x'\n[colours]\n";
+    assert_eq!(
+        told("t.toml", text).lines().map(|line| line.split(' ').next().unwrap()).collect::<Vec<_>>(),
+        ["t.toml:1:2:", "t.toml:4:2:", "t.toml:3:1:"]
+    );
+}
+
+#[test]
+fn client_file_without_servers_is_a_problem_with_the_key_that_was_meant() {
+    for (text, expected) in [
+        (
+            r#"{"mcpServer": {}}"#,
+            Some("m.json:1:2: key `mcpServer`: `mcpServer` is not a known key; did you mean `mcpServers`?"),
+        ),
+        ("{}", Some("m.json: has no servers; expected")),
+        (r#"{"mcpServers": {}}"#, None),
+        (r#"{"mcp": {"servers": {}}}"#, None),
+    ] {
+        let file = ConfigFile::parse("m.json", text, variables()).unwrap();
+        let problem = file.missing_servers().map(|problem| problem.to_string());
+        match expected {
+            Some(expected) => {
+                assert!(problem.as_ref().is_some_and(|told| told.starts_with(expected)), "{problem:?}")
+            }
+            None => assert_eq!(problem, None, "{text}"),
+        }
     }
 }
 

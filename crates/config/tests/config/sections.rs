@@ -76,7 +76,7 @@ fn section_errors_have_a_position_and_a_suggestion() {
             "3:1: key `commands.a.describtion`: `describtion` is not a known key; did you mean `description`?",
         ),
         ("description = 'x'", "1:1: key `commands.a`: the key `argv` is missing"),
-        ("argv = 'x'", "2:8: key `commands.a.argv`: expected a sequence, found a string"),
+        ("argv = 'x'", "2:8: key `commands.a.argv`: expected a list, found a string"),
         ("argv = ['a', 1]", "2:14: key `commands.a.argv.1`: expected a string, found a number"),
         (
             "argv = []\n[commands.a.args.n]\ntype = 'strin'",

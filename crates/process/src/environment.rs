@@ -56,6 +56,24 @@ const INHERITED_VARIABLES: &[&str] = &[
     "WINDIR",
 ];
 
+/// The variables that every child inherits because a company's network may work only with them: its proxy, and the
+/// certificates that its proxy signs with.
+const NETWORK_VARIABLES: &[&str] = &[
+    "ALL_PROXY",
+    "CURL_CA_BUNDLE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "all_proxy",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
 /// The `PATH` of children if this process has none.
 #[cfg(not(windows))]
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -69,7 +87,7 @@ pub(super) fn child_environment(command: &Command) -> BTreeMap<OsString, OsStrin
         // A child has no terminal that could interpret escape sequences.
         environment.insert("TERM".into(), "dumb".into());
     }
-    let base = INHERITED_VARIABLES.iter().map(OsString::from);
+    let base = INHERITED_VARIABLES.iter().chain(NETWORK_VARIABLES).map(OsString::from);
     for name in base.chain(command.inherited.iter().cloned()) {
         if let Some(value) = std::env::var_os(&name) {
             environment.insert(name, value);

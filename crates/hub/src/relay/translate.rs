@@ -91,7 +91,8 @@ fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
             context.revisions.server
         )),
         Error::TimedOut { after } => {
-            context.failure_refusal("timeout", &format!("gave no answer within {after:?}"), true)
+            // The server may have run the call, or may still run it.
+            context.failure_refusal("timeout", &format!("gave no answer within {after:?}"), false)
         }
         Error::Unauthorized { .. } => {
             context.failure_refusal("upstream_auth", "wants other credentials", false)

@@ -189,6 +189,7 @@ async fn timed_out_call_is_cancelled_at_the_server_and_reported() {
             let before = heard.of("notifications/cancelled").len();
             let got = outcome(&plain_client(&hub, down).await, ClientCall::tool("a__t", json!({}))).await;
             assert_eq!((&got["code"], &got["data"]["reason"]), (&json!(-32603), &json!("timeout")), "{got}");
+            assert_eq!(got["data"]["retryable"], false, "the server may have run it: {got}");
             let cancelled = heard.received("notifications/cancelled", before + 1).await;
             let call = heard.of("tools/call").pop().unwrap();
             assert_eq!(cancelled.last().unwrap()["params"]["requestId"], call["id"]);

@@ -1,4 +1,6 @@
-//! The server of the documentation: a small shop.
+//! The server of `docs/command-line.md`, to follow its transcripts: a small shop.
+//!
+//! `cargo build -p trunkline-cli --example shop`, and then `trunkline add shop target/debug/examples/shop`.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +9,13 @@ use serde::{Deserialize, Serialize};
 use trunkline_protocol::model::Content;
 use trunkline_protocol::{LoggingLevel, RawJson};
 use trunkline_server::{
-    Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, elicit, open_url,
+    Context, Json, Prompt, Resource, ResourceTemplate, Server, Tool, ToolError, elicit, open_url, stdio,
 };
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(shop().serve(stdio()))?)
+}
 
 /// Makes the shop.
 pub(crate) fn shop() -> Server {

@@ -11,9 +11,9 @@ type TestStep = fn() -> TaskResult;
 /// The steps by name; the cheap ones come first.
 const STEPS: &[(&str, TestStep)] = &[
     ("fmt", || cargo(&["fmt", "--all", "--check"])),
-    ("clippy", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("clippy", || cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("docs", docs),
-    ("test", || cargo(&["test", "--workspace", "--no-fail-fast"])),
+    ("test", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"])),
     ("fuzz", || cargo_in("test", "fuzz/Cargo.toml")),
     ("borrowed", || cargo_in("test", "examples/borrowed/Cargo.toml")),
     ("sqlite", || cargo_in("test", "examples/sqlite/Cargo.toml")),
@@ -71,7 +71,9 @@ fn cargo(arguments: &[&str]) -> TaskResult {
 /// Runs a command of cargo in a workspace beside ours; what both need is built once.
 fn cargo_in(command: &str, manifest: &str) -> TaskResult {
     let mut cargo = run::cargo();
-    cargo.args([command, "--manifest-path", manifest]).env("CARGO_TARGET_DIR", root().join("target"));
+    cargo
+        .args([command, "--locked", "--manifest-path", manifest])
+        .env("CARGO_TARGET_DIR", root().join("target"));
     run::run(&mut cargo)
 }
 

@@ -42,8 +42,32 @@ impl From<ExitReason> for ExitCode {
 pub(crate) struct CliFailure {
     exit: ExitReason,
     message: String,
-    hint: Option<String>,
+    hint: Option<FailureHint>,
     json: bool,
+}
+
+/// What to do about a failure.
+#[derive(Debug)]
+enum FailureHint {
+    Text(String),
+    /// A command for the same target, and what it does.
+    Command {
+        command: &'static str,
+        effect: &'static str,
+        target: Option<String>,
+    },
+}
+
+impl Display for FailureHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Command { command, effect, target: None } => write!(f, "`trunkline {command}` {effect}"),
+            Self::Command { command, effect, target: Some(target) } => {
+                write!(f, "`trunkline {command} {target}` {effect}")
+            }
+        }
+    }
 }
 
 impl CliFailure {
@@ -59,8 +83,35 @@ impl CliFailure {
 
     /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
-        self.hint = Some(hint.to_string());
+        self.hint = Some(FailureHint::Text(hint.to_string()));
         self
+    }
+
+    /// Adds a command that helps with the same target, and what it does.
+    pub(crate) fn hint_command(mut self, command: &'static str, effect: &'static str) -> Self {
+        self.hint = Some(FailureHint::Command { command, effect, target: None });
+        self
+    }
+
+    /// Completes a command of the hint with the target, as it is typed.
+    pub(crate) fn with_target(mut self, words: &str) -> Self {
+        if let Some(FailureHint::Command { target, .. }) = &mut self.hint {
+            *target = Some(words.to_owned());
+        }
+        self
+    }
+
+    /// Puts words before the hint, if there is one.
+    pub(crate) fn with_hint_prefix(mut self, words: &str) -> Self {
+        if let Some(FailureHint::Text(hint)) = &mut self.hint {
+            hint.insert_str(0, words);
+        }
+        self
+    }
+
+    /// Replaces the message by one that says the same to the user.
+    pub(crate) fn with_message(self, message: impl Display) -> Self {
+        Self { message: message.to_string(), ..self }
     }
 
     /// Adds a hint, unless there is one.
@@ -96,7 +147,7 @@ impl CliFailure {
     /// Prints the failure to standard error.
     pub(crate) fn print(&self) {
         if self.json {
-            let told = json!({ "error": self.message, "hint": self.hint, "exit": self.exit as u8 });
+            let told = json!({ "error": self.message, "hint": self.hint.as_ref().map(ToString::to_string), "exit": self.exit as u8 });
             print_stderr(&format!("{}\n", one_line(&told.into())));
             return;
         }

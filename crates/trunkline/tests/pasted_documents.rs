@@ -44,7 +44,8 @@ fn programs_of_documents_build_in_a_new_project_with_the_listed_dependencies() {
     for document in ["README.md", "docs/server.md", "docs/client.md", "docs/commands.md"] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pasted").join(document.replace('/', "-"));
         write_project(&folder, document);
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         let built = Command::new(env!("CARGO"))
             .args(["check", "--offline", "--quiet", "--bins"])
             .current_dir(&folder)
@@ -54,6 +55,9 @@ fn programs_of_documents_build_in_a_new_project_with_the_listed_dependencies() {
             .expect("cargo runs");
         let messages = String::from_utf8_lossy(&built.stderr);
         assert!(built.status.success(), "the programs of {document} do not build:\n{messages}");
-        assert!(!messages.contains("warning:"), "the programs of {document} build with warnings:\n{messages}");
+        assert!(
+            !messages.contains("warning:"),
+            "the programs of {document} build with warnings:\n{messages}"
+        );
     }
 }

@@ -5,6 +5,8 @@
 //! - Every call is one line, and no line contains a secret: `audit_log_has_one_line_per_call_without_secrets`.
 //! - A line that cannot be written in time is dropped; calls do not wait for it:
 //!   `audit_lines_are_dropped_when_the_writer_queue_is_full`.
+//! - With `on_failure = "refuse"` no call is made once a line was lost, until the file can be written again:
+//!   `calls_are_refused_while_the_audit_log_cannot_be_written`.
 
 mod record;
 mod writer;
@@ -29,11 +31,24 @@ pub(crate) enum ArgumentLogging {
     Full,
 }
 
+/// What happens to calls while the log cannot be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AuditFailure {
+    /// They are made, and their lines are counted as lost.
+    #[default]
+    Continue,
+    /// They are refused.
+    Refuse,
+}
+
 /// A file with a line for each call. Clones write to the same.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditLog {
     writer: Arc<AuditWriter>,
     arguments: ArgumentLogging,
+    on_failure: AuditFailure,
     /// Where there is more than one server.
     owners: Option<Arc<dyn ItemOwnerLookup>>,
 }
@@ -55,8 +70,12 @@ impl AuditLog {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub(crate) fn open(file: &Path, arguments: ArgumentLogging) -> io::Result<Self> {
-        Ok(Self { writer: Arc::new(AuditWriter::spawn(file)?), arguments, owners: None })
+    pub(crate) fn open(
+        file: &Path,
+        arguments: ArgumentLogging,
+        on_failure: AuditFailure,
+    ) -> io::Result<Self> {
+        Ok(Self { writer: Arc::new(AuditWriter::spawn(file)?), arguments, on_failure, owners: None })
     }
 
     /// Adds the owning server to every line.
@@ -82,6 +101,11 @@ impl Interceptor for AuditLog {
         call: IncomingCall,
         next: Next,
     ) -> BoxFuture<'static, Result<HandlerOutcome, Refusal>> {
+        if self.on_failure == AuditFailure::Refuse && !self.writer.is_healthy() {
+            let refusal =
+                Refusal::INTERNAL.with_message("the audit log cannot be written, so that no call is made");
+            return Box::pin(async move { Err(refusal) });
+        }
         // The record is dropped with the call, and then logs it as cancelled.
         let record = AuditRecord::begin(self, &call, &next);
         let answering = next.run(call);

@@ -2,7 +2,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
@@ -23,11 +23,14 @@ pub(super) struct AuditWriter {
     /// Nothing once it is closed.
     commands: Mutex<Option<SyncSender<AuditWriterCommand>>>,
     dropped: Arc<AtomicU64>,
+    is_healthy: Arc<AtomicBool>,
     ended: Mutex<Receiver<()>>,
 }
 
 enum AuditWriterCommand {
     Line(Vec<u8>),
+    /// Only flushes.
+    Probe,
     Reopen,
 }
 
@@ -41,14 +44,16 @@ impl AuditWriter {
         let (lines, orders) = sync_channel(MAX_QUEUED_LINES);
         let (end, ended) = channel();
         let lost = Arc::new(AtomicU64::new(0));
+        let is_healthy = Arc::new(AtomicBool::new(true));
+        let file = BufWriter::new(file);
         let scribe =
-            AuditWriterThread { path, file: BufWriter::new(file), dropped: lost.clone(), is_healthy: true };
+            AuditWriterThread { path, file, dropped: lost.clone(), is_healthy: Arc::clone(&is_healthy) };
         std::thread::Builder::new().name("audit".to_owned()).spawn(move || {
             scribe.run(&orders);
             // The receiver may have been dropped.
             let _ = end.send(());
         })?;
-        Ok(Self { commands: Mutex::new(Some(lines)), dropped: lost, ended: Mutex::new(ended) })
+        Ok(Self { commands: Mutex::new(Some(lines)), dropped: lost, is_healthy, ended: Mutex::new(ended) })
     }
 
     /// Writes a line some time soon; if too many wait already, it is lost and counted.
@@ -59,7 +64,18 @@ impl AuditWriter {
             lines.try_send(AuditWriterCommand::Line(line))
         {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.is_healthy.store(false, Ordering::Release);
         }
+    }
+
+    /// Reports whether lines can be written. If not, a flush is tried, so that it is found out when they can be again.
+    pub(super) fn is_healthy(&self) -> bool {
+        let is_healthy = self.is_healthy.load(Ordering::Acquire);
+        if !is_healthy && let Some(lines) = self.commands.lock().clone() {
+            // A full queue is flushed anyway.
+            let _ = lines.try_send(AuditWriterCommand::Probe);
+        }
+        is_healthy
     }
 
     pub(super) fn reopen(&self) {
@@ -83,7 +99,7 @@ struct AuditWriterThread {
     path: PathBuf,
     file: BufWriter<File>,
     dropped: Arc<AtomicU64>,
-    is_healthy: bool,
+    is_healthy: Arc<AtomicBool>,
 }
 
 impl AuditWriterThread {
@@ -104,32 +120,37 @@ impl AuditWriterThread {
                 let lost = self.dropped.swap(0, Ordering::Relaxed);
                 if lost > 0 {
                     let told = json!({ "time": timestamp(), "lost": lost });
-                    let written = writeln!(self.file, "{told}");
-                    self.log_health_change(written);
+                    self.write(format!("{told}\n").as_bytes(), lost);
                 }
-                let written = self.file.write_all(&line);
-                if written.is_err() {
-                    self.dropped.fetch_add(1, Ordering::Relaxed);
-                }
-                self.log_health_change(written);
+                self.write(&line, 1);
             }
+            // The flush that follows every order finds out.
+            AuditWriterCommand::Probe => {}
             AuditWriterCommand::Reopen => match self.file.flush().and_then(|()| open_append(&self.path)) {
                 Ok(file) => self.file = BufWriter::new(file),
-                failed => self.log_health_change(failed.map(drop)),
+                Err(error) => self.log_health_change(Err(error)),
             },
+        }
+    }
+
+    /// Writes to the buffer, and counts the calls of a text that does not fit any more. That it reaches the file is known only
+    /// after a flush.
+    fn write(&mut self, text: &[u8], calls: u64) {
+        if let Err(error) = self.file.write_all(text) {
+            self.dropped.fetch_add(calls, Ordering::Relaxed);
+            self.log_health_change(Err(error));
         }
     }
 
     /// Logs once that the file cannot be written, and once that it can again.
     fn log_health_change(&mut self, written: io::Result<()>) {
+        let was_healthy = self.is_healthy.swap(written.is_ok(), Ordering::AcqRel);
         match written {
-            Err(error) if self.is_healthy => {
+            Err(error) if was_healthy => {
                 tracing::error!(%error, "cannot write to the audit log {}", self.path.display());
-                self.is_healthy = false;
             }
-            Ok(()) if !self.is_healthy => {
+            Ok(()) if !was_healthy => {
                 tracing::warn!("the audit log {} can be written again", self.path.display());
-                self.is_healthy = true;
             }
             _ => {}
         }
@@ -156,7 +177,12 @@ mod tests {
         let lost = Arc::new(AtomicU64::new(3));
         let (lines, orders) = sync_channel(4);
         let file = BufWriter::new(open_append(&path).unwrap());
-        let scribe = AuditWriterThread { path: path.clone(), file, dropped: lost, is_healthy: true };
+        let scribe = AuditWriterThread {
+            path: path.clone(),
+            file,
+            dropped: lost,
+            is_healthy: Arc::new(AtomicBool::new(true)),
+        };
         lines.send(AuditWriterCommand::Line(b"first\n".to_vec())).unwrap();
         lines.send(AuditWriterCommand::Reopen).unwrap();
         lines.send(AuditWriterCommand::Line(b"second\n".to_vec())).unwrap();
@@ -177,6 +203,7 @@ mod tests {
         let writer = AuditWriter {
             commands: Mutex::new(Some(lines)),
             dropped: Arc::default(),
+            is_healthy: Arc::new(AtomicBool::new(true)),
             ended: Mutex::new(ended),
         };
         (0..5).for_each(|_| writer.write(Vec::new()));

@@ -24,7 +24,7 @@ types in the tool's schema. See `trunkline help arguments`.\n\n\
 Examples:\n  \
 trunkline call http://127.0.0.1:7411/mcp now timezone=Europe/Berlin\n  \
 trunkline call add a=2 b=3 -- ./server\n  \
-trunkline call shop book day=monday --answer seat=window\n  \
+trunkline call shop order cake=apple --answer name=Ann --answer how=away\n  \
 trunkline call camera snap --out pictures/"
     )
 )]

@@ -45,8 +45,10 @@ async fn get(name: &str, words: &[String], session: &CommandSession) -> Result<(
     let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
         let names = prompts.iter().map(|prompt| prompt.name.as_str());
         let failure = CliFailure::new(ExitReason::Usage, format!("unknown prompt `{name}`"));
-        let hint = did_you_mean(name, names).unwrap_or_else(|| "`trunkline prompts` lists them".to_owned());
-        return Err(failure.hint(hint));
+        return Err(match did_you_mean(name, names) {
+            Some(suggestion) => failure.hint(suggestion),
+            None => failure.hint_command("prompts", "lists them"),
+        });
     };
     let arguments = read_arguments(words, None, &shape(prompt), &mut read_input)
         .map_err(|failure| failure.or_hint(prompt_signature(prompt)))?;

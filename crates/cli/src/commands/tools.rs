@@ -82,7 +82,10 @@ fn select_tools<'t>(
 pub(crate) fn unknown_tool(name: &str, all: &[WithRaw<Tool>]) -> CliFailure {
     let names = all.iter().map(|tool| tool.name.as_str());
     let failure = CliFailure::new(ExitReason::Usage, format!("unknown tool `{name}`"));
-    failure.hint(did_you_mean(name, names).unwrap_or_else(|| "`trunkline tools` lists them".to_owned()))
+    match did_you_mean(name, names) {
+        Some(suggestion) => failure.hint(suggestion),
+        None => failure.hint_command("tools", "lists them"),
+    }
 }
 
 fn show_short(tool: &WithRaw<Tool>, layout: OutputLayout) -> String {

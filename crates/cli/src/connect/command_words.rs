@@ -41,6 +41,10 @@ impl CommandWords {
         let [target, rest @ ..] = words else {
             return Err(CliFailure::new(ExitReason::Usage, "missing argument: TARGET").hint(TARGET_FORMS));
         };
+        if is_host_and_port(target) {
+            return Err(CliFailure::new(ExitReason::Usage, format!("`{target}` has no scheme"))
+                .hint(format!("did you mean `http://{}`?", with_path(target))));
+        }
         let target = target.parse::<Target>().map_err(|error| target_failure(target, &error))?;
         Ok(Self { target, rest: rest.to_vec() })
     }
@@ -66,6 +70,27 @@ impl CommandWords {
             None => Ok(()),
             Some(word) => Err(CliFailure::new(ExitReason::Usage, format!("unexpected argument `{word}`"))),
         }
+    }
+}
+
+/// Reports whether a word is an address without its scheme, such as `localhost:7411` or `127.0.0.1:80/mcp`.
+fn is_host_and_port(word: &str) -> bool {
+    let Some((host, rest)) = word.rsplit_once(':') else { return false };
+    let port = rest.split('/').next().unwrap_or_default();
+    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-[]:".contains(c);
+    !host.is_empty() && host.chars().all(is_host) && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+/// Adds the usual path to an address without one.
+fn with_path(address: &str) -> String {
+    if address.contains('/') { address.to_owned() } else { format!("{address}/mcp") }
+}
+
+/// Writes a target as it is typed behind the name of a command.
+pub(super) fn target_words(target: &Target) -> String {
+    match target {
+        Target::Command(command) => format!("-- {command}"),
+        other => other.to_string(),
     }
 }
 
@@ -99,6 +124,21 @@ mod tests {
         ] {
             let expected: Vec<_> = rest.iter().map(ToString::to_string).collect();
             assert_eq!(words(given, command), Ok((target.to_owned(), expected)), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_scheme_is_reported_with_one() {
+        for (given, suggested) in [
+            ("localhost:7411", "http://localhost:7411/mcp"),
+            ("127.0.0.1:80/sse", "http://127.0.0.1:80/sse"),
+            ("[::1]:7411", "http://[::1]:7411/mcp"),
+        ] {
+            let error = words(&[given], &[]).unwrap_err();
+            assert!(error.contains(&format!("did you mean `{suggested}`?")), "{error}");
+        }
+        for given in ["C:/server", "npx -y a:1", "a:b", "server:0", ":80"] {
+            assert!(!words(&[given], &[]).is_err_and(|error| error.contains("scheme")), "{given}");
         }
     }
 

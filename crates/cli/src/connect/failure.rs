@@ -29,8 +29,7 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
         Error::TooLong { .. } => CliFailure::new(ExitReason::Failed, error)
             .hint("increase `--max-message`; the server may have run the call"),
         Error::ErrorResponse(ref refused) if refused.code == error_code::METHOD_NOT_FOUND => {
-            CliFailure::new(ExitReason::Failed, error)
-                .hint("`trunkline info` lists the server's capabilities")
+            CliFailure::new(ExitReason::Failed, error).hint_command("info", "lists the server's capabilities")
         }
         error => CliFailure::new(ExitReason::Failed, error),
     }
@@ -48,7 +47,7 @@ pub(crate) fn connect_failure(error: Error, label: &str) -> CliFailure {
 
 fn unreachable_failure(label: &str, cause: &str, tried: &[ConnectAttempt]) -> CliFailure {
     let what = format!("cannot connect to {label}: {cause}{}", attempt_lines(tried));
-    CliFailure::new(ExitReason::Unreachable, what).hint("`trunkline doctor` checks each step")
+    CliFailure::new(ExitReason::Unreachable, what).hint_command("doctor", "checks each step")
 }
 
 /// Lists what was tried, a line for each, if there was more than one thing.

@@ -12,6 +12,7 @@
 mod build;
 mod command_words;
 mod connect_settings;
+mod connecting_notice;
 mod failure;
 mod input;
 mod input_handler;

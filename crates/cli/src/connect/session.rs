@@ -2,11 +2,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trunkline_client::Client;
 use trunkline_client::transport::Target;
+use trunkline_client::{Client, ClientLimits};
 use trunkline_protocol::Era;
 
 use super::build::client_builder;
+use super::command_words::target_words;
+use super::connecting_notice::show_connecting;
 use super::failure::connect_failure;
 use super::input_handler::TerminalInputHandler;
 use super::options::{AnswerArgs, ConnectArgs};
@@ -53,7 +55,9 @@ pub(crate) fn with_session<W>(
 where
     W: AsyncFnOnce(&CommandSession) -> Result<(), CliFailure>,
 {
+    let words = target_words(&target);
     in_runtime(args.json, async |signals| run_session(args, ask, target, work, signals).await)
+        .map_err(|failure| failure.with_target(&words))
 }
 
 async fn run_session<W>(
@@ -70,7 +74,10 @@ where
     let input_handler = TerminalInputHandler::new(args, ask, Arc::clone(&screen))?;
     let client = tokio::select! {
         connected = connect(args, target, &input_handler, &screen) => connected?,
-        _ = signals.next() => return Err(interrupted()),
+        _ = signals.next() => {
+            screen.clear_bar();
+            return Err(interrupted());
+        }
     };
     if let Some(identity) = &client.server().identity {
         input_handler.set_server_name(identity.title.as_deref().unwrap_or(&identity.name));
@@ -106,12 +113,14 @@ fn logs_may_be_late(client: &Client) -> bool {
     server.is_stateful() && server.transport == "streamable-http"
 }
 
-/// Adds a hint to a failure that was caused by an input request.
+/// Reports a failure that was caused by an input request as what it means here: the server speaks of capabilities.
 fn explain_failure(failure: CliFailure, input_handler: &TerminalInputHandler) -> CliFailure {
     if input_handler.can_answer() || !failure.mentions("elicitation") {
         return failure;
     }
-    failure.or_hint("the server requests input; see `trunkline help answers` to answer in advance")
+    failure.with_message("input is required, and there is no terminal to ask for it").hint(
+        "answer in advance with `--answer NAME=VALUE` or `--answer accept`; see `trunkline help answers`",
+    )
 }
 
 /// Closes a connection cleanly, unless interrupted; processes that we started exit with us.
@@ -152,7 +161,14 @@ async fn connect(
     if args.verbose {
         screen.print(&format!("connecting to {}\n", escape_line(&resolved.label)));
     }
-    let connected = builder.connect(resolved.target).await;
+    let timeout = args.reach.timeout.or(resolved.timeout());
+    let timeout = timeout.unwrap_or(ClientLimits::default().handshake_timeout);
+    let connected = tokio::select! {
+        biased;
+        connected = builder.connect(resolved.target) => connected,
+        never = show_connecting(screen, &resolved.label, timeout) => match never {},
+    };
+    screen.clear_bar();
     let client = connected.map_err(|error| connect_failure(error, &resolved.label))?;
     if args.verbose {
         let server = client.server();

@@ -1,7 +1,7 @@
 use trunkline_protocol::RawJson;
 use trunkline_protocol::json::JsonKind;
 
-use super::shape::{JsonType, ValueShape};
+use super::shape::{EnumChoice, JsonType, ValueShape};
 use super::signature::literal;
 
 /// Turns what was typed into the value that a schema wants.
@@ -39,6 +39,14 @@ fn coerce_choice(typed: &str, shape: &ValueShape) -> Result<RawJson, String> {
         let titled = |title: &String| title.eq_ignore_ascii_case(typed);
         shape.choices.iter().find(|choice| choice.title.as_ref().is_some_and(titled))
     });
+    let chosen = chosen.or_else(|| {
+        // In another case only where one choice alone can be meant.
+        let same = |choice: &&EnumChoice| {
+            choice.value.as_text().is_some_and(|text| text.to_lowercase() == typed.to_lowercase())
+        };
+        let mut alike = shape.choices.iter().filter(same);
+        alike.next().filter(|_| alike.next().is_none())
+    });
     if let Some(choice) = chosen {
         return Ok(choice.value.clone());
     }
@@ -70,8 +78,8 @@ fn coerce_to_type(typed: &str, kind: JsonType, shape: &ValueShape) -> Option<Raw
         }
         JsonType::Number => json(JsonKind::Number),
         JsonType::Boolean => match typed.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => Some(RawJson::TRUE),
-            "false" | "no" | "off" => RawJson::parse("false").ok(),
+            "true" | "yes" | "y" | "on" => Some(RawJson::TRUE),
+            "false" | "no" | "n" | "off" => RawJson::parse("false").ok(),
             _ => None,
         },
         // Where a string is allowed, the word is a string; use `:=` for null.

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::progress::CallProgress;
-use super::width::terminal_columns;
+use super::width::{terminal_columns, truncate_to_width};
 
 /// A bar that moves more often than this only flickers.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
@@ -75,6 +75,23 @@ impl StderrScreen {
             (state.drawn_at, state.needs_redraw) = (Some(Instant::now()), false);
         }
         state.bar = Some(bar);
+    }
+
+    /// Shows a line in the place of the bar, on a terminal only.
+    pub(crate) fn show_status(&self, words: &str) {
+        if !self.shows_status() {
+            return;
+        }
+        let line = truncate_to_width(words, terminal_columns().saturating_sub(1));
+        let mut state = self.lock();
+        write_stderr(&format!("{CLEAR_LINE}{line}"));
+        (state.drawn_at, state.needs_redraw) = (Some(Instant::now()), false);
+        state.bar = Some(line);
+    }
+
+    /// Reports whether a status line can be shown.
+    pub(crate) fn shows_status(&self) -> bool {
+        self.is_terminal && !self.quiet
     }
 
     /// Draws what came too soon after the last, a moment later. It never returns.

@@ -5,7 +5,7 @@ use super::field::{FieldInput, FormFieldPrompt};
 use super::interactive_terminal::InteractiveTerminal;
 use super::preset_answers::PresetAnswers;
 use crate::exit::{CliFailure, ExitReason};
-use crate::schema::ValueShape;
+use crate::schema::{ValueShape, did_you_mean};
 use crate::terminal::{escape_line, escape_text};
 
 /// What came of a question to the user.
@@ -63,9 +63,10 @@ pub(crate) fn fill_form(
             prompt_for_fields(form, server, &open, &mut filled, terminal)?
         }
         None if given.action().is_none() && filled.is_empty() => {
-            return Err(no_terminal_failure(form, server, &fields));
+            return Err(no_terminal_failure(form, server, &fields, given));
         }
-        _ => fill_defaults(form, server, &open, &mut filled)?,
+        _ => fill_defaults(form, server, &open, &mut filled)
+            .map_err(|failure| failure.with_hint_prefix(&unknown_answers(given, &fields)))?,
     };
     // The fields are sent in the order of the form.
     let ordered =
@@ -121,12 +122,29 @@ fn fill_defaults(
     Ok(None)
 }
 
-fn no_terminal_failure(form: &FormElicitRequest, server: &str, fields: &[FormFieldPrompt<'_>]) -> CliFailure {
+/// Names the answers given in advance that are for no field of the form; a later form may have them.
+fn unknown_answers(given: &PresetAnswers, fields: &[FormFieldPrompt<'_>]) -> String {
+    let is_unknown = |name: &&str| fields.iter().all(|field| field.name() != *name);
+    let told = given.names().filter(is_unknown).map(|name| {
+        let near = did_you_mean(name, fields.iter().map(FormFieldPrompt::name));
+        let near = near.map(|near| format!(", {near}")).unwrap_or_default();
+        format!("the form has no field `{}`{near}; ", escape_line(name))
+    });
+    told.collect()
+}
+
+fn no_terminal_failure(
+    form: &FormElicitRequest,
+    server: &str,
+    fields: &[FormFieldPrompt<'_>],
+    given: &PresetAnswers,
+) -> CliFailure {
     let what = format!("{server} requests input, and there is no terminal: {}", escape_line(&form.message));
     let answers: Vec<_> = fields.iter().map(|field| format!("`--answer {}=VALUE`", field.name())).collect();
     let answers = if answers.is_empty() { "`--answer accept`".to_owned() } else { answers.join(" and ") };
     CliFailure::new(ExitReason::Usage, what)
         .hint(format!("answer in advance with {answers}, or decline with `--answer decline`"))
+        .with_hint_prefix(&unknown_answers(given, fields))
 }
 
 /// Prompts for yes, no or cancel.

@@ -77,6 +77,11 @@ impl PresetAnswers {
         self.action
     }
 
+    /// Returns the names of the fields.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(name, _)| name.as_str())
+    }
+
     pub(crate) fn field(&self, name: &str) -> Option<&PresetValue> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }

@@ -333,3 +333,78 @@ fn install_rejects_a_url_secret_in_a_readable_file() {
     done(&words, &home);
     assert!(std::fs::read_to_string(&path).unwrap().contains("?token=canary"));
 }
+
+/// Every client, with the path of its file within a home folder and the key of its servers.
+const ALL_CLIENTS: &[(&str, &str, &str)] = &[
+    ("claude-code", ".claude.json", "mcpServers"),
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
+    ("cursor", ".cursor/mcp.json", "mcpServers"),
+    ("vscode", ".config/Code/User/mcp.json", "servers"),
+    ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+    ("gemini", ".gemini/settings.json", "mcpServers"),
+    ("zed", ".config/zed/settings.json", "context_servers"),
+    ("lm-studio", ".lmstudio/mcp.json", "mcpServers"),
+    (
+        "cline",
+        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        "mcpServers",
+    ),
+    (
+        "roo",
+        ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        "mcpServers",
+    ),
+    ("junie", ".junie/mcp/mcp.json", "mcpServers"),
+    ("copilot", ".copilot/mcp-config.json", "mcpServers"),
+    ("amazon-q", ".aws/amazonq/mcp.json", "mcpServers"),
+    ("kiro", ".kiro/settings/mcp.json", "mcpServers"),
+    ("amp", ".config/amp/settings.json", "amp.mcpServers"),
+];
+
+#[test]
+fn every_client_is_imported_from_installed_into_and_uninstalled_byte_for_byte() {
+    let home = folder("all_clients");
+    let text = |client: &str, key: &str| {
+        format!(
+            "{{\n  // Kept as it is.\n  \"theme\": \"dark\",\n  \"{key}\": {{\n    \
+             \"of-{client}\": {{ \"command\": \"{client}-server\", \"args\": [\"-y\"] }}\n  }}\n}}\n"
+        )
+    };
+    for (client, path, key) in ALL_CLIENTS {
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        file(path.parent().unwrap(), path.file_name().unwrap().to_str().unwrap(), &text(client, key), 0o600);
+    }
+    let found = done(&["import"], &home);
+    done(&["import", "--all"], &home);
+    let written = std::fs::read_to_string(home.join("trunkline.toml")).unwrap();
+    for (client, path, key) in ALL_CLIENTS {
+        assert!(found.contains(&format!("of-{client} ")), "{client}: {found}");
+        assert!(written.contains(&format!("command = \"{client}-server\"")), "{client}: {written}");
+        let path = home.join(path);
+        done(&["install", client], &home);
+        let installed = std::fs::read_to_string(&path).unwrap();
+        assert!(installed.contains("\"trunkline\": {"), "{client}: {installed}");
+        done(&["install", client, "--uninstall"], &home);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text(client, key), "{client}");
+    }
+}
+
+#[test]
+fn project_servers_that_claude_code_has_disabled_are_imported_as_disabled() {
+    let home = folder("disabled_project_servers");
+    file(
+        &home,
+        ".mcp.json",
+        r#"{"mcpServers":{"on":{"command":"a"},"off":{"command":"b"},"out":{"command":"c"}}}"#,
+        0o644,
+    );
+    let own = format!(r#"{{"projects":{{"{}":{{"disabledMcpjsonServers":["off"]}}}}}}"#, home.display());
+    file(&home, ".claude.json", &own, 0o600);
+    std::fs::create_dir_all(home.join(".claude")).unwrap();
+    file(&home.join(".claude"), "settings.local.json", r#"{"disabledMcpjsonServers":["out"]}"#, 0o600);
+    let told = done(&["import", "--all"], &home);
+    assert_eq!(told.matches("disabled there; imported as disabled").count(), 2, "{told}");
+    let written = std::fs::read_to_string(home.join("trunkline.toml")).unwrap();
+    assert_eq!(written.matches("enabled = false").count(), 2, "{written}");
+}

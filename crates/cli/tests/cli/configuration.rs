@@ -89,6 +89,17 @@ fn unusable_option_files_exit_with_the_configuration_code() {
 }
 
 #[test]
+fn client_file_without_servers_is_not_replaced_by_the_demo() {
+    let folder = folder("without_servers");
+    for (name, text, part) in [
+        ("typo.json", r#"{"mcpServer": {}}"#, "did you mean `mcpServers`?"),
+        ("empty.json", "{}", "has no servers; expected { \"mcpServers\""),
+    ] {
+        check(&["serve", "--http", ":0", "--config", &file(&folder, name, text, 0o600)], 3, &[part]);
+    }
+}
+
+#[test]
 fn unusable_certificate_and_duplicate_path_are_reported() {
     let folder = folder("certificates");
     let missing = folder.join("missing").join("file");

@@ -16,6 +16,8 @@ mod clients;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod container;
+#[cfg(test)]
 mod described;
 #[cfg(test)]
 mod http;

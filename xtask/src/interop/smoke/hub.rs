@@ -9,9 +9,8 @@ use serde_json::Value;
 use crate::run::{self, BackgroundProcess};
 use crate::{TaskResult, fixture};
 
-/// Where a hub listens that nobody told where to.
-pub(super) const URL: &str = "http://127.0.0.1:7411/mcp";
-const ADDRESS: &str = "127.0.0.1:7411";
+/// Where a hub listens without `--http`.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:7411";
 
 /// What has not happened by then never will.
 pub(super) const EVENT_TIMEOUT: Duration = Duration::from_secs(90);
@@ -19,6 +18,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 pub(super) struct SmokeHub {
     running: BackgroundProcess,
+    address: String,
     binary: PathBuf,
     folder: PathBuf,
     log: PathBuf,
@@ -27,16 +27,23 @@ pub(super) struct SmokeHub {
 impl SmokeHub {
     /// Starts it in the folder and waits until it listens.
     pub(super) fn start(binary: &Path, folder: &Path, log: &Path) -> TaskResult<Self> {
-        if std::net::TcpStream::connect(ADDRESS).is_ok() {
-            return Err(format!("{ADDRESS} is in use; a hub without flags listens there").into());
-        }
+        let address = choose_address()?;
         let output = File::create(log)?;
         let mut command = run::command(binary);
-        command.args(["serve", "--trust"]).current_dir(folder).stdout(output.try_clone()?).stderr(output);
+        command.args(["serve", "--trust"]);
+        if address != DEFAULT_ADDRESS {
+            command.args(["--http", &address]);
+        }
+        command.current_dir(folder).stdout(output.try_clone()?).stderr(output);
         let mut running = BackgroundProcess::start(&mut command)?;
-        running.wait_until(fixture::START_TIMEOUT, || std::net::TcpStream::connect(ADDRESS).is_ok())?;
+        running.wait_until(fixture::START_TIMEOUT, || std::net::TcpStream::connect(&address).is_ok())?;
         let (binary, folder, log) = (binary.to_path_buf(), folder.to_path_buf(), log.to_path_buf());
-        Ok(Self { running, binary, folder, log })
+        Ok(Self { running, address, binary, folder, log })
+    }
+
+    /// Returns the URL of its endpoint.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
     }
 
     /// Runs the command in the folder, as a person would.
@@ -85,6 +92,14 @@ impl SmokeHub {
     }
 }
 
+/// Returns the default address, or a free one beside a hub of the developer that has it.
+fn choose_address() -> TaskResult<String> {
+    match std::net::TcpListener::bind(DEFAULT_ADDRESS) {
+        Ok(_) => Ok(DEFAULT_ADDRESS.to_owned()),
+        Err(_) => Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string()),
+    }
+}
+
 /// Waits for something to become so.
 pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> TaskResult<bool>) -> TaskResult {
     let deadline = Instant::now() + EVENT_TIMEOUT;
@@ -122,4 +137,18 @@ fn descendants(parent: u32) -> Vec<u32> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn smoke_hub_takes_another_port_if_the_default_one_is_in_use() {
+        let taken = std::net::TcpListener::bind(DEFAULT_ADDRESS);
+        let address = choose_address().unwrap();
+        // Whoever has the default port, this test or a hub beside it, the address is another one.
+        assert_ne!(address, DEFAULT_ADDRESS);
+        drop(taken);
+    }
 }

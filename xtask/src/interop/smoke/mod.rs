@@ -42,7 +42,7 @@ pub(crate) fn command(args: Args) -> TaskResult {
     fs::write(scratch.join("mcp.json"), format!("{:#}\n", json!({ "mcpServers": servers })))?;
 
     let hub = SmokeHub::start(&binary, &scratch, &results.join("hub.log"))?;
-    let clients = start_clients(&tools, &results)?;
+    let clients = start_clients(&tools, &hub.url(), &results)?;
     let tally = CallResults::default();
     let stop = AtomicBool::new(false);
     let story = std::thread::scope(|scope| {
@@ -101,9 +101,9 @@ fn servers(tools: &InstalledTools, pypi: &Path, scratch: &Path) -> Value {
     })
 }
 
-fn start_clients(tools: &InstalledTools, results: &Path) -> TaskResult<Vec<ControlledClient>> {
+fn start_clients(tools: &InstalledTools, url: &str, results: &Path) -> TaskResult<Vec<ControlledClient>> {
     let start = |(name, mode): &(&'static str, &str)| {
-        let mut command = clients::controlled_client(tools, name, mode, hub::URL)?;
+        let mut command = clients::controlled_client(tools, name, mode, url)?;
         command.stderr(fs::File::create(results.join(format!("{name}.log")))?);
         ControlledClient::start(name, &mut command)
     };

@@ -16,9 +16,10 @@ use crate::trust::trust_written;
 
 /// Import servers from Claude Code, Claude Desktop, Cursor …
 #[derive(Debug, Args)]
-#[command(after_help = "CLIENT is claude-code, claude-desktop, cursor, vscode or windsurf. Their files\n\
-are only read. Without CLIENT or --all, only lists what was found. A literal\n\
-secret is written only to a file that no other user can read.\n\n\
+#[command(after_help = "CLIENT is amazon-q, amp, claude-code, claude-desktop, cline, copilot, cursor,\n\
+gemini, junie, kiro, lm-studio, roo, vscode, windsurf or zed. Their files are\n\
+only read. Without CLIENT or --all, only lists what was found. A literal secret\n\
+is written only to a file that no other user can read.\n\n\
 Examples:\n  trunkline import\n  trunkline import --all\n  trunkline import cursor --dry-run")]
 pub(crate) struct ImportArgs {
     /// Import the servers of this client

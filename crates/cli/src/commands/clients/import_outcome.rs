@@ -99,12 +99,13 @@ pub(super) fn import_servers(
         let Ok(file) = &import.file else { continue };
         let from = format!("{}, {}", import.client, import.scope);
         for name in file.server_names() {
-            let (outcome, how) = import_server(editor, file, name, &origins, own);
+            let is_disabled = import.disabled.iter().any(|disabled| disabled == name);
+            let (outcome, how) = import_server(editor, file, name, is_disabled, &origins, own);
             let mut notes = Vec::new();
             if outcome == ImportOutcome::Imported {
                 origins.insert(name.to_owned(), format!("comes from {}", import.client));
                 notes = ignored_settings(file, name);
-                let is_off = file.server(name).is_ok_and(|server| !server.enabled);
+                let is_off = is_disabled || file.server(name).is_ok_and(|server| !server.enabled);
                 notes.extend(is_off.then(|| "disabled there; imported as disabled".to_owned()));
                 notes.extend(unset_variable(editor, name));
             }
@@ -126,13 +127,15 @@ fn import_server(
     editor: &mut ConfigEditor,
     file: &ConfigFile,
     name: &str,
+    is_disabled: bool,
     origins: &BTreeMap<String, String>,
     own: Option<&str>,
 ) -> (ImportOutcome, String) {
-    let server = match file.server(name) {
+    let mut server = match file.server(name) {
         Ok(server) => server,
         Err(error) => return (ImportOutcome::Invalid(short_message(&error)), String::new()),
     };
+    server.enabled &= !is_disabled;
     let how = server.location.to_string();
     if is_own_hub(&server, own) {
         return (ImportOutcome::OwnHub, how);

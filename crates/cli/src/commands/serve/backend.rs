@@ -67,7 +67,7 @@ impl ServeBackend {
         };
         let written = args.audit_arguments || said.arguments;
         let arguments = if written { ArgumentLogging::Full } else { ArgumentLogging::SizeOnly };
-        let audit = AuditLog::open(&file, arguments).map_err(|error| {
+        let audit = AuditLog::open(&file, arguments, said.on_failure).map_err(|error| {
             CliFailure::configuration(format!("cannot open audit log {}: {error}", file.display()))
                 .hint("use a file in an existing folder that you can write to")
         })?;

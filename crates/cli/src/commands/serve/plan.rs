@@ -11,6 +11,7 @@ use trunkline_hub::{AccessRules, NameTemplate};
 use super::auth::AuthSettings;
 use super::excluded_server::ExcludedServer;
 use super::gateway::OWN_SERVER_NAME;
+use crate::audit::AuditFailure;
 use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
@@ -46,6 +47,8 @@ pub(super) struct AuditTable {
     pub(super) file: Option<PathBuf>,
     /// Whether arguments are written.
     pub(super) arguments: bool,
+    /// What happens to calls while the file cannot be written.
+    pub(super) on_failure: AuditFailure,
 }
 
 /// Where a plan is read from.
@@ -99,6 +102,9 @@ pub(super) struct ServeTable {
 
 impl ServePlan {
     fn from_file(source: PlanSource, file: ConfigFile) -> Result<Self, CliFailure> {
+        if let Some(problem) = file.missing_servers() {
+            return Err(config_failure(&[problem]));
+        }
         let (mut servers, invalid) = file.valid_and_invalid_servers();
         let mut excluded: Vec<ExcludedServer> = invalid.into_iter().map(ExcludedServer::invalid).collect();
         servers.retain_mut(|server| {

@@ -7,6 +7,9 @@ use super::PreparedService;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
 
+/// How long calls may go on once the client has closed the input, and so reads no answers for long.
+const END_OF_INPUT_GRACE: Duration = Duration::from_secs(5);
+
 /// Serves standard input and output until the input ends or a signal comes.
 ///
 /// # Errors
@@ -22,12 +25,12 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
     let served = tokio::select! {
         never = shutdown.handle_signals(signals, Duration::ZERO) => match never {},
         never = keeping => match never {},
-        served = trunkline_server::stdio().grace(edge.grace).serve(host.clone()) => served,
+        served = trunkline_server::stdio().grace(edge.grace.min(END_OF_INPUT_GRACE)).serve(host.clone()) => served,
     };
     let aborted = match served {
         Ok(()) => 0,
         Err(ServeError::Aborted(calls)) => calls,
         Err(error) => return Err(CliFailure::new(ExitReason::Failed, error)),
     };
-    super::exit_result(shutdown.forced_by(), aborted, edge.grace)
+    super::exit_result(shutdown.forced_by(), aborted, edge.grace.min(END_OF_INPUT_GRACE))
 }

@@ -50,7 +50,10 @@ fn elicitation_is_not_declared_without_a_terminal_or_answers() {
     for way in TRANSPORTS {
         let finished = ask(&peer, way, &["call", "book"]);
         assert_eq!(finished.code, Some(1), "{way}: {finished:?}");
-        assert!(finished.stderr.contains("hint: the server requests input"), "{way}: {finished:?}");
+        assert!(
+            finished.stderr.contains("error: input is required, and there is no terminal"),
+            "{way}: {finished:?}"
+        );
     }
 }
 

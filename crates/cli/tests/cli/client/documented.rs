@@ -36,7 +36,10 @@ fn transcripts_are_what_the_command_prints() {
     let replayed = replay(&text, |command| {
         count += 1;
         let command = command.replace(ADDRESS, &clock.to_string());
-        let printed = run_together(&words(&command), &here);
+        let printed = match command.strip_prefix("curl ") {
+            Some(arguments) => run_curl(&words(arguments)),
+            None => run_together(&words(command.strip_prefix("trunkline ").unwrap()), &here),
+        };
         let printed =
             printed.replace(&clock.to_string(), ADDRESS).replace(&shop.url(), "https://shop.example/mcp");
         let printed = printed.replace(env!("CARGO_BIN_EXE_trunkline"), "/usr/bin/trunkline");
@@ -48,6 +51,11 @@ fn transcripts_are_what_the_command_prints() {
         compare(document, &text, &replayed);
     }
     assert!(count >= 15, "only {count} transcripts were found");
+    let help = run_together(&words("help call"), &here);
+    let example = help.lines().find_map(|line| line.trim().strip_prefix("trunkline call shop order "));
+    let example = example.expect("an example with answers");
+    let printed = run_together(&words(&format!("call shop order {example}")), &here);
+    assert!(printed.starts_with("Ordered: "), "{printed}");
 }
 
 fn root() -> PathBuf {
@@ -66,7 +74,9 @@ fn replay(document: &str, mut run: impl FnMut(&str) -> String) -> String {
         if line.starts_with("```") {
             in_transcript = line == "```console";
         }
-        let Some(command) = line.strip_prefix("$ trunkline ").filter(|_| in_transcript) else { continue };
+        let command = line.strip_prefix("$ ").filter(|_| in_transcript);
+        let is_known = |command: &&str| command.starts_with("trunkline ") || command.starts_with("curl ");
+        let Some(command) = command.filter(is_known) else { continue };
         let mut shown = String::new();
         while let Some(line) = lines.next_if(|line| !line.starts_with("$ ") && !line.starts_with("```")) {
             shown.push_str(line);
@@ -77,6 +87,14 @@ fn replay(document: &str, mut run: impl FnMut(&str) -> String) -> String {
         replayed.push_str(if kept { &shown } else { &printed });
     }
     replayed
+}
+
+/// Runs curl, and returns what it printed.
+#[expect(clippy::disallowed_methods, reason = "the command of a transcript, as a reader types it")]
+fn run_curl(arguments: &[String]) -> String {
+    let done = std::process::Command::new("curl").args(arguments).output().expect("curl is installed");
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+    String::from_utf8(done.stdout).unwrap().replace('\r', "")
 }
 
 /// Compares line by line; `…` in a line stands for anything.

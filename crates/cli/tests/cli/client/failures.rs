@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use super::{TestPeer, ask};
-use crate::process::{file, folder, run};
+use crate::process::{file, folder, run, run_at_home};
 
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
@@ -34,8 +34,49 @@ fn stderr_of_a_crashed_program_is_reported() {
          its standard error ended with:\n  no licence found\n\
          tried:\n  server/discover at 2026-07-28: `sh` exited with code 7\n  \
          initialize at 2025-11-25: `sh` exited with code 7\n\
-         hint: `trunkline doctor` checks each step\n"
+         hint: `trunkline doctor -- sh -c 'echo no licence found >&2; exit 7'` checks each step\n"
     );
+}
+
+#[test]
+fn silent_program_is_reported_while_it_is_waited_for_and_with_its_output() {
+    let script = "echo Usage: server PORT; echo config not found >&2; while read line; do :; done";
+    let finished = run(&["tools", "--timeout", "2s", "--", "sh", "-c", script], "");
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    let waiting = format!("waiting for sh -c '{script}' to answer; each attempt times out after 2s");
+    assert!(finished.stderr.starts_with(&waiting), "{finished:?}");
+    for part in [
+        "no answer within 2s\nits standard output is not the protocol; it printed:\n  Usage: server PORT\n",
+        "its standard error ended with:\n  config not found\n",
+        &format!("hint: `trunkline doctor -- sh -c '{script}'` checks each step\n"),
+    ] {
+        assert!(finished.stderr.contains(part), "no {part:?} in {}", finished.stderr);
+    }
+}
+
+#[test]
+fn program_gets_the_proxy_and_the_certificates_of_the_network_and_no_other_variables() {
+    let home = folder("network_variables");
+    let variables =
+        [("HTTPS_PROXY", "http://proxy:1"), ("NODE_EXTRA_CA_CERTS", "/ca.pem"), ("SOME_SECRET", "canary")];
+    let finished = run_at_home(&["tools", "--", "sh", "-c", "env | sort >&2; exit 3"], &home, &variables);
+    assert_eq!(finished.code, Some(4), "{finished:?}");
+    for line in ["HTTPS_PROXY=http://proxy:1", "NODE_EXTRA_CA_CERTS=/ca.pem"] {
+        assert!(finished.stderr.contains(line), "no {line} in {}", finished.stderr);
+    }
+    assert!(!finished.stderr.contains("canary"), "{finished:?}");
+}
+
+#[test]
+fn hint_at_a_command_has_the_target() {
+    let peer = TestPeer::start();
+    let finished = ask(&peer, "modern", &["call", "zzz"]);
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    let hint = finished.stderr.lines().find(|line| line.starts_with("hint: `trunkline tools ")).unwrap();
+    assert!(hint.ends_with("` lists them") && hint.contains("trunkline tools http"), "{hint}");
+    let finished = run(&["tools", "localhost:7411"], "");
+    assert_eq!(finished.code, Some(2), "{finished:?}");
+    assert!(finished.stderr.contains("hint: did you mean `http://localhost:7411/mcp`?"), "{finished:?}");
 }
 
 #[test]
@@ -87,10 +128,9 @@ fn empty_lists_are_reported() {
     }
     let refused = ask(&peer, "legacy", &["complete", "greeting", "name=A"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused.stderr.ends_with("hint: `trunkline info` lists the server's capabilities\n"),
-        "{refused:?}"
-    );
+    let hint = refused.stderr.lines().last().unwrap_or_default();
+    assert!(hint.starts_with("hint: `trunkline info http://"), "{refused:?}");
+    assert!(hint.ends_with("` lists the server's capabilities"), "{refused:?}");
 }
 
 #[test]

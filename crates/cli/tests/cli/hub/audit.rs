@@ -98,6 +98,24 @@ fn audit_table_enables_arguments_and_sighup_reopens_the_log() {
 }
 
 #[test]
+fn calls_are_refused_while_the_audit_log_cannot_be_written() {
+    for (on_failure, is_refused) in [("continue", false), ("refuse", true)] {
+        let text = format!(
+            "[commands.greet]\nargv = [\"printf\", \"Hello\"]\n[audit]\nfile = \"/dev/full\"\non_failure = \"{on_failure}\"\n"
+        );
+        let place = HubFolder::new(&format!("hub_audit_{on_failure}"), "trunkline.toml", &text);
+        let (mut running, address) = place.serve(&[]);
+        let first = called(address, "greet", json!({}));
+        assert_eq!(first["result"]["content"][0]["text"], "Hello", "{first}");
+        running.wait_for("cannot write to the audit log");
+        let next = called(address, "greet", json!({}));
+        assert_eq!(next.get("error").is_some(), is_refused, "{on_failure}: {next}");
+        let told = next["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(told.contains("audit log"), is_refused, "{on_failure}: {next}");
+    }
+}
+
+#[test]
 fn unopenable_audit_log_exits_with_the_configuration_code() {
     let place = HubFolder::new("hub_audit_wrong", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
     let finished =

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn set_mode(path: &Path, mode: u32) {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own file");
     }
 
     #[test]

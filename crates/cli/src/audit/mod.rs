@@ -33,7 +33,7 @@ pub(crate) enum ArgumentLogging {
 
 /// What happens to calls while the log cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AuditFailure {
     /// They are made, and their lines are counted as lost.

@@ -65,7 +65,7 @@ fn run_executes_a_configured_command() {
         (&["run", "count", "n=99"], 1, "", "`n`: the value is greater than the maximum of 9"),
         (&["run", "gret", "name=x"], 3, "", "did you mean `greet`?"),
         (&["run", "fail"], 1, "", "no luck"),
-        (&["run", "make", "file=made"], 1, "", "the server requests input"),
+        (&["run", "make", "file=made"], 1, "", "error: input is required, and there is no terminal"),
         (&["run", "make", "file=made", "--answer", "decline"], 1, "", "the user declined"),
     ] {
         let finished = run_command(args, &config);

@@ -94,7 +94,8 @@ fn replay(document: &str, mut run: impl FnMut(&str) -> String) -> String {
 fn run_curl(arguments: &[String]) -> String {
     let done = std::process::Command::new("curl").args(arguments).output().expect("curl is installed");
     assert!(done.status.success(), "{arguments:?}: {done:?}");
-    String::from_utf8(done.stdout).unwrap().replace('\r', "")
+    // A body has no line end of its own.
+    format!("{}\n", String::from_utf8(done.stdout).unwrap().replace('\r', ""))
 }
 
 /// Compares line by line; `…` in a line stands for anything.

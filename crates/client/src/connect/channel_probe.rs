@@ -69,7 +69,7 @@ pub(super) async fn probe(
                 continue;
             }
             // Some servers never respond again after a request that they do not know.
-            ProbeOutcome::Initialized(Err(HandshakeError::TimedOut(_))) if !is_network => {
+            ProbeOutcome::Initialized(Err(HandshakeError::TimedOut(_))) if !source.is_network() => {
                 drop(open);
                 return initialize_after_silence(source, plan, attempts).await;
             }

@@ -329,7 +329,9 @@ impl ConfigFile {
             let is_list = self.0.format == ConfigFormat::Toml && table.key == ACCESS_SECTION;
             let (fits, expected) = match is_list {
                 true => (matches!(table.value.kind, NodeKind::Array(_)), "a list of tables, `[[access]]`"),
-                false if self.0.format == ConfigFormat::Json => (table.value.entries().is_some(), "an object"),
+                false if self.0.format == ConfigFormat::Json => {
+                    (table.value.entries().is_some(), "an object")
+                }
                 false => (table.value.entries().is_some(), "a table"),
             };
             if !fits {

@@ -201,7 +201,7 @@ fn client_file_without_servers_is_a_problem_with_the_key_that_was_meant() {
         let problem = file.missing_servers().map(|problem| problem.to_string());
         match expected {
             Some(expected) => {
-                assert!(problem.as_ref().is_some_and(|told| told.starts_with(expected)), "{problem:?}")
+                assert!(problem.as_ref().is_some_and(|told| told.starts_with(expected)), "{problem:?}");
             }
             None => assert_eq!(problem, None, "{text}"),
         }

@@ -19,7 +19,8 @@ fn write_project(folder: &Path, document: &str) {
     let text = fs::read_to_string(root().join(document)).expect("a document");
     let manifests = blocks(&text, "toml");
     let listed = manifests.iter().find(|block| block.starts_with("[dependencies]"));
-    let listed = listed.unwrap_or_else(|| panic!("{document} lists no dependencies"));
+    assert!(listed.is_some(), "{document} lists no dependencies");
+    let listed = listed.expect("a list of dependencies");
     assert!(listed.contains("\"../trunkline/crates/"), "{document}: {listed}");
     let dependencies = listed.replace("../trunkline/crates/", &format!("{}/crates/", root().display()));
     let programs: Vec<&str> =
@@ -40,6 +41,7 @@ fn write_project(folder: &Path, document: &str) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "cargo, as a reader runs it")]
 fn programs_of_documents_build_in_a_new_project_with_the_listed_dependencies() {
     for document in ["README.md", "docs/server.md", "docs/client.md", "docs/commands.md"] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pasted").join(document.replace('/', "-"));

@@ -11,6 +11,7 @@ use trunkline_transport::{Secret, Target};
 use crate::call::{LogMessage, LogSinks};
 use crate::client::Client;
 use crate::connect::{self, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds};
+use crate::dropped_message::{DropCallback, DroppedMessage};
 #[cfg(feature = "config")]
 use crate::error::ConnectError;
 use crate::error::Error;
@@ -33,6 +34,7 @@ pub struct ClientBuilder {
     env: Vec<(String, Secret)>,
     logs: LogSinks,
     on_line: Option<LineCallback>,
+    on_dropped: Option<DropCallback>,
     level: Option<LoggingLevel>,
     era_cache: EraCache,
     dialer: Dialer,
@@ -54,6 +56,7 @@ impl Default for ClientBuilder {
             env: Vec::new(),
             logs: LogSinks::default(),
             on_line: None,
+            on_dropped: None,
             level: None,
             era_cache: EraCache::default(),
             dialer: Dialer::default(),
@@ -170,6 +173,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Calls a function for every message of the server that is dropped, so that it can be counted.
+    pub fn on_dropped(mut self, callback: impl Fn(DroppedMessage) + Send + Sync + 'static) -> Self {
+        self.on_dropped = Some(DropCallback::new(callback));
+        self
+    }
+
     /// Adds a member to `_meta` of every list request. Keys that are reserved by the protocol are ignored.
     pub fn list_meta(mut self, key: impl Into<String>, value: RawJson) -> Self {
         let key = key.into();
@@ -250,6 +259,7 @@ impl ClientBuilder {
             headers: self.headers,
             env: self.env,
             on_line: self.on_line,
+            on_dropped: self.on_dropped,
             era_cache: self.era_cache,
             dialer: self.dialer,
             authorization: self.authorization,

@@ -22,12 +22,14 @@ mod client_transport;
 #[cfg(feature = "config")]
 pub mod config;
 mod connect;
+mod dropped_message;
 mod edge;
 mod error;
 mod input;
 mod known_tools;
 mod limits;
 mod list;
+mod message_budget;
 mod output_check;
 mod polled_value;
 mod session_listener;
@@ -50,9 +52,11 @@ pub use self::call::{
 pub use self::capability_lists::CapabilityLists;
 pub use self::client::{Client, ServerInfo};
 pub use self::connect::{ConnectAttempt, EraCache, HttpTransportKind, SupportedEras};
+pub use self::dropped_message::DroppedMessage;
 pub use self::error::{ConnectError, Error, ErrorResponse, ErrorSource};
 pub use self::input::{InputHandler, InputOrigin};
 pub use self::limits::ClientLimits;
 pub use self::list::{ItemList, RepairedItem, SkippedItem};
+pub use self::message_budget::MessageBudget;
 pub use self::subscribe::{ChangeEvent, ChangeFilter, ChangeStream, is_sub_resource};
 pub use self::with_raw::WithRaw;

@@ -2,12 +2,17 @@ use std::time::Duration;
 
 use trunkline_protocol::envelope::MessageLimits;
 
+use crate::message_budget::MessageBudget;
+
 /// The limits of a client. Each field documents its default and its cost.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
     /// The largest message. Default 4 MiB; a server can make the client hold this much once per connection and per
     /// running call.
     pub message_bytes: usize,
+    /// The memory for messages above 64 KiB that are being received, of all clients with a clone of these limits.
+    /// Default 256 MiB; a connection that needs more is closed.
+    pub message_memory: MessageBudget,
     /// How deep a message may nest, and how many messages a batch may hold. Default 64 and 32. A response that
     /// nests deeper still completes its request: a list leaves out the items that do, and any other result is an
     /// error beyond 127 levels.
@@ -73,6 +78,7 @@ impl Default for ClientLimits {
     fn default() -> Self {
         Self {
             message_bytes: 4 << 20,
+            message_memory: MessageBudget::default(),
             bounds: MessageLimits::default(),
             in_flight: 1024,
             queued_bytes: 256 << 10,

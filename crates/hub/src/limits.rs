@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use trunkline_client::MessageBudget;
+
 /// Limits of a hub towards its upstreams. Each field documents its default and its cost.
 #[derive(Clone, Debug)]
 pub struct HubLimits {
@@ -13,9 +15,12 @@ pub struct HubLimits {
     pub announce_delay: Duration,
     /// Timeout for listing an upstream's items. Default 30 s.
     pub listing_timeout: Duration,
-    /// The largest message of an upstream. Default 4 MiB; an upstream can make the hub buffer this much once per
-    /// connection and call.
+    /// The largest message of an upstream. Default 16 MiB; an upstream can make the hub buffer this much once per
+    /// connection and call, within [`HubLimits::message_memory`].
     pub message_bytes: usize,
+    /// The memory for messages above 64 KiB that are being received from all upstreams together. Default 256 MiB; a
+    /// connection that needs more is closed.
+    pub message_memory: MessageBudget,
     /// The items that one server may list of one kind. Default 10,000; a longer list is rejected.
     pub list_items: usize,
     /// The bytes that one list of a server may have. Default 16 MiB; a larger list is rejected.
@@ -75,7 +80,8 @@ impl Default for HubLimits {
             first_call_timeout: Duration::from_secs(15),
             announce_delay: Duration::from_millis(250),
             listing_timeout: Duration::from_secs(30),
-            message_bytes: 4 << 20,
+            message_bytes: 16 << 20,
+            message_memory: MessageBudget::default(),
             list_items: 10_000,
             list_bytes: 16 << 20,
             item_bytes: 1 << 20,

@@ -1,11 +1,13 @@
 //! JSON-RPC messages, read in one pass without copying.
 
 mod deep;
+mod legible_part;
 
 use std::borrow::Cow;
 
 use bytestring::ByteString;
 
+pub use self::legible_part::{LegiblePart, find_legible_part, is_cut_off};
 use crate::codec::RawResult;
 use crate::json::{
     COMMON_KEYS, DistinctKeys, JsonKind, JsonObject, JsonScanner, MalformedJson, ObjectBuilder, ObjectKey,
@@ -150,15 +152,24 @@ pub fn read(bytes: bytes::Bytes, bounds: MessageLimits) -> Result<MessageOrBatch
 /// # Errors
 /// As [`read`].
 pub fn read_from_server(
-    bytes: bytes::Bytes,
+    bytes: &bytes::Bytes,
     bounds: MessageLimits,
 ) -> Result<MessageOrBatch, MalformedMessage> {
-    let text = ByteString::try_from(bytes)
-        .map_err(|_| without_id(Refusal::PARSE_ERROR.with_message("the message is not valid UTF-8")))?;
+    let text = ByteString::try_from(bytes.clone()).map_err(|_| {
+        let refusal = Refusal::PARSE_ERROR.with_message("the message is not valid UTF-8");
+        with_legible_part(without_id(refusal), bytes)
+    })?;
     read_text(&text, bounds).or_else(|malformed| match deep::read_response(&text, bounds) {
         Some(response) => Ok(MessageOrBatch::One(Message::Response(response))),
-        None => Err(malformed),
+        None => Err(with_legible_part(malformed, text.as_bytes())),
     })
+}
+
+/// Adds what can be read of a response although it is malformed.
+#[cold]
+fn with_legible_part(malformed: MalformedMessage, bytes: &[u8]) -> MalformedMessage {
+    let Some(part) = find_legible_part(bytes) else { return malformed };
+    MalformedMessage { id: malformed.id.or(part.id), ..malformed }
 }
 
 /// Reads the text of one message or batch.

@@ -11,6 +11,9 @@ use memchr::{memchr, memchr2};
 /// One large message must not retain a buffer of its size for the lifetime of the connection.
 const MAX_RETAINED_LINE: usize = 256 * 1024;
 
+/// The bytes of a refused line that are kept to show what it was about.
+const MAX_REFUSED_START: usize = 1024;
+
 /// Reports a line that was longer than the framer permits.
 ///
 /// The line itself is dropped; the lines after it are delivered as usual.
@@ -36,6 +39,8 @@ pub struct LineFramer {
     max_line: usize,
     /// Whether the bytes up to the next line end belong to a line that was already refused.
     discarding: bool,
+    /// The beginning of the last line that was refused.
+    refused_start: Bytes,
     /// Whether the memory behind the buffer was grown by a line longer than [`MAX_RETAINED_LINE`].
     outgrown: bool,
 }
@@ -44,7 +49,14 @@ impl LineFramer {
     /// Creates a framer that refuses lines of more than `max_line` bytes, not counting the line's end.
     #[must_use]
     pub fn new(max_line: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, max_line, discarding: false, outgrown: false }
+        Self {
+            buffer: BytesMut::new(),
+            scanned: 0,
+            max_line,
+            discarding: false,
+            refused_start: Bytes::new(),
+            outgrown: false,
+        }
     }
 
     /// Returns the read buffer, to which the caller appends and from which it removes nothing.
@@ -56,6 +68,11 @@ impl LineFramer {
     #[must_use]
     pub fn buffered(&self) -> usize {
         self.buffer.len()
+    }
+
+    /// Takes the beginning of the last line that was refused, which shows what it was about.
+    pub fn take_refused_start(&mut self) -> Bytes {
+        std::mem::take(&mut self.refused_start)
     }
 
     /// Takes the next complete line, without its end, or `None` when more bytes are needed.
@@ -77,7 +94,7 @@ impl LineFramer {
             self.outgrown |= line.len() > MAX_RETAINED_LINE;
             strip_carriage_return(&mut line);
             if line.len() > self.max_line {
-                return Some(Err(self.too_long()));
+                return Some(Err(self.too_long(&line)));
             }
             if !is_blank(&line) {
                 return Some(Ok(line.freeze()));
@@ -102,7 +119,7 @@ impl LineFramer {
         }
         strip_carriage_return(&mut rest);
         if rest.len() > self.max_line {
-            return Some(Err(self.too_long()));
+            return Some(Err(self.too_long(&rest)));
         }
         (!is_blank(&rest)).then(|| Ok(rest.freeze()))
     }
@@ -113,16 +130,15 @@ impl LineFramer {
         self.outgrown |= pending > MAX_RETAINED_LINE;
         // One byte of grace: the last one may be a `\r` that belongs to the line's end.
         let excess = pending > self.max_line.saturating_add(1);
+        let refused = (excess && !self.discarding).then(|| Bytes::copy_from_slice(start_of(&self.buffer)));
         if self.discarding || excess {
             self.buffer.clear();
         }
         self.scanned = self.buffer.len();
         self.release_outgrown();
-        if self.discarding || !excess {
-            return None;
-        }
+        let start = refused?;
         self.discarding = true;
-        Some(Err(self.too_long()))
+        Some(Err(self.too_long(&start)))
     }
 
     /// Releases the memory of a long line, once little of it is in use.
@@ -133,9 +149,14 @@ impl LineFramer {
         }
     }
 
-    fn too_long(&self) -> LineTooLong {
+    fn too_long(&mut self, line: &[u8]) -> LineTooLong {
+        self.refused_start = Bytes::copy_from_slice(start_of(line));
         LineTooLong { limit: self.max_line }
     }
+}
+
+fn start_of(line: &[u8]) -> &[u8] {
+    line.get(..MAX_REFUSED_START).unwrap_or(line)
 }
 
 /// Appends one JSON text as one line.

@@ -218,7 +218,7 @@ impl<C: Channel> ChannelServer<C> {
             taken += 1;
             match received {
                 Some(Ok(message)) => self.receive(message, cx),
-                Some(Err(ReceiveError::TooLong { limit })) => {
+                Some(Err(ReceiveError::TooLong { limit, .. })) => {
                     let refusal =
                         Refusal::TOO_LARGE.with_message(format!("a message may have at most {limit} bytes"));
                     self.send_error(None, &refusal);

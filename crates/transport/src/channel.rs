@@ -125,6 +125,8 @@ pub enum ReceiveError {
     TooLong {
         /// The limit in bytes.
         limit: usize,
+        /// The beginning of the message, if it is known.
+        start: Bytes,
     },
     /// The peer rejected one sent message, and the channel continues.
     #[error("a message was not taken: {why}")]

@@ -65,6 +65,11 @@ impl<R, W> LineChannel<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W> LineChannel<R, W> {
+    /// Reports whether the peer has closed its end.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at_end
+    }
+
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // A scratch buffer on the stack avoids `unsafe`; the copy is cheap compared to the system call.
         let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
@@ -85,7 +90,10 @@ where
             let line = if self.at_end { self.framer.finish() } else { self.framer.next_line() };
             match line {
                 Some(Ok(line)) => return Poll::Ready(Some(Ok(line))),
-                Some(Err(_)) => return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit }))),
+                Some(Err(_)) => {
+                    let start = self.framer.take_refused_start();
+                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, start })));
+                }
                 None if self.at_end => return Poll::Ready(None),
                 None => {}
             }

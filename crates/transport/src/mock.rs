@@ -240,11 +240,11 @@ mod tests {
     async fn mock_yields_messages_and_errors_in_order_and_then_ends() {
         let (mock, mut channel) = mock();
         mock.receive("one");
-        mock.fail_receive(ReceiveError::TooLong { limit: 3 });
+        mock.fail_receive(ReceiveError::TooLong { limit: 3, start: Bytes::new() });
         mock.receive("two");
         mock.end();
         assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "one");
-        assert!(matches!(receive(&mut channel).await, Some(Err(ReceiveError::TooLong { limit: 3 }))));
+        assert!(matches!(receive(&mut channel).await, Some(Err(ReceiveError::TooLong { limit: 3, .. }))));
         assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "two");
         assert!(receive(&mut channel).await.is_none());
         assert!(say(&mut channel, "the peer still reads").await.is_ok());

@@ -210,6 +210,7 @@ fn every_default_is_in_the_document_of_limits() {
         }),
         rows!(ClientLimits {
             message_bytes: size,
+            message_memory: budget,
             bounds: both,
             in_flight: count,
             queued_bytes: size,
@@ -264,6 +265,10 @@ fn perhaps(duration: Option<Duration>) -> String {
 
 fn both(_: MessageLimits) -> &'static str {
     "as below"
+}
+
+fn budget(memory: trunkline::client::MessageBudget) -> String {
+    size(memory.limit())
 }
 
 fn count(number: usize) -> String {

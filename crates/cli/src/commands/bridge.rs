@@ -110,7 +110,7 @@ async fn connect(
         None => placeholder_config(resolved)?,
     };
     server.timeout = args.reach.timeout.or(server.timeout);
-    let limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
+    let limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
     let anonymous = transport.anonymous_clients(&args.edge, false);
     let connector = Arc::new(only.clone());
     let access = access_rules(args, resolved)?;

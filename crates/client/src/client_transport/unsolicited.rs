@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use trunkline_protocol::{JsonObject, Notification, Request};
 
+use crate::dropped_message::{DropCallback, DroppedMessage};
 use crate::polled_value::PolledValue;
 
 /// Queued notifications; beyond it the oldest is dropped.
@@ -24,6 +25,7 @@ const MAX_REQUESTS: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct UnsolicitedSender {
     shared: Arc<PolledValue<UnsolicitedQueue>>,
+    on_dropped: Option<DropCallback>,
 }
 
 /// The other end of an [`UnsolicitedSender`].
@@ -59,38 +61,52 @@ struct UnsolicitedQueue {
 }
 
 /// Creates both ends.
-pub(crate) fn unsolicited_channel() -> (UnsolicitedSender, UnsolicitedReceiver) {
+pub(crate) fn unsolicited_channel(
+    on_dropped: Option<DropCallback>,
+) -> (UnsolicitedSender, UnsolicitedReceiver) {
     let shared = Arc::<PolledValue<UnsolicitedQueue>>::default();
-    (UnsolicitedSender { shared: shared.clone() }, UnsolicitedReceiver { shared })
+    (UnsolicitedSender { shared: shared.clone(), on_dropped }, UnsolicitedReceiver { shared })
 }
 
 impl UnsolicitedSender {
+    /// Counts a message that is dropped.
+    pub(crate) fn count_dropped(&self, kind: DroppedMessage) {
+        if let Some(callback) = &self.on_dropped {
+            callback.call(kind);
+        }
+    }
+
     /// Queues a notification.
     pub(crate) fn send_notification(&self, notification: Notification) {
-        self.shared.update(|state| {
+        let dropped = self.shared.update(|state| {
             if state.notifications.iter().any(|waiting| is_duplicate(waiting, &notification)) {
-                return;
+                return 0;
             }
             state.bytes += notification_bytes(&notification);
             state.notifications.push_back(notification);
             // The newest is always kept, whatever its size.
+            let mut dropped = 0;
             while state.notifications.len() > MAX_NOTIFICATIONS
                 || (state.notifications.len() > 1 && state.bytes > MAX_NOTIFICATION_BYTES)
             {
                 state.pop_notification();
+                dropped += 1;
             }
+            dropped
         });
+        (0..dropped).for_each(|_| self.count_dropped(DroppedMessage::Notification));
     }
 
     /// Queues an input request, or returns it if the queue is full; the transport then refuses it.
     pub(crate) fn send_request(&self, request: Request) -> Result<(), Request> {
-        self.shared.update(|state| match state.requests.len() {
+        let queued = self.shared.update(|state| match state.requests.len() {
             MAX_REQUESTS.. => Err(request),
             _ => {
                 state.requests.push_back(request);
                 Ok(())
             }
-        })
+        });
+        queued.inspect_err(|_| self.count_dropped(DroppedMessage::Request))
     }
 
     /// Signals that the connection is closed for good.

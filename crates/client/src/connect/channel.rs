@@ -164,7 +164,7 @@ impl ChannelSource {
         attempts: &mut ConnectAttempts,
     ) -> Result<OpenedTransport, Error> {
         let limits = plan.channel_limits();
-        let (sender, receiver) = unsolicited_channel();
+        let (sender, receiver) = unsolicited_channel(plan.on_dropped.clone());
         let transport = match self {
             Self::Opener(opener) => {
                 let channel = tokio::time::timeout(plan.limits.handshake_timeout, opener.open()).await;

@@ -56,7 +56,7 @@ impl HttpConnectContext<'_> {
     }
 
     fn open_transport(&self) -> Result<OpenedTransport, Error> {
-        let (sender, receiver) = unsolicited_channel();
+        let (sender, receiver) = unsolicited_channel(self.plan.on_dropped.clone());
         let http = self.authorized_http();
         let transport =
             StreamableHttpTransport::new(http, self.url, &self.headers, self.plan.http_limits(), sender);
@@ -200,7 +200,7 @@ impl HttpConnectContext<'_> {
             attempts.record(action, HandshakeError::Transport(failure.clone()).describe());
         })?;
         attempts.record(action, "opened");
-        let (sender, receiver) = unsolicited_channel();
+        let (sender, receiver) = unsolicited_channel(self.plan.on_dropped.clone());
         let transport = Arc::new(ChannelTransport::new(channel, sender, self.plan.channel_limits()));
         Ok(OpenedTransport { transport, unsolicited: receiver, transport_name: "sse" })
     }

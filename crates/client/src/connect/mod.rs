@@ -42,6 +42,7 @@ use crate::client_transport::FailureCause;
 use crate::client_transport::{
     ChannelLimits, ClientTransport, CustomHeaders, HttpLimits, UnsolicitedReceiver,
 };
+use crate::dropped_message::DropCallback;
 use crate::edge::ProtocolEdge;
 use crate::error::{ConnectError, Error};
 use crate::limits::ClientLimits;
@@ -80,6 +81,8 @@ pub(crate) struct ConnectPlan {
     pub(crate) env: Vec<(String, Secret)>,
     /// The callback for lines that the process writes outside of the protocol.
     pub(crate) on_line: Option<LineCallback>,
+    /// The callback for messages of the server that are dropped.
+    pub(crate) on_dropped: Option<DropCallback>,
     pub(crate) era_cache: EraCache,
     /// Opens connections to addresses.
     pub(crate) dialer: Dialer,
@@ -120,13 +123,21 @@ impl ConnectPlan {
     /// Returns the limits of a channel.
     pub(crate) fn channel_limits(&self) -> ChannelLimits {
         let ClientLimits { bounds, in_flight, queued_bytes, malformed_messages, .. } = self.limits;
-        ChannelLimits { bounds, in_flight, queued_bytes: queued_bytes.max(1), malformed_messages }
+        let message_memory = self.limits.message_memory.clone();
+        ChannelLimits {
+            bounds,
+            in_flight,
+            queued_bytes: queued_bytes.max(1),
+            malformed_messages,
+            message_memory,
+        }
     }
 
     /// Returns the limits of responses over HTTP.
     pub(crate) fn http_limits(&self) -> HttpLimits {
         let ClientLimits { bounds, message_bytes, in_flight, malformed_messages, .. } = self.limits;
-        HttpLimits { bounds, message_bytes, in_flight, malformed_messages }
+        let message_memory = self.limits.message_memory.clone();
+        HttpLimits { bounds, message_bytes, in_flight, malformed_messages, message_memory }
     }
 
     /// Returns the headers of every request.

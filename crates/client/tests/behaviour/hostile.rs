@@ -1,13 +1,17 @@
 //! Servers that do what no server should, as scripts: each ends with a clear error, and the other calls are unharmed.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use trunkline_client::protocol::Revision;
 use trunkline_client::protocol::model::InputResponse;
 use trunkline_client::transport::{ChannelOpener, ReceiveError};
-use trunkline_client::{ChangeEvent, ChangeFilter, Client, ClientLimits, Error, RequestDelivery};
+use trunkline_client::{
+    ChangeEvent, ChangeFilter, Client, ClientLimits, DroppedMessage, Error, RequestDelivery,
+};
 
 use crate::support::{Answers, ScriptAction, ScriptedPeer, or_handshake, settle, within};
 
@@ -215,9 +219,50 @@ async fn oversized_message_fails_the_only_call_in_flight() {
     let client = connect(opener, Revision::V2025_11_25).await;
     let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
         script.wait_for("tools/call").await;
-        script.newest().fail_receive(ReceiveError::TooLong { limit: 7 });
+        script.newest().fail_receive(ReceiveError::TooLong { limit: 7, start: Bytes::new() });
     });
     assert!(matches!(result, Err(Error::TooLong { limit: 7 })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn illegible_response_fails_the_call_that_it_names_and_is_counted() {
+    let (script, opener) = mute();
+    let counted = Arc::new(Mutex::new(Vec::new()));
+    let count = counted.clone();
+    let builder = Client::builder().on_dropped(move |kind| count.lock().unwrap().push(kind));
+    let client = builder.pin(Revision::V2025_11_25).connect(opener).await.unwrap();
+    let call = |name: &str| client.call(name.to_owned(), json!({})).into_future();
+    let (not_utf8, not_json, too_long, good, ()) =
+        tokio::join!(call("a"), call("b"), call("c"), call("d"), async {
+            settle().await;
+            let mock = script.newest();
+            mock.receive(&b"{\"result\":{\"a\":\"\xff\"},\"jsonrpc\":\"2.0\",\"id\":2}"[..]);
+            mock.receive(r#"{"jsonrpc":"2.0","id":3,"result":{"a":NaN}}"#);
+            let start = Bytes::from_static(br#"{"jsonrpc":"2.0","id":4,"result":{"content":[{"text":"aaaa"#);
+            mock.fail_receive(ReceiveError::TooLong { limit: 7, start });
+            // Output of a program is no response, whatever its form.
+            mock.receive("listening");
+            mock.receive(r#"{"level":"info","id":5}"#);
+            mock.receive(done(&json!(5)));
+        });
+    assert!(matches!(not_utf8, Err(Error::Malformed(_))), "{not_utf8:?}");
+    assert!(matches!(not_json, Err(Error::Malformed(_))), "{not_json:?}");
+    assert!(matches!(too_long, Err(Error::TooLong { limit: 7 })), "{too_long:?}");
+    assert_eq!(good.unwrap().text(), "5");
+    use DroppedMessage::{TooLong, Unreadable};
+    assert_eq!(*counted.lock().unwrap(), [Unreadable, Unreadable, TooLong, Unreadable, Unreadable]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn illegible_response_without_an_id_fails_the_only_call() {
+    let (script, opener) = mute();
+    let client = connect(opener, Revision::V2025_11_25).await;
+    let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
+        script.wait_for("tools/call").await;
+        script.newest().receive("listening");
+        script.newest().receive(r#"{"jsonrpc":"2.0","result":{"a":"#);
+    });
+    assert!(matches!(result, Err(Error::Malformed(_))), "{result:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -87,6 +87,18 @@ impl<C: ClientConnector> HttpResponseBody<C> {
     /// # Errors
     /// The connection broke before the end, or the body is longer than the limit.
     pub async fn read_all(&mut self, limit: usize) -> Result<Bytes, HttpError<C::Error>> {
+        self.read_all_while(limit, |_| true).await
+    }
+
+    /// Reads all of it, up to a limit, and as long as `has_memory` accepts the number of bytes that are held.
+    ///
+    /// # Errors
+    /// As [`read_all`](Self::read_all); [`HttpError::TooLong`] also if `has_memory` does not accept it.
+    pub async fn read_all_while(
+        &mut self,
+        limit: usize,
+        mut has_memory: impl FnMut(usize) -> bool,
+    ) -> Result<Bytes, HttpError<C::Error>> {
         let too_long = || HttpError::TooLong { limit };
         if self.framing.min_remaining() > limit as u64 {
             return Err(too_long());
@@ -102,7 +114,8 @@ impl<C: ClientConnector> HttpResponseBody<C> {
         all.extend_from_slice(&first);
         all.extend_from_slice(&second);
         while let Some(more) = self.chunk().await.transpose()? {
-            if all.len() + more.len() > limit {
+            let bytes = all.len() + more.len();
+            if bytes > limit || !has_memory(bytes) {
                 return Err(too_long());
             }
             all.extend_from_slice(&more);

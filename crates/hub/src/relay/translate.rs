@@ -124,7 +124,9 @@ fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
         ),
         Error::TooLong { limit } => context.failure_refusal(
             "upstream_protocol",
-            &format!("sent a message of more than {limit} bytes"),
+            &format!(
+                "sent a message of more than {limit} bytes; the operator can raise `--max-upstream-message`"
+            ),
             false,
         ),
         Error::Unsupported(problem) => {

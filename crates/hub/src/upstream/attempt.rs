@@ -6,10 +6,11 @@ use parking_lot::MutexGuard;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_client::config::{pinned_era, with_pinned_revision};
-use trunkline_client::{Client, ClientLimits, Error};
+use trunkline_client::{Client, ClientLimits, DroppedMessage, Error};
 use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::Era;
 use trunkline_protocol::model::Implementation;
+use trunkline_server::UpstreamItem;
 
 use super::Upstream;
 use super::caller_profile::{CallerProfile, PoolKey};
@@ -79,6 +80,7 @@ impl Upstream {
             .identity(Implementation::clone(&self.options.client_identity))
             .limits(ClientLimits {
                 message_bytes: limits.message_bytes,
+                message_memory: limits.message_memory.clone(),
                 items: limits.list_items,
                 list_bytes: limits.list_bytes,
                 // Clients cache results themselves; a cache here would hold them twice.
@@ -86,6 +88,7 @@ impl Upstream {
                 // The timeout is set with each call, since the configuration may change during a connection.
                 ..ClientLimits::default()
             })
+            .on_dropped(count_dropped)
             .on_session_log(move |message, is_abandoned| calls.log(&name, message, is_abandoned))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
             .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })
@@ -178,6 +181,18 @@ impl Upstream {
         }
         failure
     }
+}
+
+/// Counts a message of a server that was dropped.
+fn count_dropped(kind: DroppedMessage) {
+    let item = match kind {
+        DroppedMessage::TooLong => UpstreamItem::MessageTooLong,
+        DroppedMessage::Unmatched => UpstreamItem::ResponseUnmatched,
+        DroppedMessage::Notification => UpstreamItem::NotificationDropped,
+        DroppedMessage::Request => UpstreamItem::RequestRefused,
+        _ => UpstreamItem::MessageUnreadable,
+    };
+    item.count(1);
 }
 
 /// Records an attempt as failed if its connector panics.

@@ -4,7 +4,7 @@ use parking_lot::{Mutex, MutexGuard};
 use trunkline_client::LogMessage;
 use trunkline_config::ServerName;
 use trunkline_protocol::shorten;
-use trunkline_server::{Caller, Context};
+use trunkline_server::{Caller, Context, UpstreamItem};
 use trunkline_session::SessionId;
 
 /// The running calls of one connection.
@@ -54,13 +54,16 @@ impl RunningCalls {
     pub(super) fn log(&self, server: &ServerName, message: &LogMessage, is_abandoned: bool) {
         match self.only_client(is_abandoned) {
             Some(context) => context.forward_log(message.level, message.logger.clone(), message.data.clone()),
-            None => tracing::debug!(
+            None => {
+                UpstreamItem::LogUnattributed.count(1);
+                tracing::debug!(
                 %server,
                 level = message.level.as_str(),
                 logger = message.logger.as_deref(),
                 data = shorten(message.data.as_str()),
                 "a log message that belongs to no one client"
-            ),
+                );
+            }
         }
     }
 

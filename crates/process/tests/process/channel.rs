@@ -115,7 +115,7 @@ async fn endless_stdout_line_uses_at_most_the_limit_and_the_server_continues() {
     let script = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo '{\"id\":1}'; cat";
     let (mut channel, _process) = process::spawn(&sh(script), options).unwrap();
     let error = receive(&mut channel).await.unwrap().unwrap_err();
-    assert!(matches!(error, ReceiveError::TooLong { limit: 1000 }), "{error}");
+    assert!(matches!(error, ReceiveError::TooLong { limit: 1000, .. }), "{error}");
     assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "{\"id\":1}");
 }
 

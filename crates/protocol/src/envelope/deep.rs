@@ -45,7 +45,7 @@ mod tests {
             (deep, false),
         ] {
             assert!(read(message.clone().into(), MessageLimits::default()).is_err());
-            let response = match read_from_server(message.clone().into(), MessageLimits::default()) {
+            let response = match read_from_server(&message.clone().into(), MessageLimits::default()) {
                 Ok(MessageOrBatch::One(Message::Response(response))) => Some(response),
                 _ => None,
             };

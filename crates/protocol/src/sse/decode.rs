@@ -63,6 +63,12 @@ pub struct SseDecoder {
 }
 
 impl SseDecoder {
+    /// Returns the number of bytes that are buffered of an incomplete event.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.line.len() + self.data.as_ref().map_or(0, BytesMut::len)
+    }
+
     /// Creates a decoder that refuses events of more than `max_event` bytes.
     #[must_use]
     pub fn new(max_event: usize) -> Self {

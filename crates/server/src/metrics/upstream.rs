@@ -19,19 +19,37 @@ pub enum UpstreamItem {
     ResultRepaired,
     /// A result could not be forwarded, and its call failed.
     ResultRejected,
+    /// A message was not UTF-8, not JSON or not a message, and was dropped; the call that it answered failed.
+    MessageUnreadable,
+    /// A message was too long, and was dropped; the call that it answered failed.
+    MessageTooLong,
+    /// A response answered no running call, and was dropped.
+    ResponseUnmatched,
+    /// A notification outside of calls was dropped, as the oldest of too many.
+    NotificationDropped,
+    /// A request outside of calls was refused, as one of too many.
+    RequestRefused,
+    /// A log message belonged to no one client, and was dropped.
+    LogUnattributed,
 }
 
 static COUNTS: [AtomicU64; UpstreamItem::ALL.len()] = [const { AtomicU64::new(0) }; UpstreamItem::ALL.len()];
 
 impl UpstreamItem {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 12] = [
         Self::Repaired,
         Self::LeftOut,
         Self::Truncated,
         Self::Shadowed,
         Self::ResultRepaired,
         Self::ResultRejected,
+        Self::MessageUnreadable,
+        Self::MessageTooLong,
+        Self::ResponseUnmatched,
+        Self::NotificationDropped,
+        Self::RequestRefused,
+        Self::LogUnattributed,
     ];
 
     /// Returns the label of the kind.
@@ -43,6 +61,12 @@ impl UpstreamItem {
             Self::Shadowed => "shadowed",
             Self::ResultRepaired => "result_repaired",
             Self::ResultRejected => "result_rejected",
+            Self::MessageUnreadable => "message_unreadable",
+            Self::MessageTooLong => "message_too_long",
+            Self::ResponseUnmatched => "response_unmatched",
+            Self::NotificationDropped => "notice_dropped",
+            Self::RequestRefused => "request_refused",
+            Self::LogUnattributed => "log_unattributed",
         }
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use trunkline_process::{ChildPipes, ChildWatch, ExitCause, PipeReader, PipeWriter, ProcessPhase};
+use trunkline_protocol::envelope;
 
 use crate::channel::{Channel, ReceiveError};
 use crate::line_channel::LineChannel;
@@ -37,7 +38,15 @@ impl ProcessChannel {
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ReceiveError>>> {
         loop {
             match self.lines.poll_receive(cx) {
-                Poll::Ready(Some(Ok(line))) if !may_be_message(&line) => self.child.record_noise(&line),
+                // A program that ended within a message is reported as ended, and not for its message.
+                Poll::Ready(Some(Ok(line))) if self.lines.is_at_end() && envelope::is_cut_off(&line) => {
+                    self.child.record_noise(&line);
+                }
+                Poll::Ready(Some(Ok(line)))
+                    if !may_be_message(&line) && envelope::find_legible_part(&line).is_none() =>
+                {
+                    self.child.record_noise(&line);
+                }
                 // A read error counts as the end of the pipe; the exit report is more precise.
                 Poll::Ready(Some(Err(ReceiveError::Broken(_)))) => return Poll::Ready(None),
                 other => return other,
@@ -112,6 +121,10 @@ impl Channel for ProcessChannel {
             }
             other => other,
         }
+    }
+
+    fn unread_bytes(&self) -> usize {
+        self.lines.unread_bytes()
     }
 
     fn queued(&self) -> usize {

@@ -87,9 +87,12 @@ pub(crate) struct EdgeArgs {
     /// is closed
     #[arg(verbatim_doc_comment, long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     pub(super) grace: Duration,
-    /// Maximum size of a message, in either direction
+    /// Maximum size of a client's message
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_size)]
     pub(crate) max_message: usize,
+    /// Maximum size of an upstream server's message
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = parse_size)]
+    pub(crate) max_upstream_message: usize,
     /// Also read roots from clientInfo, where some old clients put them
     #[arg(long)]
     pub(super) compat_clientinfo_roots: bool,

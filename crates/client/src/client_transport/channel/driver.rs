@@ -23,7 +23,9 @@ use crate::client_transport::{
     ExchangeEvent, FailureCause, RequestDelivery, ServerRequest, TransportFailure, TransportFailureKind,
     UnsolicitedSender,
 };
+use crate::dropped_message::DroppedMessage;
 use crate::error::ErrorSource;
+use crate::message_budget::BudgetShare;
 
 /// Messages read from the peer in one poll before our own are written.
 const MAX_MESSAGES_PER_POLL: usize = 256;
@@ -51,6 +53,8 @@ pub(super) struct ChannelDriver<C> {
     commands: Vec<DriverCommand>,
     malformed_count: usize,
     flood: FloodGuard,
+    /// The share of the memory for messages that are being received.
+    memory: BudgetShare,
     /// Whether the driver has yielded once, so that the requests of other ready tasks are queued by now.
     has_yielded: bool,
     flush_deadline: Option<Pin<Box<Sleep>>>,
@@ -66,6 +70,7 @@ impl<C: Channel> ChannelDriver<C> {
         limits: ChannelLimits,
     ) -> Self {
         let (table, commands) = (RequestTable::default(), Vec::new());
+        let memory = limits.message_memory.share();
         let (malformed_count, has_yielded, flush_deadline) = (0, false, None);
         Self {
             channel,
@@ -76,6 +81,7 @@ impl<C: Channel> ChannelDriver<C> {
             commands,
             malformed_count,
             flood: FloodGuard::default(),
+            memory,
             has_yielded,
             flush_deadline,
         }
@@ -157,8 +163,8 @@ impl<C: Channel> ChannelDriver<C> {
             let Poll::Ready(received) = self.channel.poll_receive(cx) else { break };
             taken += 1;
             match received {
-                Some(Ok(message)) => self.receive(message)?,
-                Some(Err(ReceiveError::TooLong { limit })) => self.skip_oversized(limit),
+                Some(Ok(message)) => self.receive(&message)?,
+                Some(Err(ReceiveError::TooLong { limit, start })) => self.skip_oversized(limit, &start),
                 Some(Err(ReceiveError::Rejected { message, why })) => self.fail_rejected(message, why),
                 // The exit report of a process is a whole message by itself.
                 Some(Err(ReceiveError::Broken(error)))
@@ -173,20 +179,31 @@ impl<C: Channel> ChannelDriver<C> {
         if taken == MAX_MESSAGES_PER_POLL {
             cx.waker().wake_by_ref();
         }
-        Ok(())
+        self.memory.set(self.channel.unread_bytes()).map_err(FailureCause::from_error)
     }
 
-    /// Skips an oversized message. Its request is unknown unless only one is in flight, which then fails; all
-    /// others run into their deadlines.
-    fn skip_oversized(&mut self, limit: usize) {
+    /// Skips an oversized message. The request that it answers fails, if its beginning names it or only one is in
+    /// flight; otherwise that runs into its deadline.
+    fn skip_oversized(&mut self, limit: usize, start: &[u8]) {
+        self.unsolicited.count_dropped(DroppedMessage::TooLong);
         tracing::warn!(limit, "a message of the server is too long and was skipped");
-        if let Some((id, _)) = self.table.only_request() {
-            let kind = TransportFailureKind::TooLong { limit };
-            self.finish(
-                id,
-                ExchangeEvent::Failed(TransportFailure { delivery: RequestDelivery::MaybeSent, kind }),
-            );
-        }
+        let named = envelope::find_legible_part(start).and_then(|part| part.id);
+        let kind = TransportFailureKind::TooLong { limit };
+        let failure = TransportFailure { delivery: RequestDelivery::MaybeSent, kind };
+        self.fail_answered(named.as_ref(), failure);
+    }
+
+    /// Fails the request that an illegible response answers: the one that it names, or the only one in flight. Reports
+    /// whether there is one.
+    fn fail_answered(&mut self, named: Option<&RequestId>, failure: TransportFailure) -> bool {
+        let entry = match named {
+            Some(id) => self.table.take(id),
+            None => self.table.only_request().map(|(id, _)| id).and_then(|id| self.table.remove(id)),
+        };
+        let Some(entry) = entry else { return false };
+        self.shared.request_permits.add_permits(1);
+        entry.slot.finish(ExchangeEvent::Failed(failure));
+        true
     }
 
     /// Fails the request that the transport could not deliver, and no other.
@@ -204,29 +221,35 @@ impl<C: Channel> ChannelDriver<C> {
         entry.slot.finish(ExchangeEvent::Failed(failure));
     }
 
-    fn receive(&mut self, message: Bytes) -> Result<(), FailureCause> {
+    fn receive(&mut self, message: &Bytes) -> Result<(), FailureCause> {
         match envelope::read_from_server(message, self.limits.bounds) {
             Ok(MessageOrBatch::One(message)) => self.receive_one(message),
             Ok(MessageOrBatch::Batch(messages)) => {
                 for message in messages {
                     match message {
                         Ok(message) => self.receive_one(message),
-                        Err(malformed) => self.receive_malformed(&malformed)?,
+                        Err(malformed) => self.receive_malformed(&malformed, malformed.id.is_some())?,
                     }
                 }
             }
-            Err(malformed) => self.receive_malformed(&malformed)?,
+            Err(malformed) => {
+                let part = envelope::find_legible_part(message);
+                self.receive_malformed(&malformed, part.is_some_and(|part| !part.has_foreign_id))?;
+            }
         }
         Ok(())
     }
 
     /// Skips a malformed message. Servers print debug output to stdout: a limited amount is tolerated, and beyond
     /// it the connection ends.
-    fn receive_malformed(&mut self, malformed: &MalformedMessage) -> Result<(), FailureCause> {
-        if let Some(entry) = malformed.id.as_ref().and_then(|id| self.table.take(id)) {
-            self.shared.request_permits.add_permits(1);
-            let problem = format!("the server's response cannot be read: {}", malformed.refusal);
-            entry.slot.finish(ExchangeEvent::Failed(TransportFailure::malformed(problem)));
+    fn receive_malformed(
+        &mut self,
+        malformed: &MalformedMessage,
+        is_response: bool,
+    ) -> Result<(), FailureCause> {
+        self.unsolicited.count_dropped(DroppedMessage::Unreadable);
+        let problem = format!("the server's response cannot be read: {}", malformed.refusal);
+        if is_response && self.fail_answered(malformed.id.as_ref(), TransportFailure::malformed(problem)) {
             return Ok(());
         }
         self.malformed_count += 1;
@@ -272,6 +295,7 @@ impl<C: Channel> ChannelDriver<C> {
                 if let Some(recipient) = response.id.as_ref().and_then(|id| self.table.take_abandoned(id)) {
                     self.shared.uncount_abandoned(recipient);
                 }
+                self.unsolicited.count_dropped(DroppedMessage::Unmatched);
                 tracing::debug!(id = ?response.id, "dropped a response without a pending request");
             }
         }
@@ -356,13 +380,6 @@ impl<C: Channel> ChannelDriver<C> {
             "notifications/message" if self.shared.has_abandoned() => None,
             "notifications/message" => self.table.only_call(),
             _ => None,
-        }
-    }
-
-    fn finish(&mut self, id: u64, last: ExchangeEvent) {
-        if let Some(entry) = self.table.remove(id) {
-            self.shared.request_permits.add_permits(1);
-            entry.slot.finish(last);
         }
     }
 

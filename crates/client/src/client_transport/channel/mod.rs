@@ -41,12 +41,13 @@ use super::{
     TransportFailure, UnsolicitedSender,
 };
 use crate::error::Error;
+use crate::message_budget::MessageBudget;
 
 /// Queued notifications and responses; beyond it the sender waits.
 const MAX_POSTS: usize = 64;
 
 /// The limits of one channel.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ChannelLimits {
     /// Nesting depth and batch size of messages.
     pub(crate) bounds: MessageLimits,
@@ -56,6 +57,8 @@ pub(crate) struct ChannelLimits {
     pub(crate) queued_bytes: usize,
     /// Malformed messages before the connection is closed.
     pub(crate) malformed_messages: usize,
+    /// The memory for messages that are being received.
+    pub(crate) message_memory: MessageBudget,
 }
 
 /// A transport over one channel.

@@ -21,6 +21,8 @@ struct CountingChannel {
     queued: usize,
     /// Whether the server reads nothing.
     is_stuck: Arc<AtomicBool>,
+    /// The bytes of an incomplete message of the server.
+    unread: Arc<AtomicUsize>,
 }
 
 impl Channel for CountingChannel {
@@ -46,6 +48,10 @@ impl Channel for CountingChannel {
     fn queued(&self) -> usize {
         self.inner.queued()
     }
+
+    fn unread_bytes(&self) -> usize {
+        self.unread.load(Ordering::SeqCst)
+    }
 }
 
 /// A driver that is polled only by the test.
@@ -55,6 +61,8 @@ struct DriverHarness {
     server: MemoryChannel,
     writes: Arc<Mutex<Vec<usize>>>,
     is_stuck: Arc<AtomicBool>,
+    unread: Arc<AtomicUsize>,
+    memory: MessageBudget,
     waker: Waker,
     wakes: Arc<WakeCounter>,
     last: u64,
@@ -71,15 +79,23 @@ impl DriverHarness {
             in_flight: 64,
             queued_bytes,
             malformed_messages: 0,
+            message_memory: MessageBudget::new(1 << 20),
         };
         let (server, inner) = memory(64);
         let (writes, is_stuck) = (Arc::<Mutex<Vec<usize>>>::default(), Arc::<AtomicBool>::default());
-        let channel =
-            CountingChannel { inner, writes: writes.clone(), queued: 0, is_stuck: is_stuck.clone() };
+        let (unread, memory) = (Arc::<AtomicUsize>::default(), limits.message_memory.clone());
+        let channel = CountingChannel {
+            inner,
+            writes: writes.clone(),
+            queued: 0,
+            is_stuck: is_stuck.clone(),
+            unread: unread.clone(),
+        };
         let shared = Arc::new(ChannelShared::new(&limits));
-        let driver = ChannelDriver::new(channel, shared.clone(), unsolicited_channel().0, limits);
+        let driver = ChannelDriver::new(channel, shared.clone(), unsolicited_channel(None).0, limits);
         let (waker, wakes) = WakeCounter::waker();
-        let mut harness = Self { driver, shared, server, writes, is_stuck, waker, wakes, last: 0 };
+        let mut harness =
+            Self { driver, shared, server, writes, is_stuck, unread, memory, waker, wakes, last: 0 };
         assert_eq!(harness.poll_driver(), (Poll::Pending, vec![], 0), "nobody calls");
         harness
     }
@@ -121,6 +137,24 @@ impl DriverHarness {
 
 fn poll(waiting: &mut ChannelExchange) -> Poll<Option<ExchangeEvent>> {
     waiting.poll_next(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn connection_is_closed_if_its_incomplete_message_exceeds_the_memory_for_all() {
+    let mut harness = DriverHarness::new();
+    let mut call = harness.call();
+    harness.unread.store(900 << 10, Ordering::SeqCst);
+    assert_eq!(harness.poll_driver().0, Poll::Pending);
+    assert_eq!(harness.memory.used(), 900 << 10);
+    harness.unread.store(2 << 20, Ordering::SeqCst);
+    assert_eq!(harness.poll_driver().0, Poll::Ready(()));
+    let failure = poll(&mut call);
+    let Poll::Ready(Some(ExchangeEvent::Failed(failure))) = failure else { panic!("{failure:?}") };
+    let error = Error::from(failure).to_string();
+    assert!(error.contains("exceed 1048576 bytes"), "{error}");
+    let memory = harness.memory.clone();
+    drop(harness);
+    assert_eq!(memory.used(), 0);
 }
 
 #[test]

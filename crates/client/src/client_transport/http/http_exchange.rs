@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use trunkline_protocol::codec::RawResult;
 use trunkline_protocol::envelope::{self, MessageOrBatch};
 use trunkline_protocol::{Message, Method, RawJson, RequestId, Response, emit};
-use trunkline_transport::http::HttpResponseBody;
+use trunkline_transport::http::{HttpError, HttpResponseBody};
 
 use super::CLOSED_MESSAGE;
 use super::close_signal::CloseWaiter;
@@ -17,8 +17,10 @@ use super::resumption::StreamResumption;
 use super::shared::{HttpShared, StreamUnavailable, http_failure};
 use super::sse_messages::{SseItem, SseMessages};
 use crate::client_transport::{
-    ExchangeEvent, HeaderMirror, OutgoingRequest, RequestDelivery, TransportFailure, TransportFailureKind,
+    ExchangeEvent, FailureCause, HeaderMirror, OutgoingRequest, RequestDelivery, TransportFailure,
+    TransportFailureKind,
 };
+use crate::dropped_message::DroppedMessage;
 
 /// Consecutive failures to resume a broken stream before the request fails.
 const MAX_RESUME_FAILURES: u32 = 5;
@@ -122,9 +124,9 @@ fn send_request(
             Err(failure) => return guard.finish(ExchangeEvent::Failed(failure)),
         };
         match answer {
-            ResponseKind::Json => match response.body.read_all(shared.limits.message_bytes).await {
-                Ok(body) => guard.finish(read_response(body, id, &shared)),
-                Err(error) => guard.finish(ExchangeEvent::Failed(http_failure(error))),
+            ResponseKind::Json => match read_body(&mut response.body, &shared).await {
+                Ok(body) => guard.finish(read_response(&body, id, &shared)),
+                Err(failure) => guard.finish(ExchangeEvent::Failed(failure)),
             },
             ResponseKind::Events => {
                 let events = SseMessages::new(response.body, &shared.limits);
@@ -159,8 +161,31 @@ fn send_request(
     }
 }
 
+/// Reads a body within the limit of a message and the memory for all of them.
+async fn read_body(body: &mut HttpResponseBody, shared: &HttpShared) -> Result<Bytes, TransportFailure> {
+    let limits = &shared.limits;
+    let (mut memory, mut exceeded) = (limits.message_memory.share(), None);
+    let has_memory = |held| match memory.set(held) {
+        Ok(()) => true,
+        Err(error) => {
+            exceeded = Some(error);
+            false
+        }
+    };
+    let read = body.read_all_while(limits.message_bytes, has_memory).await;
+    read.map_err(|error| match exceeded {
+        Some(exceeded) => TransportFailure::maybe_sent(FailureCause::from_error(exceeded)),
+        None => {
+            if matches!(error, HttpError::TooLong { .. }) {
+                shared.unsolicited.count_dropped(DroppedMessage::TooLong);
+            }
+            http_failure(error)
+        }
+    })
+}
+
 /// Parses a JSON body as the response.
-fn read_response(body: Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
+fn read_response(body: &Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
     let problem = match envelope::read_from_server(body, shared.limits.bounds) {
         Ok(MessageOrBatch::One(message)) => match response_to(message, id, MissingIdPolicy::Accept) {
             Some(outcome) => return ExchangeEvent::Response(outcome),
@@ -173,7 +198,10 @@ fn read_response(body: Bytes, id: u64, shared: &HttpShared) -> ExchangeEvent {
                 None => "it does not answer the request".to_owned(),
             }
         }
-        Err(unreadable) => unreadable.refusal.to_string(),
+        Err(unreadable) => {
+            shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
+            unreadable.refusal.to_string()
+        }
     };
     ExchangeEvent::Failed(malformed(format!("the response cannot be read: {problem}")))
 }
@@ -189,7 +217,7 @@ async fn read_error_body(
     if media != BodyMedia::Json {
         return ExchangeEvent::Failed(with_excerpt(failure, &body.read_prefix(EXCERPT_BYTES).await, session));
     }
-    let Ok(body) = body.read_all(shared.limits.message_bytes).await else {
+    let Ok(body) = read_body(body, shared).await else {
         return ExchangeEvent::Failed(failure);
     };
     match envelope::read(body.clone(), shared.limits.bounds) {
@@ -258,11 +286,16 @@ impl StreamedResponse {
                 SseItem::Message(Message::Response(response)) => {
                     tracing::debug!(id = ?response.id, "dropped a response without a pending request");
                 }
-                SseItem::Malformed(unreadable) if unreadable.id == Some(RequestId::from_number(self.id)) => {
+                // Of all responses only that to its own request is expected on the stream.
+                SseItem::Malformed(unreadable, true)
+                    if unreadable.id.as_ref().is_none_or(|id| *id == RequestId::from_number(self.id)) =>
+                {
+                    self.shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
                     let problem = format!("the response cannot be read: {}", unreadable.refusal);
                     return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
                 }
-                SseItem::Malformed(unreadable) => {
+                SseItem::Malformed(unreadable, _) => {
+                    self.shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
                     self.malformed_count += 1;
                     tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
                     if self.malformed_count > self.shared.limits.malformed_messages {
@@ -270,7 +303,12 @@ impl StreamedResponse {
                         return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
                     }
                 }
+                SseItem::OutOfMemory(exceeded) => {
+                    let failure = TransportFailure::maybe_sent(FailureCause::from_error(exceeded));
+                    return self.guard.finish(ExchangeEvent::Failed(failure));
+                }
                 SseItem::TooLong(limit) => {
+                    self.shared.unsolicited.count_dropped(DroppedMessage::TooLong);
                     let kind = TransportFailureKind::TooLong { limit };
                     return self.guard.finish(ExchangeEvent::Failed(TransportFailure {
                         delivery: RequestDelivery::MaybeSent,

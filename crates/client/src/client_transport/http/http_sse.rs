@@ -217,7 +217,8 @@ impl Channel for HttpSseChannel {
                 None => return Poll::Ready(None),
                 Some(Ok(event)) => event,
                 Some(Err(SseStreamError::TooLong)) => {
-                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit })));
+                    let start = Bytes::new();
+                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, start })));
                 }
                 Some(Err(SseStreamError::Broken(error))) => {
                     return Poll::Ready(Some(Err(ReceiveError::Broken(io::Error::other(error)))));
@@ -228,6 +229,10 @@ impl Channel for HttpSseChannel {
                 return Poll::Ready(Some(Ok(data)));
             }
         }
+    }
+
+    fn unread_bytes(&self) -> usize {
+        self.stream.decoder.buffered()
     }
 
     fn send(&mut self, message: &str) {

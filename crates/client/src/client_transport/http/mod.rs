@@ -42,11 +42,13 @@ use super::{
     ClientTransport, OutgoingMessage, OutgoingRequest, RequestExchange, TransportFailure, UnsolicitedSender,
 };
 
+use crate::message_budget::MessageBudget;
+
 /// The reason of failures after the client closed the connection.
 const CLOSED_MESSAGE: &str = "the connection was closed";
 
 /// The limits of responses over HTTP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct HttpLimits {
     /// Nesting depth and batch size of messages.
     pub(crate) bounds: MessageLimits,
@@ -56,6 +58,8 @@ pub(crate) struct HttpLimits {
     pub(crate) in_flight: usize,
     /// Malformed messages of one stream before it is closed.
     pub(crate) malformed_messages: usize,
+    /// The memory for messages that are being received.
+    pub(crate) message_memory: MessageBudget,
 }
 
 /// The Streamable HTTP transport.

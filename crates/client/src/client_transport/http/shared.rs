@@ -117,9 +117,9 @@ impl HttpShared {
         unsolicited: UnsolicitedSender,
     ) -> Result<Self, OriginMismatch> {
         Ok(Self {
+            request_permits: Arc::new(Semaphore::new(limits.in_flight)),
             limits,
             unsolicited,
-            request_permits: Arc::new(Semaphore::new(limits.in_flight)),
             endpoint: HttpEndpoint::new(http, url)?,
             post_headers: headers.post_headers().into(),
             stream_headers: headers.stream_headers().into(),

@@ -9,6 +9,7 @@ use trunkline_transport::http::HttpResponseBody;
 
 use super::HttpLimits;
 use super::resumption::StreamResumption;
+use crate::message_budget::{BudgetExceeded, BudgetShare};
 
 /// The messages of one event stream, read on demand, so that a flooding server is slowed by backpressure.
 pub(super) struct SseMessages {
@@ -17,8 +18,9 @@ pub(super) struct SseMessages {
     /// Received bytes that are not decoded yet.
     chunk: Bytes,
     /// The decoded messages of the current event.
-    batch: VecDeque<Result<Message, MalformedMessage>>,
+    batch: VecDeque<SseItem>,
     bounds: MessageLimits,
+    memory: BudgetShare,
 }
 
 /// The next item of a stream.
@@ -26,10 +28,12 @@ pub(super) struct SseMessages {
 pub(super) enum SseItem {
     /// A message.
     Message(Message),
-    /// A malformed message.
-    Malformed(MalformedMessage),
+    /// A malformed message, and whether it looks like a response.
+    Malformed(MalformedMessage, bool),
     /// A message above the limit, in bytes.
     TooLong(usize),
+    /// The stream needs more memory than there is for messages.
+    OutOfMemory(BudgetExceeded),
     /// The end of the stream, with the reason.
     End(String),
 }
@@ -42,14 +46,15 @@ impl SseMessages {
             chunk: Bytes::new(),
             batch: VecDeque::new(),
             bounds: limits.bounds,
+            memory: limits.message_memory.share(),
         }
     }
 
     /// Waits for the next item, and records where the stream can be resumed. Cancel safe.
     pub(super) async fn next(&mut self, resumption: &mut StreamResumption) -> SseItem {
         loop {
-            if let Some(message) = self.batch.pop_front() {
-                return message.map_or_else(SseItem::Malformed, SseItem::Message);
+            if let Some(item) = self.batch.pop_front() {
+                return item;
             }
             match self.decoder.next_event(&mut self.chunk) {
                 Some(Ok(event)) => {
@@ -58,7 +63,10 @@ impl SseMessages {
                 }
                 Some(Err(too_large)) => return SseItem::TooLong(too_large.limit),
                 None => match self.body.chunk().await {
-                    Some(Ok(chunk)) => self.chunk = chunk,
+                    Some(Ok(chunk)) => match self.memory.set(self.decoder.buffered() + chunk.len()) {
+                        Ok(()) => self.chunk = chunk,
+                        Err(exceeded) => return SseItem::OutOfMemory(exceeded),
+                    },
                     Some(Err(error)) => return SseItem::End(error.to_string()),
                     None => return SseItem::End("the stream ended before the response came".to_owned()),
                 },
@@ -71,10 +79,22 @@ impl SseMessages {
     fn take(&mut self, event: SseEvent) {
         let is_message = event.event.is_none_or(|name| name == "message");
         let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) else { return };
-        match envelope::read_from_server(data, self.bounds) {
-            Ok(MessageOrBatch::One(message)) => self.batch.push_back(Ok(message)),
-            Ok(MessageOrBatch::Batch(messages)) => self.batch.extend(messages),
-            Err(malformed) => self.batch.push_back(Err(malformed)),
+        match envelope::read_from_server(&data, self.bounds) {
+            Ok(MessageOrBatch::One(message)) => self.batch.push_back(SseItem::Message(message)),
+            Ok(MessageOrBatch::Batch(messages)) => self.batch.extend(messages.into_iter().map(|message| {
+                message.map_or_else(
+                    |malformed| {
+                        let is_response = malformed.id.is_some();
+                        SseItem::Malformed(malformed, is_response)
+                    },
+                    SseItem::Message,
+                )
+            })),
+            Err(malformed) => {
+                let part = envelope::find_legible_part(&data);
+                let is_response = part.is_some_and(|part| !part.has_foreign_id);
+                self.batch.push_back(SseItem::Malformed(malformed, is_response));
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::resumption::StreamResumption;
 use super::shared::{HttpShared, StreamUnavailable};
 use super::sse_messages::{SseItem, SseMessages};
 use crate::client_transport::TransportFailureKind;
+use crate::dropped_message::DroppedMessage;
 
 /// Consecutive failures before a warning is logged.
 const WARN_AFTER_FAILURES: u32 = 10;
@@ -89,7 +90,8 @@ async fn read_events(
                 has_messages = true;
                 receive(shared, message);
             }
-            SseItem::Malformed(unreadable) => {
+            SseItem::Malformed(unreadable, _) => {
+                shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
                 tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
                 malformed_count += 1;
                 if malformed_count > shared.limits.malformed_messages {
@@ -97,8 +99,13 @@ async fn read_events(
                 }
             }
             SseItem::TooLong(limit) => {
+                shared.unsolicited.count_dropped(DroppedMessage::TooLong);
                 tracing::warn!(limit, "a message of the server is too long and was skipped");
                 shared.unsolicited.send_interrupted();
+            }
+            SseItem::OutOfMemory(exceeded) => {
+                tracing::warn!(%exceeded, "a stream of the server was closed");
+                return has_messages;
             }
             SseItem::End(_) => return has_messages,
         }
@@ -116,6 +123,7 @@ fn receive(shared: &Arc<HttpShared>, message: Message) {
             }
         }
         Message::Response(response) => {
+            shared.unsolicited.count_dropped(DroppedMessage::Unmatched);
             tracing::debug!(id = ?response.id, "dropped a response without a pending request");
         }
     }

@@ -76,7 +76,7 @@ impl Gateway {
     /// The hub was started by itself, or cannot listen where those who run it should reach it.
     pub(super) fn new(args: &ServeArgs, plan: ServePlan) -> Result<Self, CliFailure> {
         let wiring = Arc::new(GatewayConnector::new(Self::enclosing_hubs(plan.source.path())?));
-        let mut limits = HubLimits { message_bytes: args.edge.max_message, ..HubLimits::default() };
+        let mut limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
             limits.first_list_timeout = list_wait;
         }

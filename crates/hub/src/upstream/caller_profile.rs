@@ -121,6 +121,14 @@ impl CallerProfile {
         }
     }
 
+    /// Returns the party that competes with others for connections, however many clients it has.
+    pub(super) fn party_key(&self, anonymous: AnonymousClients) -> ClientKey {
+        match SharingScope::decide(&self.principal, self.session.or(self.connection), anonymous) {
+            Some(SharingScope::Principal(principal)) => ClientKey::Principal(principal),
+            Some(SharingScope::Client(_)) | None => self.client_key(),
+        }
+    }
+
     /// Sets the era in which a resumed call began, whatever the caller's own.
     pub(crate) fn in_era(self, era: Option<Era>) -> Self {
         Self { era: era.unwrap_or(self.era), ..self }

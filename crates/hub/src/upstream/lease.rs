@@ -83,7 +83,11 @@ impl Upstream {
                 LeaseStatus::Queued(need, why) => match &waiting {
                     // A connection that became free before the call joined the list is found by the next `try_lease`.
                     None => {
-                        let ticket = self.wait_list.join(profile.client_key(), need);
+                        let ticket = self.wait_list.join(
+                            profile.party_key(self.options.anonymous),
+                            profile.client_key(),
+                            need,
+                        );
                         waiting = Some(WaitingCall { ticket, grows_at: Instant::now() + limits.grow_delay });
                     }
                     Some(WaitingCall { ticket, grows_at }) => {

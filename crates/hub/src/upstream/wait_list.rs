@@ -15,7 +15,8 @@ use super::roots::RootsDigest;
 /// become free.
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
-    queue: Mutex<FairQueue<ClientKey, WaitListEntry>>,
+    /// The party is the principal of a client, or the client itself among strangers.
+    queue: Mutex<FairQueue<ClientKey, ClientKey, WaitListEntry>>,
     /// The number of waiting calls, so that a connection that becomes free need not lock an empty queue.
     count: AtomicUsize,
 }
@@ -45,9 +46,14 @@ impl ConnectionNeed {
 
 impl WaitList {
     /// Adds a call behind its client's other calls.
-    pub(super) fn join(self: &Arc<Self>, client: ClientKey, need: ConnectionNeed) -> WaitTicket {
+    pub(super) fn join(
+        self: &Arc<Self>,
+        party: ClientKey,
+        client: ClientKey,
+        need: ConnectionNeed,
+    ) -> WaitTicket {
         let woken = Arc::new(Notify::new());
-        let position = self.lock().join(client, WaitListEntry { need, woken: woken.clone() });
+        let position = self.lock().join(party, client, WaitListEntry { need, woken: woken.clone() });
         self.count.fetch_add(1, Ordering::SeqCst);
         WaitTicket { list: self.clone(), position, woken }
     }
@@ -84,7 +90,7 @@ impl WaitList {
         }
         let queue = self.lock();
         let before =
-            queue.in_order().take_while(|(at, ..)| ticket.is_none_or(|ticket| *at < ticket.position));
+            queue.in_order().take_while(|(at, ..)| ticket.is_none_or(|ticket| *at != ticket.position));
         before.filter(|(_, client, waiter)| is_counted(client, &waiter.need)).count()
     }
 
@@ -144,7 +150,7 @@ impl WaitList {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, WaitListEntry>> {
+    fn lock(&self) -> MutexGuard<'_, FairQueue<ClientKey, ClientKey, WaitListEntry>> {
         self.queue.lock()
     }
 }

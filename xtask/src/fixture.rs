@@ -92,6 +92,11 @@ impl FixtureServer {
             .map_err(|error| format!("the server at {}: {error}", self.address).into())
     }
 
+    /// Returns the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

@@ -11,8 +11,10 @@ mod browser;
 mod conformance;
 mod faults;
 mod fixture;
+mod hostile;
 mod instructions;
 mod interop;
+mod isolation;
 #[cfg(test)]
 mod layers;
 mod matrix;
@@ -48,6 +50,8 @@ cargo xtask COMMAND
   instructions what a call costs, in instructions [--save]
   argv         calls of random programs, read back [N]
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
+  hostile      official clients and healthy servers beside servers of every hostile kind   [SECONDS] [--release]
+  isolation    anonymous clients through a hub, none of which gets what is another's   [N] [--release]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
   ratchet      how the code reads, in numbers that get no worse   [--save]
@@ -70,6 +74,8 @@ fn main() -> ExitCode {
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
         "faults" => faults::command(args),
+        "hostile" => hostile::command(args),
+        "isolation" => isolation::command(args),
         "soak" => soak::command(args),
         "ratchet" => ratchet::command(args),
         "release" => release::command(args),

@@ -1,0 +1,77 @@
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// The most crossed messages that are printed.
+const SHOWN: usize = 20;
+
+/// What all clients found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    shared: Mutex<FindingCounts>,
+}
+
+#[derive(Debug, Default)]
+struct FindingCounts {
+    calls: u64,
+    questions: u64,
+    /// Calls that ended with an error, such as that all connections are in use.
+    failed: u64,
+    first_failure: Option<String>,
+    crossed: Vec<String>,
+    processes: BTreeSet<(String, u64)>,
+}
+
+impl Findings {
+    /// Records something that reached a client and is not its own.
+    pub(crate) fn record(&self, problem: String) {
+        self.shared.lock().crossed.push(problem);
+    }
+
+    /// Records the process that answered a call.
+    pub(crate) fn answered(&self, server: &str, process: u64) {
+        let mut counts = self.shared.lock();
+        counts.calls += 1;
+        counts.processes.insert((server.to_owned(), process));
+    }
+
+    /// Records an answered call of a server that does not tell its process.
+    pub(crate) fn answered_elsewhere(&self) {
+        self.shared.lock().calls += 1;
+    }
+
+    pub(crate) fn asked(&self) {
+        self.shared.lock().questions += 1;
+    }
+
+    pub(crate) fn failed(&self, problem: String) {
+        let mut counts = self.shared.lock();
+        counts.failed += 1;
+        counts.first_failure.get_or_insert(problem);
+    }
+
+    /// Prints the result; a failure if anything crossed, or if too few calls were answered to show anything.
+    pub(crate) fn print(&self, is_shared: bool, took: Duration) -> ExitCode {
+        let counts = self.shared.lock();
+        for problem in counts.crossed.iter().take(SHOWN) {
+            println!("crossed: {problem}");
+        }
+        if let Some(first) = &counts.first_failure {
+            println!("the first failed call: {first}");
+        }
+        println!(
+            "{}: {} calls answered, {} questions, {} failed, {} crossed, {} processes of servers that tell theirs, {} s",
+            if is_shared { "loopback" } else { "strangers" },
+            counts.calls,
+            counts.questions,
+            counts.failed,
+            counts.crossed.len(),
+            counts.processes.len(),
+            took.as_secs(),
+        );
+        let is_good = counts.crossed.is_empty() && counts.failed * 10 < counts.calls;
+        if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}

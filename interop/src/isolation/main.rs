@@ -1,0 +1,49 @@
+//! Twenty anonymous clients of both eras call servers through a hub, and each checks that nothing of another reaches it.
+//!
+//! `cargo xtask isolation` starts the hub and runs this:
+//!
+//! ```text
+//! isolation --url URL --calls NUMBER (--local | --strangers) --scratch DIR --servers NAME,NAME...
+//! ```
+//!
+//! On the loopback all clients are one user: they may share a process and its state. Strangers may not.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what is printed is the whole purpose")]
+
+mod client;
+mod findings;
+mod options;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::client::ExaminedClient;
+use crate::findings::Findings;
+use crate::options::IsolationOptions;
+
+const CLIENTS: usize = 20;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = match IsolationOptions::read(std::env::args().skip(1)) {
+        Ok(options) => Arc::new(options),
+        Err(problem) => {
+            eprintln!("{problem}");
+            return ExitCode::from(2);
+        }
+    };
+    let (findings, began) = (Arc::new(Findings::default()), Instant::now());
+    let mut running = Vec::new();
+    for number in 0..CLIENTS {
+        match ExaminedClient::connect(number, options.clone(), findings.clone()).await {
+            Ok(client) => running.push(tokio::spawn(client.run(options.calls / CLIENTS as u64))),
+            Err(problem) => findings.record(format!("client {number} cannot connect: {problem}")),
+        }
+    }
+    for client in running {
+        if let Err(problem) = client.await {
+            findings.record(problem.to_string());
+        }
+    }
+    findings.print(options.is_shared, began.elapsed())
+}

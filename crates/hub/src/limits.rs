@@ -146,6 +146,7 @@ mod tests {
             announce_delay: time,
             listing_timeout: time,
             message_bytes: size,
+            message_memory: |memory: MessageBudget| size(memory.limit()),
             list_items: |items| count(items as u64),
             list_bytes: size,
             item_bytes: size,

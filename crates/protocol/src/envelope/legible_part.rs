@@ -53,14 +53,16 @@ pub fn find_legible_part(bytes: &[u8]) -> Option<LegiblePart> {
         at += 1;
     }
     let part = LegiblePart { has_foreign_id: found.has_id && found.id.is_none(), id: found.id };
-    (found.is_response && !found.has_method).then_some(part)
+    let is_response = found.has_outcome || (found.has_version && part.id.is_some());
+    (is_response && !found.has_method).then_some(part)
 }
 
 #[derive(Debug, Default)]
 struct MemberSearch {
     id: Option<RequestId>,
     has_id: bool,
-    is_response: bool,
+    has_version: bool,
+    has_outcome: bool,
     has_method: bool,
 }
 
@@ -69,7 +71,8 @@ impl MemberSearch {
     fn add_member(&mut self, key: &[u8], after: &[u8]) {
         let Some(value) = after.trim_ascii_start().strip_prefix(b":") else { return };
         match key {
-            b"result" | b"error" => self.is_response = true,
+            b"jsonrpc" => self.has_version = true,
+            b"result" | b"error" => self.has_outcome = true,
             b"method" => self.has_method = true,
             b"id" => {
                 self.has_id = true;
@@ -125,6 +128,7 @@ mod tests {
             (b"{\"jsonrpc\":\"2.0\",\"id\":7", None),
             (b"{\"jsonrpc\":\"2.0\",\"id\":7.5,\"result\":NaN}", foreign_id),
             (b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\",\"params\":NaN}", None),
+            (b"{\"jsonrpc\":\"2.0\",\"id\":7,\"nothing\":1}", with_id(7)),
             (b"{\"level\":\"info\",\"id\":7}", None),
             (b"listening on port 7", None),
             (b"[{\"jsonrpc\":\"2.0\",\"id\":7}]", None),

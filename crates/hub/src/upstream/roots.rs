@@ -210,6 +210,8 @@ impl UpstreamRoots {
         match (state.sent, &state.provided, caller) {
             _ if state.is_tainted => false,
             (Some(sent), _, Some(digest)) => sent == digest,
+            // The roots of the caller are not known yet, so that only a session without roots can be its own.
+            (Some(sent), _, None) => sent == roots_digest(&[]),
             (None, Some((provided, _)), Some(digest)) => *provided == digest,
             _ => true,
         }
@@ -263,10 +265,13 @@ impl UpstreamRootsState {
         if self.source.is_none() && self.callers.is_empty() && !self.has_served_call {
             self.source = source.cloned();
         }
-        self.callers.push(caller.map(|(digest, _)| *digest));
-        if let (None, Some(known)) = (&self.provided, caller) {
+        if self.callers.is_empty() && self.sent.is_none() {
+            // The session may have been opened for another caller, and its roots are not this one's.
+            self.provided = caller.cloned();
+        } else if let (None, Some(known)) = (&self.provided, caller) {
             self.provided = Some(known.clone());
         }
+        self.callers.push(caller.map(|(digest, _)| *digest));
     }
 
     /// Returns the roots to send now; `None` if they are not known yet.
@@ -310,6 +315,20 @@ mod tests {
         assert_eq!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["b", "a", "a"])));
         assert_ne!(roots_digest(&roots(&["a", "b"])), roots_digest(&roots(&["ab"])));
         assert_ne!(roots_digest(&roots(&[])), roots_digest(&roots(&["a"])));
+    }
+
+    #[test]
+    fn session_opened_for_one_caller_never_sends_its_roots_for_the_first_other_one() {
+        for other in [None, Some(known("b"))] {
+            let opened = session(Some(&["a"]));
+            opened.add_caller(other.as_ref(), None);
+            let expected = other.as_ref().map(|(_, roots)| roots.clone());
+            assert_eq!(opened.answer_in_call(), expected, "not those of the caller that it was opened for");
+        }
+        let sent = session(Some(&["a"]));
+        assert_eq!(sent.answer_in_call(), Some(roots(&["a"])));
+        assert!(!sent.matches_caller(None), "a caller whose roots are not known may have others");
+        assert!(sent.matches_caller(Some(known("a").0)) && !sent.matches_caller(Some(known("b").0)));
     }
 
     #[tokio::test(start_paused = true)]

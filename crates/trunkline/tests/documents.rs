@@ -267,6 +267,7 @@ fn both(_: MessageLimits) -> &'static str {
     "as below"
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the fields of a row are taken by value")]
 fn budget(memory: trunkline::client::MessageBudget) -> String {
     size(memory.limit())
 }

@@ -101,7 +101,7 @@ impl ExaminedClient {
             input: capabilities,
             root: format!("file://{}", folder.display()),
         };
-        let revision = if number % 2 == 0 { Revision::NEWEST_LEGACY } else { Revision::NEWEST };
+        let revision = if number.is_multiple_of(2) { Revision::NEWEST_LEGACY } else { Revision::NEWEST };
         let url = match number / 2 % 2 {
             0 => options.url.clone(),
             _ => options.url.replacen("http", "ws", 1).replace("/mcp", "/ws"),
@@ -160,7 +160,7 @@ impl ExaminedClient {
         };
         let called = self.client.call(format!("{server}__examine"), arguments).progress(report).await;
         let text = match called {
-            Ok(result) => result.text().to_string(),
+            Ok(result) => result.text().clone(),
             Err(error) => return self.fail(server, &error),
         };
         let Ok(answer) = serde_json::from_str::<Value>(&text) else {
@@ -197,7 +197,7 @@ impl ExaminedClient {
         let name = format!("{FILESYSTEM}__list_allowed_directories");
         match self.client.call(name, json!({})).await {
             Ok(result) => {
-                let (text, own) = (result.text().to_string(), self.options.scratch.join(&self.own.name));
+                let (text, own) = (result.text().clone(), self.options.scratch.join(&self.own.name));
                 let folders: Vec<&str> = text.lines().skip(1).collect();
                 if folders.iter().any(|folder| *folder != own.display().to_string()) {
                     self.own.findings.record(format!("folders for {}: {text}", self.own.name));
@@ -216,5 +216,5 @@ impl ExaminedClient {
 /// Returns the text of a log message that is an object: `fastmcp` sends `{"msg": ...}`.
 fn log_text(message: &LogMessage) -> String {
     let data = message.data.decode::<Value>().unwrap_or_default();
-    data["msg"].as_str().map_or_else(|| data.to_string(), str::to_owned)
+    data.get("msg").and_then(|text| text.as_str()).map_or_else(|| data.to_string(), str::to_owned)
 }

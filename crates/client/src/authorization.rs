@@ -4,7 +4,7 @@
 
 pub use trunkline_auth::authorizer::{
     AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, EndedLogin,
-    LoginDiscovery, RevocationOutcome,
+    LoginDiscovery, PendingAuthorization, RevocationOutcome,
 };
 pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;
@@ -13,8 +13,9 @@ pub use trunkline_auth::scopes::ScopeSet;
 pub use trunkline_auth::server_metadata::ServerMetadata;
 pub use trunkline_auth::token_set::TokenSet;
 pub use trunkline_auth::token_store::{
-    FileTokenStore, MemoryTokenStore, StoreKey, StoredTokens, TokenStore, TokenStoreError,
+    FileTokenStore, MemoryTokenStore, SHARED_PRINCIPAL, StoreKey, StoredTokens, TokenKey, TokenStore,
+    TokenStoreError,
 };
 pub use trunkline_auth::user_agent::{
-    BrowserUserAgent, PasteUserAgent, PreparedRedirect, UserAgent, UserAgentError,
+    BrowserUserAgent, PasteUserAgent, PreparedRedirect, UnattendedUserAgent, UserAgent, UserAgentError,
 };

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use trunkline_auth::authorizer::AuthorizationOptions;
+use trunkline_auth::authorizer::{AuthorizationOptions, Authorizer};
 use trunkline_protocol::model::Implementation;
 use trunkline_protocol::{Era, JsonObject, LoggingLevel, RawJson, Revision, meta};
 use trunkline_transport::dial::Dialer;
@@ -10,7 +10,7 @@ use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogMessage, LogSinks};
 use crate::client::Client;
-use crate::connect::{self, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds};
+use crate::connect::{self, AuthorizationSource, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds};
 use crate::dropped_message::{DropCallback, DroppedMessage};
 #[cfg(feature = "config")]
 use crate::error::ConnectError;
@@ -38,7 +38,7 @@ pub struct ClientBuilder {
     level: Option<LoggingLevel>,
     era_cache: EraCache,
     dialer: Dialer,
-    authorization: Option<AuthorizationOptions>,
+    authorization: Option<AuthorizationSource>,
     list_meta: JsonObject,
 }
 
@@ -135,7 +135,14 @@ impl ClientBuilder {
     /// # }
     /// ```
     pub fn authorization(mut self, options: AuthorizationOptions) -> Self {
-        self.authorization = Some(options);
+        self.authorization = Some(AuthorizationSource::Options(Box::new(options)));
+        self
+    }
+
+    /// Authorizes requests with an authorizer that several clients of one server share, so that its token is refreshed
+    /// once for all of them.
+    pub fn authorizer(mut self, authorizer: Arc<Authorizer>) -> Self {
+        self.authorization = Some(AuthorizationSource::Shared(authorizer));
         self
     }
 

@@ -60,8 +60,9 @@ pub use self::problem::{ConfigError, ConfigProblem};
 pub use self::schema::schema;
 pub use self::section::ConfigSection;
 pub use self::server::{
-    ConnectionSharing, LocalProgram, NamePattern, ProtocolEra, ProtocolRevision, RemoteEndpoint,
-    RemoteTransport, ServerConfig, ServerLocation, ServerName, ServerNameError, StartMode, ToolRules,
+    AuthKind, ConnectionSharing, DpopMode, LocalProgram, NamePattern, ProtocolEra, ProtocolRevision,
+    RemoteEndpoint, RemoteTransport, ServerAuth, ServerConfig, ServerLocation, ServerName, ServerNameError,
+    StartMode, ToolRules,
 };
 pub use self::source_position::SourcePosition;
 pub use self::syntax::ConfigFormat;

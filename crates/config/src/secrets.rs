@@ -82,6 +82,11 @@ impl ServerConfig {
                 let url = endpoint.url.as_written();
                 let query = url.split_once('?').map_or("", |(_, query)| query);
                 secret_parameters(query).for_each(|name| note("url", name));
+                for (key, text) in self.auth.texts() {
+                    if text.is_some_and(|text| is_secret(key, text.as_written())) {
+                        note("auth", key);
+                    }
+                }
             }
         }
         found

@@ -102,12 +102,14 @@ impl<'a> AuthorizedAttempt<'a> {
             AuthDecision::Refresh => {
                 self.is_refreshed = true;
                 if !authorizer.refresh().await? {
-                    authorizer.authorize(&mut history, challenged(headers), state.requested).await?;
+                    let (trigger, scopes) = (challenged(headers), state.requested);
+                    authorizer.authorize_operation(&mut history, self.operation, trigger, scopes).await?;
                 }
                 Ok(true)
             }
             AuthDecision::Authorize(scopes) => {
-                authorizer.authorize(&mut history, challenged(headers), scopes).await?;
+                let trigger = challenged(headers);
+                authorizer.authorize_operation(&mut history, self.operation, trigger, scopes).await?;
                 Ok(true)
             }
             AuthDecision::GiveUp(GiveUpReason::TooManyAttempts) => {

@@ -75,7 +75,7 @@ impl FlowDriver<'_> {
         let unavailable = || UserAgentError::Unavailable("it has no user agent".to_owned());
         let mut redirect = self.redirect.take().ok_or_else(unavailable)?;
         let _waiting = WaitingForUser::new(self.waiting_for_user);
-        redirect.open(&page.url)?;
+        redirect.open_page(page)?;
         let receiving = async {
             for _ in 0..MAX_FOREIGN_REDIRECTS {
                 let received = redirect.receive().await?;

@@ -18,6 +18,7 @@ mod error;
 mod login;
 mod logout;
 mod options;
+mod pending;
 mod refresh_job;
 mod refreshing;
 mod stored_tokens;
@@ -42,6 +43,7 @@ use self::driver::FlowDriver;
 pub use self::error::AuthorizationError;
 pub use self::logout::{EndedLogin, RevocationOutcome};
 pub use self::options::{AuthorizationGrant, AuthorizationOptions, CredentialSource};
+pub use self::pending::PendingAuthorization;
 use crate::challenge::ChallengeList;
 use crate::dpop_nonce::supplied_nonce;
 use crate::fetch::{FetchLimits, Fetcher};
@@ -72,6 +74,8 @@ pub struct Authorizer {
     waiting_for_user: AtomicUsize,
     /// The last DPoP nonce of the MCP server.
     nonce: Mutex<Option<String>>,
+    /// What a user has to authorize, whom this program could not reach.
+    pending: Mutex<Option<PendingAuthorization>>,
 }
 
 /// What was tried so far.
@@ -103,6 +107,7 @@ impl Authorizer {
             flows: AtomicU64::new(0),
             waiting_for_user: AtomicUsize::new(0),
             nonce: Mutex::default(),
+            pending: Mutex::default(),
         }
     }
 

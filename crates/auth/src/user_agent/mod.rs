@@ -7,6 +7,7 @@
 mod browser;
 mod loopback;
 mod paste;
+mod unattended;
 
 use std::fmt;
 use std::io;
@@ -15,6 +16,8 @@ use futures_util::future::BoxFuture;
 
 pub use self::browser::BrowserUserAgent;
 pub use self::paste::PasteUserAgent;
+pub use self::unattended::UnattendedUserAgent;
+use crate::authorization_request::AuthorizationPage;
 
 /// Sends a user to an authorization page and returns the redirect.
 pub trait UserAgent: Send + Sync + fmt::Debug + 'static {
@@ -41,6 +44,14 @@ pub trait PreparedRedirect: Send + Sync + fmt::Debug {
     /// # Errors
     /// The page cannot be shown.
     fn open(&mut self, page: &str) -> Result<(), UserAgentError>;
+
+    /// Shows a page to the user, with what is known of it. By default only its URL is used.
+    ///
+    /// # Errors
+    /// The page cannot be shown.
+    fn open_page(&mut self, page: &AuthorizationPage) -> Result<(), UserAgentError> {
+        self.open(&page.url)
+    }
 
     /// Waits for the next redirect and returns its URL, with its query.
     ///

@@ -60,6 +60,15 @@ pub enum HttpTransportKind {
     Sse,
 }
 
+/// What authorizes the requests of a client.
+#[derive(Clone)]
+pub(crate) enum AuthorizationSource {
+    /// An authorizer of its own.
+    Options(Box<AuthorizationOptions>),
+    /// One that other clients use too.
+    Shared(Arc<Authorizer>),
+}
+
 /// The parameters of a connection.
 #[derive(Clone)]
 pub(crate) struct ConnectPlan {
@@ -76,7 +85,7 @@ pub(crate) struct ConnectPlan {
     /// HTTP headers of every request.
     pub(crate) headers: Vec<(String, Secret)>,
     /// How the client gets tokens that the server demands.
-    pub(crate) authorization: Option<AuthorizationOptions>,
+    pub(crate) authorization: Option<AuthorizationSource>,
     /// Environment variables of the server process.
     pub(crate) env: Vec<(String, Secret)>,
     /// The callback for lines that the process writes outside of the protocol.
@@ -109,8 +118,12 @@ impl ConnectPlan {
     /// Returns what authorizes requests to a server; a WebSocket is authorized by its handshake, a request over HTTP.
     pub(crate) fn authorizer(&self, url: &Url) -> Option<Arc<Authorizer>> {
         let has_own = self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
-        let options = self.authorization.clone().filter(|_| !has_own)?;
-        Some(Arc::new(Authorizer::new(options, &Self::http_url(url), self.dialer.clone())))
+        match self.authorization.clone().filter(|_| !has_own)? {
+            AuthorizationSource::Options(options) => {
+                Some(Arc::new(Authorizer::new(*options, &Self::http_url(url), self.dialer.clone())))
+            }
+            AuthorizationSource::Shared(authorizer) => Some(authorizer),
+        }
     }
 
     /// Returns the URL by which a server is known to authorization, which has no WebSocket schemes.

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::duration::ConfigDuration;
 use crate::server::{
-    ConnectionSharing, LocalProgram, NamePattern, RemoteTransport, ServerConfig, ServerLocation, StartMode,
+    AuthKind, ConnectionSharing, DpopMode, LocalProgram, NamePattern, RemoteTransport, ServerConfig,
+    ServerLocation, StartMode,
 };
 use crate::text::ConfigText;
 
@@ -52,6 +53,19 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     add("share", word(server.sharing.as_str(), server.sharing == ConnectionSharing::default()));
     add("era", server.era.map(|era| FieldValue::Text(era.as_str().to_owned())));
     add("revision", server.revision.map(|revision| FieldValue::Text(revision.as_str().to_owned())));
+    add("auth.type", word(server.auth.kind.as_str(), server.auth.kind == AuthKind::default()));
+    for (name, (key, value)) in AUTH_TEXTS.into_iter().zip(server.auth.texts()) {
+        let is_file = matches!(key, "private_key" | "token_file");
+        add(
+            name,
+            value.map(|value| match is_file {
+                true => FieldValue::Text(rebased(value.as_written(), &server.auth.base, folder)),
+                false => text(value),
+            }),
+        );
+    }
+    add("auth.scopes", list(server.auth.scopes.iter().map(String::as_str)));
+    add("auth.dpop", word(server.auth.dpop.as_str(), server.auth.dpop == DpopMode::default()));
     add("tools.allow", list(server.tools.allow.iter().map(NamePattern::as_str)));
     add("tools.deny", list(server.tools.deny.iter().map(NamePattern::as_str)));
     add("tools.rename", plain_table(&server.tools.rename));
@@ -59,15 +73,32 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     fields
 }
 
-/// Rebases a relative folder of another configuration file, so that it stays the same folder.
+/// The texts of [`ServerAuth`](crate::ServerAuth), in its order.
+const AUTH_TEXTS: [&str; 8] = [
+    "auth.client_id",
+    "auth.client_secret",
+    "auth.private_key",
+    "auth.issuer",
+    "auth.token_file",
+    "auth.idp_token_endpoint",
+    "auth.idp_client_id",
+    "auth.idp_client_secret",
+];
+
+/// Rebases the working folder of a program.
 fn cwd(program: &LocalProgram, folder: &Path) -> Option<FieldValue> {
     let written = program.cwd.as_ref()?.as_written();
-    let moves = Path::new(written).is_relative() && !written.starts_with("${") && program.base != folder;
-    if !moves || program.base.as_os_str().is_empty() {
-        return Some(FieldValue::Text(written.to_owned()));
+    Some(FieldValue::Text(rebased(written, &program.base, folder)))
+}
+
+/// Rebases a relative path of another configuration file, so that it stays the same file or folder.
+fn rebased(written: &str, base: &Path, folder: &Path) -> String {
+    let moves = Path::new(written).is_relative() && !written.starts_with("${") && base != folder;
+    if !moves || base.as_os_str().is_empty() {
+        return written.to_owned();
     }
-    let base = std::path::absolute(&program.base).unwrap_or_else(|_| program.base.clone());
-    Some(FieldValue::Text(base.join(written).display().to_string()))
+    let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+    base.join(written).display().to_string()
 }
 
 fn text(text: &ConfigText) -> FieldValue {

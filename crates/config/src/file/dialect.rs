@@ -165,7 +165,10 @@ impl DialectNormalizer<'_> {
             "args" | "env" | "cwd" if self.is_remote => {
                 self.ignore(entry, "is ignored: the server has an address");
             }
-            "headers" if !self.is_remote => self.ignore(entry, "is ignored: the server is a program"),
+            "headers" | "auth" | "oauth" if !self.is_remote => {
+                self.ignore(entry, "is ignored: the server is a program")
+            }
+            "auth" | "oauth" if !matches!(entry.value.kind, NodeKind::Text(_)) => self.take_auth(entry),
             key if crate::server::KEYS.contains(&key) => self.set(key, entry.value.clone(), entry),
             key if CLIENT_ONLY_KEYS.contains(&key) => {}
             key => {
@@ -205,6 +208,51 @@ impl DialectNormalizer<'_> {
                 self.set("transport", value, entry);
             }
             _ => self.ignore(entry, "is ignored: it does not apply to a `command`"),
+        }
+    }
+
+    /// Normalizes how a client logs in: clients have the same few keys under `oauth` or `auth`, spelled differently.
+    fn take_auth(&mut self, entry: &TableEntry) {
+        let table = |entries| ConfigNode { span: entry.value.span.clone(), kind: NodeKind::Table(entries) };
+        let entries = match &entry.value.kind {
+            NodeKind::Bool(true) => return,
+            NodeKind::Bool(false) => {
+                let off =
+                    ConfigNode { span: entry.value.span.clone(), kind: NodeKind::Text("none".to_owned()) };
+                let off = TableEntry { key: "type".to_owned(), key_span: entry.key_span.clone(), value: off };
+                return self.set("auth", table(vec![off]), entry);
+            }
+            NodeKind::Table(entries) => entries,
+            _ => return self.set("auth", entry.value.clone(), entry),
+        };
+        let mut kept: Vec<TableEntry> = Vec::new();
+        for inner in entries.iter().filter(|inner| inner.value.is_set()) {
+            let key = match &*inner.key {
+                "clientId" | "CLIENT_ID" => "client_id",
+                "clientSecret" | "CLIENT_SECRET" => "client_secret",
+                "scopes" | "scope" => "scopes",
+                key if entry.key == "auth" || key == "issuer" => key,
+                _ => {
+                    self.ignore(inner, "is ignored: the server names it itself");
+                    continue;
+                }
+            };
+            let value = match (&inner.value.kind, key) {
+                // A list of scopes as OAuth writes it.
+                (NodeKind::Text(scopes), "scopes") => {
+                    let scope = |text: &str| ConfigNode {
+                        span: inner.value.span.clone(),
+                        kind: NodeKind::Text(text.to_owned()),
+                    };
+                    let scopes = scopes.split_ascii_whitespace().map(scope).collect();
+                    ConfigNode { span: inner.value.span.clone(), kind: NodeKind::Array(scopes) }
+                }
+                _ => inner.value.clone(),
+            };
+            kept.push(TableEntry { key: key.to_owned(), key_span: inner.key_span.clone(), value });
+        }
+        if !kept.is_empty() {
+            self.set("auth", table(kept), entry);
         }
     }
 

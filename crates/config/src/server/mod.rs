@@ -1,5 +1,6 @@
 //! One server as a configuration describes it, whatever dialect the file is in.
 
+mod auth;
 mod location;
 mod name;
 mod options;
@@ -8,6 +9,7 @@ mod tools;
 
 use std::time::Duration;
 
+pub use self::auth::{AuthKind, DpopMode, ServerAuth};
 pub use self::location::{LocalProgram, RemoteEndpoint, ServerLocation};
 pub use self::name::{ServerName, ServerNameError};
 pub use self::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};
@@ -40,6 +42,8 @@ pub struct ServerConfig {
     pub era: Option<ProtocolEra>,
     /// The protocol revision to use; `None` leaves the choice to the server.
     pub revision: Option<ProtocolRevision>,
+    /// How the tokens that it demands are obtained, if it has a URL.
+    pub auth: ServerAuth,
     /// Which of its tools are exposed, and how.
     pub tools: ToolRules,
     /// An unset variable of the definition. Only a disabled server is read despite one, with its variables
@@ -61,6 +65,7 @@ impl ServerConfig {
             sharing: ConnectionSharing::default(),
             era: None,
             revision: None,
+            auth: ServerAuth::default(),
             tools: ToolRules::default(),
             unset_variable: None,
         }
@@ -71,13 +76,18 @@ impl ServerConfig {
         let identity = |server: &Self| (server.name.clone(), server.sharing, server.unset_variable.clone());
         let protocol = |server: &Self| (server.era, server.revision);
         self.location == other.location
+            && self.auth == other.auth
             && identity(self) == identity(other)
             && protocol(self) == protocol(other)
     }
 
     /// Reports whether two servers have the same definition as written, with unexpanded variables, in whatever files.
     pub fn same_definition(&self, other: &Self) -> bool {
-        let with = |server: &Self| Self { location: other.location.clone(), ..server.clone() };
+        let with = |server: &Self| Self {
+            location: other.location.clone(),
+            auth: server.auth.without_files(),
+            ..server.clone()
+        };
         self.location.same_definition(&other.location) && with(self) == with(other)
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::location::{LocalProgram, RemoteEndpoint, ServerLocation, check_address};
 use super::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};
-use super::{ServerConfig, ServerName, ToolRules};
+use super::{ServerAuth, ServerConfig, ServerName, ToolRules};
 use crate::de::{self, DecodeError};
 use crate::duration::ConfigDuration;
 use crate::node::{ConfigNode, NodeKind};
@@ -50,6 +50,8 @@ pub(crate) struct ServerTable {
     era: Option<ProtocolEra>,
     /// The only protocol revision to use.
     revision: Option<ProtocolRevision>,
+    /// How the tokens that the server demands are obtained.
+    auth: ServerAuth,
     /// Which tools are exposed, and how.
     tools: ToolRules,
 }
@@ -72,6 +74,7 @@ impl Default for ServerTable {
             share: ConnectionSharing::default(),
             era: None,
             revision: None,
+            auth: ServerAuth::default(),
             tools: ToolRules::default(),
         }
     }
@@ -94,6 +97,7 @@ pub(crate) const KEYS: &[&str] = &[
     "share",
     "era",
     "revision",
+    "auth",
     "tools",
 ];
 
@@ -138,6 +142,10 @@ pub(crate) fn read(
     if let Some((keys, what)) = table.tools.find_invalid_rule() {
         return Err(wrong(&["tools", keys[0], keys[1]], &what));
     }
+    if let Some((key, what)) = table.auth.find_invalid_key() {
+        let keys: &[&str] = if key.is_empty() { &["auth"] } else { &["auth", key] };
+        return Err(wrong(keys, &what));
+    }
     if let (Some(era), Some(revision)) = (table.era, table.revision)
         && revision.era() != era
     {
@@ -154,6 +162,7 @@ pub(crate) fn read(
         sharing: table.share,
         era: table.era,
         revision: table.revision,
+        auth: std::mem::take(&mut table.auth).within(base),
         tools: std::mem::take(&mut table.tools),
         ..ServerConfig::new(name, read_location(table, node, base, expander, &wrong)?)
     })
@@ -178,7 +187,7 @@ fn read_location(
         (None, None) => Err(wrong(&[], MISSING_LOCATION)),
         (Some(command), None) => {
             let foreign = "it is for a server with a `url`, and this one has a `command`";
-            refuse_keys(&["headers", "transport"], foreign)?;
+            refuse_keys(&["headers", "transport", "auth"], foreign)?;
             let ServerTable { args, env, cwd, .. } = table;
             let program = LocalProgram { command, args, env, cwd, base: base.to_owned() };
             check_program(&program, wrong)?;

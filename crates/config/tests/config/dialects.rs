@@ -193,3 +193,36 @@ fn unexpanded_config_keeps_variables_as_written() {
         assert_eq!(line(&file, server), expected, "{name} {server}");
     }
 }
+
+#[test]
+fn logins_of_every_client_are_read_into_one_form() {
+    for (entry, expected) in [
+        ("", "auto - - [] 0"),
+        (r#""oauth": { "clientId": "i", "callbackPort": 8080 }"#, "auto i - [] 1"),
+        (
+            r#""oauth": { "clientId": "i", "clientSecret": "${T}", "scope": "a  b" }"#,
+            "auto i t-canary [\"a\", \"b\"] 0",
+        ),
+        (r#""auth": { "CLIENT_ID": "i", "CLIENT_SECRET": "s", "scopes": ["a"] }"#, "auto i s [\"a\"] 0"),
+        (r#""oauth": false"#, "none - - [] 0"),
+        (r#""oauth": true"#, "auto - - [] 0"),
+        (r#""auth": { "type": "user", "client_id": "i" }"#, "user i - [] 0"),
+    ] {
+        let comma = if entry.is_empty() { "" } else { "," };
+        let text = format!(r#"{{ "mcpServers": {{ "a": {{ "url": "https://h/"{comma} {entry} }} }} }}"#);
+        let variables = ConfigVariables::fixed([("T", "t-canary")]);
+        let file = ConfigFile::parse("/p/.mcp.json", &text, variables).unwrap();
+        let auth = file.server("a").unwrap().auth.clone();
+        let text = |text: &Option<ConfigText>| text.as_ref().map_or("-", |text| text.expose()).to_owned();
+        let ignored = file.warnings().len();
+        let found = format!(
+            "{} {} {} {:?} {ignored}",
+            auth.kind.as_str(),
+            text(&auth.client_id),
+            text(&auth.client_secret),
+            auth.scopes
+        );
+        assert_eq!(found, expected, "{entry}");
+        assert!(!format!("{auth:?}").contains("canary"));
+    }
+}

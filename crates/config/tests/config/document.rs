@@ -72,7 +72,8 @@ fn documented_config_keys_match_the_code() {
     let written = documented_keys("`trunkline.toml`");
     let keys = schema_keys;
     let mut known: Vec<String> = keys("ServerTable");
-    known.retain(|key| key != "tools");
+    known.retain(|key| key != "tools" && key != "auth");
+    known.extend(keys("ServerAuth").iter().map(|key| format!("auth.{key}")));
     known.extend(keys("ToolRules").iter().map(|key| format!("tools.{key}")));
     for key in &known {
         assert!(written.contains(key), "`{key}` is not in the document");

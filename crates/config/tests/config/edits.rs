@@ -245,7 +245,9 @@ fn server_definition_round_trips_through_both_formats() {
         cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nshare = 'call'\n\
         revision = '2025-06-18'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
         tools.describe = { a1 = \"two\\nlines\" }\n\
-        [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\nera = 'legacy'\n";
+        [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\nera = 'legacy'\n\
+        auth = { type = 'enterprise', client_id = 'i', client_secret = '${S}', scopes = ['a', 'b'], issuer = 'https://i', dpop = 'off', \
+        token_file = '/w/t', idp_token_endpoint = 'https://p/t', idp_client_id = 'j', idp_client_secret = 's' }\n";
     let servers =
         ConfigFile::parse("/w/t.toml", text, ConfigVariables::unexpanded()).unwrap().servers().unwrap();
     let folder = Folder::new("whole");
@@ -261,6 +263,7 @@ fn server_definition_round_trips_through_both_formats() {
             // Where a folder is absolute, nothing depends on where the file is.
             assert_eq!(format!("{server:?}"), format!("{again:?}"), "{name}");
             assert_eq!(server.tools, again.tools, "{name}");
+            assert!(server.same_definition(again), "{name}: {server:?}");
             if let (ServerLocation::Program(a), ServerLocation::Program(b)) =
                 (&server.location, &again.location)
             {

@@ -69,6 +69,26 @@ fn toml_errors_have_a_position_and_a_suggestion() {
             "t.toml:3:1: server `a`, key `headers`: it is for a server with a `url`, and this one has a `command`",
         ),
         (
+            "[servers.a]\ncommand = 'x'\nauth.type = 'user'\n",
+            "t.toml:3:1: server `a`, key `auth`: it is for a server with a `url`, and this one has a `command`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth.type = 'client-credentials'\n",
+            "t.toml:3:1: server `a`, key `auth`: `type = \"client-credentials\"` needs `client_id`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth = { type = 'client-credentials', client_id = 'i' }\n",
+            "t.toml:3:8: server `a`, key `auth`: `type = \"client-credentials\"` needs `client_secret` or `private_key`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth = { type = 'user', token_file = 'f' }\n",
+            "t.toml:3:38: server `a`, key `auth.token_file`: it has no meaning for `type = \"user\"`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth.client_secret = 's'\n",
+            "t.toml:3:1: server `a`, key `auth`: `client_secret` and `private_key` need `client_id`",
+        ),
+        (
             "[servers.a]\nurl = 'http://h/'\ntransport = 'ws'\n",
             "t.toml:3:13: server `a`, key `transport`: the address is of another transport",
         ),

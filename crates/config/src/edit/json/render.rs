@@ -58,18 +58,23 @@ pub(super) fn server(server: &ServerConfig, folder: &Path, style: &JsonStyle, de
             members.push(member("transport", &string(RemoteTransport::Auto.as_str())));
         }
     }
-    let mut rules: Vec<String> = Vec::new();
+    let mut nested: Vec<(&str, Vec<String>)> = Vec::new();
     for ServerField { name, value } in fields(server, folder) {
         match name.split_once('.') {
-            Some((_, rule)) => rules.push(member(rule, &render_value(&value, style, depth + 2))),
+            Some((table, key)) => {
+                let added = member(key, &render_value(&value, style, depth + 2));
+                match nested.iter_mut().find(|(known, _)| *known == table) {
+                    Some((_, members)) => members.push(added),
+                    None => nested.push((table, vec![added])),
+                }
+            }
             None if name == "transport" => {}
             None if name == "enabled" => members.push(member("disabled", "true")),
             None => members.push(member(name, &render_value(&value, style, depth + 1))),
         }
     }
-    if !rules.is_empty() {
-        members.push(member("tools", &style.object(&rules, depth + 1)));
-    }
+    let nested = nested.iter().map(|(table, inner)| member(table, &style.object(inner, depth + 1)));
+    members.extend(nested);
     style.object(&members, depth)
 }
 

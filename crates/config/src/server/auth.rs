@@ -1,0 +1,180 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::text::ConfigText;
+
+/// How the hub gets the tokens that a server demands. Debug output has no secrets in it.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerAuth {
+    /// How tokens are obtained.
+    #[serde(rename = "type")]
+    pub kind: AuthKind,
+    /// The identifier of a client that is registered at the authorization server.
+    pub client_id: Option<ConfigText>,
+    /// Its secret.
+    pub client_secret: Option<ConfigText>,
+    /// The file of its private key (PEM, PKCS#8), for `private_key_jwt`.
+    pub private_key: Option<ConfigText>,
+    /// Scopes to request in addition to those that the server names.
+    pub scopes: Vec<String>,
+    /// The only issuer whose tokens are used.
+    pub issuer: Option<ConfigText>,
+    /// Whether tokens are bound to a key.
+    pub dpop: DpopMode,
+    /// The file of the JWT of a workload, or of the ID token of an enterprise; it is read at each use.
+    pub token_file: Option<ConfigText>,
+    /// The token endpoint of the identity provider of an enterprise.
+    pub idp_token_endpoint: Option<ConfigText>,
+    /// The identifier of the client at the identity provider.
+    pub idp_client_id: Option<ConfigText>,
+    /// Its secret there.
+    pub idp_client_secret: Option<ConfigText>,
+    /// The folder of the configuration file, the base of relative paths.
+    #[serde(skip)]
+    pub(crate) base: PathBuf,
+}
+
+/// How tokens for a server are obtained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuthKind {
+    /// Each user logs in, as soon as the server demands a token. The default.
+    #[default]
+    Auto,
+    /// Not at all: a server that demands a token is unavailable.
+    None,
+    /// Each user logs in at the server's authorization server and has connections and lists of their own.
+    User,
+    /// The hub has credentials of its own, which all users share.
+    ClientCredentials,
+    /// A platform vouches for the hub by a JWT; all users share it.
+    WorkloadIdentity,
+    /// The identity provider of an enterprise vouches for the user of an ID token (ID-JAG); all users share it.
+    Enterprise,
+}
+
+impl AuthKind {
+    /// Returns it as a configuration has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::User => "user",
+            Self::ClientCredentials => "client-credentials",
+            Self::WorkloadIdentity => "workload-identity",
+            Self::Enterprise => "enterprise",
+        }
+    }
+}
+
+/// Whether tokens are bound to a key by DPoP (RFC 9449).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DpopMode {
+    /// If the server and its authorization server both announce it. The default.
+    #[default]
+    Auto,
+    /// Never.
+    Off,
+    /// Always; a token that is not bound is refused.
+    Required,
+}
+
+impl DpopMode {
+    /// Returns it as a configuration has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+            Self::Required => "required",
+        }
+    }
+}
+
+impl ServerAuth {
+    /// Returns the path of a file, counted from the folder of the configuration.
+    pub fn path_of(&self, file: &ConfigText) -> PathBuf {
+        self.base.join(Path::new(file.expose()))
+    }
+
+    /// Sets the folder of the configuration file, if it matters.
+    pub(crate) fn within(self, base: &Path) -> Self {
+        match self.private_key.is_some() || self.token_file.is_some() {
+            true => Self { base: base.to_owned(), ..self },
+            false => self,
+        }
+    }
+
+    /// Leaves out the files, whose paths depend on the folder of the configuration file.
+    pub(crate) fn without_files(&self) -> Self {
+        Self { private_key: None, token_file: None, base: PathBuf::new(), ..self.clone() }
+    }
+
+    /// Returns the texts with the keys that they have in a file.
+    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 8] {
+        [
+            ("client_id", self.client_id.as_ref()),
+            ("client_secret", self.client_secret.as_ref()),
+            ("private_key", self.private_key.as_ref()),
+            ("issuer", self.issuer.as_ref()),
+            ("token_file", self.token_file.as_ref()),
+            ("idp_token_endpoint", self.idp_token_endpoint.as_ref()),
+            ("idp_client_id", self.idp_client_id.as_ref()),
+            ("idp_client_secret", self.idp_client_secret.as_ref()),
+        ]
+    }
+
+    /// Returns a key that is missing or has no meaning for the way in which tokens are obtained, and what is wrong.
+    pub(crate) fn find_invalid_key(&self) -> Option<(&'static str, String)> {
+        let (required, allowed): (&[&str], &[&str]) = match self.kind {
+            AuthKind::Auto | AuthKind::User => {
+                (&[], &["client_id", "client_secret", "private_key", "issuer"])
+            }
+            AuthKind::None => (&[], &[]),
+            AuthKind::ClientCredentials => (&["client_id"], &["client_secret", "private_key", "issuer"]),
+            AuthKind::WorkloadIdentity => {
+                (&["token_file"], &["client_id", "client_secret", "private_key", "issuer"])
+            }
+            AuthKind::Enterprise => (
+                &["client_id", "token_file", "idp_token_endpoint", "idp_client_id"],
+                &["client_secret", "private_key", "idp_client_secret", "issuer"],
+            ),
+        };
+        let kind = self.kind.as_str();
+        for (key, text) in self.texts() {
+            if text.is_none() && required.contains(&key) {
+                return Some(("", format!("`type = \"{kind}\"` needs `{key}`")));
+            }
+            if text.is_some() && !required.contains(&key) && !allowed.contains(&key) {
+                return Some((key, format!("it has no meaning for `type = \"{kind}\"`")));
+            }
+        }
+        let has_credential = self.client_secret.is_some() || self.private_key.is_some();
+        if self.kind == AuthKind::ClientCredentials && !has_credential {
+            let what = "`type = \"client-credentials\"` needs `client_secret` or `private_key`";
+            return Some(("", what.to_owned()));
+        }
+        if self.client_secret.is_some() && self.private_key.is_some() {
+            return Some((
+                "private_key",
+                "there is a `client_secret` as well; a client has either".to_owned(),
+            ));
+        }
+        let lacks_client = self.client_id.is_none() && has_credential;
+        lacks_client.then(|| ("", "`client_secret` and `private_key` need `client_id`".to_owned()))
+    }
+}
+
+impl fmt::Debug for ServerAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerAuth")
+            .field("kind", &self.kind)
+            .field("scopes", &self.scopes.len())
+            .field("dpop", &self.dpop)
+            .finish_non_exhaustive()
+    }
+}

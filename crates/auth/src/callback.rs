@@ -84,6 +84,11 @@ impl AuthorizationCallback {
         }
     }
 
+    /// Returns its `state`, by which a listener finds the request that it belongs to.
+    pub fn state(&self) -> Option<&Secret> {
+        self.state.as_ref()
+    }
+
     /// Reports whether the response belongs to a request, by its `state`, for a listener that serves several requests.
     pub fn belongs_to(&self, pending: &PendingAuthorization) -> bool {
         self.state.as_ref() == Some(&pending.state)

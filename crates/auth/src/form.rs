@@ -56,7 +56,7 @@ fn encode_into(encoded: &mut String, text: &str) {
 }
 
 /// Decodes parameters in their order. Bytes that are no UTF-8 are replaced, and a `%` without digits stays.
-pub(crate) fn decode(text: &str) -> Vec<(String, String)> {
+pub fn decode(text: &str) -> Vec<(String, String)> {
     let parts = text.split('&').filter(|part| !part.is_empty()).take(MAX_FORM_PARAMETERS);
     parts
         .map(|part| {

@@ -44,6 +44,6 @@ pub mod token_set;
 pub mod token_store;
 mod user_name;
 
-pub use self::form::MAX_FORM_PARAMETERS;
+pub use self::form::{MAX_FORM_PARAMETERS, decode as decode_form};
 pub use self::json_document::{DocumentError, MAX_DOCUMENT_BYTES, MAX_LISTED_VALUES};
 pub use self::oauth_error::{MAX_ERROR_CHARACTERS, OauthError};

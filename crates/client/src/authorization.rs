@@ -4,7 +4,7 @@
 
 pub use trunkline_auth::authorizer::{
     AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, EndedLogin,
-    LoginDiscovery, PendingAuthorization, RevocationOutcome,
+    LoginDiscovery, PendingLogin, RevocationOutcome,
 };
 pub use trunkline_auth::flow::{DpopPolicy, FlowError, FlowFailure, FlowStep};
 pub use trunkline_auth::jose::SigningKey;

@@ -10,7 +10,9 @@ use trunkline_transport::{Secret, Target};
 
 use crate::call::{LogMessage, LogSinks};
 use crate::client::Client;
-use crate::connect::{self, AuthorizationSource, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds};
+use crate::connect::{
+    self, AuthorizationSource, ConnectAttempts, ConnectPlan, EraCache, HttpTransportKind, RequestIds,
+};
 use crate::dropped_message::{DropCallback, DroppedMessage};
 #[cfg(feature = "config")]
 use crate::error::ConnectError;

@@ -15,6 +15,7 @@ mod catalogue_file;
 mod connector;
 mod hub;
 mod limits;
+mod login;
 mod loop_detection;
 mod names;
 mod options;
@@ -25,8 +26,9 @@ mod upstream;
 
 pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};
 pub use self::connector::{ConfigConnector, Connector};
-pub use self::hub::{ApplyReport, Hub, ManageError, ServerSwitch, ToggleOutcome};
+pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
 pub use self::limits::HubLimits;
+pub use self::login::{LoginAudience, UserLogins};
 pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
 pub use self::options::{AnonymousClients, HubOptions};
 pub use self::registry::ResourceTools;

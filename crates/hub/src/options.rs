@@ -7,6 +7,7 @@ use trunkline_protocol::model::Implementation;
 use crate::access::AccessRules;
 use crate::connector::{ConfigConnector, Connector};
 use crate::limits::HubLimits;
+use crate::login::UserLogins;
 use crate::names::NameTemplate;
 use crate::registry::ResourceTools;
 
@@ -31,6 +32,8 @@ pub struct HubOptions {
     /// Which callers may use what; [`Hub::set_access`](crate::Hub::set_access) replaces the rules later. Default none, so
     /// that every caller may use everything.
     pub access: AccessRules,
+    /// How users log in to servers that demand it. Default not at all: such a server is unavailable.
+    pub logins: Option<UserLogins>,
     /// The bounds.
     pub limits: HubLimits,
 }
@@ -60,6 +63,7 @@ impl Default for HubOptions {
             connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
             access: AccessRules::default(),
+            logins: None,
             limits: HubLimits::default(),
         }
     }

@@ -18,7 +18,7 @@ mod error;
 mod login;
 mod logout;
 mod options;
-mod pending;
+mod pending_login;
 mod refresh_job;
 mod refreshing;
 mod stored_tokens;
@@ -43,7 +43,7 @@ use self::driver::FlowDriver;
 pub use self::error::AuthorizationError;
 pub use self::logout::{EndedLogin, RevocationOutcome};
 pub use self::options::{AuthorizationGrant, AuthorizationOptions, CredentialSource};
-pub use self::pending::PendingAuthorization;
+pub use self::pending_login::PendingLogin;
 use crate::challenge::ChallengeList;
 use crate::dpop_nonce::supplied_nonce;
 use crate::fetch::{FetchLimits, Fetcher};
@@ -75,7 +75,7 @@ pub struct Authorizer {
     /// The last DPoP nonce of the MCP server.
     nonce: Mutex<Option<String>>,
     /// What a user has to authorize, whom this program could not reach.
-    pending: Mutex<Option<PendingAuthorization>>,
+    pending: Mutex<Option<PendingLogin>>,
 }
 
 /// What was tried so far.

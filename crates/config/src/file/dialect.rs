@@ -166,7 +166,7 @@ impl DialectNormalizer<'_> {
                 self.ignore(entry, "is ignored: the server has an address");
             }
             "headers" | "auth" | "oauth" if !self.is_remote => {
-                self.ignore(entry, "is ignored: the server is a program")
+                self.ignore(entry, "is ignored: the server is a program");
             }
             "auth" | "oauth" if !matches!(entry.value.kind, NodeKind::Text(_)) => self.take_auth(entry),
             key if crate::server::KEYS.contains(&key) => self.set(key, entry.value.clone(), entry),

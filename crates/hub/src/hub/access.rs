@@ -11,7 +11,7 @@ use super::lists::input_set_of;
 use super::restricted_views::{RestrictedCaller, RestrictedViews};
 use super::route::{RouteFuture, RouteOutcome};
 use super::views::{AddedView, CallerView, CallerViews, ListVersions};
-use super::{Hub, HubInner, LOCAL_LISTENER, RegistrySnapshot};
+use super::{Hub, HubInner, LOCAL_LISTENER, RegistrySnapshot, SpaceRef};
 use crate::access::{AccessDecision, AccessItem, AccessRules, CallerAccess};
 use crate::names::ItemKind;
 use crate::registry::ListDifferences;
@@ -35,6 +35,7 @@ impl Hub {
             let next = CallerViews::clone(&before).with_restricted(RestrictedViews::new(rules));
             inner.views.store(Arc::new(next));
         }
+        inner.rebuild_spaces();
         inner.resubscribe.notify_one();
         inner.announcements.add(ListDifferences::ALL, ListSet::NONE);
     }
@@ -88,40 +89,44 @@ impl HubInner {
     /// Answers a call under access rules.
     pub(super) fn call_restricted(
         self: &Arc<Self>,
+        space: SpaceRef,
         views: &Arc<CallerViews>,
         call: IncomingCall,
     ) -> RouteFuture {
-        let registry = self.view_for_call(&call).registry;
-        match self.route(&registry, call) {
+        let registry = self.view_for_call(&space, &call).registry;
+        match self.route(&space, &registry, call) {
             RouteOutcome::Handled(answer) => answer,
-            RouteOutcome::Unknown(call, refusal) => self.unlisted(views, call, refusal),
-            RouteOutcome::Incomplete(call) => self.completed_list(call),
+            RouteOutcome::Unknown(call, refusal) => self.unlisted(&space, views, call, refusal),
+            RouteOutcome::Incomplete(call) => self.completed_list(space, call),
         }
     }
 
     /// Returns the view of the caller of a request.
-    pub(super) fn view_for_call(&self, call: &IncomingCall) -> CallerView {
+    pub(super) fn view_for_call(self: &Arc<Self>, space: &SpaceRef, call: &IncomingCall) -> CallerView {
         let listing = input_set_of(call);
-        let restricted = self.restricted_view(Some(listing), || self.access_of_call(call));
-        restricted.unwrap_or_else(|| self.view_of(listing))
+        let restricted = self.restricted_view(space, Some(listing), || self.access_of_call(call));
+        restricted.unwrap_or_else(|| self.view_of(space, listing))
     }
 
     /// Returns the union of all listings, as far as a caller may see it.
-    pub(super) fn registry_of(&self, caller: CallerIdentity<'_>) -> Arc<RegistrySnapshot> {
-        let restricted = self.restricted_view(None, || self.access_of(caller));
-        restricted.map_or_else(|| self.registry(), |view| view.registry)
+    pub(super) fn registry_of(self: &Arc<Self>, caller: CallerIdentity<'_>) -> Arc<RegistrySnapshot> {
+        let space = self.space_of(caller.principal);
+        let restricted = self.restricted_view(&space, None, || self.access_of(caller));
+        restricted.map_or_else(|| self.views_in(&space).union.clone(), |view| view.registry)
     }
 
     /// Returns the versions of the lists that a new subscriber counts as having seen.
-    pub(super) fn current_versions(&self, subscriber: Option<&ChangeSubscriber>) -> ListVersions {
+    pub(super) fn current_versions(self: &Arc<Self>, subscriber: Option<&ChangeSubscriber>) -> ListVersions {
         let subscriber = subscriber.unwrap_or(&LOCAL_LISTENER);
-        let restricted = self.restricted_view(None, || self.access_of(subscriber.identity()));
-        restricted.map_or_else(|| self.views.load().union_versions, |view| view.versions)
+        let space = self.space_of(&subscriber.principal);
+        let restricted = self.restricted_view(&space, None, || self.access_of(subscriber.identity()));
+        restricted.map_or_else(|| self.views_in(&space).union_versions, |view| view.versions)
     }
 
     /// Returns the view under the access rules; `None` without any.
     fn restricted_view(
-        &self,
+        self: &Arc<Self>,
+        space: &SpaceRef,
         listing: Option<ListingKey>,
         access: impl Fn() -> Option<Arc<CallerAccess>>,
     ) -> Option<CallerView> {
@@ -129,12 +134,16 @@ impl HubInner {
         loop {
             let caller = RestrictedCaller { listing, access: access()? };
             let find = |views: &CallerViews| views.restricted.as_ref()?.view_for(&caller).cloned();
-            if let Some(view) = find(&self.views.load()) {
+            if let Some(view) = find(&self.views_in(space)) {
                 return Some(view);
             }
-            let different = self.rebuild_views(&AddedView::Restricted(caller.clone()));
+            let added = AddedView::Restricted(caller.clone());
+            let different = match space {
+                Some(space) => self.rebuild_space(space, &added),
+                None => self.rebuild_views(&added),
+            };
             self.announcements.add(different, ListSet::NONE);
-            if let Some(view) = find(&self.views.load()) {
+            if let Some(view) = find(&self.views_in(space)) {
                 return Some(view);
             }
         }
@@ -147,13 +156,13 @@ impl HubInner {
     }
 
     /// Reports whether a caller may read a resource. One that no server has is not found later.
-    fn may_read(&self, caller: CallerIdentity<'_>, uri: &str) -> bool {
+    fn may_read(self: &Arc<Self>, caller: CallerIdentity<'_>, uri: &str) -> bool {
         self.read_decision(caller, uri).is_none_or(|decision| decision.is_allowed())
     }
 
     /// Returns the resources that a caller may read.
     pub(super) fn readable_uris(
-        &self,
+        self: &Arc<Self>,
         caller: CallerIdentity<'_>,
         mut uris: BTreeSet<String>,
     ) -> BTreeSet<String> {
@@ -166,7 +175,7 @@ impl HubInner {
     /// # Errors
     /// The refusal.
     pub(super) fn check_subscription_scopes(
-        &self,
+        self: &Arc<Self>,
         caller: CallerIdentity<'_>,
         uris: &BTreeSet<String>,
     ) -> Result<(), Refusal> {
@@ -181,10 +190,11 @@ impl HubInner {
     }
 
     /// Decides on reading a resource; `None` without access rules, or if no server has the resource.
-    fn read_decision(&self, caller: CallerIdentity<'_>, uri: &str) -> Option<AccessDecision> {
+    fn read_decision(self: &Arc<Self>, caller: CallerIdentity<'_>, uri: &str) -> Option<AccessDecision> {
         let views = self.views.load();
         let access = views.restricted.as_ref()?.access_of(caller);
-        let owner = views.union.owner_of(uri)?;
+        let own = self.views_in(&self.space_of(caller.principal));
+        let owner = own.union.owner_of(uri)?;
         Some(access.decide(resource_item(owner, uri)))
     }
 }

@@ -1,13 +1,13 @@
 //! Notifies clients of changed lists: batched over a short delay, and only for lists that they were shown.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use trunkline_server::ServerChange;
 
-use super::views::ListVersions;
+use super::views::{CallerViews, ListVersions};
 use super::{HubInner, IdentitySource};
 use crate::registry::ListDifferences;
 use crate::upstream::ListSet;
@@ -59,7 +59,7 @@ pub(super) async fn publish_changes(inner: Weak<HubInner>) {
 }
 
 impl HubInner {
-    fn publish(&self, pending: &PendingChanges) {
+    fn publish(self: &Arc<Self>, pending: &PendingChanges) {
         let PendingChanges { changed: different, announced } = pending;
         let announced = match self.identity_source {
             IdentitySource::Upstream => *announced,
@@ -85,9 +85,16 @@ impl HubInner {
                         let current = version(self.current_versions(Some(subscriber)));
                         (current != shown && current != 0).then_some(current)
                     }
-                    _ => views.is_outdated(shown, version).then_some(shown),
+                    _ => self.is_outdated(&views, shown, version).then_some(shown),
                 });
             }
         }
+    }
+
+    /// Reports whether a list version that a client was shown is that of no view of any user any more.
+    fn is_outdated(&self, views: &CallerViews, shown: u64, version: fn(ListVersions) -> u64) -> bool {
+        let spaces = self.users.all();
+        views.is_outdated(shown, version)
+            && spaces.iter().all(|space| space.views.load().is_outdated(shown, version))
     }
 }

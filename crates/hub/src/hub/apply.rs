@@ -95,14 +95,11 @@ impl Hub {
         let inner = &self.inner;
         let stored = inner.catalogue_file.as_ref().filter(|_| before.is_none());
         let stored = stored.and_then(|file| file.server(&config.name, &config.location));
-        let (options, id) = (inner.options.clone(), inner.id.clone());
         let server = Upstream::new(
             config.clone(),
-            options,
-            id,
+            inner.upstream_owner(config.name.clone(), None),
             before,
             stored.as_ref(),
-            inner.event_handler(config.name.clone()),
         );
         if self.inner.was_listed() {
             server.request_lists();

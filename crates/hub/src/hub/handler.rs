@@ -56,14 +56,15 @@ impl Handler for Hub {
     }
 
     fn call(&self, call: IncomingCall) -> RouteFuture {
-        let views = self.inner.views.load();
+        let space = self.inner.space_of_call(&call);
+        let views = self.inner.views_in(&space);
         if views.restricted.is_some() {
-            return self.inner.call_restricted(&views, call);
+            return self.inner.call_restricted(space, &views, call);
         }
-        match self.inner.route(views.for_call(|| input_set_of(&call)), call) {
+        match self.inner.route(&space, views.for_call(|| input_set_of(&call)), call) {
             RouteOutcome::Handled(answer) => answer,
-            RouteOutcome::Unknown(call, refusal) => self.inner.unlisted(&views, call, refusal),
-            RouteOutcome::Incomplete(call) => self.inner.completed_list(call),
+            RouteOutcome::Unknown(call, refusal) => self.inner.unlisted(&space, &views, call, refusal),
+            RouteOutcome::Incomplete(call) => self.inner.completed_list(space, call),
         }
     }
 
@@ -89,13 +90,13 @@ impl Handler for Hub {
 
 impl HubInner {
     async fn subscribe_at_owners(
-        &self,
+        self: &Arc<Self>,
         listener: &ChangeSubscriber,
         uris: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, Refusal> {
         self.check_subscription_scopes(listener.identity(), &uris)?;
         let uris = self.readable_uris(listener.identity(), uris);
-        let by_owner = self.group_by_owner(uris);
+        let by_owner = self.group_by_owner(listener, uris);
         let watching = by_owner.iter().map(|(server, theirs)| server.subscribe(listener, theirs.clone()));
         let accepted: BTreeSet<String> = join_all(watching).await.into_iter().flatten().collect();
         if by_owner.iter().any(|(_, theirs)| !theirs.is_subset(&accepted)) {
@@ -104,13 +105,14 @@ impl HubInner {
         Ok(accepted)
     }
 
-    /// Groups resources by owning server; resources without an owner are left out.
+    /// Groups resources by the server that owns them for a listener; resources without an owner are left out.
     pub(super) fn group_by_owner(
-        &self,
+        self: &Arc<Self>,
+        listener: &ChangeSubscriber,
         uris: impl IntoIterator<Item = String>,
     ) -> Vec<(Arc<Upstream>, BTreeSet<String>)> {
         let mut by_owner: Vec<(Arc<Upstream>, BTreeSet<String>)> = Vec::new();
-        let registry = self.registry();
+        let registry = self.views_in(&self.space_of(&listener.principal)).union.clone();
         for uri in uris {
             let Some(server) = registry.owner_of(&uri) else { continue };
             match by_owner.iter_mut().find(|(known, _)| Arc::ptr_eq(known, server)) {
@@ -127,7 +129,10 @@ impl HubInner {
             return None;
         }
         match self.servers().as_slice() {
-            [only] => only.known_server(),
+            [only] => {
+                let own = || self.users.upstreams().iter().find_map(|server| server.known_server());
+                only.known_server().or_else(own)
+            }
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use trunkline_server::listing::{ListKind, page};
 use trunkline_server::{HandlerOutcome, IncomingCall};
 
 use super::route::RouteFuture;
-use super::{HubInner, RegistrySnapshot};
+use super::{HubInner, RegistrySnapshot, SpaceRef};
 use crate::loop_detection::ViaPath;
 use crate::registry::ListDifferences;
 use crate::upstream::{CallerProfile, ListSet, ListingKey, ListingState, Upstream};
@@ -33,11 +33,11 @@ impl HubInner {
 
     /// Waits until every upstream has listed its items for a caller, at most for the list timeout; slower listings
     /// continue in the background.
-    async fn wait_until_complete(&self, call: &IncomingCall) {
+    async fn wait_until_complete(&self, space: &SpaceRef, call: &IncomingCall) {
         let roots = call.context.known_roots().await;
         let profile = CallerProfile::from_context(&call.context).with_roots(roots);
         let caller = profile.listing_key();
-        let servers = self.servers();
+        let servers = self.servers_in(space);
         servers.iter().for_each(|server| server.begin_learning(&profile));
         let is_missing = |server: &&Arc<Upstream>| server.listing_state(caller) == ListingState::Missing;
         let missing: Vec<_> = servers.iter().filter(is_missing).collect();
@@ -56,27 +56,36 @@ impl HubInner {
 
     /// Answers a list request once every upstream has listed its items for the caller, or the list timeout has
     /// expired.
-    pub(super) fn completed_list(self: &Arc<Self>, call: IncomingCall) -> RouteFuture {
+    pub(super) fn completed_list(self: &Arc<Self>, space: SpaceRef, call: IncomingCall) -> RouteFuture {
         let inner = self.clone();
         Box::pin(async move {
-            inner.wait_until_complete(&call).await;
-            inner.list(&call)
+            inner.wait_until_complete(&space, &call).await;
+            let own = inner.space_of_call(&call);
+            if space.is_none() && own.is_some() {
+                // A server has demanded a token meanwhile, so that the caller has an upstream of its own.
+                inner.wait_until_complete(&own, &call).await;
+            }
+            inner.list(&own, &call)
         })
     }
 
     /// Reports whether every upstream has listed its items for a caller.
-    pub(super) fn is_complete_for(&self, caller: ListingKey) -> bool {
-        self.servers().iter().all(|server| server.listing_state(caller) == ListingState::Current)
+    pub(super) fn is_complete_for(&self, space: &SpaceRef, caller: ListingKey) -> bool {
+        self.servers_in(space).iter().all(|server| server.listing_state(caller) == ListingState::Current)
     }
 
     /// Answers a list request from the caller's view. Items for another hub carry this hub's id.
-    pub(super) fn list(&self, call: &IncomingCall) -> Result<HandlerOutcome, Refusal> {
-        let view = self.view_for_call(call);
+    pub(super) fn list(
+        self: &Arc<Self>,
+        space: &SpaceRef,
+        call: &IncomingCall,
+    ) -> Result<HandlerOutcome, Refusal> {
+        let view = self.view_for_call(space, call);
         // Only the first page is recorded; and templates have no notification of their own.
         if call.params().get("cursor").is_none() && call.method != Method::TemplatesList {
             let (list, version) = view.versions.version_of(call.method);
             call.context.record_listed(&list, version);
-            if self.view_for_call(call).versions != view.versions {
+            if self.view_for_call(space, call).versions != view.versions {
                 // The list changed before this version was recorded, so that the client may have missed the
                 // notification.
                 self.announcements.add(ListDifferences::ALL, ListSet::NONE);

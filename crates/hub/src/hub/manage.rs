@@ -68,7 +68,9 @@ impl Hub {
     /// There is no such server, or it cannot be connected to.
     pub async fn connect(&self, name: &str) -> Result<(), ManageError> {
         let server = self.find_server(name)?;
-        let outcome = server.connect_manually().await;
+        let of_users = self.inner.users.upstreams_of(name);
+        let users = join_all(of_users.iter().map(Upstream::connect_manually));
+        let (outcome, _) = tokio::join!(server.connect_manually(), users);
         self.inner.rebuild();
         outcome.map_err(|reason| ManageError::Unavailable { server: server.name().clone(), reason })
     }
@@ -79,9 +81,10 @@ impl Hub {
     /// There is no such server.
     pub async fn disconnect(&self, name: &str) -> Result<(), ManageError> {
         let server = self.find_server(name)?;
-        server.disconnect();
+        let all: Vec<_> = std::iter::once(server).chain(self.inner.users.upstreams_of(name)).collect();
+        all.iter().for_each(|server| server.disconnect());
         self.inner.rebuild();
-        server.wait_disconnected().await;
+        join_all(all.iter().map(|server| server.wait_disconnected())).await;
         Ok(())
     }
 
@@ -91,7 +94,8 @@ impl Hub {
     /// As [`Hub::connect`].
     pub async fn reconnect(&self, name: &str) -> Result<(), ManageError> {
         let server = self.find_server(name)?;
-        server.restart_connections().await;
+        let all: Vec<_> = std::iter::once(server).chain(self.inner.users.upstreams_of(name)).collect();
+        join_all(all.iter().map(|server| server.restart_connections())).await;
         self.connect(name).await
     }
 
@@ -102,16 +106,17 @@ impl Hub {
     /// There is no such server.
     pub fn authorized(&self, name: &str) -> Result<(), ManageError> {
         self.find_server(name)?.authorized();
+        self.inner.users.upstreams_of(name).iter().for_each(|own| own.authorized());
         Ok(())
     }
 
-    fn find_server(&self, name: &str) -> Result<Arc<Upstream>, ManageError> {
+    pub(super) fn find_server(&self, name: &str) -> Result<Arc<Upstream>, ManageError> {
         self.inner.server(name).ok_or_else(|| ManageError::NoSuchServer(name.to_owned()))
     }
 
     /// Returns the status of every server, in the order of the configuration.
     pub fn status(&self) -> Vec<UpstreamStatus> {
-        self.inner.servers().iter().map(|server| server.status()).collect()
+        self.inner.servers().iter().map(|server| self.inner.status_for_operator(server)).collect()
     }
 
     /// Returns the status of one server.
@@ -120,7 +125,7 @@ impl Hub {
     /// There is no such server.
     pub fn status_of(&self, name: &str) -> Result<UpstreamStatus, ManageError> {
         let server = self.find_server(name)?;
-        Ok(server.status())
+        Ok(self.inner.status_for_operator(&server))
     }
 
     /// Pings a server and returns the round-trip time. Connects first if there is no connection.

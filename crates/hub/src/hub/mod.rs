@@ -24,6 +24,8 @@ mod restricted_views;
 mod route;
 mod save;
 mod unlisted;
+mod user_logins;
+mod user_spaces;
 mod views;
 
 use std::collections::{BTreeSet, HashMap};
@@ -47,14 +49,17 @@ pub use self::apply::ApplyReport;
 use self::link_owners::LinkOwners;
 pub use self::manage::{ManageError, ServerSwitch, ToggleOutcome};
 use self::restricted_views::RestrictedViews;
+pub use self::user_logins::{LoginLink, RevokeError};
+use self::user_spaces::{SpaceRef, UserSpaces};
 use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
 use crate::catalogue_file::CatalogueFile;
+use crate::login::Account;
 use crate::loop_detection::HubId;
 use crate::names::NameCollision;
 use crate::options::HubOptions;
 use crate::registry::{HubRegistry, ListDifferences, ToolTarget, log_collisions};
 use crate::scope::SharingScope;
-use crate::upstream::{ListSet, ListingKey, Upstream, UpstreamEvent};
+use crate::upstream::{ListSet, ListingKey, Upstream, UpstreamEvent, UpstreamOwner};
 
 /// Aggregates many MCP servers behind one endpoint.
 ///
@@ -74,6 +79,8 @@ pub(crate) struct HubInner {
     /// In the order of the configuration.
     servers: RwLock<Vec<Arc<Upstream>>>,
     views: ArcSwap<CallerViews>,
+    /// What users have for themselves.
+    users: UserSpaces,
     versions: VersionCounter,
     /// Serializes building snapshots, so that no older snapshot replaces a newer one; never held while a call runs.
     rebuild_lock: Mutex<()>,
@@ -123,6 +130,7 @@ impl Hub {
             views: ArcSwap::from_pointee(
                 CallerViews::default().with_restricted(RestrictedViews::new(&options.access)),
             ),
+            users: UserSpaces::default(),
             versions: VersionCounter::default(),
             rebuild_lock: Mutex::default(),
             apply_lock: Mutex::default(),
@@ -152,6 +160,7 @@ impl Hub {
         let (server, item) = match method {
             Method::ToolsCall => match &registry.tools.get(name)?.target {
                 ToolTarget::Upstream(server, item) => (server, &**item),
+                ToolTarget::Login(server) => (server, name),
                 ToolTarget::ListResources | ToolTarget::ReadResource => return None,
             },
             Method::PromptsGet => {
@@ -193,13 +202,17 @@ impl HubInner {
     }
 
     /// Rebuilds the snapshots, and queues notifications for the lists that differ.
-    fn rebuild(&self) {
+    fn rebuild(self: &Arc<Self>) {
         self.rebuild_after(ListSet::NONE);
     }
 
     /// Rebuilds the snapshots after an upstream has sent `list_changed`.
-    fn rebuild_after(&self, announced: ListSet) {
-        let different = self.rebuild_views(&AddedView::None);
+    fn rebuild_after(self: &Arc<Self>, announced: ListSet) {
+        let different = self.rebuild_views(&AddedView::None).union(self.rebuild_spaces());
+        self.lists_rebuilt(different, announced);
+    }
+
+    fn lists_rebuilt(&self, different: ListDifferences, announced: ListSet) {
         self.resubscribe.notify_one();
         self.listings_changed.notify_one();
         self.announcements.add(different, announced);
@@ -216,13 +229,16 @@ impl HubInner {
     }
 
     /// Returns the view of callers with this key.
-    fn view_of(&self, caller: ListingKey) -> CallerView {
-        if let Some(view) = self.views.load().view_for(caller) {
+    fn view_of(self: &Arc<Self>, space: &SpaceRef, caller: ListingKey) -> CallerView {
+        if let Some(view) = self.views_in(space).view_for(caller) {
             return view.clone();
         }
-        let different = self.rebuild_views(&AddedView::Listing(caller));
+        let different = match space {
+            Some(space) => self.rebuild_space(space, &AddedView::Listing(caller)),
+            None => self.rebuild_views(&AddedView::Listing(caller)),
+        };
         self.announcements.add(different, ListSet::NONE);
-        let views = self.views.load();
+        let views = self.views_in(space);
         // Views are never removed, so that the lookup succeeds.
         let union = || CallerView { registry: views.union.clone(), versions: ListVersions::default() };
         views.view_for(caller).cloned().unwrap_or_else(union)
@@ -233,14 +249,17 @@ impl HubInner {
     ///
     /// An upstream may have been replaced or reconnected since it was last subscribed. A disabled upstream keeps its
     /// subscriptions.
-    fn update_subscriptions(&self, wanted: &[(ChangeSubscriber, BTreeSet<String>)]) -> Option<Duration> {
-        let servers = self.servers();
+    fn update_subscriptions(
+        self: &Arc<Self>,
+        wanted: &[(ChangeSubscriber, BTreeSet<String>)],
+    ) -> Option<Duration> {
+        let servers: Vec<_> = self.servers().into_iter().chain(self.users.upstreams()).collect();
         let (offering, resting): (Vec<_>, Vec<_>) = servers.iter().partition(|server| server.is_offered());
         let mut by_owner = Vec::with_capacity(wanted.len());
         for (listener, uris) in wanted {
             let kept: BTreeSet<String> =
                 resting.iter().flat_map(|server| server.subscribed_uris(listener)).collect();
-            let owned = self.group_by_owner(uris.difference(&kept).cloned());
+            let owned = self.group_by_owner(listener, uris.difference(&kept).cloned());
             owned.iter().for_each(|(server, theirs)| server.resubscribe(listener, theirs));
             by_owner.push(owned);
         }
@@ -260,7 +279,7 @@ impl HubInner {
     }
 
     /// Returns the watched resources by listener; listeners that receive the same notifications are merged.
-    fn desired_subscriptions(&self) -> Vec<(ChangeSubscriber, BTreeSet<String>)> {
+    fn desired_subscriptions(self: &Arc<Self>) -> Vec<(ChangeSubscriber, BTreeSet<String>)> {
         let mut wanted: HashMap<ChangeSubscriber, BTreeSet<String>> = HashMap::new();
         for (listener, uris) in self.changes.watched_resources() {
             let mut listener = listener.unwrap_or(LOCAL_LISTENER);
@@ -273,25 +292,55 @@ impl HubInner {
         wanted.into_iter().collect()
     }
 
-    /// Returns the callback for an upstream's events.
-    fn event_handler(self: &Arc<Self>, server: ServerName) -> Arc<dyn Fn(UpstreamEvent) + Send + Sync> {
-        let inner = Arc::downgrade(self);
-        Arc::new(move |event| {
-            let Some(inner) = inner.upgrade() else { return };
-            match event {
-                UpstreamEvent::ListsChanged(announced) => inner.rebuild_after(announced),
-                UpstreamEvent::ResourceUpdated(uri, scope) => {
-                    inner.changes.publish_to(
-                        &ServerChange::ResourceUpdated(uri.clone().into()),
-                        |listener| {
-                            let listener = listener.unwrap_or(&LOCAL_LISTENER);
-                            scope.includes(listener, inner.options.anonymous)
-                                && inner.may_read_from(listener.identity(), &server, &uri)
-                        },
-                    );
-                }
+    /// Returns what an upstream needs of the hub: one that all users share, or that of one user.
+    fn upstream_owner(self: &Arc<Self>, server: ServerName, user: Option<Account>) -> UpstreamOwner {
+        let (inner, account) = (Arc::downgrade(self), user.clone());
+        let on_event = move |event| {
+            if let Some(inner) = inner.upgrade() {
+                inner.handle_event(&server, event, account.as_ref());
             }
-        })
+        };
+        let inner = Arc::downgrade(self);
+        let find_user = move |name: &ServerName, principal: &Principal| {
+            inner.upgrade()?.upstream_of_user(name, principal)
+        };
+        UpstreamOwner {
+            options: self.options.clone(),
+            hub: self.id.clone(),
+            user,
+            on_event: Arc::new(on_event),
+            find_user: Arc::new(find_user),
+        }
+    }
+
+    /// Handles an event of an upstream; only its user, if it has one, is notified.
+    fn handle_event(self: &Arc<Self>, server: &ServerName, event: UpstreamEvent, account: Option<&Account>) {
+        match event {
+            UpstreamEvent::ListsChanged(announced) => match account {
+                None => self.rebuild_after(announced),
+                Some(account) => {
+                    let space = self.users.all().into_iter().find(|space| space.belongs_to(account));
+                    if let Some(space) = space {
+                        let different = self.rebuild_space(&space, &AddedView::None);
+                        self.lists_rebuilt(different, announced);
+                    }
+                }
+            },
+            UpstreamEvent::ResourceUpdated(uri, scope) => {
+                self.changes.publish_to(&ServerChange::ResourceUpdated(uri.clone().into()), |listener| {
+                    let listener = listener.unwrap_or(&LOCAL_LISTENER);
+                    let is_user = account.is_none_or(|account| self.is_account_of(account, listener));
+                    is_user
+                        && scope.includes(listener, self.options.anonymous)
+                        && self.may_read_from(listener.identity(), server, &uri)
+                });
+            }
+        }
+    }
+
+    fn is_account_of(&self, account: &Account, listener: &ChangeSubscriber) -> bool {
+        let logins = self.options.logins.as_ref();
+        logins.and_then(|logins| logins.account_of(&listener.principal)).as_ref() == Some(account)
     }
 }
 
@@ -322,7 +371,7 @@ impl Drop for HubInner {
     fn drop(&mut self) {
         let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());
-        self.servers().iter().for_each(|server| server.abort_tasks());
+        self.servers().iter().chain(&self.users.upstreams()).for_each(|server| server.abort_tasks());
     }
 }
 

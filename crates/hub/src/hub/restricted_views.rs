@@ -50,6 +50,11 @@ impl RestrictedViews {
         (!rules.is_empty()).then(|| Self { cache, views: HashMap::new(), clock: Arc::default() })
     }
 
+    /// Returns the same rules without any views, for callers with other servers.
+    pub(super) fn without_views(&self) -> Self {
+        Self { views: HashMap::new(), ..self.clone() }
+    }
+
     pub(super) fn rules(&self) -> &AccessRules {
         self.cache.rules()
     }

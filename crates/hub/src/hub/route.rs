@@ -8,11 +8,11 @@ use trunkline_server::{BoxFuture, HandlerOutcome, IncomingCall};
 
 use super::access::{prompt_item, resource_item, server_name};
 use super::lists::input_set_of;
-use super::{HubInner, RegistrySnapshot, resource_tools};
+use super::{HubInner, RegistrySnapshot, SpaceRef, resource_tools};
 use crate::access::AccessItem;
 use crate::loop_detection::ViaPath;
 use crate::registry::ToolTarget;
-use crate::relay::{ParamRewrite, RelayRequest, relay};
+use crate::relay::{ParamRewrite, RelayRequest, call_login_tool, relay};
 use crate::scope::SharingScope;
 use crate::upstream::Upstream;
 
@@ -28,7 +28,12 @@ pub(super) enum RouteOutcome {
 }
 
 impl HubInner {
-    pub(super) fn route(&self, registry: &RegistrySnapshot, call: IncomingCall) -> RouteOutcome {
+    pub(super) fn route(
+        self: &Arc<Self>,
+        space: &SpaceRef,
+        registry: &RegistrySnapshot,
+        call: IncomingCall,
+    ) -> RouteOutcome {
         if !self.is_offered(call.method) {
             return RouteOutcome::Handled(ready_future(Err(Refusal::METHOD_NOT_FOUND)));
         }
@@ -43,8 +48,8 @@ impl HubInner {
             Method::ToolsCall => self.call_tool(registry, call),
             Method::ToolsList | Method::PromptsList | Method::ResourcesList | Method::TemplatesList => {
                 self.note_list_request();
-                match self.is_complete_for(input_set_of(&call)) {
-                    true => RouteOutcome::Handled(ready_future(self.list(&call))),
+                match self.is_complete_for(space, input_set_of(&call)) {
+                    true => RouteOutcome::Handled(ready_future(self.list(space, &call))),
                     false => RouteOutcome::Incomplete(call),
                 }
             }
@@ -72,6 +77,12 @@ impl HubInner {
                     return refused_route(refusal);
                 }
                 self.relay(registry, server, call, ParamRewrite::Renamed(real.json.clone()))
+            }
+            ToolTarget::Login(server) => {
+                if let Some(refusal) = lacking_scope(registry, entry.access_item(server_name)) {
+                    return refused_route(refusal);
+                }
+                RouteOutcome::Handled(Box::pin(call_login_tool(server.clone(), call)))
             }
             ToolTarget::ListResources => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(
                 resource_tools::list(registry, &call),

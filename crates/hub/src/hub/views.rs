@@ -83,6 +83,17 @@ impl CallerViews {
         Self { restricted, ..self }
     }
 
+    /// Keeps the restricted views if they are under these rules already, and begins without any otherwise.
+    #[must_use]
+    pub(super) fn under_rules(self, rules: Option<RestrictedViews>) -> Self {
+        let is_same = match (&self.restricted, &rules) {
+            (Some(before), Some(now)) => before.rules().is_same_as(now.rules()),
+            (None, None) => true,
+            _ => false,
+        };
+        if is_same { self } else { self.with_restricted(rules) }
+    }
+
     /// Returns the view of a caller, if a caller with this key was ever served.
     pub(super) fn view_for(&self, caller: ListingKey) -> Option<&CallerView> {
         self.by_caller.iter().find(|(known, _)| *known == caller).map(|(_, view)| view)

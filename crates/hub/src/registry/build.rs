@@ -79,7 +79,10 @@ impl<O: Clone> HubRegistry<O> {
         let (names, collisions) = assign(ItemKind::Tool, &items, &own);
         for ((offer, tool), name) in offered.into_iter().zip(names) {
             let Some(name) = name else { continue };
-            let target = ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into());
+            let target = match offer.is_login {
+                true => ToolTarget::Login(offer.owner.clone()),
+                false => ToolTarget::Upstream(offer.owner.clone(), tool.name.as_str().into()),
+            };
             let mut tool = tool.clone();
             if let Some(description) = offer.rules.description_of(&tool.name) {
                 tool.description = Some(description.to_owned());

@@ -10,6 +10,9 @@ use trunkline_server::listing::RenderedItem;
 use crate::access::AccessItem;
 use crate::names::ItemKind;
 
+/// The name of the tool by which a user logs in, at its server.
+pub(crate) const LOGIN_TOOL: &str = "login";
+
 /// The tool member for task support; tasks are not forwarded.
 const EXECUTION_KEY: &str = "execution";
 
@@ -43,6 +46,8 @@ impl Deref for UpstreamName {
 pub(crate) enum ToolTarget<O> {
     /// A tool of a server, by its name there.
     Upstream(O, UpstreamName),
+    /// The login of the caller's user to a server.
+    Login(O),
     /// The list of all resources, for agents that know only tools.
     ListResources,
     /// One resource, for agents that know only tools.
@@ -83,7 +88,11 @@ impl<O> HubToolEntry<O> {
 
     /// Returns the tool as an item of its server; `None` for a tool of the hub itself.
     pub(crate) fn access_item<'a>(&'a self, server_of: impl Fn(&'a O) -> &'a str) -> Option<AccessItem<'a>> {
-        let ToolTarget::Upstream(server, name) = &self.target else { return None };
+        let (server, name) = match &self.target {
+            ToolTarget::Upstream(server, name) => (server, &**name),
+            ToolTarget::Login(server) => (server, LOGIN_TOOL),
+            ToolTarget::ListResources | ToolTarget::ReadResource => return None,
+        };
         // Of two annotations that contradict each other, the one that grants less counts.
         let is_read_only = self
             .tool

@@ -18,7 +18,7 @@ use trunkline_protocol::model::{Prompt, Resource, ResourceTemplate};
 
 pub use self::build::ResourceTools;
 pub(crate) use self::catalogue::UpstreamCatalogue;
-pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, ToolTarget};
+pub(crate) use self::entry::{CatalogueEntry, HubToolEntry, LOGIN_TOOL, ToolTarget};
 use self::ownership::ResourceClaims;
 pub(crate) use self::report::log_collisions;
 use crate::access::CallerAccess;
@@ -64,6 +64,8 @@ pub(crate) struct UpstreamOffer<O> {
     pub(crate) instructions: Option<String>,
     /// Whether its names are exposed without a prefix.
     pub(crate) keeps_original_names: bool,
+    /// Whether its only item is the tool by which a user logs in.
+    pub(crate) is_login: bool,
 }
 
 impl<O> Default for HubRegistry<O> {

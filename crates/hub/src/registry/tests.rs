@@ -24,6 +24,7 @@ fn offer(server: &'static str, catalogue: UpstreamCatalogue) -> UpstreamOffer<&'
         catalogue: Arc::new(catalogue),
         instructions: None,
         keeps_original_names: false,
+        is_login: false,
     }
 }
 

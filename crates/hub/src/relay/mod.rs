@@ -12,6 +12,7 @@
 //! - State of an upstream travels through the caller encrypted with the hub's own key:
 //!   `upstream_request_state_is_sealed_by_the_hub`.
 
+mod ask_login;
 mod incompatibility;
 mod input_round;
 mod progress_forwarder;
@@ -27,6 +28,8 @@ use trunkline_protocol::Refusal;
 use trunkline_protocol::model::Root;
 use trunkline_server::HandlerOutcome;
 
+use self::ask_login::{LoginAnswer, MAX_LOGINS, ask_login, explained};
+pub(crate) use self::ask_login::{call_login_tool, require_login};
 use self::incompatibility::RevisionPair;
 pub(crate) use self::relay_request::{ParamRewrite, RelayRequest};
 use self::relayed_call::RelayedCall;
@@ -40,7 +43,7 @@ pub(crate) fn relay(
     mut server: Arc<Upstream>,
     request: RelayRequest,
 ) -> impl Future<Output = Result<HandlerOutcome, Refusal>> + Send {
-    let mut is_again = false;
+    let (mut is_again, mut logins) = (false, 0);
     async move {
         let resume = ResumeState::from_call(&request.call, server.name())?;
         loop {
@@ -52,6 +55,20 @@ pub(crate) fn relay(
                         server = successor;
                         continue;
                     }
+                    (unavailable, _) if unavailable.is_auth() => {
+                        match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
+                            AuthFailureStep::Retry(next) => {
+                                server = next;
+                                continue;
+                            }
+                            AuthFailureStep::Explain(text) => {
+                                return explained(&server, text, request.method);
+                            }
+                            AuthFailureStep::Refuse => {
+                                return Err(unavailable_refusal(server.name(), &unavailable));
+                            }
+                        }
+                    }
                     (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
                 },
             };
@@ -62,6 +79,19 @@ pub(crate) fn relay(
                     if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) => {}
                 Err(RelayFailure::StaleVersion(_)) if !std::mem::replace(&mut is_again, true) => {}
                 Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
+                    if is_auth_failure(&error) {
+                        server.note_error(&error);
+                        match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
+                            AuthFailureStep::Retry(next) => {
+                                server = next;
+                                continue;
+                            }
+                            AuthFailureStep::Explain(text) => {
+                                return explained(&server, text, request.method);
+                            }
+                            AuthFailureStep::Refuse => {}
+                        }
+                    }
                     let known = server.known_server().map(|known| known.revision);
                     let revisions = RevisionPair::from_context(&request.call.context, server.name(), known);
                     let context = FailureContext { revisions: &revisions, request: &request };
@@ -71,6 +101,44 @@ pub(crate) fn relay(
                 Ok(outcome) => return Ok(outcome),
             }
         }
+    }
+}
+
+/// How a call goes on that its server refused for want of authorization.
+enum AuthFailureStep {
+    /// It is sent again, to this upstream.
+    Retry(Arc<Upstream>),
+    /// The user has to read this.
+    Explain(String),
+    Refuse,
+}
+
+/// Lets the user of a call log in, or sends it to the user's own upstream.
+async fn after_auth_failure(
+    server: &Arc<Upstream>,
+    request: &RelayRequest,
+    logins: &mut usize,
+) -> AuthFailureStep {
+    let context = &request.call.context;
+    if let Some(own) = server.of_user(&context.principal()) {
+        return AuthFailureStep::Retry(own);
+    }
+    if !server.can_log_in() || *logins >= MAX_LOGINS {
+        return AuthFailureStep::Refuse;
+    }
+    *logins += 1;
+    match ask_login(server, context, *logins).await {
+        LoginAnswer::LoggedIn => AuthFailureStep::Retry(server.clone()),
+        LoginAnswer::Explained(text) => AuthFailureStep::Explain(text),
+    }
+}
+
+/// Reports whether a server refused a call for want of a login. It did not run.
+fn is_auth_failure(error: &Error) -> bool {
+    match error {
+        Error::Unauthorized { .. } => true,
+        Error::Authorization(error) => error.needs_login(),
+        _ => false,
     }
 }
 

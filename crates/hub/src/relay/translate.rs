@@ -65,6 +65,11 @@ pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<FailureKin
     }
 }
 
+/// Refuses a call whose user has to log in first.
+pub(super) fn login_refusal(server: &ServerName, text: &str) -> Refusal {
+    failure_refusal(server, "upstream_auth", &format!("requires a login: {text}"), true)
+}
+
 /// Refuses a call for which there is no connection.
 pub(super) fn unavailable_refusal(server: &ServerName, unavailable: &UpstreamUnavailable) -> Refusal {
     let (reason, is_retryable) = match unavailable {

@@ -95,6 +95,7 @@ impl Upstream {
             .prefer(key.era);
         let builder = with_pinned_revision(builder, config);
         let (options, config, predecessor) = (self.options.clone(), config.clone(), self.predecessor.clone());
+        let auth = self.auth.clone();
         Box::pin(async move {
             if let Some(name) = &config.unset_variable {
                 return Err(Error::Invalid(format!(
@@ -108,6 +109,10 @@ impl Upstream {
             {
                 program.wait_removed().await;
             }
+            let builder = match auth.get(&config).await? {
+                Some(authorizer) => builder.authorizer(authorizer),
+                None => builder,
+            };
             options.connector.connect(&config, builder).await
         })
     }
@@ -169,14 +174,16 @@ impl Upstream {
     }
 
     fn record_error(&self, error: &Error) -> UpstreamFailure {
-        self.record_failure(UpstreamFailure::from_error(error, &self.config().location))
+        let failure = self.record_failure(UpstreamFailure::from_error(error, &self.config().location));
+        self.note_error(error);
+        failure
     }
 
     fn record_failure(&self, failure: UpstreamFailure) -> UpstreamFailure {
         tracing::warn!(server = %self.name, reason = failure.reason, "cannot connect");
         let lost_offers =
             self.update_state(|state| state.record_failure(failure.clone(), &self.options.limits));
-        if lost_offers {
+        if lost_offers || self.demands_login() {
             (self.on_event)(super::UpstreamEvent::ListsChanged(super::ListSet::NONE));
         }
         failure

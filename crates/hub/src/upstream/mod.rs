@@ -46,6 +46,7 @@ mod subscriptions;
 mod supervisor;
 mod upstream_state;
 mod url_elicitations;
+mod user_login;
 mod wait_list;
 
 use std::fmt;
@@ -59,6 +60,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use trunkline_config::{ServerConfig, ServerName, ToolRules};
 use trunkline_server::Handler;
+use trunkline_session::Principal;
 
 pub(crate) use self::caller_profile::{CallerDetails, CallerProfile};
 pub(crate) use self::connection::{ConnectionLease, ConnectionScope, InputTurn};
@@ -75,6 +77,7 @@ use self::upstream_state::UpstreamState;
 use self::wait_list::WaitList;
 use crate::catalogue_file::{StoredEra, StoredServer};
 use crate::limits::HubLimits;
+use crate::login::{Account, ServerAuthorizer};
 use crate::loop_detection::HubId;
 use crate::options::HubOptions;
 use crate::registry::{UpstreamCatalogue, UpstreamOffer};
@@ -104,6 +107,13 @@ pub(crate) struct Upstream {
     /// The upstream that it replaced, which may still be closing.
     predecessor: Weak<Self>,
     on_event: Arc<UpstreamEventFn>,
+    /// The tokens for the server.
+    auth: Arc<ServerAuthorizer>,
+    /// Whether the server has demanded a token that it did not get.
+    has_demanded_token: AtomicBool,
+    find_user: Arc<FindUserFn>,
+    /// What is exposed until its user has logged in.
+    login_items: OnceLock<Arc<UpstreamCatalogue>>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -118,17 +128,29 @@ pub(crate) enum UpstreamEvent {
 
 type UpstreamEventFn = dyn Fn(UpstreamEvent) + Send + Sync;
 
+/// Finds the upstream that a user has for a server.
+type FindUserFn = dyn Fn(&ServerName, &Principal) -> Option<Arc<Upstream>> + Send + Sync;
+
+/// What an upstream needs of its hub.
+pub(crate) struct UpstreamOwner {
+    pub(crate) options: Arc<HubOptions>,
+    pub(crate) hub: HubId,
+    /// The user whose upstream it is; `None` for one that all users share.
+    pub(crate) user: Option<Account>,
+    pub(crate) on_event: Arc<UpstreamEventFn>,
+    pub(crate) find_user: Arc<FindUserFn>,
+}
+
 impl Upstream {
     /// Creates an upstream. `before` is the one that it replaces, and `stored` the listings of the previous run:
     /// either is used until the server has listed its own items.
     pub(crate) fn new(
         config: ServerConfig,
-        options: Arc<HubOptions>,
-        hub: HubId,
+        owner: UpstreamOwner,
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
-        on_event: Arc<UpstreamEventFn>,
     ) -> Arc<Self> {
+        let UpstreamOwner { options, hub, user, on_event, find_user } = owner;
         let mut state = UpstreamState::new(config.enabled);
         if let Some(stored) = stored {
             state.restore(stored);
@@ -143,6 +165,10 @@ impl Upstream {
         }
         let upstream = Arc::new(Self {
             in_process: options.connector.in_process(&config),
+            auth: Arc::new(ServerAuthorizer::new(options.logins.clone(), user)),
+            has_demanded_token: AtomicBool::new(false),
+            find_user,
+            login_items: OnceLock::new(),
             name: config.name.clone(),
             config: ArcSwap::from_pointee(config),
             options,
@@ -231,6 +257,7 @@ impl Upstream {
     /// Returns the server's contribution to the registry, if it is enabled and was ever listed: for callers with one
     /// key, or the union for all callers.
     pub(crate) fn offer(self: &Arc<Self>, caller: Option<ListingKey>) -> Option<UpstreamOffer<Arc<Self>>> {
+        let demands_login = self.demands_login();
         let config = self.config.load();
         let state = self.lock();
         if !state.is_offered() {
@@ -241,7 +268,10 @@ impl Upstream {
             None => state.listings.union(),
         };
         let keeps_original_names = self.in_process.is_some();
-        let rules = if keeps_original_names { ToolRules::default() } else { config.tools.clone() };
+        let is_login = catalogue.is_none() && demands_login;
+        let catalogue = if is_login { Some(self.login_catalogue()) } else { catalogue };
+        let has_rules = !keeps_original_names && !is_login;
+        let rules = if has_rules { config.tools.clone() } else { ToolRules::default() };
         Some(UpstreamOffer {
             server: self.name.clone(),
             owner: self.clone(),
@@ -249,6 +279,7 @@ impl Upstream {
             catalogue: catalogue?,
             instructions: state.known_server.as_ref().and_then(|known| known.instructions.clone()),
             keeps_original_names,
+            is_login,
         })
     }
 

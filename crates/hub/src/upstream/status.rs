@@ -1,6 +1,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use trunkline_auth::authorizer::AuthorizationError;
 use trunkline_client::{Error, ServerInfo, SupportedEras};
 use trunkline_config::{ServerLocation, ServerName};
 use trunkline_protocol::codec::Dialect;
@@ -158,7 +159,7 @@ pub(crate) enum FailureKind {
 impl UpstreamFailure {
     pub(super) fn from_error(error: &Error, reach: &ServerLocation) -> Self {
         let kind = match error {
-            Error::Authorization(_) => FailureKind::NeedsAuth,
+            Error::Authorization(error) if is_permanent(error) => FailureKind::NeedsAuth,
             Error::Unauthorized { status, challenge } if requires_auth(*status, challenge.as_deref()) => {
                 FailureKind::NeedsAuth
             }
@@ -190,10 +191,18 @@ impl UpstreamFailure {
     }
 }
 
+/// Reports whether an authorization fails until a user or the operator does something about it. Otherwise the
+/// authorization server may be unreachable, or a credential be missing for the moment.
+fn is_permanent(error: &AuthorizationError) -> bool {
+    error.needs_login()
+        || error.oauth_error().is_some()
+        || matches!(error, AuthorizationError::Refused { .. })
+}
+
 /// Reports whether a response requires a token, or one with more scopes
 /// ([RFC 6750, section 3](https://www.rfc-editor.org/rfc/rfc6750#section-3)). Any other 403 may be temporary, such as
 /// that of a firewall.
-fn requires_auth(status: u16, challenge: Option<&str>) -> bool {
+pub(super) fn requires_auth(status: u16, challenge: Option<&str>) -> bool {
     let lacks_scope = || {
         let challenge = challenge.unwrap_or_default();
         challenge.contains("error=\"insufficient_scope\"") || challenge.contains("error=insufficient_scope")
@@ -226,6 +235,15 @@ pub(crate) enum UpstreamUnavailable {
 }
 
 impl UpstreamUnavailable {
+    /// Reports whether a login or another credential would help.
+    pub(crate) fn is_auth(&self) -> bool {
+        match self {
+            Self::NeedsAuth(_) => true,
+            Self::Failed(failure, _) => failure.kind == FailureKind::NeedsAuth,
+            _ => false,
+        }
+    }
+
     /// Returns the message for a caller.
     pub(crate) fn headline(&self) -> String {
         match self {
@@ -233,10 +251,8 @@ impl UpstreamUnavailable {
                 let failure = UpstreamFailure { kind: failure.kind, reason: failure.headline().to_owned() };
                 Self::Failed(failure, *wait).to_string()
             }
-            Self::NeedsAuth(failure) => {
-                let failure = UpstreamFailure { kind: failure.kind, reason: failure.headline().to_owned() };
-                Self::NeedsAuth(failure).to_string()
-            }
+            // The challenge of the server is for the hub: a client would fetch a token for the wrong resource.
+            Self::NeedsAuth(_) => "it requires authorization".to_owned(),
             _ => self.to_string(),
         }
     }

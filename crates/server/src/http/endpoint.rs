@@ -115,6 +115,14 @@ impl HttpService {
         Some(self.inner.auth_response(refusal))
     }
 
+    /// Authenticates a request that another page of the same program got, by the endpoint's own rules.
+    ///
+    /// # Errors
+    /// The request has no accepted credential.
+    pub async fn authenticate(&self, parts: &Parts) -> Result<Authenticated, AuthRefusal> {
+        self.inner.authenticate(|| parts).wait().await
+    }
+
     /// Answers one request.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<McpResponseBody>
     where

@@ -11,14 +11,14 @@ use crate::scopes::ScopeSet;
 
 /// What a user has to authorize.
 #[derive(Clone, Debug)]
-pub struct PendingAuthorization {
+pub struct PendingLogin {
     pub(super) trigger: FlowTrigger,
     pub(super) scopes: ScopeSet,
     /// The operation that the server refused.
     pub(super) operation: String,
 }
 
-impl PendingAuthorization {
+impl PendingLogin {
     /// Returns the scopes that are requested at least; the metadata of the server may add some.
     pub fn scopes(&self) -> &ScopeSet {
         &self.scopes
@@ -28,7 +28,7 @@ impl PendingAuthorization {
 impl Authorizer {
     /// Returns what a user has to authorize, if a request was refused and the [user agent](crate::user_agent) of this
     /// authorizer could not reach the user.
-    pub fn pending(&self) -> Option<PendingAuthorization> {
+    pub fn pending(&self) -> Option<PendingLogin> {
         self.pending.lock().clone()
     }
 
@@ -36,7 +36,7 @@ impl Authorizer {
     ///
     /// # Errors
     /// A step of the flow failed.
-    pub async fn log_in_for(&self, pending: PendingAuthorization) -> Result<(), AuthorizationError> {
+    pub async fn log_in_for(&self, pending: PendingLogin) -> Result<(), AuthorizationError> {
         self.load().await?;
         let mut history = self.flight.lock().await;
         let scopes = history.requested.union(&pending.scopes);
@@ -77,7 +77,7 @@ impl Authorizer {
         if outcome.as_ref().is_err_and(AuthorizationError::needs_login) {
             self.attempts.lock().forgive(&self.server_url, operation);
             let operation = operation.to_owned();
-            *self.pending.lock() = Some(PendingAuthorization { trigger, scopes, operation });
+            *self.pending.lock() = Some(PendingLogin { trigger, scopes, operation });
         }
         outcome
     }

@@ -1,0 +1,133 @@
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use trunkline_auth::authorization_request::AuthorizationPage;
+use trunkline_session::Principal;
+use trunkline_transport::Secret;
+
+use super::account::Account;
+use super::login_flow::RunningFlow;
+use crate::upstream::Upstream;
+
+/// How long a link can be opened and its login completed.
+pub(super) const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
+
+/// The wrong tokens after which a link is not valid any more.
+const MAX_WRONG_TOKENS: u8 = 5;
+
+/// A link to the page on which one user logs in to one server.
+#[derive(Debug)]
+pub(crate) struct ConnectLink {
+    /// 256 random bits.
+    pub(super) id: Secret,
+    pub(super) account: Account,
+    /// The principal that has to open it.
+    pub(super) principal: Principal,
+    pub(super) upstream: Weak<Upstream>,
+    pub(super) created: Instant,
+    pub(super) stage: Mutex<LinkStage>,
+    pub(super) wrong_tokens: Mutex<u8>,
+    progress: watch::Sender<LoginProgress>,
+}
+
+/// How far a login has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LoginProgress {
+    Waiting,
+    Done,
+    Failed(String),
+}
+
+/// What was done with a link.
+#[derive(Debug)]
+pub(super) enum LinkStage {
+    /// It was not opened yet by its principal.
+    Fresh,
+    /// The page asks for consent.
+    Consent(Arc<ConsentRequest>),
+    /// The user is at the authorization server.
+    Authorizing(Arc<ConsentRequest>),
+    /// It cannot be used any more.
+    Used,
+}
+
+/// A login that its user can consent to.
+#[derive(Debug)]
+pub(super) struct ConsentRequest {
+    pub(super) page: AuthorizationPage,
+    /// The cookie of the browser that shows the page.
+    pub(super) cookie_name: String,
+    pub(super) cookie: Secret,
+    /// A value of the form, which no other page knows.
+    pub(super) form_key: Secret,
+    /// The `state` of the authorization request.
+    pub(super) state: Secret,
+    pub(super) flow: RunningFlow,
+}
+
+impl ConnectLink {
+    pub(super) fn new(account: Account, principal: Principal, upstream: &Arc<Upstream>) -> Option<Self> {
+        Some(Self {
+            id: random_secret()?,
+            account,
+            principal,
+            upstream: Arc::downgrade(upstream),
+            created: Instant::now(),
+            stage: Mutex::new(LinkStage::Fresh),
+            wrong_tokens: Mutex::default(),
+            progress: watch::Sender::new(LoginProgress::Waiting),
+        })
+    }
+
+    /// Returns its URL, at a hub whose pages are at an address.
+    pub(crate) fn url(&self, base_url: &str) -> String {
+        format!("{base_url}{}{}", super::connect_page::CONNECT_PREFIX, self.id.expose())
+    }
+
+    /// Reports whether it can still be opened or completed.
+    pub(super) fn is_valid(&self, now: Instant) -> bool {
+        now.duration_since(self.created) < LINK_LIFETIME && !matches!(*self.stage.lock(), LinkStage::Used)
+    }
+
+    /// Reports whether it can be given to the user again.
+    pub(super) fn is_reusable(&self, now: Instant) -> bool {
+        let is_open = matches!(*self.stage.lock(), LinkStage::Fresh | LinkStage::Consent(_));
+        is_open && now.duration_since(self.created) < LINK_LIFETIME / 2
+    }
+
+    /// Counts a wrong token of its opener.
+    pub(super) fn count_wrong_token(&self) {
+        let mut wrong = self.wrong_tokens.lock();
+        *wrong += 1;
+        if *wrong >= MAX_WRONG_TOKENS {
+            *self.stage.lock() = LinkStage::Used;
+        }
+    }
+
+    pub(super) fn finish(&self, progress: LoginProgress) {
+        *self.stage.lock() = LinkStage::Used;
+        self.progress.send_replace(progress);
+    }
+
+    /// Waits until the login is complete or has failed; if it is not in time, it has failed.
+    pub(crate) async fn finished(&self) -> LoginProgress {
+        let mut progress = self.progress.subscribe();
+        let finished = progress.wait_for(|progress| *progress != LoginProgress::Waiting);
+        match tokio::time::timeout_at(self.created + LINK_LIFETIME, finished).await {
+            Ok(Ok(progress)) => progress.clone(),
+            _ => LoginProgress::Failed("the login was not completed within 10 minutes".to_owned()),
+        }
+    }
+}
+
+/// Draws 256 random bits.
+pub(super) fn random_secret() -> Option<Secret> {
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(Secret::new(URL_SAFE_NO_PAD.encode(bytes)))
+}

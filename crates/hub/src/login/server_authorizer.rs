@@ -1,0 +1,230 @@
+//! The authorizer of a server, as its configuration describes it.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use trunkline_auth::authorizer::{
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource,
+};
+use trunkline_auth::flow::DpopPolicy;
+use trunkline_auth::jose::SigningKey;
+use trunkline_auth::registration::{ClientCredential, PreregisteredClient};
+use trunkline_auth::scopes::ScopeSet;
+use trunkline_auth::token_request::ID_TOKEN_TYPE;
+use trunkline_auth::token_store::{MemoryTokenStore, SHARED_PRINCIPAL, TokenStore};
+use trunkline_auth::user_agent::{UnattendedUserAgent, UserAgent};
+use trunkline_client::Error;
+use trunkline_config::{AuthKind, ConfigText, DpopMode, ServerAuth, ServerConfig, ServerLocation};
+use trunkline_transport::dial::Dialer;
+use trunkline_transport::{Secret, Url};
+
+use super::{Account, LoginAudience, UserLogins};
+
+/// The longest private key file.
+const MAX_KEY_BYTES: u64 = 64 * 1024;
+
+/// Who shares the tokens for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenSharing {
+    /// There are none.
+    None,
+    /// All users.
+    Shared,
+    /// Each user has their own.
+    PerUser,
+}
+
+impl TokenSharing {
+    /// Returns who shares the tokens for a server, if it demands any.
+    pub(crate) fn of(config: &ServerConfig) -> Self {
+        let ServerLocation::Endpoint(endpoint) = &config.location else { return Self::None };
+        match config.auth.kind {
+            // The operator has a token already.
+            AuthKind::Auto if endpoint.headers.contains_key("authorization") => Self::None,
+            AuthKind::None => Self::None,
+            AuthKind::Auto | AuthKind::User => Self::PerUser,
+            AuthKind::ClientCredentials | AuthKind::WorkloadIdentity | AuthKind::Enterprise => Self::Shared,
+        }
+    }
+}
+
+/// Authorizes the requests of one user, or of all users, to one server.
+#[derive(Debug)]
+pub(crate) struct ServerAuthorizer {
+    logins: Option<UserLogins>,
+    /// The user whose tokens are used; `None` for a server that all users share.
+    account: Option<Account>,
+    authorizer: OnceCell<Option<Arc<Authorizer>>>,
+}
+
+impl ServerAuthorizer {
+    /// Creates the authorizer for the connections that a user has for itself, or those that all users share.
+    pub(crate) fn new(logins: Option<UserLogins>, user: Option<Account>) -> Self {
+        let is_local = |logins: &UserLogins| logins.audience() == LoginAudience::LocalUser;
+        let local = || logins.as_ref().filter(|logins| is_local(logins)).map(|_| Account::local());
+        Self { account: user.or_else(local), logins, authorizer: OnceCell::new() }
+    }
+
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
+    }
+
+    pub(crate) fn logins(&self) -> Option<&UserLogins> {
+        self.logins.as_ref()
+    }
+
+    /// Returns the authorizer, if it was needed already.
+    pub(crate) fn current(&self) -> Option<&Arc<Authorizer>> {
+        self.authorizer.get()?.as_ref()
+    }
+
+    /// Returns the authorizer of the server; `None` if it is reached without one.
+    ///
+    /// # Errors
+    /// A file of the configuration cannot be read.
+    pub(crate) async fn get(&self, config: &ServerConfig) -> Result<Option<Arc<Authorizer>>, Error> {
+        let creating = || async {
+            let (principal, grant) = match (TokenSharing::of(config), &self.account) {
+                (TokenSharing::None, _) | (TokenSharing::PerUser, None) => return Ok(None),
+                (TokenSharing::PerUser, Some(account)) => {
+                    let advice = format!("log in to server `{}` first", config.name);
+                    let agent = Arc::new(UnattendedUserAgent::new(advice));
+                    (account.to_string(), AuthorizationGrant::AuthorizationCode(agent))
+                }
+                (TokenSharing::Shared, _) => (SHARED_PRINCIPAL.to_owned(), shared_grant(&config.auth)?),
+            };
+            let options = self.options(config, principal, grant).await?;
+            Ok(Some(Arc::new(Authorizer::new(options, &server_url(config)?, Dialer::default()))))
+        };
+        self.authorizer.get_or_try_init(creating).await.cloned()
+    }
+
+    /// Obtains a token by a user, and uses it from now on.
+    ///
+    /// # Errors
+    /// A step of the authorization failed.
+    pub(crate) async fn log_in(
+        &self,
+        config: &ServerConfig,
+        agent: Arc<dyn UserAgent>,
+    ) -> Result<(), LoginError> {
+        let (Some(current), Some(account)) = (self.get(config).await?, &self.account) else {
+            return Err(LoginError::Setup("this server has no users that log in".to_owned()));
+        };
+        let grant = AuthorizationGrant::AuthorizationCode(agent);
+        let options = self.options(config, account.to_string(), grant).await?;
+        // Requests are refused meanwhile, and do not wait for the user.
+        let login = Authorizer::new(options, &server_url(config)?, Dialer::default());
+        match current.pending() {
+            Some(pending) => login.log_in_for(pending).await?,
+            None => login.log_in().await?,
+        }
+        Ok(current.reload().await?)
+    }
+
+    async fn options(
+        &self,
+        config: &ServerConfig,
+        principal: String,
+        grant: AuthorizationGrant,
+    ) -> Result<AuthorizationOptions, Error> {
+        let auth = &config.auth;
+        let mut options = AuthorizationOptions::with_grant(grant).with_store(self.store());
+        options.principal = principal;
+        options.issuer = auth.issuer.as_ref().map(|issuer| issuer.expose().to_owned());
+        options.scopes = ScopeSet::parse(&auth.scopes.join(" "));
+        options.dpop = match auth.dpop {
+            DpopMode::Auto => DpopPolicy::IfAnnounced,
+            DpopMode::Off => DpopPolicy::Off,
+            DpopMode::Required => DpopPolicy::Required,
+        };
+        if let Some(file) = &auth.private_key {
+            options.client_key = Some(Arc::new(read_key(auth, file).await?));
+        }
+        if let Some(client_id) = &auth.client_id {
+            let credential = match (&auth.client_secret, &auth.private_key) {
+                (Some(secret), _) => ClientCredential::Secret(secret_of(secret)),
+                (None, Some(_)) => ClientCredential::PrivateKey,
+                (None, None) => ClientCredential::Public,
+            };
+            options.preregistered.push(PreregisteredClient {
+                issuer: options.issuer.clone(),
+                client_id: client_id.expose().to_owned(),
+                credential,
+            });
+        }
+        Ok(options)
+    }
+
+    fn store(&self) -> Arc<dyn TokenStore> {
+        match &self.logins {
+            Some(logins) => logins.store().clone(),
+            None => Arc::new(MemoryTokenStore::default()),
+        }
+    }
+}
+
+/// Why a login failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum LoginError {
+    #[error("{0}")]
+    Setup(String),
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
+}
+
+impl From<Error> for LoginError {
+    fn from(error: Error) -> Self {
+        Self::Setup(error.to_string())
+    }
+}
+
+/// Returns the grant of credentials that all users share.
+fn shared_grant(auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
+    let missing = || Error::Invalid("its `auth` is not complete".to_owned());
+    let token_file = || {
+        let file = auth.token_file.as_ref().ok_or_else(missing)?;
+        Ok::<_, Error>(CredentialSource::File(auth.path_of(file)))
+    };
+    let exposed = |text: &Option<ConfigText>| text.as_ref().map(|text| text.expose().to_owned());
+    Ok(match auth.kind {
+        AuthKind::WorkloadIdentity => AuthorizationGrant::WorkloadIdentity(token_file()?),
+        AuthKind::Enterprise => AuthorizationGrant::EnterpriseManaged {
+            token_endpoint: exposed(&auth.idp_token_endpoint).ok_or_else(missing)?,
+            client_id: exposed(&auth.idp_client_id).ok_or_else(missing)?,
+            client_secret: auth.idp_client_secret.as_ref().map(secret_of),
+            subject_token: token_file()?,
+            subject_token_type: ID_TOKEN_TYPE.to_owned(),
+        },
+        _ => AuthorizationGrant::ClientCredentials,
+    })
+}
+
+fn secret_of(text: &ConfigText) -> Secret {
+    Secret::new(text.expose())
+}
+
+/// Returns the URL by which a server is known to authorization, which has no WebSocket schemes.
+pub(crate) fn server_url(config: &ServerConfig) -> Result<Url, Error> {
+    let ServerLocation::Endpoint(endpoint) = &config.location else {
+        return Err(Error::Invalid("a program needs no authorization".to_owned()));
+    };
+    let url = endpoint.url.expose();
+    let over_http = url.strip_prefix("ws").map(|rest| format!("http{rest}"));
+    let parsed = over_http.as_deref().unwrap_or(url).parse();
+    parsed.map_err(|error| Error::Invalid(format!("the address is not usable: {error}")))
+}
+
+async fn read_key(auth: &ServerAuth, file: &ConfigText) -> Result<SigningKey, Error> {
+    let path = auth.path_of(file);
+    let shown = path.display().to_string();
+    let reading = tokio::task::spawn_blocking(move || {
+        use std::io::Read as _;
+        let mut bytes = Vec::new();
+        std::fs::File::open(path)?.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes)
+    });
+    let read = reading.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let bytes = read.map_err(|error| Error::Invalid(format!("{shown} cannot be read: {error}")))?;
+    SigningKey::from_pem(&bytes, None).map_err(|error| Error::Invalid(format!("{shown}: {error}")))
+}

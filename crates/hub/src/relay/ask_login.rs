@@ -1,0 +1,92 @@
+//! Asks a caller to log in to the server that its call is for.
+
+use std::sync::Arc;
+
+use trunkline_protocol::codec::ServerResult;
+use trunkline_protocol::model::{CallToolResult, Content, ElicitAction, InputRequest, InputResponse};
+use trunkline_protocol::{Method, Refusal};
+use trunkline_server::{AskError, Context, HandlerOutcome, IncomingCall, TypedInputRequest};
+
+use super::translate::login_refusal;
+use crate::login::LoginProgress;
+use crate::upstream::Upstream;
+
+/// How often one call asks for a login: a server may demand more scopes after the first.
+pub(super) const MAX_LOGINS: usize = 3;
+
+/// What came of asking for a login.
+pub(super) enum LoginAnswer {
+    LoggedIn,
+    /// The user has to read this, and then to repeat the call.
+    Explained(String),
+}
+
+/// Sends the caller's user to the connect page, in the way that its client supports, and waits for the login.
+pub(super) async fn ask_login(server: &Arc<Upstream>, context: &Context, round: usize) -> LoginAnswer {
+    let name = server.name();
+    let Some((link, url)) = server.connect_link(&context.principal()).await else {
+        return LoginAnswer::Explained(format!(
+            "Server `{name}` requires a login, and this hub has no page for it. Ask its operator."
+        ));
+    };
+    let by_hand =
+        format!("Server `{name}` requires a login. Open this link in a browser, and then try again: {url}");
+    // A revision without a way to ask, or a client that has not declared it, gets the link as text.
+    let key = format!("trunkline-login-{round}");
+    let question = InputRequest::url(format!("Log in to `{name}` to continue."), &url);
+    let asked = context.ask(TypedInputRequest::relayed(key.clone(), question)).await;
+    let action = match asked {
+        Ok(InputResponse::Elicit(answer)) => answer.action,
+        Err(AskError::Unsupported { .. }) => return LoginAnswer::Explained(by_hand),
+        Ok(_) | Err(_) => ElicitAction::Cancel,
+    };
+    if action != ElicitAction::Accept {
+        return LoginAnswer::Explained(format!("The login to server `{name}` was declined. {by_hand}"));
+    }
+    let progress = link.finished().await;
+    if let Some(completer) = context.elicitation_completer(&key) {
+        completer.notify();
+    }
+    match progress {
+        LoginProgress::Done => LoginAnswer::LoggedIn,
+        LoginProgress::Failed(_) | LoginProgress::Waiting => LoginAnswer::Explained(format!(
+            "The login to server `{name}` failed; the page has the reason. Try again."
+        )),
+    }
+}
+
+/// Answers a call with what its user has to do: as a tool result, which the model can read, or as an error.
+pub(super) fn explained(server: &Upstream, text: String, method: Method) -> Result<HandlerOutcome, Refusal> {
+    match method {
+        Method::ToolsCall => Ok(HandlerOutcome::Done(ServerResult::Tool(CallToolResult::error(text)))),
+        _ => Err(login_refusal(server.name(), &text)),
+    }
+}
+
+/// Asks the user of a call to log in to a server, and returns the answer to the call if there was no login.
+pub(crate) async fn require_login(
+    server: &Arc<Upstream>,
+    call: &IncomingCall,
+) -> Option<Result<HandlerOutcome, Refusal>> {
+    match ask_login(server, &call.context, 0).await {
+        LoginAnswer::LoggedIn => None,
+        LoginAnswer::Explained(text) => Some(explained(server, text, call.method)),
+    }
+}
+
+/// Answers a call of the tool by which a user logs in.
+pub(crate) async fn call_login_tool(
+    server: Arc<Upstream>,
+    call: IncomingCall,
+) -> Result<HandlerOutcome, Refusal> {
+    let name = server.name();
+    let text = match server.demands_login() {
+        true => match ask_login(&server, &call.context, 0).await {
+            LoginAnswer::LoggedIn => format!("Logged in to server `{name}`. Its tools are listed now."),
+            LoginAnswer::Explained(text) => text,
+        },
+        false => format!("Server `{name}` needs no login now."),
+    };
+    let result = CallToolResult { content: vec![Content::text(text)], ..CallToolResult::default() };
+    Ok(HandlerOutcome::Done(ServerResult::Tool(result)))
+}

@@ -1,0 +1,106 @@
+//! Who may open a connect link, how often and how long.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use trunkline_client::Client;
+use trunkline_session::Principal;
+
+use crate::browser::Browser;
+use crate::front::{ANN, BOB, Front, say};
+use crate::protected_server::ProtectedServer;
+use crate::within;
+
+#[tokio::test]
+async fn connect_links_are_used_once_in_time_and_by_their_own_principal() {
+    let server = ProtectedServer::start(&["ann-there", "bob-there"]).await;
+    let front = Front::for_users(vec![server.config("notes")]).await;
+    let ann = front.client(Client::builder(), ANN).await;
+    let said = say(&ann, "notes__whoami").await;
+    let link = crate::front::link_in(&said);
+    // The link of one user is of no use to another, whose token is good for the hub.
+    let mut foreign = Browser::default();
+    let refused = foreign.post(&link, format!("token={}", BOB.1)).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+    assert!(!refused.text.contains("form_key") && !refused.text.contains(BOB.1), "{}", refused.text);
+    // A consent needs the browser that the page was shown in.
+    let mut browser = Browser::default();
+    let page = browser.post(&link, format!("token={}", ANN.1)).await;
+    assert!(
+        page.text.contains("<strong>notes</strong>") && page.text.contains("<code>read</code>"),
+        "{}",
+        page.text
+    );
+    assert!(page.text.contains("<strong>ann</strong>") && !page.text.contains(ANN.1), "{}", page.text);
+    let form_key = page.text.split_once("value=\"").unwrap().1.split('"').next().unwrap().to_owned();
+    assert_eq!(foreign.post(&link, format!("form_key={form_key}")).await.status, StatusCode::GONE);
+    let done = browser.consent(&link, page, "ann-there").await;
+    assert!(done.text.contains("You are logged in to notes"), "{}", done.text);
+    // It is used.
+    assert_eq!(browser.get(&link).await.status, StatusCode::GONE);
+    assert_eq!(browser.post(&link, format!("token={}", ANN.1)).await.status, StatusCode::GONE);
+    assert_eq!(say(&ann, "notes__whoami").await, "ann-there");
+    // Made up.
+    let unknown = format!("{}/connect/{}", front.origin, "A".repeat(43));
+    assert_eq!(browser.get(&unknown).await.status, StatusCode::GONE);
+    let callback = format!("{}/oauth/callback?code=c&state=s", front.origin);
+    assert_eq!(browser.get(&callback).await.status, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn guessing_tokens_ends_a_link() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let front = Front::for_users(vec![server.config("notes")]).await;
+    let ann = Principal::Named(ANN.0.into());
+    let client = front.client(Client::builder(), ANN).await;
+    say(&client, "notes__whoami").await;
+    let link = within(front.hub.login_link("notes", &ann)).await.unwrap();
+    let mut browser = Browser::default();
+    for _ in 0..5 {
+        assert_eq!(browser.post(link.url(), "token=guess".to_owned()).await.status, StatusCode::FORBIDDEN);
+    }
+    assert_eq!(browser.post(link.url(), format!("token={}", ANN.1)).await.status, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn links_expire() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let front = Front::for_local_user(vec![server.config("notes")]).await;
+    let link = within(front.hub.login_link("notes", &Principal::Process)).await.unwrap();
+    let mut browser = Browser::default();
+    assert_eq!(browser.get(link.url()).await.status, StatusCode::OK);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(601)).await;
+    tokio::time::resume();
+    assert_eq!(browser.get(link.url()).await.status, StatusCode::GONE);
+}
+
+#[tokio::test]
+async fn pages_of_a_local_hub_open_only_on_this_machine() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let front = Front::for_local_user(vec![server.config("notes")]).await;
+    let link = within(front.hub.login_link("notes", &Principal::Process)).await.unwrap();
+    let request = http::Request::get(link.url()).header("x-forwarded-for", "203.0.113.9");
+    let fetcher = trunkline_auth::fetch::Fetcher::new(
+        trunkline_transport::dial::Dialer::default(),
+        trunkline_auth::fetch::FetchLimits::default(),
+    );
+    let response = fetcher.fetch(request.body(bytes::Bytes::new()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn links_of_one_user_are_bounded() {
+    let server = ProtectedServer::start(&["ann-there"]).await;
+    let names: Vec<String> = (0..20).map(|n| format!("s{n}")).collect();
+    let front = Front::for_local_user(names.iter().map(|name| server.config(name)).collect()).await;
+    let mut links = Vec::new();
+    for name in &names {
+        links.push(within(front.hub.login_link(name, &Principal::Process)).await.unwrap());
+    }
+    let again = within(front.hub.login_link("s19", &Principal::Process)).await.unwrap();
+    assert_eq!(again.url(), links[19].url(), "the same login has one link");
+    let mut browser = Browser::default();
+    assert_eq!(browser.get(links[3].url()).await.status, StatusCode::GONE, "the oldest are dropped");
+    assert_eq!(browser.get(links[4].url()).await.status, StatusCode::OK);
+}

@@ -28,7 +28,7 @@ pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, Rule
 pub use self::connector::{ConfigConnector, Connector};
 pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
 pub use self::limits::HubLimits;
-pub use self::login::{LoginAudience, UserLogins};
+pub use self::login::{LoginAudience, UserLogins, WeakLogins};
 pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
 pub use self::options::{AnonymousClients, HubOptions};
 pub use self::registry::ResourceTools;

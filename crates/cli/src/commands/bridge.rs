@@ -3,14 +3,18 @@ use std::sync::Arc;
 
 use clap::Args;
 use parking_lot::Mutex;
+use trunkline_client::transport::Target;
 use trunkline_client::{BoxFuture, Client, ClientBuilder, EraCache, Error};
 use trunkline_config::{
-    ConfigFile, ConfigFormat, ConfigVariables, LocalProgram, ServerConfig, ServerLocation, ServerName,
+    AuthKind, ConfigFile, ConfigFormat, ConfigVariables, LocalProgram, RemoteEndpoint, ServerConfig,
+    ServerLocation, ServerName,
 };
-use trunkline_hub::{AccessRules, Connector, Hub, HubLimits, HubOptions};
+use trunkline_hub::{AccessRules, Connector, Hub, HubLimits, HubOptions, UserLogins};
 use trunkline_server::Host;
 
-use super::serve::{EdgeArgs, HTTP_HEADING, PreparedService, ServeTransport, in_runtime, is_http_option};
+use super::serve::{
+    EdgeArgs, HTTP_HEADING, PreparedService, ServeTransport, in_runtime, is_http_option, user_logins,
+};
 use crate::config_failure::config_failure;
 use crate::connect::{
     ConnectSettings, ResolvedTarget, TargetArgs, TargetOptionArgs, connect_failure, interrupted, resolve,
@@ -84,14 +88,15 @@ async fn bridge(
     let shutdown = ProcessShutdown::default();
     let mut options = args.edge.host_options(&shutdown)?;
     let metrics = transport.enable_metrics(&mut options);
+    let logins = user_logins(transport.anonymous_clients(&args.edge, false));
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
-        hub = connect(args, transport, resolved, only) => hub?,
+        hub = connect(args, transport, resolved, only, &logins) => hub?,
         _ = signals.next() => return Err(interrupted()),
     };
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
     let offer = escape_line(&resolved.label).into_owned();
-    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown);
+    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown).with_logins(Some(logins));
     let served = serving.serve(transport, signals).await;
     if serving.shutdown.forced_by().is_none() {
         hub.shutdown().await;
@@ -104,17 +109,19 @@ async fn connect(
     transport: ServeTransport<'_>,
     resolved: &ResolvedTarget,
     only: SingleServerConnector,
+    logins: &UserLogins,
 ) -> Result<Hub, CliFailure> {
     let mut server = match &resolved.configured {
         Some(server) => server.clone(),
-        None => placeholder_config(resolved)?,
+        None => placeholder_config(resolved, &only.settings)?,
     };
     server.timeout = args.reach.timeout.or(server.timeout);
     let limits = HubLimits { message_bytes: args.edge.max_upstream_message, ..HubLimits::default() };
     let anonymous = transport.anonymous_clients(&args.edge, false);
     let connector = Arc::new(only.clone());
     let access = access_rules(args, resolved)?;
-    let options = HubOptions { connector, anonymous, limits, access, ..HubOptions::default() };
+    let logins = Some(logins.clone());
+    let options = HubOptions { connector, anonymous, limits, access, logins, ..HubOptions::default() };
     let connected = Hub::bridge(server, options).await;
     connected.map_err(|error| match only.failure() {
         Some(failure) => connect_failure(failure, &resolved.label),
@@ -136,9 +143,21 @@ fn access_rules(args: &BridgeArgs, resolved: &ResolvedTarget) -> Result<AccessRu
 
 /// Creates the configuration of a server that is in no file. [`SingleServerConnector`] connects to it; the label is only for
 /// messages.
-fn placeholder_config(resolved: &ResolvedTarget) -> Result<ServerConfig, CliFailure> {
+fn placeholder_config(
+    resolved: &ResolvedTarget,
+    settings: &ConnectSettings,
+) -> Result<ServerConfig, CliFailure> {
     let name = ServerName::parse("upstream").map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
-    Ok(ServerConfig::new(name, ServerLocation::Program(LocalProgram::new(&*resolved.label))))
+    let location = match &resolved.target {
+        // A server at an address may demand a login.
+        Target::Url(url) => ServerLocation::Endpoint(RemoteEndpoint::new(&*url.to_full_string())),
+        _ => ServerLocation::Program(LocalProgram::new(&*resolved.label)),
+    };
+    let mut config = ServerConfig::new(name, location);
+    if settings.has_authorization() {
+        config.auth.kind = AuthKind::None;
+    }
+    Ok(config)
 }
 
 /// Connects to the one server of a command line, and keeps why that failed last.

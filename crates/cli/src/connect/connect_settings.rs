@@ -19,6 +19,11 @@ pub(crate) struct ConnectSettings {
 }
 
 impl ConnectSettings {
+    /// Reports whether requests have an `Authorization` header of the command line or the configuration.
+    pub(crate) fn has_authorization(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    }
+
     /// Combines the command line and the configuration.
     ///
     /// # Errors

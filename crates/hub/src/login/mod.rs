@@ -20,7 +20,7 @@ mod login_flow;
 mod server_authorizer;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use trunkline_auth::token_store::{MemoryTokenStore, TokenStore};
@@ -50,6 +50,17 @@ pub enum LoginAudience {
 #[derive(Clone)]
 pub struct UserLogins {
     inner: Arc<LoginState>,
+}
+
+/// A reference to [`UserLogins`] that does not keep them alive.
+#[derive(Clone, Debug)]
+pub struct WeakLogins(Weak<LoginState>);
+
+impl WeakLogins {
+    /// Returns the logins, if they are still there.
+    pub fn upgrade(&self) -> Option<UserLogins> {
+        self.0.upgrade().map(|inner| UserLogins { inner })
+    }
 }
 
 struct LoginState {
@@ -95,6 +106,11 @@ impl UserLogins {
         let _ = self.inner.opener.set(Box::new(open));
     }
 
+    /// Returns a reference that does not keep the logins alive.
+    pub fn downgrade(&self) -> WeakLogins {
+        WeakLogins(Arc::downgrade(&self.inner))
+    }
+
     /// Returns the users of the hub.
     pub fn audience(&self) -> LoginAudience {
         self.inner.audience
@@ -123,6 +139,12 @@ impl UserLogins {
         let url = self.inner.opener.get()?().await?;
         self.set_base_url(&url);
         self.inner.base_url.get().cloned()
+    }
+}
+
+impl fmt::Debug for LoginState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoginState").finish_non_exhaustive()
     }
 }
 

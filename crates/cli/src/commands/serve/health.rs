@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 use trunkline_server::Metrics;
 use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody, Service};
 
+use trunkline_hub::UserLogins;
+
 use super::gateway::Gateway;
 use crate::signals::ProcessShutdown;
 
@@ -102,19 +104,28 @@ impl HealthProbes {
 pub(super) struct EndpointWithProbes {
     pub(super) endpoint: HttpService,
     pub(super) probes: HealthProbes,
+    /// The pages on which users of a hub log in to its servers.
+    pub(super) logins: Option<UserLogins>,
 }
 
 impl Service for EndpointWithProbes {
     type Body = McpResponseBody;
 
     fn respond(&self, request: IncomingRequest) -> impl Future<Output = Response<McpResponseBody>> + Send {
-        if !self.probes.serves_path(request.uri().path()) {
+        let path = request.uri().path();
+        if let Some(logins) = self.logins.clone().filter(|_| UserLogins::serves_path(path)) {
+            let endpoint = self.endpoint.clone();
+            return Either::Right(Either::Left(Box::pin(
+                async move { logins.respond(&endpoint, request).await },
+            )));
+        }
+        if !self.probes.serves_path(path) {
             return Either::Left(self.endpoint.respond(request));
         }
         let (parts, _) = request.into_request().into_parts();
         let answer =
             self.endpoint.refuse_disallowed_origin(&parts).unwrap_or_else(|| self.probes.respond(&parts));
-        Either::Right(ready(answer))
+        Either::Right(Either::Right(ready(answer)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_hub::AnonymousClients;
+use trunkline_hub::{AnonymousClients, LoginAudience};
 use trunkline_server::Host;
 use trunkline_server::http::{
     self, AllowList, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
@@ -50,8 +50,20 @@ pub(super) async fn serve(
         gateway: serving.gateway().cloned(),
         audience,
     };
+    if serving.logins.as_ref().is_some_and(|logins| logins.audience() == LoginAudience::LocalUser)
+        && authenticator.fixed_principal().is_none()
+    {
+        // The tokens of one user must never serve another.
+        return Err(CliFailure::new(
+            ExitReason::Failed,
+            "the hub has users, and their logins are not kept apart",
+        ));
+    }
     let options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
+    if let (Some(logins), Some(resource)) = (&serving.logins, &options.protected_resource) {
+        logins.set_base_url(&origin_of(resource.resource()));
+    }
     let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
     let secrets = SecretFiles::new(args, tokens, table, &options, host);
@@ -59,6 +71,7 @@ pub(super) async fn serve(
     let service = EndpointWithProbes {
         endpoint: endpoint.clone(),
         probes: probes(probe_audience(args, has_auth, address.ip())),
+        logins: serving.logins.clone(),
     };
     if let Some(file) = &port_file {
         file.publish(address).map_err(|error| write_failure(file.path(), &error))?;
@@ -237,6 +250,12 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options
 }
 
+/// Returns the scheme, host and port of a URL.
+fn origin_of(url: &str) -> String {
+    let end = url.find("://").map(|at| at + 3).and_then(|at| Some(at + url.get(at..)?.find('/')?));
+    url.get(..end.unwrap_or(url.len())).unwrap_or(url).to_owned()
+}
+
 fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, warning: Option<&str>) {
     let http = &serving.edge.http;
     let builtin = &*serving.description;
@@ -250,6 +269,10 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, 
     };
     if let Some(gateway) = serving.gateway() {
         gateway.set_url(banner.url(), address);
+    }
+    if let Some(logins) = &serving.logins {
+        // Unless the public address is known.
+        logins.set_base_url(&origin_of(&banner.url()));
     }
     if serving.edge.log.stderr_is_json() {
         tracing::info!(url = banner.url(), builtin, "ready");

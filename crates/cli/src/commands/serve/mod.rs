@@ -18,12 +18,13 @@ mod plan;
 mod plan_trust;
 mod secret_files;
 mod stdio;
+mod user_logins;
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
-use trunkline_hub::AnonymousClients;
+use trunkline_hub::{AnonymousClients, UserLogins};
 use trunkline_server::{Host, HostOptions, Metrics};
 
 use self::auth::AuthSettings;
@@ -32,6 +33,7 @@ use self::gateway::Gateway;
 pub(crate) use self::gateway::OWN_SERVER_NAME;
 pub(crate) use self::options::{EdgeArgs, HTTP_HEADING, ServeArgs, is_http_option};
 pub(crate) use self::plan::name_template;
+pub(crate) use self::user_logins::user_logins;
 use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
 use crate::logging::LogLevel;
@@ -65,6 +67,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let host = backend.host(options)?;
         let serving = PreparedService {
             backend: Some(&backend),
+            logins: backend.gateway().map(|gateway| gateway.logins().clone()),
             ..PreparedService::new(&args.edge, backend.description(), host, metrics, shutdown)
         };
         let served = tokio::select! {
@@ -125,6 +128,8 @@ pub(crate) struct PreparedService<'a> {
     host: Host,
     metrics: Metrics,
     pub(crate) shutdown: ProcessShutdown,
+    /// How users of a hub log in to its servers.
+    logins: Option<UserLogins>,
     /// What has to be begun once it is served, and followed from then on.
     backend: Option<&'a ServeBackend>,
 }
@@ -138,7 +143,12 @@ impl<'a> PreparedService<'a> {
         metrics: Metrics,
         shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description, host, metrics, shutdown, backend: None }
+        Self { edge, description, host, metrics, shutdown, logins: None, backend: None }
+    }
+
+    /// Serves the pages on which users of a hub log in to its servers.
+    pub(crate) fn with_logins(self, logins: Option<UserLogins>) -> Self {
+        Self { logins, ..self }
     }
 
     /// Serves until the peer is gone or a signal comes.

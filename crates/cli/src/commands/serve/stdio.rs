@@ -4,6 +4,7 @@ use std::time::Duration;
 use trunkline_server::{ServeError, ServerTransport as _};
 
 use super::PreparedService;
+use super::user_logins::serve_pages_on_demand;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
 
@@ -16,6 +17,9 @@ const END_OF_INPUT_GRACE: Duration = Duration::from_secs(5);
 /// The transport fails, or calls had to be ended.
 pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Result<(), CliFailure> {
     let PreparedService { edge, description, host, shutdown, .. } = serving;
+    if let Some(logins) = &serving.logins {
+        serve_pages_on_demand(logins, host);
+    }
     let keeping = serving.start_backend().await;
     if std::io::stderr().is_terminal() {
         print_stderr(&format!(

@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use trunkline_config::ServerConfig;
 use trunkline_hub::{
-    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus,
+    AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus, UserLogins,
 };
 use trunkline_server::protocol::Method;
 use trunkline_server::{CallerIdentity, ServerLimits};
@@ -32,6 +32,7 @@ pub(super) use self::run::poll_once;
 use super::ServeArgs;
 use super::plan::ServePlan;
 use super::plan_trust::TrustMode;
+use super::user_logins;
 use crate::audit::{AuditLog, ItemOwnerLookup};
 use crate::builtin::BuiltinServer;
 use crate::exit::CliFailure;
@@ -47,6 +48,7 @@ pub(crate) struct Gateway {
 
 struct GatewayInner {
     hub: Hub,
+    logins: UserLogins,
     connector: Arc<GatewayConnector>,
     /// The built-in servers given on the command line.
     builtin: Vec<BuiltinServer>,
@@ -80,12 +82,15 @@ impl Gateway {
         if let Some(list_wait) = args.list_wait.or(plan.serve.list_wait) {
             limits.first_list_timeout = list_wait;
         }
+        let anonymous = args.transport().anonymous_clients(&args.edge, plan.auth.is_some());
+        let logins = user_logins(anonymous);
         let mut options = HubOptions {
             connector: wiring.clone(),
-            anonymous: args.transport().anonymous_clients(&args.edge, plan.auth.is_some()),
+            anonymous,
             limits,
             catalogue_file: listings_of_config(plan.source.path()),
             access: plan.access.clone(),
+            logins: Some(logins.clone()),
             ..HubOptions::default()
         };
         if let Some(names) = args.names.clone().or_else(|| plan.serve.names.clone()) {
@@ -94,6 +99,7 @@ impl Gateway {
         let hangups = super::install_hangups()?;
         let inner = GatewayInner {
             hub: Hub::new(options),
+            logins,
             connector: wiring,
             builtin: args.builtin.clone(),
             limits: args.edge.limits(),
@@ -116,6 +122,11 @@ impl Gateway {
     /// This process was itself started by a hub of the file.
     pub(super) fn enclosing_hubs(file: &Path) -> Result<String, CliFailure> {
         self_reference::enclosing_hubs(file)
+    }
+
+    /// Returns how its users log in to its servers.
+    pub(crate) fn logins(&self) -> &UserLogins {
+        &self.inner.logins
     }
 
     pub(crate) fn hub(&self) -> &Hub {

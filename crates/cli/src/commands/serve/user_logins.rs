@@ -1,0 +1,86 @@
+//! Logins of users at the servers of a hub: where their tokens are, and where the pages are served.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Response, StatusCode};
+use tokio::net::TcpListener;
+use trunkline_client::authorization::{FileTokenStore, MemoryTokenStore, StoreKey, TokenStore};
+use trunkline_hub::{AnonymousClients, LoginAudience, UserLogins};
+use trunkline_server::Host;
+use trunkline_server::http::{HttpServerOptions, IncomingRequest, McpResponseBody, serve};
+
+use crate::state_folder::state_folder;
+use crate::terminal::escape_line;
+
+/// Names the files of the keys that seal the store, separated like the folders of `PATH`.
+const KEY_VARIABLE: &str = "TRUNKLINE_LOGIN_KEY";
+
+/// How long a page that is being shown may delay the end of the process.
+const PAGE_GRACE: Duration = Duration::from_millis(100);
+
+/// Makes the logins of a hub. Its clients are anonymous and of one user, or each principal is a user.
+pub(crate) fn user_logins(anonymous: AnonymousClients) -> UserLogins {
+    let audience = match anonymous {
+        AnonymousClients::SingleUser => LoginAudience::LocalUser,
+        AnonymousClients::Isolated => LoginAudience::EachPrincipal,
+    };
+    UserLogins::new(audience, open_store())
+}
+
+/// Opens the stored logins, or begins without any: most hubs have no server that demands one.
+fn open_store() -> Arc<dyn TokenStore> {
+    let key = match std::env::var_os(KEY_VARIABLE).filter(|value| !value.is_empty()) {
+        None => Ok(StoreKey::plain()),
+        Some(files) => StoreKey::from_files(std::env::split_paths(&files)).map_err(|error| error.to_string()),
+    };
+    let folder = state_folder(|name| std::env::var_os(name)).ok_or("there is no home folder".to_owned());
+    let opened = key.and_then(|key| Ok((key, folder?))).and_then(|(key, folder)| {
+        FileTokenStore::open(folder.join("logins").join("tokens.json"), key)
+            .map_err(|error| error.to_string())
+    });
+    match opened {
+        Ok(store) => Arc::new(store),
+        Err(error) => {
+            tracing::warn!("logins are lost at the end, they cannot be stored: {}", escape_line(&error));
+            Arc::new(MemoryTokenStore::default())
+        }
+    }
+}
+
+/// Serves the pages of a hub on stdio at a free port of this machine, as soon as a user has to log in.
+pub(super) fn serve_pages_on_demand(logins: &UserLogins, host: &Host) {
+    // What the logins keep must not keep them.
+    let (host, pages) = (host.clone(), logins.downgrade());
+    logins.set_page_opener(move || {
+        let (host, pages) = (host.clone(), pages.clone());
+        Box::pin(async move {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.ok()?;
+            let address = listener.local_addr().ok()?;
+            let endpoint = host.http_service(HttpServerOptions::for_address(address.ip()));
+            let guard = endpoint.clone();
+            let service = move |request: IncomingRequest| {
+                let (guard, pages) = (guard.clone(), pages.clone());
+                async move {
+                    match pages.upgrade().filter(|_| UserLogins::serves_path(request.uri().path())) {
+                        Some(logins) => logins.respond(&guard, request).await,
+                        None => not_found(),
+                    }
+                }
+            };
+            tokio::spawn(async move {
+                if let Err(error) = serve(listener, &endpoint, service, PAGE_GRACE).await {
+                    tracing::warn!(%error, "the pages of logins are not served any more");
+                }
+            });
+            Some(format!("http://{address}"))
+        })
+    });
+}
+
+fn not_found() -> Response<McpResponseBody> {
+    let mut response = Response::new(McpResponseBody::empty());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
+}

@@ -43,11 +43,12 @@ impl Authorizer {
         self.authorize(&mut history, pending.trigger, scopes).await
     }
 
-    /// Uses what the store has now: the tokens of a login elsewhere, or none after a logout.
+    /// Uses what the store has now: the tokens of a login elsewhere, or none after a logout. Reports whether there are
+    /// other tokens than before.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn reload(&self) -> Result<(), AuthorizationError> {
+    pub async fn reload(&self) -> Result<bool, AuthorizationError> {
         self.load().await?;
         let mut history = self.flight.lock().await;
         let mut is_new = self.adopt_stored(&mut history).await?;
@@ -62,7 +63,7 @@ impl Authorizer {
             self.has_failures.store(true, std::sync::atomic::Ordering::Relaxed);
         }
         history.last_failure = None;
-        Ok(())
+        Ok(is_new)
     }
 
     /// Authorizes a refused operation. If that needs a user who cannot be reached, it is pending, and is no attempt.

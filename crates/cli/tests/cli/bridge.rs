@@ -197,8 +197,13 @@ fn bridge_sends_credentials_upstream_and_requires_its_own() {
     let others = file(&here, "others", "bob downstream-token-of-bob\n", 0o600);
     let (_server, server) = RunningCommand::serve("bridge_behind", &["--auth", &format!("bearer:{tokens}")]);
     let url = format!("http://{server}/mcp");
-    let refused = run(&["bridge", &url], "");
+    let wrong = file(&here, "wrong", "another-token\n", 0o600);
+    let refused = run(&["bridge", &url, "--bearer", &format!("@{wrong}")], "");
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{refused:?}");
+    // Without a token a user can log in later.
+    let waiting = run(&["bridge", &url], "");
+    assert_eq!((waiting.code, waiting.stdout.as_str()), (Some(0), ""), "{waiting:?}");
+    assert!(waiting.stderr.contains("has to log in"), "{waiting:?}");
     let words = ["bridge", &url, "--bearer", &format!("@{mine}"), "--auth", &format!("bearer:{others}")];
     let (bridge, address) = over_http("bridge_auth", &words.map(str::to_owned));
     let message = modern(1, "tools/call", call("echo", json!({ "message": "hi" })));

@@ -85,6 +85,7 @@ impl Hub {
             servers.filter(|own| own.account().is_some_and(|account| account.to_string() == user)).collect();
         join_all(theirs.iter().map(|own| async move {
             own.reload_tokens().await;
+            own.authorized();
             own.restart_connections().await;
         }))
         .await;

@@ -119,7 +119,8 @@ impl ServerAuthorizer {
             Some(pending) => login.log_in_for(pending).await?,
             None => login.log_in().await?,
         }
-        Ok(current.reload().await?)
+        current.reload().await?;
+        Ok(())
     }
 
     async fn options(

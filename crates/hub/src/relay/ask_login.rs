@@ -24,6 +24,10 @@ pub(super) enum LoginAnswer {
 /// Sends the caller's user to the connect page, in the way that its client supports, and waits for the login.
 pub(super) async fn ask_login(server: &Arc<Upstream>, context: &Context, round: usize) -> LoginAnswer {
     let name = server.name();
+    // The user may have logged in with another program that shares the store.
+    if server.reload_tokens().await {
+        return LoginAnswer::LoggedIn;
+    }
     let Some((link, url)) = server.connect_link(&context.principal()).await else {
         return LoginAnswer::Explained(format!(
             "Server `{name}` requires a login, and this hub has no page for it. Ask its operator."

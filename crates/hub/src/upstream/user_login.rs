@@ -94,14 +94,19 @@ impl Upstream {
         server_url(&self.config.load()).ok().map(|url| url.to_full_string())
     }
 
-    /// Uses the tokens that the store has now, after a login or a logout elsewhere.
-    pub(crate) async fn reload_tokens(&self) {
-        if let Some(authorizer) = self.auth.current()
-            && let Err(error) = authorizer.reload().await
-        {
+    /// Uses the tokens that the store has now, after a login or a logout elsewhere. Reports whether there are other
+    /// tokens than before.
+    pub(crate) async fn reload_tokens(&self) -> bool {
+        let Some(authorizer) = self.auth.current() else { return false };
+        let is_new = authorizer.reload().await.unwrap_or_else(|error| {
             tracing::warn!(server = %self.name, %error, "the tokens of a user cannot be read");
+            false
+        });
+        if is_new {
+            self.authorized();
+            self.begin_listing();
         }
-        self.authorized();
+        is_new
     }
 
     /// Returns a link for a caller to log in, and its URL; `None` if there is no page.

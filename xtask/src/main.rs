@@ -9,6 +9,7 @@ mod args;
 mod argv;
 mod browser;
 mod conformance;
+mod crashes;
 mod faults;
 mod fixture;
 mod hostile;
@@ -52,6 +53,7 @@ cargo xtask COMMAND
   faults       servers of a hub fail under load   [kills|restarts|toggles|crowd|all] [N] [--quick]
   hostile      official clients and healthy servers beside servers of every hostile kind   [SECONDS] [--release]
   isolation    anonymous clients through a hub, none of which gets what is another's   [N] [--release]
+  crashes      processes with a session store in a file are killed   [N]
   soak         campaigns against a real process   sessions|streams|slow-readers|malformed|cancel N
   platforms    it compiles for other systems and with the oldest Rust   [--only TARGET]...
   ratchet      how the code reads, in numbers that get no worse   [--save]
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         "smoke" => interop::smoke::command(args),
         "instructions" => instructions::command(args),
         "argv" => argv::command(args),
+        "crashes" => crashes::command(args),
         "faults" => faults::command(args),
         "hostile" => hostile::command(args),
         "isolation" => isolation::command(args),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use trunkline_protocol::RevisionSet;
-use trunkline_session::{Principal, StateLimits, StateStore};
+use trunkline_session::{Principal, StateKeys, StateKeysError, StateLimits, StateStore};
 use trunkline_transport::{Channel, ChannelOpener, MemoryChannel, Target};
 
 use crate::call::Handler;
@@ -17,7 +17,6 @@ use crate::channel::ChannelServer;
 use crate::env::EnvPolicy;
 use crate::error::BuildError;
 use crate::http::{self, DrainOutcome, HttpServerOptions, HttpService};
-use crate::input_round::{StateKeys, StateKeysError};
 use crate::interceptor::Layers;
 use crate::limits::ServerLimits;
 use crate::metrics::Metrics;

@@ -7,14 +7,14 @@ use trunkline_protocol::codec::{self, Dialect, ServerResult};
 use trunkline_protocol::{
     JsonObject, JsonWriter, Method, Params, RawJson, Refusal, RequestId, Revision, RevisionSet, emit,
 };
-use trunkline_session::{Principal, Timestamp};
+use trunkline_session::{Principal, StateKeys, Timestamp};
 
 use crate::admission::{ByteBudget, BytePermit, KeyPermit, KeyQuota, WriteBudget};
 use crate::call::Handler;
 use crate::caller_identity::CallerIdentity;
 use crate::env::EnvSources;
 use crate::host::HostOptions;
-use crate::input_round::{StateKeys, StateSealer, SuspendedCalls};
+use crate::input_round::{StateSealer, SuspendedCalls};
 use crate::limits::ServerLimits;
 use crate::metrics::{CallTimer, MetricOutcome, Metrics};
 use crate::request_memory;

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use serde_json::Value;
 use trunkline_protocol::codec::{Dialect, write_result};
 use trunkline_protocol::{JsonWriter, Method, Params, RawJson, Refusal, Revision};
-use trunkline_session::{Principal, SessionId, SessionRecord};
+use trunkline_session::{Principal, SessionId, SessionRecord, StateKeys};
 
 use crate::call::{
     CallScope, CallState, Caller, Context, Handler, HandlerOutcome, IncomingCall, SessionState,
@@ -16,7 +16,7 @@ use crate::call::{
 use crate::edge::legacy::LiveSession;
 use crate::env::Env;
 use crate::host::HostOptions;
-use crate::input_round::StateKeys;
+
 use crate::server::{Server, ServerHandle};
 use crate::server_core::{ServerCore, now};
 

@@ -39,6 +39,11 @@ pub trait EventStore: Send + Sync + Debug + 'static {
     /// Returns at once: a store that does IO queues this, and its limits expire the events in any case.
     fn forget(&self, session: SessionId);
 
+    /// Reports whether the events may be replayed by another process, which knows nothing of the calls that sent them.
+    fn outlives_process(&self) -> bool {
+        true
+    }
+
     /// Frees the memory of events that are too old to be replayed.
     ///
     /// No replay returns them either way. The default does nothing, for stores with entries that expire by

@@ -1,10 +1,13 @@
 //! The in-memory event store.
 
+mod journal;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};
 
+pub use self::journal::LoggedEvent;
 use crate::session_store::BoxFuture;
 use crate::{
     EventId, EventLimits, EventReplay, EventStore, SessionId, StoreError, StoreReply, StreamEvent, StreamId,
@@ -60,7 +63,7 @@ impl MemoryEvents {
         self.log.lock()
     }
 
-    fn is_expired(&self, logged: &LoggedEvent, now: Timestamp) -> bool {
+    fn is_expired(&self, logged: &EventEntry, now: Timestamp) -> bool {
         now.since(logged.appended_at) >= self.limits.age
     }
 
@@ -135,6 +138,10 @@ impl EventStore for MemoryEvents {
         self.log().retain(session, |_| false);
     }
 
+    fn outlives_process(&self) -> bool {
+        false
+    }
+
     fn expire(&self, now: Timestamp) {
         loop {
             let freed = self.free_expired(&mut self.log(), now, MAX_FREED_PER_LOCK);
@@ -157,7 +164,7 @@ impl fmt::Debug for MemoryEvents {
     }
 }
 
-struct LoggedEvent {
+struct EventEntry {
     event: StreamEvent,
     appended_at: Timestamp,
     /// The event's position among the events of all sessions.
@@ -167,7 +174,7 @@ struct LoggedEvent {
 /// The events of one session in the order in which they were sent; never empty while in the log.
 #[derive(Default)]
 struct SessionLog {
-    events: VecDeque<LoggedEvent>,
+    events: VecDeque<EventEntry>,
     /// The bytes of data in `events`.
     data: usize,
 }
@@ -190,21 +197,24 @@ struct EventLog {
     next_serial: u64,
     /// The bytes that all of `sessions` count for.
     bytes: usize,
+    /// The events that were added or dropped, if that is of interest.
+    journal: Option<Vec<(SessionId, u64)>>,
 }
 
 impl EventLog {
-    fn oldest(&self) -> Option<(SessionId, &LoggedEvent)> {
+    fn oldest(&self) -> Option<(SessionId, &EventEntry)> {
         let (_, session) = self.by_first.first_key_value()?;
         Some((*session, self.first_of(*session)?))
     }
 
-    fn first_of(&self, session: SessionId) -> Option<&LoggedEvent> {
+    fn first_of(&self, session: SessionId) -> Option<&EventEntry> {
         self.sessions.get(&session)?.events.front()
     }
 
     fn push(&mut self, session: SessionId, event: StreamEvent, at: Timestamp) {
         let serial = self.next_serial;
         self.next_serial += 1;
+        self.note_change(session, serial);
         let own = self.sessions.entry(session).or_default();
         if own.events.is_empty() {
             self.by_first.insert(serial, session);
@@ -212,12 +222,13 @@ impl EventLog {
         }
         self.bytes += EVENT_COST + event.data.len();
         own.data += event.data.len();
-        own.events.push_back(LoggedEvent { event, appended_at: at, serial });
+        own.events.push_back(EventEntry { event, appended_at: at, serial });
     }
 
     fn drop_first(&mut self, session: SessionId) {
         let Some(own) = self.sessions.get_mut(&session) else { return };
-        if let Some(first) = own.events.pop_front() {
+        let first = own.events.pop_front();
+        if let Some(first) = &first {
             self.by_first.remove(&first.serial);
             self.bytes -= EVENT_COST + first.event.data.len();
             own.data -= first.event.data.len();
@@ -232,6 +243,9 @@ impl EventLog {
                 self.bytes -= SESSION_COST;
             }
         }
+        if let Some(first) = first {
+            self.note_change(session, first.serial);
+        }
     }
 
     fn forget_stream(&mut self, session: SessionId, stream: StreamId) {
@@ -244,7 +258,13 @@ impl EventLog {
             self.by_first.remove(&first.serial);
         }
         let (count, data) = (own.events.len(), own.data);
-        own.events.retain(|kept| keep(&kept.event));
+        own.events.retain(|kept| {
+            let is_kept = keep(&kept.event);
+            if !is_kept {
+                self.note_change(session, kept.serial);
+            }
+            is_kept
+        });
         own.data = own.events.iter().map(|kept| kept.event.data.len()).sum();
         self.bytes -= EVENT_COST * (count - own.events.len()) + (data - own.data);
         match own.events.front() {

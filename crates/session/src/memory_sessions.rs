@@ -1,5 +1,7 @@
 //! The in-memory session store.
 
+mod snapshot;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -178,6 +180,10 @@ impl SessionStore for MemorySessions {
 
     fn count(&self) -> usize {
         self.table().sessions.len()
+    }
+
+    fn kind(&self) -> &'static str {
+        "memory"
     }
 
     fn list<'a>(

@@ -1,5 +1,7 @@
 //! The in-memory store of JSON states.
 
+mod snapshot;
+
 use std::fmt;
 
 use parking_lot::{Mutex, MutexGuard};

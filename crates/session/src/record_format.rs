@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 use trunkline_protocol::{JsonObject, JsonWriter, LoggingLevel, RawJson, Revision};
 
-use crate::{Principal, SessionId, SessionRecord, Timestamp};
+use crate::{
+    Principal, SessionId, SessionRecord, StateHandle, StateLifetime, StateRecord, StateSnapshot, Timestamp,
+};
 
 /// The newest version that this build reads, and the one that it writes.
 const VERSION: u64 = 1;
@@ -85,6 +87,54 @@ impl SessionRecord {
     }
 }
 
+impl StateSnapshot {
+    /// Writes the state as JSON with a version.
+    pub fn to_json(&self) -> String {
+        let mut writer = JsonWriter::with_capacity(160 + self.record.value.as_str().len());
+        writer.open_object();
+        writer.plain_key("v");
+        writer.unsigned(VERSION);
+        writer.plain_key("handle");
+        writer.string(&self.record.handle.to_string());
+        write_principal(&mut writer, &self.record.principal);
+        writer.plain_key("ofSession");
+        writer.boolean(self.record.lifetime == StateLifetime::Session);
+        for (key, number) in
+            [("version", self.version), ("created", self.created.0), ("used", self.used_at.0)]
+        {
+            writer.plain_key(key);
+            writer.unsigned(number);
+        }
+        writer.member("value", &self.record.value);
+        writer.close_object();
+        writer.into_string()
+    }
+
+    /// Reads a state of this version or an older one.
+    ///
+    /// # Errors
+    /// A newer build wrote it, or it is not a state.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        let members = versioned_members(text)?;
+        let number = |key: &str| members.get(key)?.get::<u64>().ok();
+        let read = || {
+            let lifetime = match members.get("ofSession")?.get::<bool>().ok()? {
+                true => StateLifetime::Session,
+                false => StateLifetime::Idle,
+            };
+            let record = StateRecord {
+                handle: StateHandle::parse(&members.text("handle")?)?,
+                principal: read_principal(&members)?,
+                lifetime,
+                value: members.get("value")?.to_owned_buffer(),
+            };
+            let (created, used_at) = (Timestamp(number("created")?), Timestamp(number("used")?));
+            Some(Self { record, version: number("version")?, created, used_at })
+        };
+        read().ok_or(RecordError::Malformed)
+    }
+}
+
 fn versioned_members(text: &str) -> Result<JsonObject, RecordError> {
     let raw = RawJson::parse(text.to_owned()).map_err(|_| RecordError::Malformed)?;
     let members = raw.shallow_members().map_err(|_| RecordError::Malformed)?;
@@ -151,6 +201,22 @@ mod tests {
         let process = SessionRecord { principal: Principal::Process, ..record() };
         for record in [record(), bare, impostor, process] {
             assert_eq!(SessionRecord::from_json(&record.to_json()), Ok(record));
+        }
+    }
+
+    #[test]
+    fn state_is_read_back_as_it_was_written() {
+        for (principal, lifetime) in [
+            (Principal::Process, StateLifetime::Idle),
+            (Principal::Named("ann".into()), StateLifetime::Session),
+        ] {
+            let value = RawJson::parse(r#"{"v":7,"a":[1,"x"]}"#).unwrap();
+            let record = StateRecord { handle: StateHandle::random(), principal, lifetime, value };
+            let (created, used_at) = (Timestamp(5), Timestamp(u64::MAX));
+            let snapshot = StateSnapshot { record, version: 3, created, used_at };
+            assert_eq!(StateSnapshot::from_json(&snapshot.to_json()), Ok(snapshot.clone()));
+            let newer = snapshot.to_json().replacen("\"v\":1", "\"v\":9", 1);
+            assert_eq!(StateSnapshot::from_json(&newer), Err(RecordError::Newer(9)));
         }
     }
 

@@ -90,6 +90,11 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
     /// Returns at once: a remote store returns its last known number.
     fn count(&self) -> usize;
 
+    /// Returns the kind of store, as a label of metrics.
+    fn kind(&self) -> &'static str {
+        "custom"
+    }
+
     /// Returns the unexpired sessions of a principal, in no order, without keeping them alive.
     ///
     /// # Errors

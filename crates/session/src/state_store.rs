@@ -29,6 +29,19 @@ pub struct StoredState {
     pub version: u64,
 }
 
+/// A stored state with everything that another process needs to continue it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateSnapshot {
+    /// The state as it was created, with its current value.
+    pub record: StateRecord,
+    /// The version of the value.
+    pub version: u64,
+    /// When it was created; its absolute age counts from here.
+    pub created: Timestamp,
+    /// When it was last used.
+    pub used_at: Timestamp,
+}
+
 /// The outcome of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaceOutcome {

@@ -4,7 +4,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{Principal, StateHandle, StateLimits, Timestamp};
+use crate::{Principal, StateHandle, StateLimits, StateRecord, StateSnapshot, StoredState, Timestamp};
 
 /// How long a state lives, within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) struct StateTable<V> {
     /// The same for each named principal.
     by_principal: HashMap<Principal, BTreeMap<u64, StateHandle>>,
     use_count: u64,
+    /// The removed states, if they are of interest.
+    journal: Option<Vec<StateHandle>>,
 }
 
 struct StateEntry<V> {
@@ -47,7 +49,25 @@ impl<V> StateTable<V> {
             by_last_use: BTreeMap::new(),
             by_principal: HashMap::new(),
             use_count: 0,
+            journal: None,
         }
+    }
+
+    /// Creates a table that records which states it removes.
+    pub(crate) fn with_journal(limits: StateLimits) -> Self {
+        Self { journal: Some(Vec::new()), ..Self::new(limits) }
+    }
+
+    pub(crate) fn take_removed(&mut self) -> Vec<StateHandle> {
+        self.journal.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(crate) fn used_at(&self, handle: StateHandle) -> Option<Timestamp> {
+        self.entries.get(&handle).map(|entry| entry.used_at)
+    }
+
+    pub(crate) fn handles(&self) -> Vec<StateHandle> {
+        self.entries.keys().copied().collect()
     }
 
     pub(crate) fn limits(&self) -> &StateLimits {
@@ -134,6 +154,9 @@ impl<V> StateTable<V> {
     /// Removes a state of any principal.
     pub(crate) fn remove(&mut self, handle: StateHandle) -> Option<V> {
         let entry = self.entries.remove(&handle)?;
+        if let Some(journal) = &mut self.journal {
+            journal.push(handle);
+        }
         self.by_last_use.remove(&entry.last_use);
         if let Entry::Occupied(mut own) = self.by_principal.entry(entry.principal) {
             own.get_mut().remove(&entry.last_use);
@@ -166,6 +189,24 @@ impl<V> StateTable<V> {
     fn next_use(&mut self) -> u64 {
         self.use_count += 1;
         self.use_count
+    }
+}
+
+impl StateTable<StoredState> {
+    pub(crate) fn snapshot(&self, handle: StateHandle) -> Option<StateSnapshot> {
+        let StateEntry { principal, lifetime, created, used_at, value, .. } = self.entries.get(&handle)?;
+        let (principal, lifetime, version) = (principal.clone(), *lifetime, value.version);
+        let record = StateRecord { handle, principal, lifetime, value: value.value.clone() };
+        Some(StateSnapshot { record, version, created: *created, used_at: *used_at })
+    }
+
+    pub(crate) fn restore(&mut self, snapshot: StateSnapshot) {
+        let StateSnapshot { record, version, created, used_at } = snapshot;
+        let value = StoredState { value: record.value, version };
+        self.insert(record.handle, &record.principal, record.lifetime, value, used_at);
+        if let Some(entry) = self.entries.get_mut(&record.handle) {
+            entry.created = created;
+        }
     }
 }
 

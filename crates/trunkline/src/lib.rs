@@ -64,6 +64,8 @@ pub use trunkline_server::{
     ServerTransport, Shutdown, StateError, StateKeys, Timeout, Tool, ToolError, Trace, http, stdio,
 };
 pub use trunkline_session as session;
+#[cfg(feature = "store-file")]
+pub use trunkline_store_file as store_file;
 pub use trunkline_transport as transport;
 
 /// What a program that serves returns; any error becomes one.

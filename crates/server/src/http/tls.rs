@@ -10,8 +10,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
-
-use crate::secret_file::{self, SecretExposure};
+use trunkline_session::{SecretExposure, secret_file_exposure};
 
 /// A certificate chain and its private key, which can be replaced while the server runs. Clones share them.
 #[derive(Clone)]
@@ -95,7 +94,7 @@ impl TlsIdentity {
             let path = path.to_owned();
             move |cause| ServerTlsError::Unreadable { path, cause }
         };
-        if let Some(exposure) = secret_file::exposure(key).map_err(unreadable(key))? {
+        if let Some(exposure) = secret_file_exposure(key).map_err(unreadable(key))? {
             return Err(ServerTlsError::Exposed { path: key.to_owned(), exposure });
         }
         let chain_pem = std::fs::read(certificate).map_err(unreadable(certificate))?;

@@ -10,5 +10,4 @@ mod suspended_calls;
 
 pub(crate) use self::digest::params_digest;
 pub(crate) use self::seal::{SealedContinuation, StateBinding, StateSealer};
-pub use self::seal::{StateKeys, StateKeysError};
 pub(crate) use self::suspended_calls::{ResumedContent, SuspendedCalls};

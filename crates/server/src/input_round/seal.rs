@@ -1,99 +1,8 @@
-use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use arc_swap::ArcSwap;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use chacha20poly1305::aead::{Aead as _, Payload};
-use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
-use sha2::{Digest as _, Sha256};
 use trunkline_protocol::Method;
-use trunkline_session::{Principal, Timestamp};
-
-use crate::secret_file::{self, SecretExposure};
-
-const NONCE_BYTES: usize = 24;
-const KEY_BYTES: usize = 32;
-
-/// The keys that encrypt the state that travels through clients: the first key encrypts, all keys can decrypt.
-///
-/// Replicas that share keys can each resume a call that another began.
-#[derive(Clone, PartialEq, Eq)]
-pub struct StateKeys(Vec<[u8; KEY_BYTES]>);
-
-/// Why the keys cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StateKeysError {
-    /// A key file cannot be read.
-    #[error("state key file {path} cannot be read: {cause}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        cause: io::Error,
-    },
-    /// Other users can get at the secret in the file.
-    #[error("state key file {} {exposure}", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// How they can.
-        exposure: SecretExposure,
-    },
-    /// A key file is too short to hold a secret.
-    #[error("state key file {0} holds fewer than 32 bytes; make one with `head -c 32 /dev/urandom > FILE`")]
-    TooShort(PathBuf),
-    /// No key was given.
-    #[error("no state key is given")]
-    Empty,
-    /// The operating system gives no random bytes.
-    #[error("the operating system gives no random bytes: {0}")]
-    NoRandomness(#[source] getrandom::Error),
-}
-
-impl StateKeys {
-    /// Makes one random key, which ends with the process.
-    ///
-    /// # Errors
-    /// The operating system gives no random bytes.
-    pub fn random() -> Result<Self, StateKeysError> {
-        let mut key = [0; KEY_BYTES];
-        getrandom::fill(&mut key).map_err(StateKeysError::NoRandomness)?;
-        Ok(Self(vec![key]))
-    }
-
-    /// Reads keys from files, each with at least 32 secret bytes of any kind.
-    ///
-    /// # Errors
-    /// A file is unreadable, readable by others or too short, or there is none.
-    pub fn from_files<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, StateKeysError> {
-        let read = |path: P| {
-            let path = path.as_ref();
-            let unreadable = |cause| StateKeysError::Unreadable { path: path.to_owned(), cause };
-            if let Some(exposure) = secret_file::exposure(path).map_err(unreadable)? {
-                return Err(StateKeysError::Exposed { path: path.to_owned(), exposure });
-            }
-            let secret = std::fs::read(path).map_err(unreadable)?;
-            if secret.len() < KEY_BYTES {
-                return Err(StateKeysError::TooShort(path.to_owned()));
-            }
-            Ok(Sha256::new_with_prefix(b"trunkline state key").chain_update(&secret).finalize().into())
-        };
-        let keys = paths.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        if keys.is_empty() { Err(StateKeysError::Empty) } else { Ok(Self(keys)) }
-    }
-}
-
-impl fmt::Debug for StateKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StateKeys({} keys)", self.0.len())
-    }
-}
+use trunkline_session::{Principal, RecordSealer, StateKeys, Timestamp};
 
 /// The binding of a state: it is valid only with the caller, method and arguments of its call.
 #[derive(Clone, Debug)]
@@ -130,41 +39,19 @@ pub(crate) enum SealedContinuation {
 }
 
 /// Encrypts continuations into text that only this server can make and decrypt.
+#[derive(Debug)]
 pub(crate) struct StateSealer {
-    current: ArcSwap<StateCiphers>,
-}
-
-/// The keys, each ready to be used.
-struct StateCiphers {
-    keys: StateKeys,
-    ciphers: Vec<XChaCha20Poly1305>,
-}
-
-impl StateCiphers {
-    fn new(keys: &StateKeys) -> Self {
-        let ciphers = keys.0.iter().map(|key| XChaCha20Poly1305::new(key.into())).collect();
-        Self { keys: keys.clone(), ciphers }
-    }
-}
-
-impl fmt::Debug for StateSealer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sealer({} keys)", self.current.load().ciphers.len())
-    }
+    records: RecordSealer,
 }
 
 impl StateSealer {
     pub(crate) fn new(keys: &StateKeys) -> Self {
-        Self { current: ArcSwap::from_pointee(StateCiphers::new(keys)) }
+        Self { records: RecordSealer::new(keys) }
     }
 
     /// Replaces the keys; returns whether they differ from those before.
     pub(crate) fn replace(&self, keys: &StateKeys) -> bool {
-        let has_changed = self.current.load().keys != *keys;
-        if has_changed {
-            self.current.store(Arc::new(StateCiphers::new(keys)));
-        }
-        has_changed
+        self.records.replace(keys)
     }
 
     /// Encrypts a continuation; `None` only if the operating system gives no random bytes.
@@ -188,12 +75,7 @@ impl StateSealer {
                 plain.extend(bytes);
             }
         }
-        let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).ok()?;
-        let payload = Payload { msg: &plain, aad: &binding.bytes() };
-        let sealed = self.current.load().ciphers.first()?.encrypt(&XNonce::from(nonce), payload).ok()?;
-        let mut whole = nonce.to_vec();
-        whole.extend(sealed);
+        let whole = self.records.seal(&binding.bytes(), &plain)?;
         Some(URL_SAFE_NO_PAD.encode(whole))
     }
 
@@ -205,14 +87,7 @@ impl StateSealer {
         now: Timestamp,
     ) -> Option<(u32, SealedContinuation)> {
         let whole = URL_SAFE_NO_PAD.decode(state).ok()?;
-        let (nonce, sealed) = whole.split_first_chunk::<NONCE_BYTES>()?;
-        let aad = binding.bytes();
-        let nonce = XNonce::from(*nonce);
-        let current = self.current.load();
-        let plain = current
-            .ciphers
-            .iter()
-            .find_map(|key| key.decrypt(&nonce, Payload { msg: sealed, aad: &aad }).ok())?;
+        let plain = self.records.open(&binding.bytes(), &whole)?.plain;
         let (expires, rest) = plain.split_first_chunk::<8>()?;
         let (round, rest) = rest.split_first_chunk::<4>()?;
         let (kind, rest) = rest.split_first()?;
@@ -278,7 +153,7 @@ mod tests {
     #[test]
     fn first_state_key_encrypts_and_all_keys_decrypt() {
         let (old, new) = (StateKeys::random().unwrap(), StateKeys::random().unwrap());
-        let ring = StateKeys(vec![new.0[0], old.0[0]]);
+        let ring = new.clone().followed_by(&old);
         let before =
             StateSealer::new(&old).seal(&binding(), 1, LATER, &SealedContinuation::Suspended(1)).unwrap();
         let after =

@@ -7,13 +7,12 @@ use arc_swap::ArcSwap;
 use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use trunkline_session::Principal;
+use trunkline_session::{Principal, SecretExposure, secret_file_exposure};
 
 use super::header::{TokenScheme, read_token};
 use super::{AuthRefusal, Authenticated, AuthenticationResult, Authenticator, bearer_token};
 use crate::access_grant::AccessGrant;
 use crate::revocation::Revocation;
-use crate::secret_file::{self, SecretExposure};
 
 /// Accepts requests with one of a set of bearer tokens, which can be replaced while the server runs.
 ///
@@ -96,7 +95,7 @@ impl BearerTokens {
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, BearerTokensError> {
         let path = path.as_ref();
         let unreadable = |cause| BearerTokensError::Unreadable { path: path.to_owned(), cause };
-        if let Some(exposure) = secret_file::exposure(path).map_err(unreadable)? {
+        if let Some(exposure) = secret_file_exposure(path).map_err(unreadable)? {
             return Err(BearerTokensError::Exposed { path: path.to_owned(), exposure });
         }
         let text = std::fs::read_to_string(path).map_err(unreadable)?;

@@ -1,3 +1,5 @@
+//! The check that a file with a secret is private.
+
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -31,7 +33,7 @@ impl fmt::Display for SecretExposure {
 /// # Errors
 /// The metadata of the file or of its folder cannot be read.
 #[cfg(unix)]
-pub(crate) fn exposure(path: &Path) -> io::Result<Option<SecretExposure>> {
+pub fn secret_file_exposure(path: &Path) -> io::Result<Option<SecretExposure>> {
     use std::os::unix::fs::MetadataExt as _;
     const STICKY: u32 = 0o1000;
     let file = std::fs::metadata(path)?;
@@ -54,7 +56,7 @@ pub(crate) fn exposure(path: &Path) -> io::Result<Option<SecretExposure>> {
 
 /// Reports that a file is private: on this platform it has no mode bits to check.
 #[cfg(not(unix))]
-pub(crate) fn exposure(_path: &Path) -> io::Result<Option<SecretExposure>> {
+pub fn secret_file_exposure(_path: &Path) -> io::Result<Option<SecretExposure>> {
     Ok(None)
 }
 
@@ -86,14 +88,14 @@ mod tests {
         ] {
             set_mode(&folder, folder_mode);
             set_mode(&path, mode);
-            assert_eq!(exposure(&path).unwrap(), exposed, "{folder_mode:o} {mode:o}");
+            assert_eq!(secret_file_exposure(&path).unwrap(), exposed, "{folder_mode:o} {mode:o}");
         }
         set_mode(&folder, 0o700);
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
-            assert_eq!(exposure(&path).unwrap(), Some(SecretExposure::Owner));
+            assert_eq!(secret_file_exposure(&path).unwrap(), Some(SecretExposure::Owner));
         }
         std::fs::remove_dir_all(&folder).unwrap();
-        assert!(exposure(&path).is_err(), "a file that is not there");
+        assert!(secret_file_exposure(&path).is_err(), "a file that is not there");
     }
 }

@@ -1,0 +1,12 @@
+//! The stores in a file: the contracts, what a restart keeps, what a killed process keeps, and files that do not open.
+
+#[cfg(test)]
+mod contracts;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod refused_files;
+#[cfg(test)]
+mod restart;

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use trunkline_protocol::{RawJson, Refusal, RequestId};
 use trunkline_session::{EventId, EventStore, StreamId};
 
+use super::lost_call;
 use crate::edge::legacy::{self, EventRecord, LiveSession, ResumableStream};
 use crate::edge::modern;
 use crate::edge::{CallEvent, EraExchange, RenderedResponse};
@@ -103,6 +104,12 @@ impl DetachableCall {
 
     fn open_stream(&mut self) -> EventRecord {
         self.log.open();
+        if let Some(id) = self.id.as_ref().filter(|_| self.log.events.outlives_process()) {
+            // The store takes events in their order, so that no id is sent before the note is stored. It is found by the
+            // position in front of it.
+            drop(self.log.append(""));
+            drop(self.log.append(&lost_call::note(id)));
+        }
         match self.log.session.revision().primes_streams() {
             true => self.log.append(""),
             false => EventRecord::Ready(None),

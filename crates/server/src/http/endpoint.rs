@@ -65,8 +65,11 @@ impl HttpService {
         let limits = options.session_limits.clone();
         // A long-lived channel counts as a session, whichever revision it uses.
         let quota = KeyQuota::new(limits.per_principal).with_total(limits.total);
-        let sessions =
-            LegacySessions::new(core.clone(), options.session_store(), options.event_store(), limits);
+        let store = options.session_store();
+        if let Some(metrics) = &core.metrics {
+            metrics.attach_store(&store);
+        }
+        let sessions = LegacySessions::new(core.clone(), store, options.event_store(), limits);
         let (sse, sockets) = (SseStreams::new(quota.clone()), WebSocketTasks::new(quota));
         Self {
             inner: Arc::new(HttpServiceInner {

@@ -6,7 +6,7 @@ use futures_util::stream::{self, Stream};
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::envelope::MessageOrBatch;
 use trunkline_protocol::era::HeaderOccurrence;
-use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet, sse};
+use trunkline_protocol::{Era, Refusal, Request, RequestId, Revision, RevisionSet};
 use trunkline_session::{EventId, EventReplay, Principal, SessionId, StreamEvent as StoredEvent};
 
 use super::accept::AcceptedFormats;
@@ -14,8 +14,10 @@ use super::auth::Authenticated;
 use super::body::McpResponseBody;
 use super::call_exchange::{CallExchange, DetachableCall};
 use super::endpoint::{HttpResult, HttpServiceInner, SESSION_ID, event_stream_response, id_of, respond};
+use super::lost_call;
 use super::mcp_headers::McpHeaders;
 use super::post_message::{PostMessage, PostStart};
+use super::resumed_stream::ResumedStream;
 use super::standalone::is_standalone;
 use super::stream::{ChunkStreamBody, write_message};
 use crate::admission::BytePermit;
@@ -202,32 +204,8 @@ impl HttpServiceInner {
         last: EventId,
         events: Vec<StoredEvent>,
     ) -> Pin<Box<dyn Stream<Item = Vec<u8>> + Send>> {
-        let keep_alive = self.core.limits.keep_alive;
-        Box::pin(stream::unfold((last, events), move |(last, events)| {
-            let (inner, session) = (self.clone(), session.clone());
-            async move {
-                let (mut last, mut events) = (last, events);
-                loop {
-                    if let Some(newest) = events.last() {
-                        last = newest.id;
-                        return Some((render_events(&events), (last, Vec::new())));
-                    }
-                    let Some(state) = session.stream(last.stream) else {
-                        // The call is over; its last message may have been stored between the two replays.
-                        events =
-                            inner.replay(&session, last).await.ok().filter(|events| !events.is_empty())?;
-                        continue;
-                    };
-                    let grown = state.appended.notified();
-                    events = inner.replay(&session, last).await.ok()?;
-                    if events.is_empty() && tokio::time::timeout(keep_alive, grown).await.is_err() {
-                        let mut comment = Vec::new();
-                        sse::write_comment(&mut comment, "");
-                        return Some((comment, (last, Vec::new())));
-                    }
-                }
-            }
-        }))
+        let resumed = ResumedStream { inner: self, session, last, events, is_over: false };
+        Box::pin(stream::unfold(resumed, ResumedStream::next_chunk))
     }
 
     /// Finds the session that a request names, and checks the version that it names.
@@ -289,8 +267,8 @@ pub(super) fn render_events(events: &[StoredEvent]) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         let message = String::from_utf8_lossy(&event.data);
-        // The opening event has no message, and is not replayed.
-        if !message.is_empty() {
+        // The opening event has no message, and a note is for this server alone.
+        if !message.is_empty() && !lost_call::is_note(&message) {
             write_message(&mut out, Some(event.id), &message);
         }
     }

@@ -28,6 +28,7 @@ mod endpoint;
 mod legacy;
 mod legacy_sse;
 mod listener;
+mod lost_call;
 mod mcp_headers;
 mod modern;
 mod options;
@@ -40,6 +41,7 @@ mod refusal_response;
 mod request_tracing;
 mod reserved_connections;
 pub mod resource_server;
+mod resumed_stream;
 #[cfg(feature = "axum")]
 mod router;
 mod socket;

@@ -24,6 +24,7 @@ use std::time::Instant;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use trunkline_protocol::{Method, Params, RawJson, Revision};
+use trunkline_session::SessionStore;
 
 use self::series::CallSeries;
 pub(crate) use self::series::MetricOutcome;
@@ -51,6 +52,7 @@ struct MetricsInner {
     /// Calls of unknown tools, or of tools beyond the limit of series.
     other_tools: Arc<CallSeries>,
     hosts: Mutex<Vec<Weak<ServerCore>>>,
+    stores: Mutex<Vec<Weak<dyn SessionStore>>>,
 }
 
 /// The gauges at one moment.
@@ -83,6 +85,22 @@ impl Metrics {
         let mut hosts = self.inner.hosts.lock();
         hosts.retain(|host| host.strong_count() > 0);
         hosts.push(Arc::downgrade(core));
+    }
+
+    /// Adds the sessions of a store to the gauges.
+    pub(crate) fn attach_store(&self, store: &Arc<dyn SessionStore>) {
+        let mut stores = self.inner.stores.lock();
+        stores.retain(|store| store.strong_count() > 0);
+        stores.push(Arc::downgrade(store));
+    }
+
+    /// Returns the number of sessions in the stores of each kind.
+    fn stored_sessions(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for store in self.inner.stores.lock().iter().filter_map(Weak::upgrade) {
+            *counts.entry(store.kind()).or_default() += store.count();
+        }
+        counts
     }
 
     /// Returns the gauges of all hosts together.

@@ -45,6 +45,11 @@ pub(super) fn write(metrics: &Metrics) -> String {
         load.suspended,
     );
     page.gauge("mcp_server_unread_bytes", "Memory that is held for what peers have not read.", load.unread);
+    let name = "mcp_server_stored_sessions";
+    page.family(name, "gauge", "Legacy sessions in stores, by the kind of store.");
+    for (kind, count) in metrics.stored_sessions() {
+        page.sample(name, &[("store", kind)], count);
+    }
     process_counters(&mut page);
     page.text
 }

@@ -89,6 +89,7 @@ async fn bridge(
     let mut options = args.edge.host_options(&shutdown)?;
     let metrics = transport.enable_metrics(&mut options);
     let logins = user_logins(transport.anonymous_clients(&args.edge, false));
+    let store = transport.open_store(&args.edge, &mut options, None)?;
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {
         hub = connect(args, transport, resolved, only, &logins) => hub?,
@@ -96,7 +97,9 @@ async fn bridge(
     };
     let host = Host::new(hub.clone(), options).map_err(|error| CliFailure::new(ExitReason::Failed, error))?;
     let offer = escape_line(&resolved.label).into_owned();
-    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown).with_logins(Some(logins));
+    let serving = PreparedService::new(&args.edge, offer, host, metrics, shutdown)
+        .with_logins(Some(logins))
+        .with_store(store);
     let served = serving.serve(transport, signals).await;
     if serving.shutdown.forced_by().is_none() {
         hub.shutdown().await;

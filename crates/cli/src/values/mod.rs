@@ -11,6 +11,7 @@ mod public_url;
 mod revision;
 mod secret_source;
 mod size;
+mod store_location;
 mod variable_name;
 
 pub(crate) use self::allowed_hosts::{parse_host, parse_origin};
@@ -24,4 +25,5 @@ pub(crate) use self::public_url::parse_public_url;
 pub(crate) use self::revision::{parse_level, parse_revision};
 pub(crate) use self::secret_source::{SecretSource, parse_bearer};
 pub(crate) use self::size::parse_size;
+pub(crate) use self::store_location::StoreLocation;
 pub(crate) use self::variable_name::parse_variable_name;

@@ -42,6 +42,8 @@ mod request_tracing;
 #[cfg(test)]
 mod secret_files;
 #[cfg(test)]
+mod session_store;
+#[cfg(test)]
 mod shutdown;
 #[cfg(test)]
 mod stdio;

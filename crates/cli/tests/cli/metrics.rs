@@ -25,6 +25,7 @@ fn metrics_on_the_loopback_show_what_was_called() {
         r#"mcp_server_requests_total{mcp_protocol_version="2026-07-28"} 2"#,
         r#"mcp_server_refusals_total{refusal="INVALID_PARAMS"} 1"#,
         "mcp_server_sessions 1",
+        r#"mcp_server_stored_sessions{store="memory"} 1"#,
         "mcp_server_calls_running 0",
         "mcp_server_panics_total 0",
     ] {

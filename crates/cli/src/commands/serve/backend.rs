@@ -10,6 +10,7 @@ use super::plan::{PlanSource, ServePlan};
 use crate::audit::{ArgumentLogging, AuditLog};
 use crate::builtin::{self, BuiltinServer};
 use crate::exit::{CliFailure, ExitReason};
+use crate::values::StoreLocation;
 
 /// What is served: only built-in servers, or a configuration file.
 #[derive(Debug)]
@@ -79,6 +80,11 @@ impl ServeBackend {
             }
             None => audit,
         }))
+    }
+
+    /// Returns the store that the file chooses, if it chooses one.
+    pub(super) fn store_location(&self) -> Option<StoreLocation> {
+        self.gateway().and_then(|gateway| gateway.plan().store.clone())
     }
 
     /// Makes it ready to be served.

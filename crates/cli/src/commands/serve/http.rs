@@ -19,6 +19,7 @@ use super::health::{
 };
 use super::options::HttpArgs;
 use super::secret_files::SecretFiles;
+use super::session_store;
 use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::signals::Signals;
 use crate::values::ListenAddress;
@@ -59,14 +60,15 @@ pub(super) async fn serve(
             "the hub has users, and their logins are not kept apart",
         ));
     }
-    let options =
+    let mut options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
+    session_store::attach_sessions(serving.store.as_ref(), &mut options);
     if let (Some(logins), Some(resource)) = (&serving.logins, &options.protected_resource) {
         logins.set_base_url(&origin_of(resource.resource()));
     }
     let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
-    let secrets = SecretFiles::new(args, tokens, table, &options, host);
+    let secrets = SecretFiles::new(args, tokens, table, &options, host, serving.store.as_ref());
     let endpoint = host.http_service(options);
     let service = EndpointWithProbes {
         endpoint: endpoint.clone(),
@@ -245,8 +247,7 @@ fn http_options(args: &HttpArgs, ip: IpAddr) -> HttpServerOptions {
     options.cookie_sessions = args.cookie_sessions.then(CookieSessions::default);
     options.always_stream = args.always_sse;
     options.probe_paths = vec![LIVENESS_PATH.to_owned(), READINESS_PATH.to_owned()];
-    options.session_limits.total = args.max_sessions.get();
-    options.session_limits.idle = args.session_ttl;
+    options.session_limits = session_store::session_limits(args);
     options
 }
 

@@ -17,6 +17,7 @@ mod options;
 mod plan;
 mod plan_trust;
 mod secret_files;
+mod session_store;
 mod stdio;
 mod user_logins;
 
@@ -26,6 +27,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use trunkline_hub::{AnonymousClients, UserLogins};
 use trunkline_server::{Host, HostOptions, Metrics};
+use trunkline_store_file::FileStore;
 
 use self::auth::AuthSettings;
 use self::backend::ServeBackend;
@@ -38,7 +40,7 @@ use crate::audit::AuditLog;
 use crate::exit::{CliFailure, ExitReason};
 use crate::logging::LogLevel;
 use crate::signals::{HangupSignals, ProcessShutdown, Signal, Signals};
-use crate::values::{AuthSource, ListenAddress};
+use crate::values::{AuthSource, ListenAddress, StoreLocation};
 
 /// Serves until the peer is gone or a signal comes.
 ///
@@ -60,6 +62,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let mut options = args.edge.host_options(&shutdown)?;
         let metrics = transport.enable_metrics(&mut options);
         options.env = args.env()?;
+        let store = transport.open_store(&args.edge, &mut options, backend.store_location())?;
         let audit = backend.audit(args)?;
         if let Some(audit) = &audit {
             options.layers = options.layers.with(audit.clone());
@@ -68,6 +71,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), CliFailure> {
         let serving = PreparedService {
             backend: Some(&backend),
             logins: backend.gateway().map(|gateway| gateway.logins().clone()),
+            store,
             ..PreparedService::new(&args.edge, backend.description(), host, metrics, shutdown)
         };
         let served = tokio::select! {
@@ -111,6 +115,24 @@ impl ServeTransport<'_> {
         }
     }
 
+    /// Opens the store of sessions, which only HTTP has: other sessions end with their connection.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub(crate) fn open_store(
+        self,
+        edge: &EdgeArgs,
+        options: &mut HostOptions,
+        configured: Option<StoreLocation>,
+    ) -> Result<Option<FileStore>, CliFailure> {
+        let store = match self {
+            ServeTransport::Stdio => None,
+            ServeTransport::Http(_) => session_store::open(&edge.http, options, configured)?,
+        };
+        session_store::attach_states(store.as_ref(), options);
+        Ok(store)
+    }
+
     /// Has calls counted, unless there is nowhere to read the figures.
     pub(crate) fn enable_metrics(self, options: &mut HostOptions) -> Metrics {
         let metrics = Metrics::new();
@@ -132,6 +154,7 @@ pub(crate) struct PreparedService<'a> {
     logins: Option<UserLogins>,
     /// What has to be begun once it is served, and followed from then on.
     backend: Option<&'a ServeBackend>,
+    store: Option<FileStore>,
 }
 
 impl<'a> PreparedService<'a> {
@@ -143,12 +166,17 @@ impl<'a> PreparedService<'a> {
         metrics: Metrics,
         shutdown: ProcessShutdown,
     ) -> Self {
-        Self { edge, description, host, metrics, shutdown, logins: None, backend: None }
+        Self { edge, description, host, metrics, shutdown, logins: None, backend: None, store: None }
     }
 
     /// Serves the pages on which users of a hub log in to its servers.
     pub(crate) fn with_logins(self, logins: Option<UserLogins>) -> Self {
         Self { logins, ..self }
+    }
+
+    /// Sets the store of sessions.
+    pub(crate) fn with_store(self, store: Option<FileStore>) -> Self {
+        Self { store, ..self }
     }
 
     /// Serves until the peer is gone or a signal comes.
@@ -292,11 +320,12 @@ fn inline_schema<T: schemars::JsonSchema>() -> schemars::Schema {
     settings.with(|settings| settings.inline_subschemas = true).into_generator().into_root_schema_for::<T>()
 }
 
-/// Returns the JSON Schemas of the tables `[serve]`, `[audit]` and `[auth]`, by name.
+/// Returns the JSON Schemas of the tables `[serve]`, `[store]`, `[audit]` and `[auth]`, by name.
 #[cfg(test)]
-pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 3] {
+pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 4] {
     let tables = [
         ("serve", schemars::schema_for!(plan::ServeTable)),
+        ("store", schemars::schema_for!(plan::StoreTable)),
         ("audit", schemars::schema_for!(plan::AuditTable)),
         ("auth", inline_schema::<auth::AuthTable>()),
     ];

@@ -14,8 +14,8 @@ use crate::exit::CliFailure;
 use crate::logging::LogArgs;
 use crate::signals::ProcessShutdown;
 use crate::values::{
-    AuthSource, ListenAddress, parse_duration, parse_endpoint_path, parse_host, parse_lifetime, parse_origin,
-    parse_public_url, parse_size, parse_variable_name,
+    AuthSource, ListenAddress, StoreLocation, parse_duration, parse_endpoint_path, parse_host,
+    parse_lifetime, parse_origin, parse_public_url, parse_size, parse_variable_name,
 };
 
 /// The heading of what only HTTP needs.
@@ -165,10 +165,15 @@ pub(crate) struct HttpArgs {
     #[arg(long, value_name = "N", default_value = "10000")]
     pub(super) max_sessions: NonZero<usize>,
     /// Key file (32 bytes or more) that lets calls waiting for input survive
-    /// a restart; repeatable: the first key encrypts, all keys can decrypt.
+    /// a restart and seals a --store file; repeatable: the first key
+    /// encrypts, all keys can decrypt.
     /// The files are read again when they change and on SIGHUP
     #[arg(verbatim_doc_comment, long, value_name = "FILE")]
     pub(super) state_key: Vec<PathBuf>,
+    /// Where sessions are stored: memory, or file:PATH to keep them when
+    /// the process restarts; a file needs --state-key [default: memory]
+    #[arg(verbatim_doc_comment, long, value_name = "STORE")]
+    pub(super) store: Option<StoreLocation>,
     /// Also serve /metrics, /healthz and /readyz on this address; off
     /// loopback, --auth applies here too. A loopback --http address has
     /// them already, unless --auth or --allow-host is given

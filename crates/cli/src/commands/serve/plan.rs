@@ -15,6 +15,7 @@ use crate::audit::AuditFailure;
 use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
+use crate::values::StoreLocation;
 
 /// A configuration file, parsed and validated. Only an invalid server does not make the whole file invalid.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct ServePlan {
     pub(super) audit: AuditTable,
     pub(super) auth: Option<AuthSettings>,
     pub(super) access: AccessRules,
+    pub(super) store: Option<StoreLocation>,
 }
 
 /// The table `[serve]`.
@@ -49,6 +51,15 @@ pub(super) struct AuditTable {
     pub(super) arguments: bool,
     /// What happens to calls while the file cannot be written.
     pub(super) on_failure: AuditFailure,
+}
+
+/// The table `[store]`.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct StoreTable {
+    /// Where sessions are stored: `memory` or `file:PATH`, counted from the folder of the configuration.
+    location: Option<String>,
 }
 
 /// Where a plan is read from.
@@ -130,9 +141,21 @@ impl ServePlan {
         let auth = file.section("auth").map(|section| AuthSettings::from_section(&section)).transpose();
         let auth = auth.map_err(|problem| problems.push(problem)).ok().flatten();
         let access = file.access_rules().map_err(|problem| problems.push(problem)).unwrap_or_default();
+        let store = file.section("store").and_then(|section| store_location(&section, &file, &mut problems));
         if problems.is_empty() {
             let access = AccessRules::new(access);
-            return Ok(Self { source, file, servers, excluded, described, serve, audit, auth, access });
+            return Ok(Self {
+                source,
+                file,
+                servers,
+                excluded,
+                described,
+                serve,
+                audit,
+                auth,
+                access,
+                store,
+            });
         }
         Err(config_failure(&problems))
     }
@@ -159,6 +182,19 @@ pub(crate) fn name_template(file: &ConfigFile) -> Result<NameTemplate, CliFailur
         return Err(config_failure(&problems));
     }
     Ok(serve.and_then(|serve| serve.names).unwrap_or_else(NameTemplate::hub))
+}
+
+fn store_location(
+    section: &ConfigSection,
+    file: &ConfigFile,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<StoreLocation> {
+    let read = section.read::<StoreTable>().and_then(|table| {
+        let parsed = table.location.map(|location| location.parse::<StoreLocation>()).transpose();
+        parsed.map_err(|error| section.problem(&["location"], error))
+    });
+    let location = read.map_err(|problem| problems.push(problem)).ok().flatten()?;
+    Some(location.relative_to(file.path().parent().unwrap_or(Path::new("."))))
 }
 
 fn serve_options(section: &ConfigSection, problems: &mut Vec<ConfigProblem>) -> ServeOptions {

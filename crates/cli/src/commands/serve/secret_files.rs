@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use trunkline_server::http::{BearerTokens, HttpServerOptions, ServerTls};
 use trunkline_server::{Host, StateKeys};
+use trunkline_store_file::FileStore;
 
 use super::auth::ReloadableAuth;
 use super::options::HttpArgs;
@@ -16,7 +17,7 @@ use crate::terminal::escape_line;
 enum ReloadableSecret {
     Tokens(PathBuf, BearerTokens),
     Certificate { certificate: PathBuf, key: PathBuf, tls: ServerTls },
-    StateKeys(Vec<PathBuf>, Host),
+    StateKeys(Vec<PathBuf>, Host, Option<FileStore>),
     Auth(Box<ReloadableAuth>),
 }
 
@@ -25,7 +26,7 @@ impl ReloadableSecret {
         match self {
             Self::Tokens(path, _) => vec![path.clone()],
             Self::Certificate { certificate, key, .. } => vec![certificate.clone(), key.clone()],
-            Self::StateKeys(paths, _) => paths.clone(),
+            Self::StateKeys(paths, ..) => paths.clone(),
             Self::Auth(auth) => vec![auth.path()],
         }
     }
@@ -54,8 +55,11 @@ impl ReloadableSecret {
                 let has_changed = tls.reload(certificate, key).map_err(|error| error.to_string())?;
                 Ok(has_changed.then(|| "used for new connections".to_owned()))
             }
-            Self::StateKeys(paths, host) => {
+            Self::StateKeys(paths, host, store) => {
                 let keys = StateKeys::from_files(paths).map_err(|error| error.to_string())?;
+                if let Some(store) = store {
+                    store.replace_keys(&keys);
+                }
                 Ok(host.replace_state_keys(&keys).then(|| format!("{} in use", paths.len())))
             }
             Self::Auth(auth) => auth.reload(),
@@ -82,6 +86,7 @@ impl SecretFiles {
         auth: Option<ReloadableAuth>,
         options: &HttpServerOptions,
         host: &Host,
+        store: Option<&FileStore>,
     ) -> Self {
         let mut secrets = Vec::new();
         secrets.extend(tokens.map(|(path, tokens)| ReloadableSecret::Tokens(path, tokens)));
@@ -91,7 +96,8 @@ impl SecretFiles {
             secrets.push(ReloadableSecret::Certificate { certificate, key, tls });
         }
         if !args.state_key.is_empty() {
-            secrets.push(ReloadableSecret::StateKeys(args.state_key.clone(), host.clone()));
+            let (paths, store) = (args.state_key.clone(), store.cloned());
+            secrets.push(ReloadableSecret::StateKeys(paths, host.clone(), store));
         }
         let followed = |secret| FollowedSecret { secret, last_problem: None };
         Self { secrets: secrets.into_iter().map(followed).collect() }

@@ -69,6 +69,9 @@ impl Gateway {
         if before.serve != plan.serve {
             tracing::warn!("changes to [serve] need a restart");
         }
+        if before.store != plan.store {
+            tracing::warn!("changes to [store] need a restart");
+        }
         if before.audit != plan.audit {
             tracing::warn!("changes to [audit] need a restart");
         }

@@ -18,6 +18,7 @@ use crate::commands::manage::add::AddArgs;
 use crate::commands::manage::list::ServersArgs;
 use crate::commands::manage::reconnect::ReconnectArgs;
 use crate::commands::manage::remove::RemoveArgs;
+use crate::commands::manage::sessions::SessionsArgs;
 use crate::commands::manage::switch::{DisableArgs, EnableArgs};
 use crate::commands::manage::trust::TrustArgs;
 use crate::commands::prompt::PromptArgs;
@@ -48,6 +49,7 @@ pub(crate) enum CliCommand {
     Enable(EnableArgs),
     Disable(DisableArgs),
     Reconnect(ReconnectArgs),
+    Sessions(SessionsArgs),
     Trust(TrustArgs),
     Import(ImportArgs),
     Install(Box<InstallArgs>),

@@ -193,6 +193,14 @@ impl SessionStore for MemorySessions {
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
         Box::pin(async move { Ok(self.list_now(principal, now)) })
     }
+
+    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        Box::pin(async move {
+            let table = self.table();
+            let unexpired = table.sessions.values().filter(|entry| !self.is_expired(entry, now));
+            Ok(unexpired.take(most).map(|entry| entry.record.clone()).collect())
+        })
+    }
 }
 
 /// Shows the amount of stored data, not the data.

@@ -104,6 +104,14 @@ pub trait SessionStore: Send + Sync + Debug + 'static {
         principal: &'a Principal,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>>;
+
+    /// Returns up to `most` unexpired sessions of all principals, in no order, without keeping them alive.
+    ///
+    /// For operators: what it returns never reaches a client.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>>;
 }
 
 /// An error of a store.

@@ -152,4 +152,8 @@ impl SessionStore for FileSessions {
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
         self.core().memory.sessions.list(principal, now)
     }
+
+    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        self.core().memory.sessions.list_all(most, now)
+    }
 }

@@ -274,6 +274,19 @@ impl SessionStore for SqliteSessions {
         self.count.load(Ordering::Relaxed)
     }
 
+    fn list_all(
+        &self,
+        most: usize,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        self.on_file(move |connection| {
+            let mut query = connection.prepare_cached("select * from sessions where ends > ? limit ?")?;
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let found = query.query_map(params![number(now), most], record)?;
+            Ok(found.collect::<rusqlite::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        })
+    }
+
     fn list<'a>(
         &'a self,
         principal: &'a Principal,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::protocol::{
     AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ReloadSummary, ServerState,
+    SessionReport,
 };
 use super::socket_path;
 use crate::exit::{CliFailure, ExitReason};
@@ -76,6 +77,19 @@ impl AdminClient {
     /// Closes every connection to a server and reconnects.
     pub(crate) fn reconnect(&self, server: &str) -> Result<(), AdminError> {
         self.expect_done(&AdminRequest::Reconnect { server: server.to_owned() })
+    }
+
+    /// Requests the legacy sessions.
+    pub(crate) fn sessions(&self) -> Result<SessionReport, AdminError> {
+        match self.request(&AdminRequest::Sessions)? {
+            AdminResponse::Sessions(report) => Ok(report),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Ends the session whose id begins like this.
+    pub(crate) fn end_session(&self, session: &str) -> Result<(), AdminError> {
+        self.expect_done(&AdminRequest::EndSession { session: session.to_owned() })
     }
 
     /// Reads the configuration again.
@@ -193,7 +207,9 @@ impl From<AdminError> for CliFailure {
         let exit = match &error {
             AdminError::Unreachable(..) => ExitReason::Unreachable,
             AdminError::Refused(problem) => match problem.kind {
-                AdminFailureKind::NoSuchServer | AdminFailureKind::Configuration => ExitReason::Configuration,
+                AdminFailureKind::NoSuchServer
+                | AdminFailureKind::NoSuchSession
+                | AdminFailureKind::Configuration => ExitReason::Configuration,
                 AdminFailureKind::Unavailable => ExitReason::Unreachable,
                 AdminFailureKind::Request => ExitReason::Failed,
             },

@@ -9,11 +9,11 @@ mod socket;
 mod socket_path;
 
 pub(crate) use self::client::{AdminClient, AdminError};
-pub(crate) use self::protocol::ServerState;
 #[cfg(unix)]
 pub(crate) use self::protocol::{
     AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ReloadSummary,
 };
+pub(crate) use self::protocol::{ServerState, SessionReport, SessionState};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;
 #[cfg(unix)]

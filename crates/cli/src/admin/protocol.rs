@@ -30,6 +30,10 @@ pub(crate) enum AdminRequest {
     Ping { server: String },
     /// Read the configuration again.
     Reload,
+    /// Returns the legacy sessions.
+    Sessions,
+    /// Ends the session whose id begins like this.
+    EndSession { session: String },
 }
 
 /// What the hub answers.
@@ -46,6 +50,8 @@ pub(crate) enum AdminResponse {
     Pinged(f64),
     /// What came of reading the configuration again.
     Applied(ReloadSummary),
+    /// The legacy sessions.
+    Sessions(SessionReport),
     /// It is not done.
     Failed(AdminFailure),
 }
@@ -102,6 +108,40 @@ pub(crate) struct ServerState {
     pub(crate) starts: u64,
 }
 
+/// The legacy sessions of a hub.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionReport {
+    /// `memory` or `file`.
+    pub(crate) store: String,
+    /// The oldest first.
+    pub(crate) sessions: Vec<SessionState>,
+    /// Whether there are more.
+    pub(crate) is_truncated: bool,
+}
+
+/// One legacy session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionState {
+    /// The first eight characters of its id, which are too few to use it.
+    pub(crate) id: String,
+    pub(crate) principal: String,
+    /// What the client calls itself, and its version.
+    pub(crate) client: Option<String>,
+    pub(crate) revision: String,
+    /// The level set by `logging/setLevel`.
+    pub(crate) log_level: Option<String>,
+    /// The resources that it subscribed to.
+    pub(crate) subscriptions: Vec<String>,
+    /// How many seconds ago it was opened.
+    pub(crate) age_s: u64,
+    /// How many seconds ago it was last used, if it was since the hub started.
+    pub(crate) idle_s: Option<u64>,
+    /// Whether a call runs or a stream is open.
+    pub(crate) busy: bool,
+}
+
 /// What came of a new configuration, by the names of servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -127,6 +167,8 @@ pub(crate) struct AdminFailure {
 pub(crate) enum AdminFailureKind {
     /// The server is unknown.
     NoSuchServer,
+    /// The session is unknown, or several begin like this.
+    NoSuchSession,
     /// The server cannot be reached.
     Unavailable,
     /// The configuration is wrong, and the one before still applies.
@@ -147,6 +189,10 @@ mod tests {
             (AdminRequest::Status, json!({ "do": "status" })),
             (AdminRequest::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
             (AdminRequest::Reload, json!({ "do": "reload" })),
+            (
+                AdminRequest::EndSession { session: "0a".into() },
+                json!({ "do": "end-session", "session": "0a" }),
+            ),
         ] {
             assert_eq!(serde_json::to_value(&request).unwrap(), written);
             assert_eq!(serde_json::from_value::<AdminRequest>(written).unwrap(), request);

@@ -42,6 +42,7 @@ pub(crate) fn run(command: CliCommand) -> Result<(), CliFailure> {
         CliCommand::Enable(args) => manage::switch::enable(&args),
         CliCommand::Disable(args) => manage::switch::disable(&args),
         CliCommand::Reconnect(args) => manage::reconnect::run(&args),
+        CliCommand::Sessions(args) => manage::sessions::run(&args),
         CliCommand::Trust(args) => manage::trust::run(&args),
         CliCommand::Import(args) => clients::import::run(&args),
         CliCommand::Install(args) => clients::install::run(&args),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bare_client::{HttpReply, RawConnection, get, post, request, send};
 use crate::messages::{call, initialize, initialized, legacy};
-use crate::process::{RunningCommand, file, folder, run};
+use crate::process::{RunningCommand, file, folder, run, run_in};
 
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
@@ -209,4 +209,39 @@ fn store_that_cannot_be_opened_is_explained() {
     assert!(stderr.contains("another state key"), "{stderr}");
     let stderr = refused(&place.folder, &["--store", "sqlite:a.db", "--state-key", &place.key]);
     assert!(stderr.contains("memory or file:PATH"), "{stderr}");
+}
+
+#[test]
+fn sessions_of_a_running_hub_are_listed_shown_and_ended() {
+    let place = StoreFolder::new("stored_listed");
+    file(&place.folder, "trunkline.toml", "[commands.hello]\nargv = [\"echo\", \"hello\"]\n", 0o600);
+    let socket = place.folder.join("admin.sock");
+    let socket = ["--admin-socket", socket.to_str().unwrap()];
+    let (running, address) = place.serve(&socket);
+    let (kept, ended) = (StoredSession::open(address), StoredSession::open(address));
+    let level = legacy(3, "logging/setLevel", json!({ "level": "alert" }));
+    assert_eq!(kept.post(address, &level).status, 200);
+    kill(running);
+    // Sessions that no client has used since the start are listed too.
+    let (_running, address) = place.serve(&socket);
+    let sessions = |args: &[&str]| run_in(&[&["sessions"], args, &socket].concat(), &place.folder);
+    let listed = sessions(&["--json"]);
+    let report: Value = serde_json::from_str(&listed.stdout).unwrap_or_else(|_| panic!("{listed:?}"));
+    assert_eq!(
+        (&report["store"], report["sessions"].as_array().unwrap().len()),
+        (&json!("file"), 2),
+        "{report}"
+    );
+    assert!(!listed.stdout.contains(&kept.id), "no id is shown whole: {report}");
+    let [kept_id, ended_id] = [kept.id.split_at(8).0, ended.id.split_at(8).0];
+    let shown = sessions(&[kept_id]);
+    for part in [kept_id, "anonymous", "test 1", "2025-11-25", "alert"] {
+        assert!(shown.stdout.contains(part), "{part} is not in {shown:?}");
+    }
+    let table = sessions(&[]);
+    assert!(table.stdout.contains(kept_id) && table.stdout.contains(ended_id), "{table:?}");
+    assert_eq!(sessions(&[ended_id, "--end"]).code, Some(0));
+    assert_ne!(sessions(&[ended_id, "--end"]).code, Some(0), "a session ends once");
+    assert_eq!(ended.post(address, &legacy(4, "ping", json!({}))).status, 404);
+    assert_eq!(kept.post(address, &legacy(4, "ping", json!({}))).status, 200);
 }

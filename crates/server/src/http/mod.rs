@@ -44,6 +44,7 @@ pub mod resource_server;
 mod resumed_stream;
 #[cfg(feature = "axum")]
 mod router;
+mod session_admin;
 mod socket;
 mod standalone;
 mod stream;
@@ -65,4 +66,5 @@ pub use self::peer::PeerInfo;
 pub use self::port_file::PortFile;
 pub use self::protected_resource::{ProtectedResource, ProtectedResourceError};
 pub use self::tls::{ServerTls, ServerTlsError};
+pub use crate::edge::legacy::SessionSummary;
 pub use trunkline_http1::server::{IncomingRequest, RemoteAddress, RequestBody, Service};

@@ -144,3 +144,28 @@ async fn session_of_another_principal_is_not_found_on_any_route() {
         assert_eq!(owner.post(&legacy_tool(1, "log")).await.status, 200);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn full_store_of_an_earlier_process_makes_room_for_new_sessions() {
+    let limits = SessionLimits { total: 3, ..SessionLimits::default() };
+    let sessions: Arc<dyn SessionStore> = Arc::new(MemorySessions::new(limits.clone()));
+    let [before, after] = [(); 2].map(|()| {
+        host(&server()).http_service(HttpServerOptions {
+            sessions: Some(sessions.clone()),
+            session_limits: limits.clone(),
+            ..HttpServerOptions::default()
+        })
+    });
+    let mut earlier = Vec::new();
+    for _ in 0..3 {
+        earlier.push(Client::of(&before).initialized("2025-11-25").await);
+    }
+    let mut used = earlier.remove(2);
+    used.service = after.clone();
+    assert_eq!(used.post(&legacy(1, "ping", json!({}))).await.status, 200);
+    for _ in 0..2 {
+        Client::of(&after).initialized("2025-11-25").await;
+    }
+    assert_eq!(sessions.count(), 3);
+    assert_eq!(used.post(&legacy(2, "ping", json!({}))).await.status, 200, "a session in use stays");
+}

@@ -95,6 +95,10 @@ impl SessionStore for FailingStore {
     ) -> BoxFuture<'a, Result<Vec<SessionRecord>, StoreError>> {
         self.sessions.list(principal, now)
     }
+
+    fn list_all(&self, most: usize, now: Timestamp) -> BoxFuture<'_, Result<Vec<SessionRecord>, StoreError>> {
+        self.sessions.list_all(most, now)
+    }
 }
 
 #[tokio::test]

@@ -28,6 +28,7 @@ pub fn sessions<S: SessionStore>(make: impl Fn(SessionLimits) -> S) {
     expires_at_absolute_age(make);
     ignores_a_clock_that_steps_back(make);
     expires_each_session_once(make);
+    lists_sessions_of_all_principals(make);
 }
 
 type MakeSessionStore<'a> = &'a dyn Fn(SessionLimits) -> Box<dyn SessionStore>;
@@ -324,4 +325,20 @@ fn expires_each_session_once(make: MakeSessionStore<'_>) {
         );
     }
     assert_eq!(store.count(), 0, "expired sessions take up no room");
+}
+
+fn lists_sessions_of_all_principals(make: MakeSessionStore<'_>) {
+    let store = make(limits());
+    let owners = [named("ada"), named("eve"), Principal::Anonymous];
+    let mut expected: Vec<_> = owners.iter().map(|owner| opened(&*store, owner, START)).collect();
+    expected.sort_by_key(|record| record.id);
+    let listed = |most, now| {
+        let mut listed = expect_ok(store.list_all(most, now));
+        listed.sort_by_key(|record| record.id);
+        listed
+    };
+    assert_eq!(listed(usize::MAX, START), expected, "sessions of all principals are listed");
+    assert_eq!(listed(2, START).len(), 2, "no more are listed than requested");
+    let end = START.plus(IDLE);
+    assert_eq!(listed(usize::MAX, end), [], "listing neither returns expired sessions nor keeps any alive");
 }

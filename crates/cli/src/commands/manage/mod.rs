@@ -6,6 +6,7 @@ mod hub;
 pub(crate) mod list;
 pub(crate) mod reconnect;
 pub(crate) mod remove;
+pub(crate) mod sessions;
 pub(crate) mod switch;
 pub(crate) mod trust;
 

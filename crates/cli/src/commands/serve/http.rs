@@ -70,6 +70,9 @@ pub(super) async fn serve(
     let warning = options.warning(address.ip());
     let secrets = SecretFiles::new(args, tokens, table, &options, host, serving.store.as_ref());
     let endpoint = host.http_service(options);
+    if let Some(gateway) = serving.gateway() {
+        gateway.set_endpoint(endpoint.clone());
+    }
     let service = EndpointWithProbes {
         endpoint: endpoint.clone(),
         probes: probes(probe_audience(args, has_auth, address.ip())),

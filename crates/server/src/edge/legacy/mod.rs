@@ -19,6 +19,7 @@ mod event_record;
 mod eviction;
 mod initialize;
 mod live;
+mod session_summary;
 mod sessions;
 mod standalone_stream;
 
@@ -27,6 +28,7 @@ pub(crate) use self::call::LegacyCall;
 pub(crate) use self::event_record::{BreakableStream, EventRecord};
 pub(crate) use self::initialize::accept_handshake;
 pub(crate) use self::live::{LiveSession, ResumableStream};
+pub use self::session_summary::SessionSummary;
 pub(crate) use self::sessions::LegacySessions;
 pub(crate) use self::standalone_stream::StandaloneConnection;
 

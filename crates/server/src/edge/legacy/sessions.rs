@@ -11,6 +11,7 @@ use trunkline_session::{
 
 use super::eviction::{EvictableSession, EvictionScope, choose_evicted};
 use super::live::LiveSession;
+use super::session_summary::SessionSummary;
 use crate::call::SessionState;
 use crate::env::Env;
 use crate::metrics::process::{self, SessionEviction};
@@ -102,7 +103,7 @@ impl LegacySessions {
         }
     }
 
-    /// Ends idle sessions in favour of a new one; reports whether any were. Only sessions of this node are known.
+    /// Ends idle sessions in favour of a new one; reports whether any were.
     async fn evict(&self, new: &SessionRecord, address: Option<IpAddr>, scope: EvictionScope) -> bool {
         let candidate = |session: &LiveSession| EvictableSession {
             id: session.id(),
@@ -110,12 +111,13 @@ impl LegacySessions {
             party: session.party().clone(),
             idle_since: (!session.is_busy()).then(|| session.last_used()),
         };
-        let candidates = self.live.iter().map(|entry| candidate(entry.value())).collect();
+        let mut candidates = self.stored_candidates().await;
+        candidates.extend(self.live.iter().map(|entry| candidate(entry.value())));
         let newcomer = ClientParty::new(&new.principal, address);
         let mut is_evicted = false;
         for chosen in choose_evicted(candidates, &newcomer, scope) {
             // A call may have begun meanwhile.
-            let is_over = self.live.get(&chosen.id).is_some_and(|session| session.end_if_idle());
+            let is_over = self.live.get(&chosen.id).is_none_or(|session| session.end_if_idle());
             if is_over && self.store.delete(chosen.id, &chosen.principal).await.is_ok() {
                 self.remove(chosen.id);
                 process::count_evicted_session(scope.into());
@@ -123,6 +125,23 @@ impl LegacySessions {
             }
         }
         is_evicted
+    }
+
+    /// Returns the sessions that the store has and this node has not used, as after a restart. When they were last used is
+    /// unknown here, so that they go before those of this node.
+    async fn stored_candidates(&self) -> Vec<EvictableSession> {
+        if self.store.count() <= self.live.len() {
+            return Vec::new();
+        }
+        let records = self.store.list_all(usize::MAX, now()).await.unwrap_or_default();
+        let unused = records.into_iter().filter(|record| !self.live.contains_key(&record.id));
+        let candidate = |record: SessionRecord| EvictableSession {
+            id: record.id,
+            party: ClientParty::new(&record.principal, None),
+            principal: record.principal,
+            idle_since: Some(record.created),
+        };
+        unused.map(candidate).collect()
     }
 
     /// Finds the session of a request, if it is that principal's and the store need not be read or updated.
@@ -195,11 +214,35 @@ impl LegacySessions {
 
     /// Ends a session at its client's request.
     pub(crate) async fn close(&self, id: SessionId, principal: &Principal) -> Result<(), Refusal> {
-        if !self.store.delete(id, principal).await.map_err(|error| refuse(&error))? {
-            return Err(Refusal::SESSION_NOT_FOUND);
+        match self.end(id, principal).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal::SESSION_NOT_FOUND),
+            Err(error) => Err(refuse(&error)),
         }
-        self.remove(id);
-        Ok(())
+    }
+
+    /// Ends a session; returns whether there was one.
+    pub(crate) async fn end(&self, id: SessionId, principal: &Principal) -> Result<bool, StoreError> {
+        let is_deleted = self.store.delete(id, principal).await?;
+        if is_deleted {
+            self.remove(id);
+        }
+        Ok(is_deleted)
+    }
+
+    /// Returns up to `most` sessions of all nodes, with what is known of them on this one.
+    pub(crate) async fn summaries(&self, most: usize) -> Result<Vec<SessionSummary>, StoreError> {
+        let records = self.store.list_all(most, now()).await?;
+        let summary = |record: SessionRecord| {
+            let live = self.live.get(&record.id).map(|entry| entry.value().clone());
+            let last_used = live.as_ref().map(|session| session.last_used());
+            SessionSummary { record, last_used, is_busy: live.is_some_and(|session| session.is_busy()) }
+        };
+        Ok(records.into_iter().map(summary).collect())
+    }
+
+    pub(crate) fn store_kind(&self) -> &'static str {
+        self.store.kind()
     }
 
     /// Ends the sessions that have expired.

@@ -42,6 +42,8 @@ impl Gateway {
                     AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Configuration, what })
                 }
             },
+            AdminRequest::Sessions => self.list_sessions().await,
+            AdminRequest::EndSession { session } => self.end_session(&session).await,
         }
     }
 
@@ -89,7 +91,10 @@ fn describe_collisions(collisions: &[NameCollision]) -> Vec<String> {
 
 fn server_name(request: &AdminRequest) -> Option<&str> {
     match request {
-        AdminRequest::Status | AdminRequest::Reload => None,
+        AdminRequest::Status
+        | AdminRequest::Reload
+        | AdminRequest::Sessions
+        | AdminRequest::EndSession { .. } => None,
         AdminRequest::Enable { server }
         | AdminRequest::Disable { server }
         | AdminRequest::Connect { server }

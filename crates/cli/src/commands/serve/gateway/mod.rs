@@ -10,6 +10,8 @@ mod own_server;
 mod reload;
 mod run;
 mod self_reference;
+#[cfg(unix)]
+mod session_requests;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,6 +23,7 @@ use trunkline_config::ServerConfig;
 use trunkline_hub::{
     AccessDecision, ApplyReport, Hub, HubLimits, HubOptions, UpstreamHealth, UpstreamStatus, UserLogins,
 };
+use trunkline_server::http::HttpService;
 use trunkline_server::protocol::Method;
 use trunkline_server::{CallerIdentity, ServerLimits};
 
@@ -64,6 +67,8 @@ struct GatewayInner {
     admin_socket: Option<GatewaySocket>,
     /// Where the hub is served, if that is an address.
     url: OnceLock<String>,
+    /// The endpoint with the legacy sessions, if there is one.
+    endpoint: OnceLock<HttpService>,
     /// Where calls are noted down, if anywhere.
     audit: OnceLock<AuditLog>,
     /// Whether standard error carries JSON lines and so nothing else.
@@ -108,6 +113,7 @@ impl Gateway {
             hangup_signals: Mutex::new(Some(hangups)),
             admin_socket: GatewaySocket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
+            endpoint: OnceLock::new(),
             audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
             trust_mode: args.trust_mode(),
@@ -147,6 +153,12 @@ impl Gateway {
         self.inner.connector.set_address(address);
         // It is served at one address only.
         let _ = self.inner.url.set(url);
+    }
+
+    /// Sets the endpoint with the legacy sessions.
+    pub(super) fn set_endpoint(&self, endpoint: HttpService) {
+        // It is served by one endpoint only.
+        let _ = self.inner.endpoint.set(endpoint);
     }
 
     /// Notes where calls are noted down.

@@ -130,6 +130,8 @@ const GROUPS: &[&[HubClient]] = &[
     &[eras("eras-modern-first", Http, &["--mode", "2026-07-28"])],
     &[small("langchain-mcp-adapters-small", Stdio, LANGCHAIN.1, &["--mode", "small"])],
     &[small("leave", Stdio, "leave.py", &[])],
+    // It starts its hub itself, over HTTP, as it also kills it.
+    &[small("restarted", Stdio, "restarted.py", &[])],
 ];
 
 impl HubTransport {

@@ -60,7 +60,7 @@ pub use self::problem::{ConfigError, ConfigProblem};
 pub use self::schema::schema;
 pub use self::section::ConfigSection;
 pub use self::server::{
-    AuthKind, ConnectionSharing, DpopMode, LocalProgram, NamePattern, ProtocolEra, ProtocolRevision,
+    AuthKind, ConnectionSharing, DpopUse, LocalProgram, NamePattern, ProtocolEra, ProtocolRevision,
     RemoteEndpoint, RemoteTransport, ServerAuth, ServerConfig, ServerLocation, ServerName, ServerNameError,
     StartMode, ToolRules,
 };

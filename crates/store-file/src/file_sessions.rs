@@ -31,7 +31,7 @@ impl FileSessions {
         self.core().queue.commit().await
     }
 
-    /// Marks the row of a session whose time of use has moved on by more than the granularity.
+    /// Marks the row of a session with a time of use that has moved on by more than the granularity.
     fn mark_used(&self, id: SessionId, before: Option<Timestamp>, now: Timestamp) {
         let period =
             |at: Timestamp| at.since(Timestamp(0)).as_millis() / self.granularity().as_millis().max(1);

@@ -113,9 +113,8 @@ impl<'a> AuthorizedAttempt<'a> {
                 Ok(true)
             }
             AuthDecision::GiveUp(GiveUpReason::TooManyAttempts) => {
-                let scopes = crate::challenge::ChallengeList::from_headers(headers).scope();
-                let scopes = scopes.map(|scopes: ScopeSet| scopes.to_string());
-                Err(AuthorizationError::Refused { attempts: state.failures.saturating_sub(1), scopes })
+                let (attempts, scopes) = (state.failures.saturating_sub(1), demanded_scopes(headers));
+                Err(AuthorizationError::Refused { attempts, scopes })
             }
             AuthDecision::GiveUp(_) => Ok(false),
         }
@@ -169,4 +168,10 @@ impl Authorizer {
         }
         Ok(self.current.read().clone())
     }
+}
+
+/// Returns the scopes that the challenges of a response name.
+fn demanded_scopes(headers: &HeaderMap) -> Option<String> {
+    let scopes = crate::challenge::ChallengeList::from_headers(headers).scope();
+    scopes.map(|scopes: ScopeSet| scopes.to_string())
 }

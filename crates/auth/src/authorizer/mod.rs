@@ -74,7 +74,7 @@ pub struct Authorizer {
     waiting_for_user: AtomicUsize,
     /// The last DPoP nonce of the MCP server.
     nonce: Mutex<Option<String>>,
-    /// What a user has to authorize, whom this program could not reach.
+    /// What a user has to authorize that this program could not reach.
     pending: Mutex<Option<PendingLogin>>,
 }
 

@@ -1,4 +1,4 @@
-//! Authorizations that need a user whom the authorizer itself cannot reach.
+//! Authorizations that need a user that the authorizer itself cannot reach.
 //!
 //! A program with many users, such as a hub, sends requests with one [`Authorizer`] and lets the user log in with
 //! another: the first one reports what is [pending](Authorizer::pending), the second one

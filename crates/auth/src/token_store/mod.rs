@@ -16,7 +16,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use self::file::{
-    FileStoreError, FileTokenStore, MAX_STORE_BYTES, StoreKey, StoreKeyError, StoreProtection,
+    FileTokenStore, MAX_STORE_BYTES, StoreKey, StoreKeyError, StoreProtection, TokenFileError,
 };
 pub use self::memory::MemoryTokenStore;
 use crate::registration::ClientRegistration;

@@ -87,7 +87,7 @@ impl AdminClient {
         }
     }
 
-    /// Ends the session whose id begins like this.
+    /// Ends the session with an id that begins like this.
     pub(crate) fn end_session(&self, session: &str) -> Result<(), AdminError> {
         self.expect_done(&AdminRequest::EndSession { session: session.to_owned() })
     }

@@ -32,7 +32,7 @@ pub(crate) enum AdminRequest {
     Reload,
     /// Returns the legacy sessions.
     Sessions,
-    /// Ends the session whose id begins like this.
+    /// Ends the session with an id that begins like this.
     EndSession { session: String },
 }
 

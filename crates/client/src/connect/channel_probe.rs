@@ -16,7 +16,7 @@ use super::opened_transport::OpenedTransport;
 use super::probe::{DiscoverOutcome, ProbeDecision, decide_over_channel};
 use super::{ConnectAttempts, ConnectPlan, EstablishedConnection, ServerDescription};
 use crate::edge::ProtocolEdge;
-use crate::error::Error;
+use crate::error::{Error, ErrorResponse};
 
 /// The outcome of one probe.
 #[expect(clippy::large_enum_variant, reason = "there is one, on the stack, for each connection")]
@@ -28,6 +28,8 @@ enum ProbeOutcome {
     /// The server has answered `initialize`, or that failed; the probe is no evidence for the modern era.
     Initialized(Result<(ProtocolEdge, ServerDescription), HandshakeError>),
 }
+
+const BOTH_ACCEPTED: &str = "the server accepts both eras on one connection";
 
 /// Probes a server; after `delay` without an answer `initialize` is sent too.
 pub(super) async fn probe(
@@ -50,10 +52,7 @@ pub(super) async fn probe(
                 delay = plan.limits.probe_timeout;
                 continue;
             }
-            ProbeOutcome::BothAccepted => {
-                let cause = "the server accepts both eras on one connection";
-                return Err(attempts.connect_error(source, cause));
-            }
+            ProbeOutcome::BothAccepted => return Err(attempts.connect_error(source, BOTH_ACCEPTED)),
             ProbeOutcome::Initialized(Ok((edge, description))) => {
                 return Ok(open.establish(edge, description));
             }
@@ -62,10 +61,7 @@ pub(super) async fn probe(
                 if refused.code == error_code::UNSUPPORTED_VERSION
                     && !std::mem::replace(&mut has_waited, true) =>
             {
-                let refused = DiscoverOutcome::ErrorResponse(refused);
-                if let ProbeDecision::Retry(revision) = decide_over_channel(&refused, requested) {
-                    requested = revision;
-                }
+                requested = revision_after_refusal(refused, requested);
                 continue;
             }
             // Some servers never respond again after a request that they do not know.
@@ -92,6 +88,14 @@ pub(super) async fn probe(
                 return follow_decision(source, open, plan, edge, decision, observation, attempts).await;
             }
         }
+    }
+}
+
+/// Returns the revision to request after the server has rejected one; the same if it names no other.
+fn revision_after_refusal(refused: ErrorResponse, requested: Revision) -> Revision {
+    match decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), requested) {
+        ProbeDecision::Retry(revision) => revision,
+        _ => requested,
     }
 }
 

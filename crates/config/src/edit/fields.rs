@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::duration::ConfigDuration;
 use crate::server::{
-    AuthKind, ConnectionSharing, DpopMode, LocalProgram, NamePattern, RemoteTransport, ServerConfig,
+    AuthKind, ConnectionSharing, DpopUse, LocalProgram, NamePattern, RemoteTransport, ServerConfig,
     ServerLocation, StartMode,
 };
 use crate::text::ConfigText;
@@ -65,7 +65,7 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
         );
     }
     add("auth.scopes", list(server.auth.scopes.iter().map(String::as_str)));
-    add("auth.dpop", word(server.auth.dpop.as_str(), server.auth.dpop == DpopMode::default()));
+    add("auth.dpop", word(server.auth.dpop.as_str(), server.auth.dpop == DpopUse::default()));
     add("tools.allow", list(server.tools.allow.iter().map(NamePattern::as_str)));
     add("tools.deny", list(server.tools.deny.iter().map(NamePattern::as_str)));
     add("tools.rename", plain_table(&server.tools.rename));

@@ -16,7 +16,7 @@ pub(super) struct IgnoredKey {
 /// The keys under which the clients store their servers.
 const CONTAINERS: [&str; 4] = ["mcpServers", "servers", "context_servers", "amp.mcpServers"];
 
-/// The keys that say where a server is.
+/// The keys that locate a server.
 const LOCATION_KEYS: [&str; 4] = ["command", "url", "serverUrl", "httpUrl"];
 
 /// Keys that only affect the client's own behaviour: nothing is lost without them.
@@ -61,7 +61,7 @@ pub(super) fn in_words_of_the_client(mut fault: DecodeError, server: &ConfigNode
     }
 }
 
-/// Finds the key of a server that was probably meant to say where it is.
+/// Finds the key of a server that was probably meant to locate it.
 fn misspelled_location(server: &ConfigNode) -> Option<DecodeError> {
     server.entries().unwrap_or_default().iter().find_map(|entry| {
         let meant = nearest(&entry.key, LOCATION_KEYS.iter().copied()).filter(|meant| *meant != entry.key)?;

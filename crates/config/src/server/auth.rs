@@ -21,10 +21,10 @@ pub struct ServerAuth {
     pub private_key: Option<ConfigText>,
     /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
-    /// The only issuer whose tokens are used.
+    /// The only issuer of tokens that are used.
     pub issuer: Option<ConfigText>,
     /// Whether tokens are bound to a key.
-    pub dpop: DpopMode,
+    pub dpop: DpopUse,
     /// The file of the JWT of a workload, or of the ID token of an enterprise; it is read at each use.
     pub token_file: Option<ConfigText>,
     /// The token endpoint of the identity provider of an enterprise.
@@ -74,7 +74,7 @@ impl AuthKind {
 /// Whether tokens are bound to a key by DPoP (RFC 9449).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum DpopMode {
+pub enum DpopUse {
     /// If the server and its authorization server both announce it. The default.
     #[default]
     Auto,
@@ -84,7 +84,7 @@ pub enum DpopMode {
     Required,
 }
 
-impl DpopMode {
+impl DpopUse {
     /// Returns it as a configuration has it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl ServerAuth {
         }
     }
 
-    /// Leaves out the files, whose paths depend on the folder of the configuration file.
+    /// Leaves out the files, since their paths depend on the folder of the configuration file.
     pub(crate) fn without_files(&self) -> Self {
         Self { private_key: None, token_file: None, base: PathBuf::new(), ..self.clone() }
     }

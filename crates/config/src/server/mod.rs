@@ -9,7 +9,7 @@ mod tools;
 
 use std::time::Duration;
 
-pub use self::auth::{AuthKind, DpopMode, ServerAuth};
+pub use self::auth::{AuthKind, DpopUse, ServerAuth};
 pub use self::location::{LocalProgram, RemoteEndpoint, ServerLocation};
 pub use self::name::{ServerName, ServerNameError};
 pub use self::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};

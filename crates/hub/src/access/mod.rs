@@ -3,7 +3,7 @@
 //! The first rule that matches decides. Without rules everything is allowed; with any rule, an item that no rule allows
 //! is denied. A denied item does not exist for the caller: it is not listed, and is answered like an unknown one.
 //!
-//! An allow rule whose scopes the caller's token lacks does not decide: the rules after it may still allow the item.
+//! An allow rule with scopes that the caller's token lacks does not decide: the rules after it may still allow the item.
 //! If none does, the item lacks only a scope: it is listed, and a call of it is refused with the scopes.
 //!
 //! # Invariants

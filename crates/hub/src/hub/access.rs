@@ -18,7 +18,7 @@ use crate::registry::ListDifferences;
 use crate::upstream::{ListSet, ListingKey, Upstream};
 
 impl Hub {
-    /// Replaces the access rules. They count from the next request on; clients whose lists may differ are notified,
+    /// Replaces the access rules. They count from the next request on; clients with lists that may differ are notified,
     /// and resource updates end for those that may not read the resource any more.
     pub fn set_access(&self, rules: &AccessRules) {
         let inner = &self.inner;

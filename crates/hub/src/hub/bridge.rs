@@ -21,7 +21,7 @@ impl Hub {
         (server.enabled, server.start) = (true, StartMode::Eager);
         match hub.set_servers(vec![server]).await.failed.pop() {
             None => Ok(hub),
-            // Its user is asked to log in by the first call.
+            // The first call requests a login of its user.
             Some((server, _)) if hub.inner.awaits_login(server.as_str()) => Ok(hub),
             Some((server, reason)) => Err(ManageError::Unavailable { server, reason }),
         }

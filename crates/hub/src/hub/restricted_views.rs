@@ -27,7 +27,7 @@ pub(super) struct RestrictedViews {
     clock: Arc<AtomicU64>,
 }
 
-/// Selects a restricted view: whose lists, or the union of all, and what of them.
+/// Selects a restricted view: the lists of one key, or the union of all, and what of them.
 #[derive(Clone, Debug)]
 pub(super) struct RestrictedCaller {
     pub(super) listing: Option<ListingKey>,

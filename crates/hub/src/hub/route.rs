@@ -201,7 +201,7 @@ impl HubInner {
         let servers = self.servers();
         let own = servers.iter().filter(|server| server.is_enabled()).find_map(|server| server.in_process());
         if self.access_of_call(&call).is_some() {
-            // Its message would tell a tool that does not exist from one that is denied.
+            // Its message would distinguish a tool that does not exist from one that is denied.
             return ready_future(Err(refusal));
         }
         match (own, call.method, call.name()) {

@@ -63,7 +63,7 @@ impl HubInner {
             // Any server may have a URI; a server that list requests do not wait for is not waited for here either.
             (None, state) => state == ListingState::Missing,
         };
-        // Waiting for a server that the caller may not use would tell that there is one.
+        // Waiting for a server that the caller may not use would reveal that there is one.
         let is_visible = |server: &Arc<Upstream>| {
             access.as_ref().is_none_or(|access| access.may_use_server(server.name().as_str()))
         };
@@ -71,7 +71,7 @@ impl HubInner {
     }
 
     /// Waits until one of the servers has listed the item that the call names, and routes the call to it. If that
-    /// server demands a login, its user is asked for one, once.
+    /// server demands a login, one is requested of its user, once.
     async fn find_owner(
         self: &Arc<Self>,
         space: &SpaceRef,

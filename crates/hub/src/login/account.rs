@@ -13,7 +13,7 @@ pub(crate) struct Account(Arc<str>);
 const LOCAL: &str = "local";
 
 impl Account {
-    /// Returns the account of a principal; `None` if its clients cannot be told apart.
+    /// Returns the account of a principal; `None` if its clients cannot be distinguished.
     pub(super) fn of(audience: LoginAudience, principal: &Principal) -> Option<Self> {
         match (audience, principal) {
             (LoginAudience::LocalUser, _) | (LoginAudience::EachPrincipal, Principal::Process) => {

@@ -48,7 +48,7 @@ pub(crate) enum LoginProgress {
 pub(super) enum LinkStage {
     /// It was not opened yet by its principal.
     Fresh,
-    /// The page asks for consent.
+    /// The page requests consent.
     Consent(Arc<ConsentRequest>),
     /// The user is at the authorization server.
     Authorizing(Arc<ConsentRequest>),
@@ -84,7 +84,7 @@ impl ConnectLink {
         })
     }
 
-    /// Returns its URL, at a hub whose pages are at an address.
+    /// Returns its URL, at a hub with its pages at an address.
     pub(crate) fn url(&self, base_url: &str) -> String {
         format!("{base_url}{}{}", super::connect_page::CONNECT_PREFIX, self.id.expose())
     }

@@ -23,10 +23,10 @@ use super::{LoginAudience, UserLogins};
 /// The path of the page of a link, before its id.
 pub(super) const CONNECT_PREFIX: &str = "/connect/";
 
-/// The path to which every authorization server sends its answers; `state` and `iss` tell them apart.
+/// The path to which every authorization server sends its answers; `state` and `iss` distinguish them.
 pub(super) const CALLBACK_PATH: &str = "/oauth/callback";
 
-/// Headers by which a proxy says that a request came from another machine.
+/// Headers by which a proxy reports that a request came from another machine.
 const FORWARDED: [HeaderName; 2] =
     [HeaderName::from_static("forwarded"), HeaderName::from_static("x-forwarded-for")];
 

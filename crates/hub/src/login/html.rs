@@ -27,7 +27,7 @@ pub(super) struct ConsentDetails<'a> {
     pub(super) form_key: &'a str,
 }
 
-/// Returns the page that asks for consent.
+/// Returns the page that requests consent.
 pub(super) fn consent_page(details: &ConsentDetails<'_>) -> Response<Bytes> {
     let mut body = format!(
         "<p>The hub needs a login of yours for the server <strong>{}</strong> ({}).</p>\n\

@@ -84,7 +84,7 @@ pub(super) async fn begin(link: &Arc<ConnectLink>, base_url: &str) -> Result<Con
     })
 }
 
-/// Sends a user to the connect page, whose authorization it is the agent of.
+/// Sends the user of an authorization to the connect page.
 #[derive(Debug)]
 struct ConnectUserAgent(Mutex<Option<ConnectRedirect>>);
 

@@ -1,7 +1,7 @@
 //! Logins of users at the servers behind the hub.
 //!
 //! A server that demands a token of a user is reached with the token of that user and of no other. The user gets it at a
-//! *connect page* of the hub, by a link that a call is answered with: the page asks for consent, sends the browser to
+//! *connect page* of the hub, by a link that a call is answered with: the page requests consent, sends the browser to
 //! the authorization server, and receives its answer at one fixed address.
 //!
 //! # Invariants
@@ -122,7 +122,7 @@ impl UserLogins {
     }
 
     /// Returns the name under which the tokens of a principal are stored; `None` for anonymous clients of a hub with
-    /// many users, which cannot be told apart.
+    /// many users, which cannot be distinguished.
     pub fn stored_principal(&self, principal: &Principal) -> Option<String> {
         self.account_of(principal).map(|account| account.to_string())
     }

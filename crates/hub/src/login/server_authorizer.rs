@@ -14,7 +14,7 @@ use trunkline_auth::token_request::ID_TOKEN_TYPE;
 use trunkline_auth::token_store::{MemoryTokenStore, SHARED_PRINCIPAL, TokenStore};
 use trunkline_auth::user_agent::{UnattendedUserAgent, UserAgent};
 use trunkline_client::Error;
-use trunkline_config::{AuthKind, ConfigText, DpopMode, ServerAuth, ServerConfig, ServerLocation};
+use trunkline_config::{AuthKind, ConfigText, DpopUse, ServerAuth, ServerConfig, ServerLocation};
 use trunkline_transport::dial::Dialer;
 use trunkline_transport::{Secret, Url};
 
@@ -52,7 +52,7 @@ impl TokenSharing {
 #[derive(Debug)]
 pub(crate) struct ServerAuthorizer {
     logins: Option<UserLogins>,
-    /// The user whose tokens are used; `None` for a server that all users share.
+    /// The owner of the tokens that are used; `None` for a server that all users share.
     account: Option<Account>,
     authorizer: OnceCell<Option<Arc<Authorizer>>>,
 }
@@ -135,9 +135,9 @@ impl ServerAuthorizer {
         options.issuer = auth.issuer.as_ref().map(|issuer| issuer.expose().to_owned());
         options.scopes = ScopeSet::parse(&auth.scopes.join(" "));
         options.dpop = match auth.dpop {
-            DpopMode::Auto => DpopPolicy::IfAnnounced,
-            DpopMode::Off => DpopPolicy::Off,
-            DpopMode::Required => DpopPolicy::Required,
+            DpopUse::Auto => DpopPolicy::IfAnnounced,
+            DpopUse::Off => DpopPolicy::Off,
+            DpopUse::Required => DpopPolicy::Required,
         };
         if let Some(file) = &auth.private_key {
             options.client_key = Some(Arc::new(read_key(auth, file).await?));

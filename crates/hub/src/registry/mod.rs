@@ -108,7 +108,7 @@ impl<O: Clone> HubRegistry<O> {
         known.find(|(server, _)| servers.contains(server)).map(|(_, owner)| owner)
     }
 
-    /// Finds a server of whose resources the caller may see any, by its name.
+    /// Finds a server by its name, if the caller may see any of its resources.
     pub(crate) fn with_resources_named(&self, name: &str) -> Option<&O> {
         self.visible_with_resources().find(|(server, _)| *server == name).map(|(_, owner)| owner)
     }

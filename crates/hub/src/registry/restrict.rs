@@ -53,7 +53,7 @@ impl<O: Clone> HubRegistry<O> {
         self.access.as_ref().is_none_or(|access| access.decide(item).is_listed())
     }
 
-    /// Returns the servers of whose resources the caller may see any.
+    /// Returns the servers with resources that the caller may see.
     pub(crate) fn visible_with_resources(&self) -> impl Iterator<Item = &(ServerName, O)> {
         let is_visible =
             |server: &ServerName| self.access.as_ref().is_none_or(|access| may_read_any(access, server));

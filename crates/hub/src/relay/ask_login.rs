@@ -1,4 +1,4 @@
-//! Asks a caller to log in to the server that its call is for.
+//! Requests a caller to log in to the server that its call is for.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::translate::login_refusal;
 use crate::login::LoginProgress;
 use crate::upstream::Upstream;
 
-/// How often one call asks for a login: a server may demand more scopes after the first.
+/// How often one call requests a login: a server may demand more scopes after the first.
 pub(super) const MAX_LOGINS: usize = 3;
 
 /// What came of asking for a login.
@@ -67,7 +67,7 @@ pub(super) fn explained(server: &Upstream, text: String, method: Method) -> Resu
     }
 }
 
-/// Asks the user of a call to log in to a server, and returns the answer to the call if there was no login.
+/// Requests the user of a call to log in to a server, and returns the answer to the call if there was no login.
 pub(crate) async fn require_login(
     server: &Arc<Upstream>,
     call: &IncomingCall,

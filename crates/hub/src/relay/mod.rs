@@ -55,21 +55,19 @@ pub(crate) fn relay(
                         server = successor;
                         continue;
                     }
-                    (unavailable, _) if unavailable.is_auth() => {
-                        match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
-                            AuthFailureStep::Retry(next) => {
-                                server = next;
-                                continue;
-                            }
-                            AuthFailureStep::Explain(text) => {
-                                return explained(&server, text, request.method);
-                            }
-                            AuthFailureStep::Refuse => {
-                                return Err(unavailable_refusal(server.name(), &unavailable));
+                    (unavailable, _) => {
+                        if unavailable.is_auth() {
+                            match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
+                                LoginStep::Retry(next) => {
+                                    server = next;
+                                    continue;
+                                }
+                                LoginStep::Explain(text) => return explained(&server, text, request.method),
+                                LoginStep::Refuse => {}
                             }
                         }
+                        return Err(unavailable_refusal(server.name(), &unavailable));
                     }
-                    (unavailable, _) => return Err(unavailable_refusal(server.name(), &unavailable)),
                 },
             };
             let mut call = RelayedCall { server: &server, request: &request, caller };
@@ -82,20 +80,15 @@ pub(crate) fn relay(
                     if is_auth_failure(&error) {
                         server.note_error(&error);
                         match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
-                            AuthFailureStep::Retry(next) => {
+                            LoginStep::Retry(next) => {
                                 server = next;
                                 continue;
                             }
-                            AuthFailureStep::Explain(text) => {
-                                return explained(&server, text, request.method);
-                            }
-                            AuthFailureStep::Refuse => {}
+                            LoginStep::Explain(text) => return explained(&server, text, request.method),
+                            LoginStep::Refuse => {}
                         }
                     }
-                    let known = server.known_server().map(|known| known.revision);
-                    let revisions = RevisionPair::from_context(&request.call.context, server.name(), known);
-                    let context = FailureContext { revisions: &revisions, request: &request };
-                    return error_answer(&context, &error, &request.call);
+                    return failure_answer(&server, &request, &error);
                 }
                 Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &request.call),
                 Ok(outcome) => return Ok(outcome),
@@ -104,8 +97,20 @@ pub(crate) fn relay(
     }
 }
 
+/// Returns the answer to a call that failed at its server.
+fn failure_answer(
+    server: &Upstream,
+    request: &RelayRequest,
+    error: &Error,
+) -> Result<HandlerOutcome, Refusal> {
+    let known = server.known_server().map(|known| known.revision);
+    let revisions = RevisionPair::from_context(&request.call.context, server.name(), known);
+    let context = FailureContext { revisions: &revisions, request };
+    error_answer(&context, error, &request.call)
+}
+
 /// How a call goes on that its server refused for want of authorization.
-enum AuthFailureStep {
+enum LoginStep {
     /// It is sent again, to this upstream.
     Retry(Arc<Upstream>),
     /// The user has to read this.
@@ -114,22 +119,18 @@ enum AuthFailureStep {
 }
 
 /// Lets the user of a call log in, or sends it to the user's own upstream.
-async fn after_auth_failure(
-    server: &Arc<Upstream>,
-    request: &RelayRequest,
-    logins: &mut usize,
-) -> AuthFailureStep {
+async fn after_auth_failure(server: &Arc<Upstream>, request: &RelayRequest, logins: &mut usize) -> LoginStep {
     let context = &request.call.context;
     if let Some(own) = server.of_user(&context.principal()) {
-        return AuthFailureStep::Retry(own);
+        return LoginStep::Retry(own);
     }
     if !server.can_log_in() || *logins >= MAX_LOGINS {
-        return AuthFailureStep::Refuse;
+        return LoginStep::Refuse;
     }
     *logins += 1;
     match ask_login(server, context, *logins).await {
-        LoginAnswer::LoggedIn => AuthFailureStep::Retry(server.clone()),
-        LoginAnswer::Explained(text) => AuthFailureStep::Explain(text),
+        LoginAnswer::LoggedIn => LoginStep::Retry(server.clone()),
+        LoginAnswer::Explained(text) => LoginStep::Explain(text),
     }
 }
 

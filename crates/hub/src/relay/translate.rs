@@ -65,7 +65,7 @@ pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<FailureKin
     }
 }
 
-/// Refuses a call whose user has to log in first.
+/// Refuses a call that needs a login of its user first.
 pub(super) fn login_refusal(server: &ServerName, text: &str) -> Refusal {
     failure_refusal(server, "upstream_auth", &format!("requires a login: {text}"), true)
 }

@@ -135,7 +135,7 @@ type FindUserFn = dyn Fn(&ServerName, &Principal) -> Option<Arc<Upstream>> + Sen
 pub(crate) struct UpstreamOwner {
     pub(crate) options: Arc<HubOptions>,
     pub(crate) hub: HubId,
-    /// The user whose upstream it is; `None` for one that all users share.
+    /// The user that owns it; `None` for one that all users share.
     pub(crate) user: Option<Account>,
     pub(crate) on_event: Arc<UpstreamEventFn>,
     pub(crate) find_user: Arc<FindUserFn>,

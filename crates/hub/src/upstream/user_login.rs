@@ -1,4 +1,4 @@
-//! Upstreams whose tokens belong to users.
+//! Upstreams with tokens that belong to users.
 //!
 //! Each user has an upstream of their own for such a server: its connections, listings, subscriptions and state are
 //! shared with no other user. The upstream that all users share remains, without a token.
@@ -23,7 +23,7 @@ use crate::login::{Account, ConnectLink, LoginAudience, LoginError, TokenSharing
 use crate::registry::{LOGIN_TOOL, UpstreamCatalogue};
 
 impl Upstream {
-    /// Returns the user whose upstream it is.
+    /// Returns the user that owns it.
     pub(crate) fn account(&self) -> Option<&Account> {
         self.auth.account()
     }

@@ -162,7 +162,7 @@ fn prime_allocator() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
 }
 
-/// Sweeps sessions from time to time until the server drains. A store that takes its time keeps nobody else waiting.
+/// Sweeps sessions from time to time until the server drains. A slow store delays nothing else.
 async fn sweep(endpoint: HttpService) {
     let mut times = tokio::time::interval(endpoint.inner.sessions.sweep_interval());
     times.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use zeroize::Zeroizing;
 
-use super::error::FileStoreError;
+use super::error::TokenFileError;
 use super::key::{NONCE_BYTES, StoreKey};
 use super::replace;
 
@@ -41,31 +41,31 @@ struct SealedContent {
 }
 
 /// Reads the content; `None` if there is no file.
-pub(super) fn read(path: &Path, key: &StoreKey) -> Result<Option<Zeroizing<Vec<u8>>>, FileStoreError> {
+pub(super) fn read(path: &Path, key: &StoreKey) -> Result<Option<Zeroizing<Vec<u8>>>, TokenFileError> {
     let limit = MAX_STORE_BYTES as u64 + 1;
     let bytes = match replace::read_private(path, limit) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return Err(FileStoreError::Exposed(path.to_owned())),
+        Ok(None) => return Err(TokenFileError::Exposed(path.to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileStoreError::at(path)(error)),
+        Err(error) => return Err(TokenFileError::at(path)(error)),
     };
     if bytes.len() > MAX_STORE_BYTES {
-        return Err(FileStoreError::TooLarge(path.to_owned()));
+        return Err(TokenFileError::TooLarge(path.to_owned()));
     }
-    let foreign = || FileStoreError::Foreign(path.to_owned());
+    let foreign = || TokenFileError::Foreign(path.to_owned());
     let envelope: StoreEnvelope<'_> = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
     if envelope.format != FORMAT {
         return Err(foreign());
     }
     if envelope.version != VERSION {
-        return Err(FileStoreError::Version { path: path.to_owned(), version: envelope.version });
+        return Err(TokenFileError::Version { path: path.to_owned(), version: envelope.version });
     }
     let content = match (envelope.plain, envelope.sealed) {
         (Some(plain), None) if key.is_plain() => Zeroizing::new(plain.get().as_bytes().to_vec()),
-        (Some(_), None) => return Err(FileStoreError::NotSealed(path.to_owned())),
-        (None, Some(_)) if key.is_plain() => return Err(FileStoreError::KeyMissing(path.to_owned())),
+        (Some(_), None) => return Err(TokenFileError::NotSealed(path.to_owned())),
+        (None, Some(_)) if key.is_plain() => return Err(TokenFileError::KeyMissing(path.to_owned())),
         (None, Some(sealed)) => {
-            open(&sealed, key).ok_or_else(|| FileStoreError::OtherKey(path.to_owned()))?
+            open(&sealed, key).ok_or_else(|| TokenFileError::OtherKey(path.to_owned()))?
         }
         (None, None) | (Some(_), Some(_)) => return Err(foreign()),
     };
@@ -82,12 +82,12 @@ pub(super) fn seal(
     path: &Path,
     key: &StoreKey,
     content: &[u8],
-) -> Result<Zeroizing<Vec<u8>>, FileStoreError> {
-    let damaged = |error: serde_json::Error| FileStoreError::at(path)(error.into());
+) -> Result<Zeroizing<Vec<u8>>, TokenFileError> {
+    let damaged = |error: serde_json::Error| TokenFileError::at(path)(error.into());
     let (plain, sealed) = if key.is_plain() {
         (Some(serde_json::from_slice(content).map_err(damaged)?), None)
     } else {
-        let (nonce, text) = key.seal(content, SEALED_HEADER).ok_or(FileStoreError::NoRandomness)?;
+        let (nonce, text) = key.seal(content, SEALED_HEADER).ok_or(TokenFileError::NoRandomness)?;
         (None, Some(SealedContent { nonce: STANDARD.encode(nonce), text: STANDARD.encode(text) }))
     };
     let envelope = StoreEnvelope { format: FORMAT.to_owned(), version: VERSION, plain, sealed };
@@ -95,7 +95,7 @@ pub(super) fn seal(
     serde_json::to_writer(&mut *bytes, &envelope).map_err(damaged)?;
     bytes.push(b'\n');
     match bytes.len() > MAX_STORE_BYTES {
-        true => Err(FileStoreError::TooLarge(path.to_owned())),
+        true => Err(TokenFileError::TooLarge(path.to_owned())),
         false => Ok(bytes),
     }
 }

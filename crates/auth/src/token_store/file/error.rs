@@ -6,7 +6,7 @@ use super::super::TokenStoreError;
 /// Why a file cannot serve as a token store. It contains nothing of the content.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileStoreError {
+pub enum TokenFileError {
     /// The file or its folder cannot be read or written.
     #[error("{path}: {source}")]
     Io {
@@ -67,17 +67,17 @@ pub enum FileStoreError {
     NoRandomness,
 }
 
-impl FileStoreError {
+impl TokenFileError {
     /// Makes an error of a failure at a path.
     pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_owned(), source }
     }
 }
 
-impl From<FileStoreError> for TokenStoreError {
-    fn from(error: FileStoreError) -> Self {
+impl From<TokenFileError> for TokenStoreError {
+    fn from(error: TokenFileError) -> Self {
         match error {
-            FileStoreError::TooLarge(_) => Self::Full,
+            TokenFileError::TooLarge(_) => Self::Full,
             error => Self::Unavailable(error.to_string()),
         }
     }

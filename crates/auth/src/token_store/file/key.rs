@@ -7,7 +7,7 @@ use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::error::FileStoreError;
+use super::error::TokenFileError;
 use super::replace;
 
 pub(super) const NONCE_BYTES: usize = 24;
@@ -100,12 +100,12 @@ impl StoreKey {
     }
 
     /// Refuses a key file in the folder of the store.
-    pub(super) fn check_apart_from(&self, folder: &Path) -> Result<(), FileStoreError> {
+    pub(super) fn check_apart_from(&self, folder: &Path) -> Result<(), TokenFileError> {
         let StoreProtection::KeyFile(path) = &self.protection else { return Ok(()) };
-        let key = std::fs::canonicalize(path).map_err(FileStoreError::at(path))?;
-        let folder = std::fs::canonicalize(folder).map_err(FileStoreError::at(folder))?;
+        let key = std::fs::canonicalize(path).map_err(TokenFileError::at(path))?;
+        let folder = std::fs::canonicalize(folder).map_err(TokenFileError::at(folder))?;
         match key.parent() == Some(&*folder) {
-            true => Err(FileStoreError::KeyBesideStore(path.clone())),
+            true => Err(TokenFileError::KeyBesideStore(path.clone())),
             false => Ok(()),
         }
     }

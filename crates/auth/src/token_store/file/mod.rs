@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::content::StoredContent;
 pub use self::envelope::MAX_STORE_BYTES;
-pub use self::error::FileStoreError;
+pub use self::error::TokenFileError;
 pub use self::key::{StoreKey, StoreKeyError, StoreProtection};
 use self::locks::StoreLocks;
 use super::entries::TokenEntries;
@@ -57,11 +57,11 @@ impl FileTokenStore {
     /// # Errors
     /// The file or its folder is accessible to other users, the file is no token store, is damaged or sealed with another
     /// key, or the key is in the folder of the file, where it would protect nothing.
-    pub fn open(path: impl Into<PathBuf>, key: StoreKey) -> Result<Self, FileStoreError> {
-        let path = std::path::absolute(path.into()).map_err(FileStoreError::at(Path::new("")))?;
+    pub fn open(path: impl Into<PathBuf>, key: StoreKey) -> Result<Self, TokenFileError> {
+        let path = std::path::absolute(path.into()).map_err(TokenFileError::at(Path::new("")))?;
         // The target of a symbolic link is replaced, and not the link.
         let path = std::fs::canonicalize(&path).unwrap_or(path);
-        let folder = path.parent().ok_or_else(|| FileStoreError::NoFolder(path.clone()))?.to_owned();
+        let folder = path.parent().ok_or_else(|| TokenFileError::NoFolder(path.clone()))?.to_owned();
         let locks = StoreLocks::new(&path);
         let file = StoreFile { path, folder, key, locks };
         if file.folder.exists() {
@@ -109,25 +109,25 @@ impl FileTokenStore {
 
 impl StoreFile {
     /// Creates the folders of the file and of its locks.
-    fn create_folders(&self) -> Result<(), FileStoreError> {
+    fn create_folders(&self) -> Result<(), TokenFileError> {
         for folder in [&*self.folder, self.locks.folder()] {
-            replace::create_private_folder(folder).map_err(FileStoreError::at(folder))?;
+            replace::create_private_folder(folder).map_err(TokenFileError::at(folder))?;
         }
         self.check_folder()
     }
 
-    fn check_folder(&self) -> Result<(), FileStoreError> {
-        if replace::is_writable_by_others(&self.folder).map_err(FileStoreError::at(&self.folder))? {
-            return Err(FileStoreError::FolderExposed(self.folder.clone()));
+    fn check_folder(&self) -> Result<(), TokenFileError> {
+        if replace::is_writable_by_others(&self.folder).map_err(TokenFileError::at(&self.folder))? {
+            return Err(TokenFileError::FolderExposed(self.folder.clone()));
         }
         self.key.check_apart_from(&self.folder)
     }
 
-    fn read(&self) -> Result<TokenEntries, FileStoreError> {
+    fn read(&self) -> Result<TokenEntries, TokenFileError> {
         match envelope::read(&self.path, &self.key)? {
             Some(content) => StoredContent::parse(&content)
-                .map_err(|reason| FileStoreError::Damaged { path: self.path.clone(), reason }),
-            None => StoredContent::new_entries().map_err(FileStoreError::at(&self.path)),
+                .map_err(|reason| TokenFileError::Damaged { path: self.path.clone(), reason }),
+            None => StoredContent::new_entries().map_err(TokenFileError::at(&self.path)),
         }
     }
 
@@ -137,13 +137,13 @@ impl StoreFile {
         change: impl FnOnce(&mut TokenEntries) -> Result<T, TokenStoreError>,
     ) -> Result<T, TokenStoreError> {
         self.create_folders()?;
-        let _lock = self.locks.for_writing().map_err(FileStoreError::at(&self.path))?;
+        let _lock = self.locks.for_writing().map_err(TokenFileError::at(&self.path))?;
         let mut entries = self.read()?;
         let changed = change(&mut entries)?;
         let content = StoredContent::to_bytes(&entries)
             .map_err(|error| TokenStoreError::Unavailable(error.to_string()))?;
         let bytes = envelope::seal(&self.path, &self.key, &content)?;
-        replace::replace(&self.path, &bytes).map_err(FileStoreError::at(&self.path))?;
+        replace::replace(&self.path, &bytes).map_err(TokenFileError::at(&self.path))?;
         Ok(changed)
     }
 }
@@ -152,7 +152,7 @@ impl TokenStore for FileTokenStore {
     fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
         Box::pin(async move {
             self.blocking(|file| Ok(file.create_folders()?)).await?;
-            let lock = self.file.locks.for_refresh(key).await.map_err(FileStoreError::at(&self.file.path))?;
+            let lock = self.file.locks.for_refresh(key).await.map_err(TokenFileError::at(&self.file.path))?;
             Ok(Box::new(lock) as TokenLock)
         })
     }

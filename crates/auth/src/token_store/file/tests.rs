@@ -39,7 +39,7 @@ impl StoreFolder {
         self.folder.path().join("store/tokens.json")
     }
 
-    fn open(&self, key: StoreKey) -> Result<FileTokenStore, FileStoreError> {
+    fn open(&self, key: StoreKey) -> Result<FileTokenStore, TokenFileError> {
         FileTokenStore::open(self.path(), key)
     }
 

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use trunkline_hub::{AnonymousClients, LoginAudience};
+use trunkline_hub::{AnonymousClients, LoginAudience, UserLogins};
 use trunkline_server::Host;
 use trunkline_server::http::{
-    self, AllowList, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
+    self, AllowList, Authenticator, CookieSessions, DrainOutcome, HttpServerOptions, PortFile, SsePaths,
 };
 
 use super::PreparedService;
@@ -51,15 +51,7 @@ pub(super) async fn serve(
         gateway: serving.gateway().cloned(),
         audience,
     };
-    if serving.logins.as_ref().is_some_and(|logins| logins.audience() == LoginAudience::LocalUser)
-        && authenticator.fixed_principal().is_none()
-    {
-        // The tokens of one user must never serve another.
-        return Err(CliFailure::new(
-            ExitReason::Failed,
-            "the hub has users, and their logins are not kept apart",
-        ));
-    }
+    check_login_audience(serving, &*authenticator)?;
     let mut options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
@@ -78,13 +70,7 @@ pub(super) async fn serve(
         probes: probes(probe_audience(args, has_auth, address.ip())),
         logins: serving.logins.clone(),
     };
-    if let Some(file) = &port_file {
-        file.publish(address).map_err(|error| write_failure(file.path(), &error))?;
-    }
-    #[cfg(unix)]
-    if let Some(descriptor) = args.ready_fd {
-        write_ready_fd(descriptor, address)?;
-    }
+    publish_address(args, port_file.as_ref(), address)?;
     announce(serving, address, has_auth, warning);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
@@ -115,6 +101,37 @@ fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure
         CliFailure::configuration(format!("cannot write to descriptor {descriptor}: {error}"))
             .hint("use one that is open for writing, as in `--ready-fd 3 3>FILE`")
     })
+}
+
+/// Refuses to serve several users with the logins of one: the tokens of one user must never serve another.
+fn check_login_audience(
+    serving: &PreparedService<'_>,
+    authenticator: &dyn Authenticator,
+) -> Result<(), CliFailure> {
+    let is_for_one = |logins: &UserLogins| logins.audience() == LoginAudience::LocalUser;
+    if serving.logins.as_ref().is_some_and(is_for_one) && authenticator.fixed_principal().is_none() {
+        let message = "the hub has users, and their logins are not kept apart";
+        return Err(CliFailure::new(ExitReason::Failed, message));
+    }
+    Ok(())
+}
+
+/// Passes the address on to the programs that wait for it.
+fn publish_address(
+    args: &HttpArgs,
+    port_file: Option<&PortFile>,
+    address: SocketAddr,
+) -> Result<(), CliFailure> {
+    if let Some(file) = port_file {
+        file.publish(address).map_err(|error| write_failure(file.path(), &error))?;
+    }
+    #[cfg(unix)]
+    if let Some(descriptor) = args.ready_fd {
+        write_ready_fd(descriptor, address)?;
+    }
+    #[cfg(not(unix))]
+    let _ = args;
+    Ok(())
 }
 
 fn claim_port_file(path: &Path) -> Result<PortFile, CliFailure> {

@@ -9,7 +9,7 @@ const MAX_UNREQUESTED: usize = 10_000;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Slows down a peer that sends more messages than anyone has use for: the rest of the second it is not read from.
+/// Slows down a peer that sends more messages than a client has use for: the rest of the second it is not read from.
 #[derive(Debug, Default)]
 pub(super) struct FloodGuard {
     count: usize,

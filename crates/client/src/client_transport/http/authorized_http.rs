@@ -23,7 +23,7 @@ pub(crate) struct AuthorizedHttp {
     authorizer: Option<Arc<Authorizer>>,
 }
 
-/// How a request is told apart from others, for authorization.
+/// How a request is distinguished from others, for authorization.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPurpose<'a> {
     /// The URL of the request.

@@ -309,11 +309,7 @@ impl StreamedResponse {
                 }
                 SseItem::TooLong(limit) => {
                     self.shared.unsolicited.count_dropped(DroppedMessage::TooLong);
-                    let kind = TransportFailureKind::TooLong { limit };
-                    return self.guard.finish(ExchangeEvent::Failed(TransportFailure {
-                        delivery: RequestDelivery::MaybeSent,
-                        kind,
-                    }));
+                    return self.guard.finish(ExchangeEvent::Failed(too_long(limit)));
                 }
                 SseItem::End(how) => {
                     if let Err(failure) = Box::pin(self.resume(how)).await {
@@ -392,4 +388,9 @@ impl Drop for CancelGuard {
         });
         self.shared.post_in_background(cancelled);
     }
+}
+
+/// The failure of a request with a response beyond the limit of a message.
+fn too_long(limit: usize) -> TransportFailure {
+    TransportFailure { delivery: RequestDelivery::MaybeSent, kind: TransportFailureKind::TooLong { limit } }
 }

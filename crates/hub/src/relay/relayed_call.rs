@@ -17,7 +17,7 @@ use super::progress_forwarder::ProgressForwarder;
 use super::resume::ResumeState;
 use super::{RelayFailure, RelayRequest};
 use crate::loop_detection::{VIA_KEY, ViaPath};
-use crate::upstream::{CallerDetails, ConnectionLease, RunningCall, Upstream};
+use crate::upstream::{CallerDetails, ConnectionLease, Upstream};
 
 /// A call that is relayed to an upstream.
 pub(super) struct RelayedCall<'a> {
@@ -33,7 +33,7 @@ impl RelayedCall<'_> {
         resume: &ResumeState,
     ) -> Result<HandlerOutcome, RelayFailure> {
         let keeps_sessions = lease.client().server().is_stateful();
-        let mut running =
+        let _running =
             keeps_sessions.then(|| lease.connection().running_calls.begin(&self.request.call.context));
         if self.provides_roots(lease) && !lease.connection().roots.is_settled() {
             Box::pin(self.settle_roots(lease)).await?;
@@ -47,15 +47,11 @@ impl RelayedCall<'_> {
             let step = std::pin::pin!(lease.client().step(request));
             self.drive_step(lease, step).await
         };
-        let outcome = match stepped {
+        match stepped {
             Ok(Stepped::Done(result)) => self.finish(lease, result, &forwarder, resume.is_resumed()),
             // Boxed, so that calls answered in one step do not reserve memory for it.
             stepped => Box::pin(self.continue_call(lease, stepped, &forwarder, resume)).await,
-        };
-        if outcome.is_ok() {
-            running.iter_mut().for_each(RunningCall::answered);
         }
-        outcome
     }
 
     /// Continues after a step that was not the last, or failed.

@@ -89,7 +89,7 @@ impl Upstream {
                 ..ClientLimits::default()
             })
             .on_dropped(count_dropped)
-            .on_session_log(move |message, is_abandoned| calls.log(&name, message, is_abandoned))
+            .on_session_log(move |message, _| calls.log(&name, message))
             .list_meta(VIA_KEY, ViaPath::default().to_raw_with(&self.hub))
             .input(SessionInputHandler { capabilities: key.input.capabilities(), roots, url_elicitations })
             .prefer(key.era);

@@ -69,7 +69,6 @@ use self::lifecycle::{ConnectBlock, LifecycleEvent};
 pub(crate) use self::list_fetch::ListSet;
 pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
-pub(crate) use self::running_calls::RunningCall;
 pub(crate) use self::status::{FailureKind, KnownServer, UpstreamUnavailable, headline};
 pub use self::status::{UpstreamHealth, UpstreamStatus};
 use self::subscriptions::UpstreamSubscriptions;

@@ -9,8 +9,10 @@ use trunkline_session::SessionId;
 
 /// The running calls of one connection.
 ///
-/// A log message of a legacy server does not identify its call. It is forwarded only if all calls that it may belong
-/// to are of one client; otherwise it goes to the hub's own log.
+/// A log message of a legacy server does not identify its call, and those outside of a single call are handled after
+/// they were received: the call that caused one may have been answered meanwhile, and a call of another client have
+/// begun. So it is forwarded only over a connection that has served one client alone; otherwise it goes to the hub's own
+/// log.
 #[derive(Debug, Default)]
 pub(crate) struct RunningCalls(Mutex<RunningCallTable>);
 
@@ -18,16 +20,32 @@ pub(crate) struct RunningCalls(Mutex<RunningCallTable>);
 struct RunningCallTable {
     next: u64,
     running: Vec<RunningCallEntry>,
-    /// The clients of abandoned calls that the server may still be working on. Two different clients are enough to
-    /// decide, so that no more are stored.
-    abandoned: Vec<Option<SessionId>>,
+    served: ServedClients,
+}
+
+/// The clients of all calls of a connection so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ServedClients {
+    #[default]
+    None,
+    /// One client; `None` if it cannot be recognised, so that the next call may be of another.
+    One(Option<SessionId>),
+    Several,
+}
+
+impl ServedClients {
+    fn with(self, client: Option<SessionId>) -> Self {
+        match self {
+            Self::None => Self::One(client),
+            Self::One(known) if known.is_some() && known == client => self,
+            Self::One(_) | Self::Several => Self::Several,
+        }
+    }
 }
 
 #[derive(Debug)]
 struct RunningCallEntry {
     number: u64,
-    /// Its client, if it can be recognised from one call to the next.
-    client: Option<SessionId>,
     context: Context,
 }
 
@@ -36,7 +54,6 @@ struct RunningCallEntry {
 pub(crate) struct RunningCall {
     calls: Arc<RunningCalls>,
     number: u64,
-    is_answered: bool,
 }
 
 impl RunningCalls {
@@ -46,13 +63,14 @@ impl RunningCalls {
         let mut calls = self.lock();
         let number = calls.next;
         calls.next += 1;
-        calls.running.push(RunningCallEntry { number, client, context: context.clone() });
-        RunningCall { calls: self.clone(), number, is_answered: false }
+        calls.served = calls.served.with(client);
+        calls.running.push(RunningCallEntry { number, context: context.clone() });
+        RunningCall { calls: self.clone(), number }
     }
 
-    /// Forwards a log message that does not identify its call; `is_abandoned` if it may belong to an abandoned call.
-    pub(super) fn log(&self, server: &ServerName, message: &LogMessage, is_abandoned: bool) {
-        match self.only_client(is_abandoned) {
+    /// Forwards a log message that does not identify its call.
+    pub(super) fn log(&self, server: &ServerName, message: &LogMessage) {
+        match self.only_client() {
             Some(context) => context.forward_log(message.level, message.logger.clone(), message.data.clone()),
             None => {
                 UpstreamItem::LogUnattributed.count(1);
@@ -67,15 +85,11 @@ impl RunningCalls {
         }
     }
 
-    /// Returns the context of a call, if all calls are of one client.
-    fn only_client(&self, is_abandoned: bool) -> Option<Context> {
-        let mut calls = self.lock();
-        if !is_abandoned {
-            calls.abandoned.clear();
-        }
-        let (first, others) = calls.running.split_first()?;
-        let mut others = others.iter().map(|other| other.client).chain(calls.abandoned.iter().copied());
-        others.all(|other| other.is_some() && other == first.client).then(|| first.context.clone())
+    /// Returns the context of a running call, if the connection has served one client alone.
+    fn only_client(&self) -> Option<Context> {
+        let calls = self.lock();
+        let first = calls.running.first().filter(|_| matches!(calls.served, ServedClients::One(_)))?;
+        Some(first.context.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, RunningCallTable> {
@@ -83,20 +97,30 @@ impl RunningCalls {
     }
 }
 
-impl RunningCall {
-    /// Records that the server has answered the call, and so does not work on it any more.
-    pub(crate) fn answered(&mut self) {
-        self.is_answered = true;
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        self.calls.lock().running.retain(|call| call.number != self.number);
     }
 }
 
-impl Drop for RunningCall {
-    fn drop(&mut self) {
-        let mut calls = self.calls.lock();
-        let Some(at) = calls.running.iter().position(|call| call.number == self.number) else { return };
-        let client = calls.running.remove(at).client;
-        if !self.is_answered && calls.abandoned.len() < 2 && !calls.abandoned.contains(&client) {
-            calls.abandoned.push(client);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_serves_one_client_until_another_or_an_unknown_one_calls() {
+        let (one, other) = (SessionId::random(), SessionId::random());
+        for (calls, expected) in [
+            (&[][..], ServedClients::None),
+            (&[Some(one)], ServedClients::One(Some(one))),
+            (&[Some(one), Some(one)], ServedClients::One(Some(one))),
+            (&[Some(one), Some(other), Some(one)], ServedClients::Several),
+            (&[None], ServedClients::One(None)),
+            (&[None, None], ServedClients::Several),
+            (&[Some(one), None], ServedClients::Several),
+        ] {
+            let served = calls.iter().fold(ServedClients::None, |served, client| served.with(*client));
+            assert_eq!(served, expected, "{calls:?}");
         }
     }
 }

@@ -91,6 +91,10 @@ pub(super) async fn probe(
     }
 }
 
+fn is_version_refusal<T>(outcome: &Result<T, HandshakeError>) -> bool {
+    matches!(outcome, Err(HandshakeError::ErrorResponse(refused)) if refused.code == error_code::UNSUPPORTED_VERSION)
+}
+
 /// Returns the revision to request after the server has rejected one; the same if it names no other.
 fn revision_after_refusal(refused: ErrorResponse, requested: Revision) -> Revision {
     match decide_over_channel(&DiscoverOutcome::ErrorResponse(refused), requested) {
@@ -155,6 +159,13 @@ async fn probe_once(
         biased;
         observation = &mut discovering => observation,
         outcome = &mut initializing => {
+            // A server that refuses the version of `initialize` is modern, and is still preparing its answer to the probe.
+            if is_version_refusal(&outcome)
+                && let Ok(observation) = timeout(plan.limits.probe_timeout, &mut discovering).await
+            {
+                attempts.record(probed, observation.describe());
+                return ProbeOutcome::Answered(observation);
+            }
             attempts.record(probed, DiscoverOutcome::TimedOut.describe());
             attempts.record(initialized, handshake::describe(&outcome));
             return ProbeOutcome::Initialized(outcome);

@@ -152,6 +152,24 @@ async fn server_that_answers_the_probe_late_is_modern() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_refuses_initialize_before_it_answers_the_probe_is_modern() {
+    let (script, opener) = ScriptedPeer::new(|_, message| match message["method"].as_str() {
+        Some(INITIALIZE) => error(-32022),
+        _ => ScriptAction::Wait,
+    });
+    let connecting = tokio::spawn(async move { within(Client::connect(opener)).await });
+    while script.sent().first().is_none_or(|sent| sent.len() < 2) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let ScriptAction::Result(result) = described() else { panic!() };
+    let id = script.sent()[0][0]["id"].clone();
+    script.newest().receive(json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string());
+    assert_eq!(connecting.await.unwrap().unwrap().server().revision, Revision::V2026_07_28);
+    assert_eq!(script.methods(), [[DISCOVER, INITIALIZE]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_modern_server_is_probed_again_after_version_error() {
     for refused in [|| unsupported(json!(["2026-07-28"])), || error(-32022)] {
         let slow = |asked| if asked == 0 { ScriptAction::Wait } else { described() };

@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use http::{Response, StatusCode};
 use tokio::net::TcpListener;
-use trunkline_client::authorization::{FileTokenStore, MemoryTokenStore, StoreKey, TokenStore};
+use trunkline_client::authorization::{MemoryTokenStore, TokenStore};
 use trunkline_hub::{AnonymousClients, LoginAudience, UserLogins};
 use trunkline_server::Host;
 use trunkline_server::http::{HttpServerOptions, IncomingRequest, McpResponseBody, serve};
 
-use crate::state_folder::state_folder;
+use crate::login::open_store;
 use crate::terminal::escape_line;
-
-/// Names the files of the keys that seal the store, separated like the folders of `PATH`.
-const KEY_VARIABLE: &str = "TRUNKLINE_LOGIN_KEY";
 
 /// How long a page that is being shown may delay the end of the process.
 const PAGE_GRACE: Duration = Duration::from_millis(100);
@@ -26,24 +23,16 @@ pub(crate) fn user_logins(anonymous: AnonymousClients) -> UserLogins {
         AnonymousClients::SingleUser => LoginAudience::LocalUser,
         AnonymousClients::Isolated => LoginAudience::EachPrincipal,
     };
-    UserLogins::new(audience, open_store())
+    UserLogins::new(audience, open_or_begin_store())
 }
 
 /// Opens the stored logins, or begins without any: most hubs have no server that demands one.
-fn open_store() -> Arc<dyn TokenStore> {
-    let key = match std::env::var_os(KEY_VARIABLE).filter(|value| !value.is_empty()) {
-        None => Ok(StoreKey::plain()),
-        Some(files) => StoreKey::from_files(std::env::split_paths(&files)).map_err(|error| error.to_string()),
-    };
-    let folder = state_folder(|name| std::env::var_os(name)).ok_or("there is no home folder".to_owned());
-    let opened = key.and_then(|key| Ok((key, folder?))).and_then(|(key, folder)| {
-        FileTokenStore::open(folder.join("logins").join("tokens.json"), key)
-            .map_err(|error| error.to_string())
-    });
-    match opened {
-        Ok(store) => Arc::new(store),
-        Err(error) => {
-            tracing::warn!("logins are lost at the end, they cannot be stored: {}", escape_line(&error));
+fn open_or_begin_store() -> Arc<dyn TokenStore> {
+    match open_store() {
+        Ok(opened) => opened.store,
+        Err(failure) => {
+            let reason = failure.to_string();
+            tracing::warn!("logins are lost at the end, they cannot be stored: {}", escape_line(&reason));
             Arc::new(MemoryTokenStore::default())
         }
     }

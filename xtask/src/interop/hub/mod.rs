@@ -61,6 +61,9 @@ enum ClientRuntime {
 enum HubSize {
     /// All servers; over HTTP it is one process for all clients.
     Full,
+    /// All servers, in a hub that has seen no client before: log messages that name no call are forwarded only over a
+    /// connection that has served one client alone.
+    FullOwn,
     /// Two servers that start quickly, and none that hangs; over HTTP a hub that has seen no client before.
     Small,
     /// One server that lists other tools in each era; over HTTP a hub that has seen no client before.
@@ -68,7 +71,7 @@ enum HubSize {
 }
 
 use ClientRuntime::{Node, PythonAgent, PythonV1, PythonV2};
-use HubSize::{Eras, Full, Small};
+use HubSize::{Eras, Full, FullOwn, Small};
 use HubTransport::{Http, Remote, Stdio};
 
 const UPSTREAMS: &[&str] = &["--upstreams"];
@@ -110,8 +113,9 @@ const GROUPS: &[&[HubClient]] = &[
         client("python-v1", Http, V1, UPSTREAMS),
         client("python-v2", Http, V2, UPSTREAMS),
         client("fastmcp-4", Http, FASTMCP, UPSTREAMS),
-        client("mcp-remote", Remote, V1, UPSTREAMS),
     ],
+    // Its client has the capabilities of `python-v1`, and would get the connections that have served that one.
+    &[HubClient { hub: FullOwn, ..client("mcp-remote", Remote, V1, UPSTREAMS) }],
     &[client("ai-sdk", Stdio, AI_SDK, &[])],
     &[client("python-v1", Stdio, V1, UPSTREAMS)],
     &[client("python-v2", Stdio, V2, UPSTREAMS)],
@@ -207,7 +211,7 @@ impl<'t> TestBed<'t> {
         let place = client.row_name();
         let log = self.rows.log_of(&place).ok_or("this client is not wanted")?;
         let config = match client.hub {
-            Full => &self.upstreams.full,
+            Full | FullOwn => &self.upstreams.full,
             Small => &self.upstreams.small,
             Eras => &self.upstreams.eras,
         };
@@ -215,11 +219,11 @@ impl<'t> TestBed<'t> {
         let mut command = self.interpreter(client);
         set_home(&mut command, &home)?;
         command.args(client.options);
-        if client.hub != Full {
+        if matches!(client.hub, Small | Eras) {
             command.arg("--config").arg(config);
         }
         let own = match (client.hub, client.transport) {
-            (Small | Eras, Http | Remote) => Some(start_hub(&self.binary, config, &home)?),
+            (FullOwn | Small | Eras, Http | Remote) => Some(start_hub(&self.binary, config, &home)?),
             _ => None,
         };
         let url = own.as_ref().unwrap_or(&self.shared).url("http", "/mcp");

@@ -8,6 +8,7 @@
 //!
 //! - Only `parse` and `matches` print and exit, as their counterparts of clap do; everything else returns errors.
 //! - A cancelled call leaves no process: `thousand_cancelled_command_calls_leave_no_process`.
+//! - A hidden command is answered like one that does not exist: `hidden_tool_call_is_answered_like_an_unknown_tool`.
 
 mod audit;
 mod described;

@@ -25,6 +25,7 @@
 //! - No text causes a panic: `every_target_survives_its_corpus`.
 //! - An error message never contains a value of the file: `config_errors_never_contain_values`.
 //! - Nesting beyond a limit is rejected: `deeply_nested_config_is_rejected_without_recursion`.
+//! - Every error has a source position: `toml_errors_have_a_position_and_a_suggestion`.
 #![forbid(unsafe_code)]
 
 mod access;

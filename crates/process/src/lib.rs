@@ -28,6 +28,7 @@
 //! - A child inherits no descriptor but its three standard streams: `child_has_only_its_three_standard_descriptors`.
 //! - Captured output and partial lines are bounded: `gibibyte_of_output_uses_at_most_the_capture_limit`,
 //!   `endless_stdout_line_uses_at_most_the_limit_and_the_server_continues`.
+//! - The reaper kills only process groups of this process: `reaper_targets_are_group_members_and_children_of_targets`.
 
 mod child_counter;
 mod command;

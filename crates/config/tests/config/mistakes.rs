@@ -253,7 +253,7 @@ fn unset_variable_of_a_disabled_server_is_no_error() {
         let servers = file.servers().unwrap();
         assert_eq!(servers[0].unset_variable.as_deref(), Some("NONE"), "{path}");
         assert_eq!((servers[1].name.as_str(), &servers[1].unset_variable), ("b", &None), "{path}");
-        // Whoever wants to use it has to be told.
+        // To use it by name is an error.
         assert!(
             file.server("a").unwrap_err().to_string().contains("environment variable `NONE` is not set"),
             "{path}"

@@ -1,4 +1,4 @@
-//! Edits of configurations that nobody wrote by hand: whatever they look like, everything else stays byte for byte.
+//! Edits of generated configurations: everything else stays byte for byte.
 
 use proptest::prelude::*;
 use trunkline_config::{ConfigEditor, ServerConfig};

@@ -1,4 +1,4 @@
-//! An argument whose type nobody can read.
+//! An argument whose type cannot be deserialized.
 
 use trunkline::prelude::*;
 

@@ -108,8 +108,8 @@ impl HttpServerOptions {
         if address.is_loopback() {
             return None;
         }
-        let (nobody, ()) = Request::new(()).into_parts();
-        match self.authenticator.authenticate(&nobody) {
+        let (anonymous, ()) = Request::new(()).into_parts();
+        match self.authenticator.authenticate(&anonymous) {
             AuthenticationResult::Ready(Ok(_)) => {
                 Some("anybody who can reach this server may call every tool: it asks for no credential")
             }

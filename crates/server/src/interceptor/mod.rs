@@ -7,6 +7,7 @@
 //! # Invariants
 //!
 //! - The interceptor added first is the outermost: `first_added_interceptor_is_outermost`.
+//! - Interceptors wrap every call, those of the host outside: `host_layers_wrap_server_layers_and_every_handler`.
 
 mod concurrency_limit;
 mod layers;

@@ -5,7 +5,7 @@ use trunkline_session::StoreError;
 #[non_exhaustive]
 pub enum StateError {
     /// The handle names no state of this caller: it is unknown, expired, or belongs to another caller.
-    #[error("there is no state under this handle; call without one to begin anew")]
+    #[error("there is no state under this handle; call without one to start over")]
     NotFound,
     /// The handle names a state of another type, such as that of another tool.
     #[error("the state under this handle belongs to something else")]

@@ -102,9 +102,10 @@ async fn session_is_found_only_by_its_own_principal() {
     ] {
         assert_eq!(stolen.status, 404);
     }
-    for nobody in [ann.clone().without("authorization"), ann.clone().with("authorization", "Bearer guess")] {
+    for stranger in [ann.clone().without("authorization"), ann.clone().with("authorization", "Bearer guess")]
+    {
         for refused in
-            [nobody.post(&legacy_tool(1, "hello")).await, nobody.get().await, nobody.delete().await]
+            [stranger.post(&legacy_tool(1, "hello")).await, stranger.get().await, stranger.delete().await]
         {
             assert_eq!(refused.status, 401);
         }

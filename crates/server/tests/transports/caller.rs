@@ -146,7 +146,7 @@ async fn check(client: &Client, expected: impl Fn(&str) -> Value) {
                 }
                 assert_eq!(seen, expected, "{name}");
             }
-            assert_eq!(handles[0] == handles[1], is_legacy, "{name}: any other caller begins anew");
+            assert_eq!(handles[0] == handles[1], is_legacy, "{name}: any other caller gets a new handle");
             let again = way.look(json!({ "handle": handles[1] })).await;
             assert_eq!(again["count"], if is_legacy { 3 } else { 2 }, "{name}: or brings its handle");
         }

@@ -147,7 +147,7 @@ mod tests {
     fn smoke_hub_takes_another_port_if_the_default_one_is_in_use() {
         let taken = std::net::TcpListener::bind(DEFAULT_ADDRESS);
         let address = choose_address().unwrap();
-        // Whoever has the default port, this test or a hub beside it, the address is another one.
+        // The default port is in use, by this test or by a hub beside it.
         assert_ne!(address, DEFAULT_ADDRESS);
         drop(taken);
     }

@@ -11,6 +11,7 @@ mod browser;
 mod front;
 mod isolation;
 mod links;
+mod logged_in;
 mod protected_server;
 mod refreshing;
 mod shared_tokens;

@@ -1,21 +1,17 @@
 //! Tokens that expire.
 
 use futures_util::future::join_all;
-use trunkline_client::Client;
+use trunkline_client::protocol::Revision;
 
 use crate::browser::Browser;
-use crate::front::{ANN, Front, REVISIONS, link_in, say};
+use crate::front::{ANN, REVISIONS, link_in, say};
+use crate::logged_in::LoggedInUser;
 use crate::protected_server::ProtectedServer;
 
 #[tokio::test]
 async fn fifty_parallel_calls_on_an_expired_token_make_one_refresh() {
     for revision in REVISIONS {
-        let server = ProtectedServer::start(&["ann-there"]).await;
-        let front = Front::for_users(vec![server.config("notes")]).await;
-        let ann = front.client(Client::builder().pin(revision), ANN).await;
-        let said = say(&ann, "notes__login").await;
-        Browser::default().log_in_with(&link_in(&said), ANN.1, "ann-there").await;
-        assert_eq!(say(&ann, "notes__whoami").await, "ann-there", "{revision}");
+        let LoggedInUser { server, ann, front: _front } = LoggedInUser::start(revision, &[]).await;
         assert_eq!(server.issuer.grants("refresh_token"), 0, "{revision}");
         server.issuer.expire_access();
         let said = join_all((0..50).map(|_| say(&ann, "notes__whoami"))).await;
@@ -28,12 +24,7 @@ async fn fifty_parallel_calls_on_an_expired_token_make_one_refresh() {
 #[tokio::test]
 async fn lost_rotation_leaves_one_login_as_needs_auth_without_a_retry_loop() {
     for revision in REVISIONS {
-        let server = ProtectedServer::start(&["ann-there"]).await;
-        let front = Front::for_users(vec![server.config("notes")]).await;
-        let ann = front.client(Client::builder().pin(revision), ANN).await;
-        let said = say(&ann, "notes__login").await;
-        Browser::default().log_in_with(&link_in(&said), ANN.1, "ann-there").await;
-        assert_eq!(say(&ann, "notes__whoami").await, "ann-there", "{revision}");
+        let LoggedInUser { server, ann, front: _front } = LoggedInUser::start(revision, &[]).await;
         server.issuer.expire_access();
         server.issuer.forget_refresh();
         for _ in 0..5 {
@@ -51,10 +42,6 @@ async fn lost_rotation_leaves_one_login_as_needs_auth_without_a_retry_loop() {
 async fn tokens_are_refreshed_before_they_expire() {
     let server = ProtectedServer::start(&["ann-there"]).await;
     server.issuer.set_life(0);
-    let front = Front::for_users(vec![server.config("notes")]).await;
-    let ann = front.client(Client::builder(), ANN).await;
-    let said = say(&ann, "notes__login").await;
-    Browser::default().log_in_with(&link_in(&said), ANN.1, "ann-there").await;
-    assert_eq!(say(&ann, "notes__whoami").await, "ann-there");
+    let LoggedInUser { server, .. } = LoggedInUser::start_with(Revision::NEWEST, server).await;
     assert!(server.issuer.grants("refresh_token") > 0);
 }

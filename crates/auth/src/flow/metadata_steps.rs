@@ -138,7 +138,12 @@ impl AuthorizationFlow {
     }
 
     fn use_server(&mut self, server: ServerMetadata, now: SystemTime) -> NextState {
-        let has_user = matches!(self.config.grant, FlowGrant::AuthorizationCode);
+        let has_user = match self.config.grant {
+            FlowGrant::AuthorizationCode => true,
+            FlowGrant::ClientCredentials
+            | FlowGrant::EnterpriseManaged(_)
+            | FlowGrant::WorkloadIdentity { .. } => false,
+        };
         if has_user {
             server.check_pkce()?;
         }

@@ -7,7 +7,7 @@ use trunkline_session::Principal;
 
 use super::{AccessRules, CallerAccess};
 
-/// The most callers with remembered rules; beyond it those with ended credentials are forgotten, and then all.
+/// The maximum of cached callers; when full, entries with expired credentials are evicted, and then all.
 const MAX_CACHED_CALLERS: usize = 4096;
 
 /// The rules with the access of recent callers, so that patterns and claims are not read again for each call.

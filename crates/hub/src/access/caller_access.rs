@@ -95,6 +95,6 @@ impl CallerAccess {
     }
 }
 
-fn needs_scope(rule: &super::CompiledRule) -> AccessDecision {
+fn needs_scope(rule: &super::LabelledRule) -> AccessDecision {
     AccessDecision::NeedsScope { rule: rule.label.clone(), scopes: rule.scopes.clone() }
 }

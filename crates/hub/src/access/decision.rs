@@ -73,7 +73,7 @@ impl fmt::Display for AccessDecision {
     }
 }
 
-/// What became of one rule in a decision.
+/// The result of one rule in a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessStep {
     /// The name of the rule, or its number.

@@ -5,7 +5,7 @@ use trunkline_config::{AccessRule, PatternList};
 use trunkline_server::CallerIdentity;
 use trunkline_session::Principal;
 
-use super::CompiledRule;
+use super::LabelledRule;
 use crate::names::ItemKind;
 
 /// An item that a caller wants to use.
@@ -68,20 +68,37 @@ pub enum RuleMismatch {
 
 /// Returns why a rule does not apply to a caller; scopes are checked by [`lacks_scope`].
 pub(super) fn caller_mismatch(rule: &AccessRule, caller: CallerIdentity<'_>) -> Option<RuleMismatch> {
+    // All keys are listed, so that a new one cannot be left out: what is not checked would match everyone.
+    let AccessRule {
+        principal,
+        issuer,
+        client,
+        claim: wanted_claims,
+        // Checked by `lacks_scope` and `item_mismatch`.
+        scope: _,
+        servers: _,
+        tools: _,
+        prompts: _,
+        resources: _,
+        read_only: _,
+        // Not conditions.
+        name: _,
+        action: _,
+    } = rule;
     let differs = |patterns: &Option<PatternList>, value: Option<&str>| match patterns {
         Some(patterns) => !value.is_some_and(|value| patterns.matches(value)),
         None => false,
     };
-    if rule.principal.as_ref().is_some_and(|patterns| !matches_principal(patterns, caller.principal)) {
+    if principal.as_ref().is_some_and(|patterns| !matches_principal(patterns, caller.principal)) {
         return Some(RuleMismatch::Principal);
     }
-    if differs(&rule.issuer, caller.grant.and_then(|grant| grant.issuer.as_deref())) {
+    if differs(issuer, caller.grant.and_then(|grant| grant.issuer.as_deref())) {
         return Some(RuleMismatch::Issuer);
     }
-    if differs(&rule.client, caller.grant.and_then(|grant| grant.client_id.as_deref())) {
+    if differs(client, caller.grant.and_then(|grant| grant.client_id.as_deref())) {
         return Some(RuleMismatch::Client);
     }
-    if rule.claim.is_empty() {
+    if wanted_claims.is_empty() {
         return None;
     }
     let claims: Option<Value> =
@@ -92,7 +109,7 @@ pub(super) fn caller_mismatch(rule: &AccessRule, caller: CallerIdentity<'_>) -> 
             .and_then(|claims| claim(claims, name))
             .is_some_and(|value| matches_claim(patterns, value))
     };
-    let missing = rule.claim.iter().find(|(name, patterns)| !has(name, patterns));
+    let missing = wanted_claims.iter().find(|(name, patterns)| !has(name, patterns));
     missing.map(|(name, _)| RuleMismatch::Claim(name.clone()))
 }
 
@@ -126,7 +143,7 @@ fn matches_claim(patterns: &PatternList, value: &Value) -> bool {
 }
 
 /// Reports whether the caller's token lacks a scope of the rule.
-pub(super) fn lacks_scope(rule: &CompiledRule, caller: CallerIdentity<'_>) -> bool {
+pub(super) fn lacks_scope(rule: &LabelledRule, caller: CallerIdentity<'_>) -> bool {
     let has = |scope: &str| caller.grant.is_some_and(|grant| grant.has_scope(scope));
     !rule.scopes.iter().all(|scope| has(scope))
 }

@@ -10,6 +10,7 @@
 //!
 //! - An item is listed exactly if it is not denied: `lists_have_exactly_the_items_that_are_not_denied`.
 //! - An annotation of a server never widens access: `read_only_rules_allow_only_annotated_tools`.
+//! - Conditions on the caller depend on its principal and its grant alone, since their result is cached by these.
 
 mod access_cache;
 mod caller_access;
@@ -50,12 +51,12 @@ use self::mismatch::{caller_mismatch, lacks_scope};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct AccessRules {
-    rules: Arc<[CompiledRule]>,
+    rules: Arc<[LabelledRule]>,
 }
 
-/// A rule with its name.
+/// A rule with its label and scopes.
 #[derive(Debug)]
-struct CompiledRule {
+struct LabelledRule {
     /// The name, or else the number, for audit lines and explanations.
     label: Arc<str>,
     scopes: Arc<[Box<str>]>,
@@ -65,7 +66,7 @@ struct CompiledRule {
 impl AccessRules {
     /// Prepares rules; without any, everything is allowed.
     pub fn new(rules: impl IntoIterator<Item = AccessRule>) -> Self {
-        let rules = rules.into_iter().enumerate().map(|(index, rule)| CompiledRule {
+        let rules = rules.into_iter().enumerate().map(|(index, rule)| LabelledRule {
             label: rule.name.as_deref().map_or_else(|| format!("rule {}", index + 1).into(), Arc::from),
             scopes: rule.scope.iter().flatten().map(|scope| scope.as_str().into()).collect(),
             rule,
@@ -89,7 +90,7 @@ impl AccessRules {
         self.for_caller(caller).decide(item)
     }
 
-    /// Decides, and returns what became of each rule up to the one that decides.
+    /// Decides, and returns the result of each rule up to the one that decides.
     pub fn explain(
         &self,
         caller: CallerIdentity<'_>,
@@ -116,7 +117,7 @@ impl AccessRules {
     }
 }
 
-impl CompiledRule {
+impl LabelledRule {
     fn is_allow(&self) -> bool {
         self.rule.action == AccessAction::Allow
     }

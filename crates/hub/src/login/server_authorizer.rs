@@ -197,7 +197,8 @@ fn shared_grant(auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
             subject_token: token_file()?,
             subject_token_type: ID_TOKEN_TYPE.to_owned(),
         },
-        _ => AuthorizationGrant::ClientCredentials,
+        AuthKind::ClientCredentials => AuthorizationGrant::ClientCredentials,
+        AuthKind::Auto | AuthKind::None | AuthKind::User => return Err(missing()),
     })
 }
 

@@ -45,7 +45,7 @@ async fn answer(stream: TcpStream) -> std::io::Result<()> {
 /// # Errors
 /// The server is not there.
 pub(crate) async fn fetch_beside(endpoint: &str, path: &str) -> Checked<String> {
-    let authority = endpoint.split('/').nth(2).ok_or("the endpoint is no address")?;
+    let authority = endpoint.split('/').nth(2).ok_or("the endpoint is not an address")?;
     let mut stream = TcpStream::connect(authority).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;

@@ -20,8 +20,8 @@ pub enum PlainHttpPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// The text is no URL.
-    #[error("it is no usable URL: {0}")]
+    /// The text is not a URL.
+    #[error("it is not a usable URL: {0}")]
     Url(#[from] UrlError),
     /// The scheme is neither HTTP nor HTTPS.
     #[error("its scheme is neither http nor https")]
@@ -51,7 +51,7 @@ pub fn check_endpoint(text: &str, policy: PlainHttpPolicy) -> Result<Url, Endpoi
     }
 }
 
-/// Returns a URL without its query for an error or a log; a text that is no URL is replaced.
+/// Returns a URL without its query for an error or a log; a text that is not a URL is replaced.
 pub(crate) fn redacted(text: &str) -> String {
     text.parse::<Url>().map_or_else(|_| "an unusable URL".to_owned(), |url| url.to_string())
 }

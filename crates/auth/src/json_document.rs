@@ -8,17 +8,17 @@ pub const MAX_DOCUMENT_BYTES: usize = 64 * 1024;
 /// The number of texts that are read from one array; further ones are ignored.
 pub const MAX_LISTED_VALUES: usize = 256;
 
-/// The reason why a body is no document.
+/// The reason why a body is not a document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
     /// The body is larger than [`MAX_DOCUMENT_BYTES`].
     #[error("the document has {0} bytes, more than {MAX_DOCUMENT_BYTES}")]
     TooLarge(usize),
-    /// The body is no JSON object.
+    /// The body is not a JSON object.
     #[error("the document is not a JSON object")]
     NotAnObject,
-    /// A required member is missing, or is no text.
+    /// A required member is missing, or is not a string.
     #[error("the document has no `{0}`")]
     Missing(&'static str),
 }

@@ -8,7 +8,7 @@
 //! - An identifier that the RFCs compare as a string (issuer, resource, redirect URI) is kept, compared and sent as it
 //!   was received.
 //! - Metadata of another issuer or resource are not used: `metadata_of_another_issuer_are_not_used`.
-//! - A token that is bound to a key is no bearer token: `bound_tokens_need_the_dpop_scheme`.
+//! - A token that is bound to a key is not a bearer token: `bound_tokens_need_the_dpop_scheme`.
 
 pub mod authorizer;
 pub mod fetch;

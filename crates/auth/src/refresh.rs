@@ -36,7 +36,7 @@ pub enum RefreshOutcome {
 /// audience. The scopes are omitted, which means those that were granted.
 ///
 /// # Errors
-/// The token endpoint is no usable URL.
+/// The token endpoint is not a usable URL.
 pub fn refresh_request(
     tokens: &TokenSet,
     client: &ClientAuthentication,

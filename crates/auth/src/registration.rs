@@ -180,7 +180,7 @@ fn known(
 /// Returns the request of a dynamic registration.
 ///
 /// # Errors
-/// The endpoint is no usable URL.
+/// The endpoint is not a usable URL.
 pub fn registration_request(
     server: &ServerMetadata,
     endpoint: &str,
@@ -229,7 +229,7 @@ pub enum RegistrationError {
     /// The server answered with another status, and without an error in its body.
     #[error("the registration endpoint responded with status {0}")]
     Status(StatusCode),
-    /// The response is no registration.
+    /// The response is not a registration.
     #[error("the registration response is unusable: {0}")]
     Document(#[from] DocumentError),
 }

@@ -28,7 +28,7 @@ impl ResourceMetadata {
     /// Parses a document. Members of an unexpected type are ignored.
     ///
     /// # Errors
-    /// The body is no JSON object, is too large, or has no `resource`.
+    /// The body is not a JSON object, is too large, or has no `resource`.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let document = JsonDocument::parse(body)?;
         let scopes = document.texts("scopes_supported");

@@ -22,7 +22,7 @@ pub enum RevokedToken {
 /// Returns the request that revokes a token, or `None` if the set has no such token. Its body has secrets.
 ///
 /// # Errors
-/// The endpoint is no usable URL.
+/// The endpoint is not a usable URL.
 pub fn revocation_request(
     endpoint: &str,
     tokens: &TokenSet,

@@ -10,7 +10,7 @@ use crate::scopes::ScopeSet;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
-    /// The body is no metadata document.
+    /// The body is not a metadata document.
     #[error(transparent)]
     Document(#[from] DocumentError),
     /// The document is of another issuer, which RFC 8414 §3.3 forbids to use.
@@ -70,7 +70,7 @@ impl ServerMetadata {
     /// Parses the document that was found for an issuer.
     ///
     /// # Errors
-    /// The body is no metadata document, is of another issuer, or has an endpoint without TLS.
+    /// The body is not a metadata document, is of another issuer, or has an endpoint without TLS.
     pub fn parse(body: &[u8], issuer: &str, policy: PlainHttpPolicy) -> Result<Self, MetadataError> {
         let document = JsonDocument::parse(body)?;
         let found = document.required("issuer")?;

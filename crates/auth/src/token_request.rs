@@ -161,7 +161,7 @@ fn basic_header(client_id: &str, secret: &Secret) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// What a token is requested with.
+/// The grant of one token request (RFC 6749 §4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenGrant {
     /// The code of an authorization response.
@@ -179,7 +179,7 @@ pub enum TokenGrant {
     ClientCredentials,
     /// An assertion of another issuer (RFC 7523).
     JwtBearer(Secret),
-    /// A token of the same server in exchange for another (RFC 8693).
+    /// Exchanges a token for another one (RFC 8693).
     TokenExchange {
         /// The token to exchange.
         subject_token: Secret,
@@ -240,7 +240,7 @@ impl TokenRequest<'_> {
     /// Returns the HTTP request. Its body has secrets, so it must not be logged.
     ///
     /// # Errors
-    /// The endpoint is no usable URL.
+    /// The endpoint is not a usable URL.
     pub fn build(&self) -> Result<Request<Bytes>, http::Error> {
         let mut form = FormParameters::default();
         self.grant.apply(&mut form);

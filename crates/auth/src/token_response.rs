@@ -40,7 +40,7 @@ pub enum TokenResponseError {
     /// The server answered with another status, and without an error in its body.
     #[error("the token endpoint responded with status {0}")]
     Status(StatusCode),
-    /// The response is no token response.
+    /// The response is not a token response.
     #[error("the token response is unusable: {0}")]
     Document(#[from] DocumentError),
     /// The token cannot be used by an MCP client.

@@ -1,6 +1,6 @@
 //! The `trunkline` command: the only crate that prints and exits.
 //!
-//! Data goes to standard output and words to standard error; [`exit`] has the table of exit codes.
+//! Data goes to standard output and diagnostics to standard error; [`exit`] has the table of exit codes.
 //!
 //! # Invariants
 //!

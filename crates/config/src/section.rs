@@ -47,7 +47,7 @@ impl ConfigSection {
     /// Returns the nested tables, in the order of the file: `[commands.a]` and `[commands.b]` of `commands`.
     ///
     /// # Errors
-    /// A value within the section is no table.
+    /// A value within the section is not a table.
     pub fn tables(&self) -> Result<Vec<Self>, ConfigProblem> {
         let entries = self.node().and_then(ConfigNode::entries).unwrap_or_default();
         let each = entries.iter().map(|entry| match entry.value.entries() {

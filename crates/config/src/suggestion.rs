@@ -2,7 +2,7 @@
 pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A suggestion may differ by a third of the letters; beyond that it is another word.
     let allowed = (wrong.chars().count() / 3).clamp(1, 4);
-    // The comparison costs the product of both lengths, and a long text is no misspelled name.
+    // The comparison costs the product of both lengths, and a long text is not a misspelled name.
     if wrong.len() > 64 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Where a body ends (RFC 9112, sections 6 and 7).
+//! Message body framing (RFC 9112, sections 6 and 7).
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -22,38 +22,38 @@ pub enum BodyFraming {
     UntilClose,
 }
 
-/// How far a body is that comes in chunks.
+/// The decoder of the chunked transfer coding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkedDecoder {
-    position: ChunkPosition,
+    position: ChunkState,
     /// The bytes that were skipped.
     skipped: usize,
     padding: SizePadding,
 }
 
-/// Whether blanks may follow the size of a chunk that has no extension.
+/// Whether whitespace may follow the size of a chunk that has no extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SizePadding {
-    /// A request: the standard does not have them.
+    /// A request: RFC 9112 does not allow it.
     Refused,
     /// A response: some servers pad the size to a fixed width.
     Skipped,
 }
 
-/// Where in a chunk a body is.
+/// The state of the decoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ChunkPosition {
-    /// Before the line with its size.
+enum ChunkState {
+    /// Before the line with the size of a chunk.
     Size,
-    /// Within it; so many bytes are left.
+    /// Within the data of a chunk; so many bytes are left.
     Data(u64),
-    /// Behind its bytes, before the end of their line.
+    /// After the data of a chunk, before its CRLF.
     LineEnd,
-    /// Behind the last chunk, among headers.
+    /// After the last chunk, in the trailers.
     Trailers,
-    /// Behind everything.
+    /// After the last trailer.
     Done,
-    /// Behind something malformed, so that the end of the body is not known.
+    /// After a syntax error, so that the end of the body is not known.
     Malformed,
 }
 
@@ -80,21 +80,22 @@ impl BodyFraming {
     }
 
     const fn chunks(padding: SizePadding) -> Self {
-        Self::Chunked(ChunkedDecoder { position: ChunkPosition::Size, skipped: 0, padding })
+        Self::Chunked(ChunkedDecoder { position: ChunkState::Size, skipped: 0, padding })
     }
 
     /// Returns the least number of bytes that are still to come.
     pub fn min_remaining(&self) -> u64 {
         match self {
-            Self::Length(left)
-            | Self::Chunked(ChunkedDecoder { position: ChunkPosition::Data(left), .. }) => *left,
+            Self::Length(left) | Self::Chunked(ChunkedDecoder { position: ChunkState::Data(left), .. }) => {
+                *left
+            }
             Self::Chunked(_) | Self::UntilClose => 0,
         }
     }
 
     /// Reports whether the body is over, as far as that does not need the end of the connection.
     pub fn is_complete(&self) -> bool {
-        matches!(self, Self::Length(0) | Self::Chunked(ChunkedDecoder { position: ChunkPosition::Done, .. }))
+        matches!(self, Self::Length(0) | Self::Chunked(ChunkedDecoder { position: ChunkState::Done, .. }))
     }
 
     /// Takes what a buffer holds of the body.
@@ -108,7 +109,7 @@ impl BodyFraming {
             Self::UntilClose if buffer.is_empty() => Ok(BodyRead::NeedMore),
             Self::UntilClose => Ok(BodyRead::Data(buffer.split().freeze())),
             Self::Chunked(chunks) => {
-                chunks.read(buffer).inspect_err(|_| chunks.position = ChunkPosition::Malformed)
+                chunks.read(buffer).inspect_err(|_| chunks.position = ChunkState::Malformed)
             }
         }
     }
@@ -118,33 +119,33 @@ impl ChunkedDecoder {
     fn read(&mut self, buffer: &mut BytesMut) -> Result<BodyRead, &'static str> {
         loop {
             self.position = match &mut self.position {
-                ChunkPosition::Done => return Ok(BodyRead::End),
-                ChunkPosition::Malformed => return Err("the body is malformed"),
-                ChunkPosition::Data(0) => ChunkPosition::LineEnd,
-                ChunkPosition::Data(left) => return Ok(read_sized(left, buffer)),
-                ChunkPosition::Size => match take_line(buffer, MAX_CHUNK_LINE)? {
+                ChunkState::Done => return Ok(BodyRead::End),
+                ChunkState::Malformed => return Err("the body is malformed"),
+                ChunkState::Data(0) => ChunkState::LineEnd,
+                ChunkState::Data(left) => return Ok(read_sized(left, buffer)),
+                ChunkState::Size => match take_line(buffer, MAX_CHUNK_LINE)? {
                     None => return Ok(BodyRead::NeedMore),
                     Some(line) => {
                         self.skip(line.len().saturating_sub(MAX_SIZE_DIGITS))?;
                         match read_size(&line, self.padding).ok_or("invalid chunk size")? {
-                            0 => ChunkPosition::Trailers,
-                            size => ChunkPosition::Data(size),
+                            0 => ChunkState::Trailers,
+                            size => ChunkState::Data(size),
                         }
                     }
                 },
-                ChunkPosition::LineEnd => match take_line(buffer, 0)? {
+                ChunkState::LineEnd => match take_line(buffer, 0)? {
                     None => return Ok(BodyRead::NeedMore),
-                    Some(_) => ChunkPosition::Size,
+                    Some(_) => ChunkState::Size,
                 },
-                ChunkPosition::Trailers => match take_line(buffer, MAX_SKIPPED_BYTES)? {
+                ChunkState::Trailers => match take_line(buffer, MAX_SKIPPED_BYTES)? {
                     None => return Ok(BodyRead::NeedMore),
-                    Some(line) if line.is_empty() => ChunkPosition::Done,
+                    Some(line) if line.is_empty() => ChunkState::Done,
                     Some(line) if !is_field_line(&line) => {
                         return Err("invalid trailer");
                     }
                     Some(line) => {
                         self.skip(line.len() + 2)?;
-                        ChunkPosition::Trailers
+                        ChunkState::Trailers
                     }
                 },
             }
@@ -171,11 +172,11 @@ fn read_sized(left: &mut u64, buffer: &mut BytesMut) -> BodyRead {
     BodyRead::Data(buffer.split_to(count).freeze())
 }
 
-/// Takes a line and its end, which has to be the one of the standard; `None` as long as it is not whole.
-fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'static str> {
+/// Takes a line that ends in CRLF; `None` if it is incomplete.
+fn take_line(buffer: &mut BytesMut, max_len: usize) -> Result<Option<Bytes>, &'static str> {
     let too_long = Err("a line of the body is too long");
-    let Some(end) = memchr::memchr(b'\n', buffer.get(..most.saturating_add(2)).unwrap_or(buffer)) else {
-        return if buffer.len() >= most.saturating_add(2) { too_long } else { Ok(None) };
+    let Some(end) = memchr::memchr(b'\n', buffer.get(..max_len.saturating_add(2)).unwrap_or(buffer)) else {
+        return if buffer.len() >= max_len.saturating_add(2) { too_long } else { Ok(None) };
     };
     let line = buffer.split_to(end).freeze();
     buffer.advance(1);
@@ -189,7 +190,7 @@ fn take_line(buffer: &mut BytesMut, most: usize) -> Result<Option<Bytes>, &'stat
 fn read_size(line: &[u8], padding: SizePadding) -> Option<u64> {
     let end = memchr::memchr(b';', line);
     let (size, extensions) = line.split_at(end.unwrap_or(line.len()));
-    let digits = if end.is_some() || padding == SizePadding::Skipped { trim_blanks(size) } else { size };
+    let digits = if end.is_some() || padding == SizePadding::Skipped { trim_whitespace(size) } else { size };
     if !are_extensions(extensions) {
         return None;
     }
@@ -199,7 +200,7 @@ fn read_size(line: &[u8], padding: SizePadding) -> Option<u64> {
 }
 
 /// Drops spaces and tabs at the end.
-fn trim_blanks(text: &[u8]) -> &[u8] {
+fn trim_whitespace(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
     text.get(..end).unwrap_or_default()
 }
@@ -207,25 +208,25 @@ fn trim_blanks(text: &[u8]) -> &[u8] {
 /// Reports whether a text is nothing but chunk extensions (RFC 9112, section 7.1.1). Readers disagree about where a malformed
 /// one ends.
 fn are_extensions(mut text: &[u8]) -> bool {
-    let skip_blanks = |text: &mut &[u8]| *text = text.trim_ascii_start();
-    // Line ends and other control characters are no blanks.
+    let skip_whitespace = |text: &mut &[u8]| *text = text.trim_ascii_start();
+    // Line ends and other control characters are not whitespace.
     if text.iter().any(|byte| (byte.is_ascii_control() && *byte != b'\t') || !byte.is_ascii()) {
         return false;
     }
     while let [b';', rest @ ..] = text {
         text = rest;
-        skip_blanks(&mut text);
+        skip_whitespace(&mut text);
         if !take_token(&mut text) {
             return false;
         }
-        skip_blanks(&mut text);
+        skip_whitespace(&mut text);
         if let [b'=', rest @ ..] = text {
             text = rest;
-            skip_blanks(&mut text);
+            skip_whitespace(&mut text);
             if !take_quoted(&mut text) && !take_token(&mut text) {
                 return false;
             }
-            skip_blanks(&mut text);
+            skip_whitespace(&mut text);
         }
     }
     text.is_empty()
@@ -243,11 +244,11 @@ fn take_quoted(text: &mut &[u8]) -> bool {
     let Some(mut rest) = text.strip_prefix(b"\"") else { return false };
     loop {
         match rest {
-            [b'"', behind @ ..] => {
-                *text = behind;
+            [b'"', after @ ..] => {
+                *text = after;
                 return true;
             }
-            [b'\\', _, behind @ ..] | [_, behind @ ..] => rest = behind,
+            [b'\\', _, after @ ..] | [_, after @ ..] => rest = after,
             [] => return false,
         }
     }
@@ -257,8 +258,8 @@ fn is_token(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte)
 }
 
-/// Reports whether a line is a header (RFC 9112, section 5). What is not could be the beginning of the next request to another
-/// reader, which takes a lone carriage return for the end of a line.
+/// Reports whether a line is a header (RFC 9112, section 5). A peer that accepts a bare CR as the
+/// end of a line could read anything else as a new request (request smuggling).
 fn is_field_line(line: &[u8]) -> bool {
     let Some(colon) = memchr::memchr(b':', line) else { return false };
     let (name, value) = line.split_at(colon);

@@ -1,16 +1,16 @@
-//! Texts for tests that are nearly what they should be.
+//! Mutated inputs for property tests.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// Makes texts of which a few bytes are others than in one that is right.
+/// Generates inputs from valid ones by replacing up to three bytes.
 pub(crate) fn mutated(
-    right: &'static [&'static [u8]],
-    others: &'static [u8],
+    valid: &'static [&'static [u8]],
+    replacements: &'static [u8],
 ) -> impl Strategy<Value = Vec<u8>> {
-    let changes = vec((any::<Index>(), select(others)), 0..4);
-    (select(right), changes).prop_map(|(text, changes)| {
+    let changes = vec((any::<Index>(), select(replacements)), 0..4);
+    (select(valid), changes).prop_map(|(text, changes)| {
         let mut text = text.to_vec();
         for (at, byte) in changes {
             let at = at.index(text.len());

@@ -58,7 +58,7 @@ impl UrlScheme {
     }
 }
 
-/// The reason why a text is no usable URL.
+/// The reason why a text is not a usable URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -129,7 +129,7 @@ impl Url {
     /// Resolves a reference of the server relative to this URL.
     ///
     /// # Errors
-    /// The reference is no usable URL.
+    /// The reference is not a usable URL.
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let reference = reference.trim();
         if has_scheme(reference) {

@@ -187,7 +187,7 @@ impl ParameterAttributes {
     fn reject_on_context(&self, problems: &mut MacroErrors) {
         let inputs = self.ask.iter().map(|(attribute, ..)| attribute);
         for attribute in inputs.chain(&self.argument.written) {
-            problems.add(attribute, "the context is no argument; take this away");
+            problems.add(attribute, "the context is not an argument; take this away");
         }
     }
 }
@@ -195,7 +195,7 @@ impl ParameterAttributes {
 impl ArgumentAttributes {
     fn reject_on_input(&self, problems: &mut MacroErrors) {
         for attribute in &self.written {
-            problems.add(attribute, "a question is no argument; take this away, or the `#[ask]`");
+            problems.add(attribute, "a question is not an argument; take this away, or the `#[ask]`");
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Command {
     pub(crate) inherited: BTreeSet<OsString>,
 }
 
-/// The reason why a text is no command line.
+/// The reason why a text is not a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandLineError {

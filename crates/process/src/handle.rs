@@ -12,7 +12,7 @@ use super::supervise::{LINE_BYTES, ProcessPhase, SharedProcess, supervise};
 use super::system::{self, PipeReader, PipeWriter, StartedChild, StdinMode};
 use super::termination::GracePeriods;
 
-/// Receives every line of a server that is no message: all of standard error, and noise on standard output.
+/// Receives every line of a server that is not a message: all of standard error, and noise on standard output.
 pub type LineCallback = Arc<dyn Fn(&OutputLine<'_>) + Send + Sync>;
 
 /// Our ends of the pipes of a server.
@@ -31,7 +31,7 @@ pub struct ChildPipes {
 #[derive(Clone)]
 pub struct ChildWatch {
     shared: Arc<SharedProcess>,
-    /// Receives lines that are no messages.
+    /// Receives lines that are not messages.
     observer: Option<LineCallback>,
 }
 
@@ -51,7 +51,7 @@ impl ChildWatch {
         self.shared.exit_report()
     }
 
-    /// Records a line of standard output that is no message.
+    /// Records a line of standard output that is not a message.
     pub fn record_noise(&self, line: &[u8]) {
         self.shared.noise().add(line);
         if let Some(observer) = &self.observer {

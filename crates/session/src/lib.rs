@@ -18,6 +18,7 @@
 //! - State is returned only to the principal that created it, and ends once: `memory_states_pass_the_contract_suite`,
 //!   `live_value_is_returned_only_to_its_owner_and_dropped_once`.
 //! - A store is empty once everything in it has ended: `session_store_is_empty_after_random_churn`.
+//! - No id is printed whole: `session_id_debug_output_is_redacted`.
 //! - No value is dropped under a lock: `removed_live_values_are_dropped_outside_the_lock`.
 #![forbid(unsafe_code)]
 

@@ -129,7 +129,7 @@ pub enum ReceiveError {
         start: Bytes,
     },
     /// The peer rejected one sent message, and the channel continues.
-    #[error("a message was not taken: {why}")]
+    #[error("the peer rejected a message: {why}")]
     Rejected {
         /// The message as it was sent.
         message: Bytes,
@@ -137,6 +137,6 @@ pub enum ReceiveError {
         why: io::Error,
     },
     /// The channel is broken.
-    #[error("the channel broke: {0}")]
+    #[error("the channel failed: {0}")]
     Broken(#[source] io::Error),
 }

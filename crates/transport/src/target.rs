@@ -42,14 +42,14 @@ pub enum Target {
     Invalid(TargetError),
 }
 
-/// The reason why a text is no target.
+/// The reason why a text is not a target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// The text has a scheme and is no valid URL.
+    /// The text has a scheme and is not a valid URL.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// The text is no valid command line.
+    /// The text is not a valid command line.
     #[error(transparent)]
     Command(#[from] CommandLineError),
 }

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The token is no JWS in compact form with JSON claims.
+    /// The token is not a JWS in compact form with JSON claims.
     #[error("the access token is malformed")]
     Malformed,
     /// The signature algorithm is not allowed.

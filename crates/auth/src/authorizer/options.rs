@@ -54,7 +54,7 @@ pub enum AuthorizationGrant {
     AuthorizationCode(Arc<dyn UserAgent>),
     /// The client has credentials of its own; it has to be preregistered.
     ClientCredentials,
-    /// The user's identity provider vouches for the user (ID-JAG); the client has to be preregistered.
+    /// The user's identity provider issues an ID-JAG for the user; the client has to be preregistered.
     EnterpriseManaged {
         /// The token endpoint of the identity provider.
         token_endpoint: String,
@@ -67,7 +67,7 @@ pub enum AuthorizationGrant {
         /// Its type, such as [`ID_TOKEN_TYPE`](crate::token_request::ID_TOKEN_TYPE).
         subject_token_type: String,
     },
-    /// A platform vouches for this workload by a JWT.
+    /// A platform issues a JWT for this workload (JWT bearer grant, RFC 7523).
     WorkloadIdentity(CredentialSource),
 }
 
@@ -117,7 +117,7 @@ impl AuthorizationOptions {
         options
     }
 
-    /// A platform vouches for this workload by a JWT.
+    /// A platform issues a JWT for this workload (JWT bearer grant, RFC 7523).
     pub fn workload_identity(assertion: CredentialSource) -> Self {
         Self::new(AuthorizationGrant::WorkloadIdentity(assertion))
     }

@@ -1,16 +1,16 @@
 /// The reason why a DPoP proof is refused.
 ///
-/// The text of each can be sent as `error_description`, and holds nothing of the proof.
+/// The text of each can be sent as `error_description`, and contains no part of the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
     /// There is no header `DPoP`.
     #[error("the request has no DPoP proof")]
     Missing,
-    /// There are several headers `DPoP`.
+    /// There is more than one `DPoP` header.
     #[error("the request has more than one DPoP proof")]
     Multiple,
-    /// The proof is no JWS in compact form with JSON claims.
+    /// The proof is not a JWS in compact form with JSON claims.
     #[error("the DPoP proof is malformed")]
     Malformed,
     /// `typ` is not `dpop+jwt`.

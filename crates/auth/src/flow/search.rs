@@ -45,7 +45,7 @@ impl MetadataSearch {
     pub(super) fn for_issuers(issuers: &[String], policy: PlainHttpPolicy) -> Self {
         let mut candidates = VecDeque::new();
         for issuer in issuers.iter().take(MAX_ISSUERS) {
-            // A text that is no URL is refused as a candidate, so that the error names it.
+            // A text that is not a URL is refused as a candidate, so that the error names it.
             let urls =
                 issuer.parse::<Url>().map_or_else(|_| vec![issuer.clone()], |url| server_metadata_urls(&url));
             let candidate =

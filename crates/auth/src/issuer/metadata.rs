@@ -22,7 +22,7 @@ impl IssuerMetadata {
     /// Parses the document that was found for an issuer.
     ///
     /// # Errors
-    /// The body is no metadata document, or is of another issuer.
+    /// The body is not a metadata document, or is of another issuer.
     pub fn parse(body: &Bytes, issuer: &str) -> Result<Self, MetadataError> {
         let document = JsonDocument::parse(body)?;
         let found = document.required("issuer")?;

@@ -19,7 +19,7 @@ pub struct CompactJws<'a> {
     signature: Vec<u8>,
 }
 
-/// The reason why a text is no acceptable JWS.
+/// The reason why a text is not an acceptable JWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwsError {
@@ -53,7 +53,7 @@ impl<'a> CompactJws<'a> {
     /// Splits and decodes a JWS.
     ///
     /// # Errors
-    /// The text is too long, is not exactly three segments of strict base64url, has a header that is no JSON object
+    /// The text is too long, is not exactly three segments of strict base64url, has a header that is not a JSON object
     /// with distinct members, needs an extension (`crit`,
     /// [RFC 7515 §4.1.11](https://www.rfc-editor.org/rfc/rfc7515#section-4.1.11)), or an algorithm that is not listed.
     pub fn parse(text: &'a str) -> Result<Self, JwsError> {

@@ -26,11 +26,11 @@ pub enum VerificationKey {
     Ed25519(Vec<u8>),
 }
 
-/// The reason why a JSON value is no public key that can be used here.
+/// The reason why a JSON value is not a public key that can be used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwkError {
-    /// The value is no JSON object with distinct members.
+    /// The value is not a JSON object with distinct members.
     #[error("the key is not a JSON object with distinct members")]
     Json,
     /// The type or curve of the key is not supported.

@@ -9,11 +9,11 @@ pub struct JwkSet {
     keys: Vec<PublicJwk>,
 }
 
-/// The reason why a document is no JWKS.
+/// The reason why a document is not a JWKS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JwkSetError {
-    /// The document is no JSON object with an array `keys`.
+    /// The document is not a JSON object with an array `keys`.
     #[error("the document is not a JSON object with an array `keys`")]
     Json,
     /// The document has more than [`JwkSet::MAX_KEYS`] keys.
@@ -33,7 +33,7 @@ impl JwkSet {
     /// recommends.
     ///
     /// # Errors
-    /// The document is no JSON object with an array `keys`, or has too many keys.
+    /// The document is not a JSON object with an array `keys`, or has too many keys.
     pub fn parse(document: &[u8]) -> Result<Self, JwkSetError> {
         let text = ByteString::try_from(document).map_err(|_| JwkSetError::Json)?;
         let document = JsonObject::parse(&text).map_err(|_| JwkSetError::Json)?;

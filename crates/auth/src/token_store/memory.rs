@@ -1,7 +1,7 @@
 use parking_lot::Mutex;
 
 use super::entries::TokenEntries;
-use super::refresh_queue::RefreshQueues;
+use super::refresh_locks::RefreshLocks;
 use super::{StoreFuture, StoredTokens, TokenGeneration, TokenKey, TokenLock, TokenStore};
 use crate::registration::ClientRegistration;
 use crate::token_set::TokenSet;
@@ -10,12 +10,12 @@ use crate::token_set::TokenSet;
 #[derive(Debug, Default)]
 pub struct MemoryTokenStore {
     entries: Mutex<TokenEntries>,
-    refreshes: RefreshQueues,
+    refreshes: RefreshLocks,
 }
 
 impl TokenStore for MemoryTokenStore {
     fn lock<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, TokenLock> {
-        Box::pin(async move { Ok(Box::new(self.refreshes.enter(key).await) as TokenLock) })
+        Box::pin(async move { Ok(Box::new(self.refreshes.lock(key).await) as TokenLock) })
     }
 
     fn load<'a>(&'a self, key: &'a TokenKey) -> StoreFuture<'a, Option<StoredTokens>> {

@@ -10,7 +10,7 @@ mod contract;
 mod entries;
 mod file;
 mod memory;
-mod refresh_queue;
+mod refresh_locks;
 
 use std::future::Future;
 use std::pin::Pin;

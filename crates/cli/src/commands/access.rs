@@ -93,7 +93,7 @@ pub(crate) fn run(args: &AccessArgs) -> Result<(), CliFailure> {
     check(args).map_err(|failure| failure.with_json(args.json))
 }
 
-/// Decodes a value as JSON if it is a number, a boolean or a list, and else takes it as a text.
+/// Parses a value as JSON; anything else, and `null`, is a string.
 fn parse_claim(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     let decoded: Option<Value> = serde_json::from_str(value).ok();

@@ -1,4 +1,4 @@
-//! What a list holds now, against what it held before.
+//! Differences between two fetches of a list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(super) struct ListSnapshots {
     resources: BTreeMap<String, String>,
 }
 
-/// What became of a list.
+/// The differences of a list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ListDifference {
     added: Vec<String>,
@@ -59,7 +59,7 @@ impl ListSnapshots {
         Ok(replace_list(&mut self.prompts, now))
     }
 
-    /// One notice is for resources and for templates.
+    /// One notification covers resources and templates.
     pub(super) async fn resources(&mut self, session: &CommandSession) -> Result<ListDifference, CliFailure> {
         let mut now = items_by_name(session.client.resources().await, |resource| resource.uri.clone())?;
         now.extend(items_by_name(session.client.templates().await, |template| {
@@ -71,7 +71,7 @@ impl ListSnapshots {
 
 type ListResult<T> = Result<std::sync::Arc<ItemList<T>>, Error>;
 
-/// Takes a list by the names of its items; a server that does not have it has an empty one.
+/// Returns a list by the names of its items; a server without the list counts as having an empty one.
 fn items_by_name<T>(
     list: ListResult<T>,
     name: impl Fn(&T) -> String,

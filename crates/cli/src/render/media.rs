@@ -1,4 +1,4 @@
-/// What files of a media type are usually called, by the start of the type.
+/// What files of a media type are usually called, by media type.
 const EXTENSIONS: &[(&str, &str)] = &[
     ("application/gzip", "gz"),
     ("application/javascript", "js"),
@@ -52,7 +52,7 @@ pub(crate) fn extension(mime_type: &str) -> Option<&'static str> {
     })
 }
 
-/// Makes a file name of what a server calls something: no path, nothing hidden, nothing that a shell would mind.
+/// Makes a file name from a name of a server: no path, no leading dot, no shell metacharacters.
 pub(crate) fn file_stem(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or_default();
     let kept: String = last

@@ -15,7 +15,7 @@ pub(crate) enum PresetAnswer {
 /// A value that was given in advance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PresetValue {
-    /// Text, which becomes what the field wants.
+    /// Text, converted to the field's type.
     Text(String),
     /// Literal JSON.
     Json(RawJson),
@@ -54,7 +54,7 @@ pub(crate) struct PresetAnswers {
 }
 
 impl PresetAnswers {
-    /// Collects answers; of two that contradict each other the later one counts.
+    /// Collects answers; a later answer overrides an earlier one.
     pub(crate) fn new(answers: &[PresetAnswer]) -> Self {
         let mut given = Self::default();
         for answer in answers {

@@ -63,7 +63,7 @@ pub(crate) trait ClientTransport: Send + Sync + 'static {
     }
 
     /// Returns what the server process printed outside of the protocol, if there is a process and it printed something:
-    /// the end of its standard error, and the first line of its standard output that is no message.
+    /// the end of its standard error, and the first line of its standard output that is not a message.
     fn process_output(&self) -> Option<String> {
         None
     }

@@ -47,13 +47,13 @@ pub(crate) async fn connect(
         Some(pin) if pin.era() == Era::Legacy => open_session(source, open, plan, pin, attempts).await,
         Some(pin) => {
             let edge = handshake::modern_edge(plan, pin);
-            let observation = open.discover(plan, &edge, plan.limits.handshake_timeout, attempts).await;
-            match (decide_over_channel(&observation, pin), observation) {
+            let outcome = open.discover(plan, &edge, plan.limits.handshake_timeout, attempts).await;
+            match (decide_over_channel(&outcome, pin), outcome) {
                 (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) if revision == pin => {
                     open.establish_described(source, edge, &result, attempts)
                 }
-                (_, observation) => {
-                    let cause = format!("the server does not speak {pin}: {}", observation.describe());
+                (_, outcome) => {
+                    let cause = format!("the server does not speak {pin}: {}", outcome.describe());
                     Err(attempts.connect_error(source, open.with_process_output(cause.into())))
                 }
             }

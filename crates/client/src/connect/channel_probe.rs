@@ -43,8 +43,8 @@ pub(super) async fn probe(
     let (mut has_retried, mut has_waited, mut has_reopened) = (false, false, false);
     loop {
         let edge = handshake::modern_edge(plan, requested);
-        let observation = match probe_once(&open, plan, &edge, delay, attempts).await {
-            ProbeOutcome::Answered(observation) => observation,
+        let outcome = match probe_once(&open, plan, &edge, delay, attempts).await {
+            ProbeOutcome::Answered(outcome) => outcome,
             // The channel has a session now, which a modern client must not have.
             ProbeOutcome::BothAccepted if !std::mem::replace(&mut has_reopened, true) => {
                 open.transport.close().await;
@@ -79,13 +79,13 @@ pub(super) async fn probe(
                 return Err(attempts.connect_error(source, failure.cause()));
             }
         };
-        match decide_over_channel(&observation, requested) {
+        match decide_over_channel(&outcome, requested) {
             // At most one retry: a server could list a revision and then reject it, without end.
             ProbeDecision::Retry(revision) if !has_retried => {
                 (requested, has_retried) = (revision, true);
             }
             decision => {
-                return follow_decision(source, open, plan, edge, decision, observation, attempts).await;
+                return follow_decision(source, open, plan, edge, decision, outcome, attempts).await;
             }
         }
     }
@@ -110,22 +110,22 @@ async fn follow_decision(
     plan: &ConnectPlan,
     probed: ProtocolEdge,
     decision: ProbeDecision,
-    observation: DiscoverOutcome,
+    outcome: DiscoverOutcome,
     attempts: &mut ConnectAttempts,
 ) -> Result<EstablishedConnection, Error> {
-    match (decision, observation) {
+    match (decision, outcome) {
         (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
             let is_probed = revision == probed.revision();
             let edge = if is_probed { probed } else { handshake::modern_edge(plan, revision) };
             open.establish_described(source, edge, &result, attempts)
         }
-        (ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined, observation) => {
-            Err(attempts.connect_error(source, observation.cause()))
+        (ProbeDecision::Retry(_) | ProbeDecision::Modern(_) | ProbeDecision::Undetermined, outcome) => {
+            Err(attempts.connect_error(source, outcome.cause()))
         }
         (ProbeDecision::Legacy(offered), _) => open_session(source, open, plan, offered, attempts).await,
         // Over a network a closed connection is no evidence of a legacy server.
-        (ProbeDecision::LegacyReconnect(_), observation) if source.is_network() => {
-            Err(attempts.connect_error(source, observation.cause()))
+        (ProbeDecision::LegacyReconnect(_), outcome) if source.is_network() => {
+            Err(attempts.connect_error(source, outcome.cause()))
         }
         (ProbeDecision::LegacyReconnect(offered), _) => {
             open.transport.close().await;
@@ -148,31 +148,31 @@ async fn probe_once(
     // It ends with the handshake, whichever that is.
     let unbounded = delay + 2 * plan.limits.handshake_timeout;
     let mut discovering = pin!(handshake::discover(&*open.transport, plan, edge, unbounded));
-    if let Ok(observation) = timeout(delay, &mut discovering).await {
-        attempts.record(probed, observation.describe());
-        return ProbeOutcome::Answered(observation);
+    if let Ok(outcome) = timeout(delay, &mut discovering).await {
+        attempts.record(probed, outcome.describe());
+        return ProbeOutcome::Answered(outcome);
     }
     let offered = Revision::NEWEST_LEGACY;
     let mut initializing = pin!(handshake::initialize(&*open.transport, plan, offered));
     let initialized = format!("initialize at {offered}");
-    let observation = tokio::select! {
+    let outcome = tokio::select! {
         biased;
-        observation = &mut discovering => observation,
+        outcome = &mut discovering => outcome,
         outcome = &mut initializing => {
             // A server that refuses the version of `initialize` is modern, and is still preparing its answer to the probe.
             if is_version_refusal(&outcome)
-                && let Ok(observation) = timeout(plan.limits.probe_timeout, &mut discovering).await
+                && let Ok(outcome) = timeout(plan.limits.probe_timeout, &mut discovering).await
             {
-                attempts.record(probed, observation.describe());
-                return ProbeOutcome::Answered(observation);
+                attempts.record(probed, outcome.describe());
+                return ProbeOutcome::Answered(outcome);
             }
             attempts.record(probed, DiscoverOutcome::TimedOut.describe());
             attempts.record(initialized, handshake::describe(&outcome));
             return ProbeOutcome::Initialized(outcome);
         }
     };
-    attempts.record(probed, observation.describe());
-    match decide_over_channel(&observation, requested) {
+    attempts.record(probed, outcome.describe());
+    match decide_over_channel(&outcome, requested) {
         ProbeDecision::Legacy(_) => {
             let outcome = initializing.await;
             attempts.record(initialized, handshake::describe(&outcome));
@@ -183,8 +183,8 @@ async fn probe_once(
                 attempts.record(initialized, handshake::describe(&outcome));
                 ProbeOutcome::BothAccepted
             }
-            Ok(Err(_)) | Err(_) => ProbeOutcome::Answered(observation),
+            Ok(Err(_)) | Err(_) => ProbeOutcome::Answered(outcome),
         },
-        _ => ProbeOutcome::Answered(observation),
+        _ => ProbeOutcome::Answered(outcome),
     }
 }

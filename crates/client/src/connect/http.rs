@@ -105,15 +105,15 @@ impl HttpConnectContext<'_> {
             let limits = &self.plan.limits;
             let within =
                 if self.plan.pin.is_some() { limits.handshake_timeout } else { limits.probe_timeout };
-            let observation = open.discover(self.plan, &edge, within, attempts).await;
-            let decision = decide_over_http(&observation, requested);
+            let outcome = open.discover(self.plan, &edge, within, attempts).await;
+            let decision = decide_over_http(&outcome, requested);
             if let (Some(pin), Some(other)) = (self.plan.pin, decision.revision())
                 && pin != other
             {
-                let cause = format!("the server does not speak {pin}: {}", observation.describe());
+                let cause = format!("the server does not speak {pin}: {}", outcome.describe());
                 return Err(attempts.connect_error(self.url, cause));
             }
-            match (decision, observation) {
+            match (decision, outcome) {
                 (ProbeDecision::Modern(revision), DiscoverOutcome::Described(result)) => {
                     let edge = if revision == requested {
                         edge
@@ -134,9 +134,9 @@ impl HttpConnectContext<'_> {
                 }
                 (
                     ProbeDecision::Undetermined | ProbeDecision::Retry(_) | ProbeDecision::Modern(_),
-                    observation,
+                    outcome,
                 ) => {
-                    return Err(self.probe_failed(&observation, attempts));
+                    return Err(self.probe_failed(&outcome, attempts));
                 }
             }
         }
@@ -260,8 +260,8 @@ impl HttpConnectContext<'_> {
     }
 
     /// Returns the error for a probe without a usable outcome.
-    fn probe_failed(&self, observation: &DiscoverOutcome, attempts: &ConnectAttempts) -> Error {
-        match observation {
+    fn probe_failed(&self, outcome: &DiscoverOutcome, attempts: &ConnectAttempts) -> Error {
+        match outcome {
             DiscoverOutcome::Failed(TransportFailure {
                 kind: TransportFailureKind::Unauthorized { status, challenge },
                 ..
@@ -270,7 +270,7 @@ impl HttpConnectContext<'_> {
                 kind: TransportFailureKind::Authorization(error),
                 ..
             }) => Error::Authorization(error.clone()),
-            observation => attempts.connect_error(self.url, observation.cause()),
+            outcome => attempts.connect_error(self.url, outcome.cause()),
         }
     }
 }

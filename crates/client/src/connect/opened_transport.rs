@@ -28,9 +28,9 @@ impl OpenedTransport {
         within: Duration,
         attempts: &mut ConnectAttempts,
     ) -> DiscoverOutcome {
-        let observation = handshake::discover(&*self.transport, plan, edge, within).await;
-        attempts.record(format!("server/discover at {}", edge.revision()), observation.describe());
-        observation
+        let outcome = handshake::discover(&*self.transport, plan, edge, within).await;
+        attempts.record(format!("server/discover at {}", edge.revision()), outcome.describe());
+        outcome
     }
 
     /// Adds the output of the server process to the cause of a failed connection; the report of one that exited has it

@@ -51,9 +51,9 @@ impl ProbeDecision {
 }
 
 /// Interprets a probe in revision `requested` over a channel, where legacy servers are known to react in any form.
-pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
+pub(crate) fn decide_over_channel(outcome: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
     let newest = Revision::NEWEST_LEGACY;
-    decide_by_answer(observation, requested).unwrap_or(match observation {
+    decide_by_response(outcome, requested).unwrap_or(match outcome {
         DiscoverOutcome::Failed(TransportFailure { kind: TransportFailureKind::Closed(_), .. }) => {
             ProbeDecision::LegacyReconnect(newest)
         }
@@ -63,8 +63,8 @@ pub(crate) fn decide_over_channel(observation: &DiscoverOutcome, requested: Revi
 
 /// Interprets a probe in revision `requested` over HTTP, where a failure may have other causes than a legacy server:
 /// wrong credentials, an overloaded server, an unknown host.
-pub(crate) fn decide_over_http(observation: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
-    decide_by_answer(observation, requested).unwrap_or(match observation {
+pub(crate) fn decide_over_http(outcome: &DiscoverOutcome, requested: Revision) -> ProbeDecision {
+    decide_by_response(outcome, requested).unwrap_or(match outcome {
         DiscoverOutcome::Failed(failure) => match &failure.kind {
             // The server, or a proxy, responds to such requests with something else.
             TransportFailureKind::Malformed(_) | TransportFailureKind::TooLong { .. } => {
@@ -97,9 +97,9 @@ pub(crate) fn falls_back_to_sse(failure: &HandshakeError) -> bool {
 }
 
 /// Interprets a response, which means the same over every transport.
-fn decide_by_answer(observation: &DiscoverOutcome, requested: Revision) -> Option<ProbeDecision> {
+fn decide_by_response(outcome: &DiscoverOutcome, requested: Revision) -> Option<ProbeDecision> {
     let newest = Revision::NEWEST_LEGACY;
-    Some(match observation {
+    Some(match outcome {
         DiscoverOutcome::Described(result) => match versions(result, "supportedVersions") {
             // A server that responds without a list supports at least the requested revision.
             None if has_capabilities(result) => ProbeDecision::Modern(requested),
@@ -231,9 +231,9 @@ mod tests {
             (refused(-32020, ""), ProbeDecision::Legacy(R4)),
             (refused(0, ""), ProbeDecision::Legacy(R4)),
         ];
-        for (observation, expected) in table {
-            assert_eq!(decide_over_channel(&observation, NEW), expected, "{observation:?}");
-            assert_eq!(decide_over_http(&observation, NEW), expected, "{observation:?}");
+        for (outcome, expected) in table {
+            assert_eq!(decide_over_channel(&outcome, NEW), expected, "{outcome:?}");
+            assert_eq!(decide_over_http(&outcome, NEW), expected, "{outcome:?}");
         }
     }
 
@@ -244,8 +244,8 @@ mod tests {
             (lost(TransportFailureKind::Malformed("not JSON".to_owned())), ProbeDecision::Legacy(R4)),
             (lost(TransportFailureKind::Closed("exited".into())), ProbeDecision::LegacyReconnect(R4)),
         ];
-        for (observation, expected) in table {
-            assert_eq!(decide_over_channel(&observation, NEW), expected, "{observation:?}");
+        for (outcome, expected) in table {
+            assert_eq!(decide_over_channel(&outcome, NEW), expected, "{outcome:?}");
         }
     }
 
@@ -266,8 +266,8 @@ mod tests {
             (lost(TransportFailureKind::Closed("reset".into())), ProbeDecision::Undetermined),
             (DiscoverOutcome::TimedOut, ProbeDecision::Undetermined),
         ];
-        for (observation, expected) in table {
-            assert_eq!(decide_over_http(&observation, NEW), expected, "{observation:?}");
+        for (outcome, expected) in table {
+            assert_eq!(decide_over_http(&outcome, NEW), expected, "{outcome:?}");
         }
     }
 
@@ -298,14 +298,14 @@ mod tests {
 
     #[test]
     fn probe_without_common_revision_is_never_guessed() {
-        for observation in [
+        for outcome in [
             described(r#"{"supportedVersions":["2099-01-01"]}"#),
             described(r#"{"supportedVersions":[]}"#),
             refused(-32022, r#"{"supported":["2099-01-01"]}"#),
         ] {
             assert!(
-                matches!(decide_over_channel(&observation, NEW), ProbeDecision::NoCommonRevision(_)),
-                "{observation:?}"
+                matches!(decide_over_channel(&outcome, NEW), ProbeDecision::NoCommonRevision(_)),
+                "{outcome:?}"
             );
         }
     }

@@ -174,7 +174,7 @@ async fn argument_values_are_never_parsed_as_serve_flags() {
     let refused = call("--serve=0").await.unwrap();
     let said = refused.content[0].as_text().unwrap();
     assert!(refused.is_error && said.contains("required arguments were not provided"), "{said}");
-    // A program that is no server of ours has no such flag.
+    // A program that is not a server of ours has no such flag.
     let other = Program::new(command).executable("/bin/echo").server().unwrap();
     let echoed = other.call("p", json!({ "file": "--serve=0", "rest": ["x"] })).await.unwrap();
     assert_eq!(echoed.content[0].as_text(), Some("--serve=0 -- x\n"));

@@ -51,14 +51,14 @@ pub enum AuthKind {
     User,
     /// The hub has credentials of its own, which all users share.
     ClientCredentials,
-    /// A platform vouches for the hub by a JWT; all users share it.
+    /// A platform issues a JWT for the hub (JWT bearer grant, RFC 7523); all users share it.
     WorkloadIdentity,
-    /// The identity provider of an enterprise vouches for the user of an ID token (ID-JAG); all users share it.
+    /// The identity provider of an enterprise issues an ID-JAG for the user of an ID token; all users share it.
     Enterprise,
 }
 
 impl AuthKind {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -85,7 +85,7 @@ pub enum DpopUse {
 }
 
 impl DpopUse {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -96,7 +96,7 @@ impl DpopUse {
 }
 
 impl ServerAuth {
-    /// Returns the path of a file, counted from the folder of the configuration.
+    /// Returns the path of a file, relative to the folder of the configuration.
     pub fn path_of(&self, file: &ConfigText) -> PathBuf {
         self.base.join(Path::new(file.expose()))
     }

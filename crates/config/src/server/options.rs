@@ -17,7 +17,7 @@ pub enum ConnectionSharing {
 }
 
 impl ConnectionSharing {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Principal => "principal",
@@ -40,7 +40,7 @@ pub enum StartMode {
 }
 
 impl StartMode {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lazy => "lazy",
@@ -60,7 +60,7 @@ pub enum ProtocolEra {
 }
 
 impl ProtocolEra {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Legacy => "legacy",
@@ -132,7 +132,7 @@ pub enum RemoteTransport {
 }
 
 impl RemoteTransport {
-    /// Returns it as a configuration has it.
+    /// Returns the value in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -212,7 +212,7 @@ fn without_obsolete_keys(node: &ConfigNode) -> ConfigNode {
     node
 }
 
-/// Refuses what no program can be started with. The system ends every text of these at a NUL.
+/// Rejects values that no program can be started with: the system ends each of these strings at a NUL.
 fn check_program(
     program: &LocalProgram,
     wrong: &dyn Fn(&[&str], &str) -> DecodeError,

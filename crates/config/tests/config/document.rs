@@ -79,7 +79,7 @@ fn documented_config_keys_match_the_code() {
         assert!(written.contains(key), "`{key}` is not in the document");
     }
     for key in &written {
-        assert!(known.contains(key), "`{key}` of the document is no key");
+        assert!(known.contains(key), "`{key}` of the document is not a key");
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) struct DrainingResponse<S> {
     discarded: usize,
 }
 
-/// What became of it.
+/// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrainStatus {
     /// It is over, and the connection is free.

@@ -61,7 +61,7 @@ pub struct UpstreamStatus {
     pub reason: Option<String>,
     /// The remaining backoff before the next attempt.
     pub retry_in: Option<Duration>,
-    /// Whether the hub must not start without it.
+    /// Whether the hub is ready only while it is connected.
     pub required: bool,
     /// The negotiated revision.
     pub revision: Option<Revision>,

@@ -1,4 +1,4 @@
-//! What can still be read of a response that is no valid message: which request it answers.
+//! What can still be read of a response that is not a valid message: which request it answers.
 
 use crate::request_id::RequestId;
 

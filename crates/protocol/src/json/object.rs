@@ -19,7 +19,7 @@ pub struct JsonObject {
     entries: Vec<(ByteString, RawJson)>,
 }
 
-/// The reason why a JSON text is no object.
+/// The reason why a JSON text is not an object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedJson {

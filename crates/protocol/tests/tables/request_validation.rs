@@ -144,7 +144,7 @@ fn first_failed_validation_check_decides_the_refusal() {
             "ok",
         ),
         ("a log level", Case { extra: good_level, ..GOOD }, "ok"),
-        ("something that is no log level", Case { extra: bad_level, ..GOOD }, "-32602 200"),
+        ("something that is not a log level", Case { extra: bad_level, ..GOOD }, "-32602 200"),
     ] {
         assert_eq!(outcome(&case), expected, "{what}");
     }

@@ -18,7 +18,7 @@ const NAME: &str = "mcp_session_id";
 /// The session cookie of HTTP+SSE clients.
 ///
 /// The cookie names the state that may be kept for a client between its calls,
-/// [`Caller::state_id`](crate::Caller::state_id), and nothing else: it is no credential, and it never restores a
+/// [`Caller::state_id`](crate::Caller::state_id), and nothing else: it is not a credential, and it never restores a
 /// session. Its value is encrypted under the server's state keys and bound to the principal, so that nothing is
 /// stored for it, and a value that this server did not make for this caller is replaced by a new one.
 #[derive(Clone, Copy, Debug)]

@@ -21,13 +21,13 @@ impl HttpServiceInner {
         env: Env,
         reserved: Option<BytePermit>,
     ) -> PostStart<'a> {
-        let admitted = match self.validate_request(post, &request) {
-            Ok(admitted) => admitted,
+        let validated = match self.validate_request(post, &request) {
+            Ok(validated) => validated,
             Err(refusal) => return ready_message(modern::refuse(Some(&request.id), &refusal), false),
         };
         let (principal, grant) = (post.sender.principal.clone(), post.sender.grant.clone());
         let origin = RequestOrigin { principal, connection: None, env, grant };
-        let begun = modern::begin(&self.core, request, admitted, origin);
+        let begun = modern::begin(&self.core, request, validated, origin);
         self.follow_start(post, begun.hold_permit(reserved))
     }
 
@@ -64,11 +64,11 @@ impl HttpServiceInner {
     ) -> Result<ValidatedRequest, Refusal> {
         let headers = post.headers;
         let mirror = MirrorHeaders { version: headers.version, method: headers.method, name: headers.name };
-        let admitted = era::validate_request(request, Some(&mirror), self.core.revisions)?;
-        if admitted.method == Method::ToolsCall {
+        let validated = era::validate_request(request, Some(&mirror), self.core.revisions)?;
+        if validated.method == Method::ToolsCall {
             self.check_argument_headers(post, request)?;
         }
-        Ok(admitted)
+        Ok(validated)
     }
 
     fn check_argument_headers(&self, post: PostMessage<'_>, request: &Request) -> Result<(), Refusal> {

@@ -109,7 +109,7 @@ async fn assert_guarded(
     let reply = service.ask(&request(method, path, host.0, origin.0)).await;
     let what = format!("{method} {path} Host {host:?} Origin {origin:?} gave {}", reply.status);
     let allowed = host.1 && origin.1;
-    // Without `Host` it is no request at all (RFC 9112, section 3.2).
+    // Without `Host` it is not a request at all (RFC 9112, section 3.2).
     let refused = if host.0.is_none() { 400 } else { 403 };
     assert_eq!(reply.status == refused, !allowed, "{what}");
     if allowed {

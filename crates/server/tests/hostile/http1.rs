@@ -162,7 +162,7 @@ async fn empty_lines_do_not_extend_connection_timeouts() {
             }
         }
     }
-    assert_eq!(service.ask(&[&b"\r"[..], &echo(1)].concat()).await.status, 400, "that is no line");
+    assert_eq!(service.ask(&[&b"\r"[..], &echo(1)].concat()).await.status, 400, "that is not a line");
 }
 
 #[tokio::test]

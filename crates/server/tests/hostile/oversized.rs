@@ -226,7 +226,7 @@ async fn conflicting_content_lengths_are_refused() {
     let mut connection = service.connect().await;
     connection.send(&request).await;
     let first = connection.reply().await;
-    assert_eq!(first.status, 400, "an empty body is no message, however its length was told");
+    assert_eq!(first.status, 400, "an empty body is not a message, however its length was told");
     assert!(connection.reply_or_end().await.is_none(), "what comes after it is not read as a request");
     service.still_serves().await;
 }

@@ -48,8 +48,8 @@ pub(crate) struct HttpProxy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// The setting is no valid URL.
-    #[error("the setting of the proxy is no address such as http://proxy.example:3128")]
+    /// The setting is not a valid URL.
+    #[error("the setting of the proxy is not an address such as http://proxy.example:3128")]
     Address,
     /// The scheme of the proxy is not `http`.
     #[error("a proxy that is reached by `{0}` is not supported, only one by `http`")]

@@ -34,7 +34,7 @@ impl ClientTls {
     ) -> Result<TlsStream<TcpStream>, DialError> {
         let failed = |source| DialError::Tls { host: host.to_owned(), source };
         let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| failed(io::Error::other("the host is no name that a certificate can have")))?;
+            .map_err(|_| failed(io::Error::other("the host is not a name that a certificate can have")))?;
         let config = self.config().await?;
         TlsConnector::from(config).connect(name, stream).await.map_err(failed)
     }

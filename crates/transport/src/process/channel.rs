@@ -14,7 +14,7 @@ use crate::line_channel::LineChannel;
 
 /// The channel over the pipes of a child.
 ///
-/// Lines on its standard output that are no messages are skipped and counted. After the child's exit, the channel
+/// Lines on its standard output that are not messages are skipped and counted. After the child's exit, the channel
 /// yields one last error, [`ReceiveError::Broken`], with an [`ExitReport`](trunkline_process::ExitReport); it just
 /// ends if the exit was requested. Dropping the channel closes the child's standard input, on which a well-behaved
 /// server exits.

@@ -15,7 +15,7 @@ pub struct ProcessOptions {
     pub message_bytes: usize,
     /// The grace periods of its shutdown.
     pub grace: GracePeriods,
-    /// Receives the lines that are no messages, at most 8 KiB of each; none by default. The last 64 KiB of standard
+    /// Receives the lines that are not messages, at most 8 KiB of each; none by default. The last 64 KiB of standard
     /// error are stored anyway.
     pub on_line: Option<LineCallback>,
 }

@@ -16,7 +16,7 @@ pub enum TokenFileError {
         source: io::Error,
     },
     /// The path has no folder.
-    #[error("{0} is no path of a file")]
+    #[error("{0} is not a path of a file")]
     NoFolder(PathBuf),
     /// Other users can read or write the file.
     #[error("{0} is accessible to other users; run `chmod 600` on it, and log in again if others had access")]
@@ -25,7 +25,7 @@ pub enum TokenFileError {
     #[error("other users can write to the folder {0} of the token store; run `chmod go-w` on it")]
     FolderExposed(PathBuf),
     /// The file is something else.
-    #[error("{0} is no token store of trunkline; it was not changed")]
+    #[error("{0} is not a token store of trunkline; it was not changed")]
     Foreign(PathBuf),
     /// The file was written by a newer version.
     #[error(

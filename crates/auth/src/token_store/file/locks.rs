@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
 use super::super::TokenKey;
-use super::super::refresh_queue::RefreshQueues;
+use super::super::refresh_locks::RefreshLocks;
 
 /// How long a lock is waited for. A refresh takes a few seconds at most.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 pub(super) struct StoreLocks {
     folder: PathBuf,
     /// Waiters of this process queue here, and one of them at a time tries the file.
-    refreshes: RefreshQueues,
+    refreshes: RefreshLocks,
 }
 
 /// Excludes other refreshes until it is dropped.
@@ -36,7 +36,7 @@ impl StoreLocks {
     pub(super) fn new(store: &Path) -> Self {
         let mut name = store.file_name().unwrap_or_default().to_owned();
         name.push(".locks");
-        Self { folder: store.with_file_name(name), refreshes: RefreshQueues::default() }
+        Self { folder: store.with_file_name(name), refreshes: RefreshLocks::default() }
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -57,9 +57,9 @@ impl StoreLocks {
 
     /// Waits until no refresh of a key is under way.
     pub(super) async fn for_refresh(&self, key: &TokenKey) -> io::Result<RefreshLock> {
-        let path = self.folder.join(format!("refresh-{:02}", RefreshQueues::number(key)));
+        let path = self.folder.join(format!("refresh-{:02}", RefreshLocks::stripe_index(key)));
         let locked = tokio::time::timeout(LOCK_TIMEOUT, async {
-            let in_process = self.refreshes.enter(key).await;
+            let in_process = self.refreshes.lock(key).await;
             loop {
                 match try_lock(&path)? {
                     Some(file) => return Ok(RefreshLock { _file: file, _in_process: in_process }),

@@ -55,7 +55,7 @@ impl FileTokenStore {
     /// Opens a store. A file that does not exist is an empty store; it is created by the first write, with its folder.
     ///
     /// # Errors
-    /// The file or its folder is accessible to other users, the file is no token store, is damaged or sealed with another
+    /// The file or its folder is accessible to other users, the file is not a token store, is damaged or sealed with another
     /// key, or the key is in the folder of the file, where it would protect nothing.
     pub fn open(path: impl Into<PathBuf>, key: StoreKey) -> Result<Self, TokenFileError> {
         let path = std::path::absolute(path.into()).map_err(TokenFileError::at(Path::new("")))?;

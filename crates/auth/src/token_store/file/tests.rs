@@ -121,10 +121,10 @@ fn unusable_key_files_are_refused() {
 #[tokio::test]
 async fn damaged_and_foreign_files_are_reported_and_never_overwritten() {
     let table: [(&str, &str); 7] = [
-        ("", "is no token store"),
-        ("{}", "is no token store"),
-        ("# a file of someone else", "is no token store"),
-        (r#"{"format":"other","version":1}"#, "is no token store"),
+        ("", "is not a token store"),
+        ("{}", "is not a token store"),
+        ("# a file of someone else", "is not a token store"),
+        (r#"{"format":"other","version":1}"#, "is not a token store"),
         (r#"{"format":"trunkline token store","version":2,"later":1}"#, "has version 2"),
         (r#"{"format":"trunkline token store","version":1,"plain":{"sentinel":1}}"#, "is damaged"),
         (

@@ -8,7 +8,7 @@ use trunkline_config::{ConfigEditor, ConfigError, ConfigFile, ConfigVariables};
 use super::own_hub::is_own_hub;
 use crate::exit::CliFailure;
 
-/// What became of one server of a client.
+/// The outcome for one server of a client.
 #[derive(Debug)]
 pub(super) struct ServerImport {
     pub(super) name: String,

@@ -45,7 +45,7 @@ pub(super) struct ServeOptions {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AuditTable {
-    /// The file, counted from the folder of the configuration.
+    /// The file, relative to the folder of the configuration.
     pub(super) file: Option<PathBuf>,
     /// Whether arguments are written.
     pub(super) arguments: bool,
@@ -58,7 +58,7 @@ pub(super) struct AuditTable {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct StoreTable {
-    /// Where sessions are stored: `memory` or `file:PATH`, counted from the folder of the configuration.
+    /// Where sessions are stored: `memory` or `file:PATH`, relative to the folder of the configuration.
     location: Option<String>,
 }
 

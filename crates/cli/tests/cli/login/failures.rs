@@ -106,8 +106,8 @@ fn wrong_targets_and_options_of_a_login_are_usage_errors() {
 fn a_damaged_store_is_reported_and_never_overwritten() {
     let setup = LoginSetup::logged_in("login_damaged");
     std::fs::write(setup.store(), "{ not ours").unwrap();
-    check(&setup.run(&["logins"]), 3, &["is no token store of trunkline; it was not changed"]);
-    check(&setup.run(&["login", &setup.server.url()]), 3, &["is no token store"]);
+    check(&setup.run(&["logins"]), 3, &["is not a token store of trunkline; it was not changed"]);
+    check(&setup.run(&["login", &setup.server.url()]), 3, &["is not a token store"]);
     let tools = setup.run(&["tools", &setup.server.url()]);
     check(&tools, 5, &["warning: going on without stored logins", "requires a login"]);
     assert_eq!(std::fs::read_to_string(setup.store()).unwrap(), "{ not ours");

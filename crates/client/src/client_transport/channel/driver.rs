@@ -208,7 +208,7 @@ impl<C: Channel> ChannelDriver<C> {
 
     /// Fails the request that the transport could not deliver, and no other.
     fn fail_rejected(&mut self, message: Bytes, why: io::Error) {
-        tracing::debug!(%why, "a message was not taken");
+        tracing::debug!(%why, "the peer rejected a message");
         let entry = match envelope::read(message, OUTGOING_BOUNDS) {
             Ok(MessageOrBatch::One(Message::Request(request))) => self.table.take(&request.id),
             _ => None,
@@ -253,10 +253,10 @@ impl<C: Channel> ChannelDriver<C> {
             return Ok(());
         }
         self.malformed_count += 1;
-        tracing::debug!(problem = %malformed.refusal, "skipped what is no message");
+        tracing::debug!(problem = %malformed.refusal, "skipped a malformed message");
         if self.malformed_count > self.limits.malformed_messages {
             return Err(format!(
-                "the server sent more than {} things that are no messages",
+                "the server sent more than {} malformed messages",
                 self.limits.malformed_messages
             )
             .into());

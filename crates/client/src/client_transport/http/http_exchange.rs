@@ -297,9 +297,9 @@ impl StreamedResponse {
                 SseItem::Malformed(unreadable, _) => {
                     self.shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
                     self.malformed_count += 1;
-                    tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
+                    tracing::debug!(problem = %unreadable.refusal, "skipped a malformed message");
                     if self.malformed_count > self.shared.limits.malformed_messages {
-                        let problem = "the server sent too many things that are no messages".to_owned();
+                        let problem = "the server sent too many malformed messages".to_owned();
                         return self.guard.finish(ExchangeEvent::Failed(malformed(problem)));
                     }
                 }

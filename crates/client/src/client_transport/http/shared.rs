@@ -230,7 +230,7 @@ impl HttpShared {
             let mut headers = shared.post_headers.clone();
             let session = shared.lock().session.add_session_headers(&mut headers);
             if let Err(failure) = shared.deliver(body, headers, session).await {
-                tracing::debug!(?failure, "a message was not taken");
+                tracing::debug!(?failure, "the server rejected a message");
             }
         };
         let mut state = self.lock();

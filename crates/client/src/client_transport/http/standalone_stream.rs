@@ -92,7 +92,7 @@ async fn read_events(
             }
             SseItem::Malformed(unreadable, _) => {
                 shared.unsolicited.count_dropped(DroppedMessage::Unreadable);
-                tracing::debug!(problem = %unreadable.refusal, "skipped what is no message");
+                tracing::debug!(problem = %unreadable.refusal, "skipped a malformed message");
                 malformed_count += 1;
                 if malformed_count > shared.limits.malformed_messages {
                     return false;

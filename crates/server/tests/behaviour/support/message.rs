@@ -107,7 +107,7 @@ pub(crate) fn text(answer: &Value) -> &str {
     text.unwrap_or_else(|| panic!("not a text: {answer}"))
 }
 
-/// Returns the text of a result that is no failure.
+/// Returns the text of a result that is not a failure.
 #[track_caller]
 pub(crate) fn tool_text(answer: &Value) -> &str {
     assert_ne!(answer["result"]["isError"], true, "{answer}");

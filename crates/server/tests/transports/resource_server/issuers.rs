@@ -17,7 +17,7 @@ fn credentials() -> IntrospectionCredentials {
 }
 
 #[tokio::test]
-async fn each_issuer_vouches_for_its_own_subjects_only() {
+async fn each_issuer_identifies_its_own_subjects_only() {
     let second = IssuerServer::start().await;
     let key = IssuerKey::new("a");
     second.set_keys(&[&key]);

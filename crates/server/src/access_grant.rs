@@ -4,13 +4,15 @@ use std::time::SystemTime;
 
 use tokio::time::Sleep;
 use trunkline_protocol::RawJson;
+use trunkline_transport::Secret;
 
 use crate::call::BoxFuture;
 use crate::revocation::RevocationSignal;
 
 /// What an accepted credential grants, and how long.
 ///
-/// An authenticator makes it once for each credential and shares it between requests. It never contains the credential.
+/// An authenticator makes it once for each credential and shares it between requests. Its debug output has neither the
+/// credential nor its claims.
 ///
 /// ```
 /// use trunkline_server::AccessGrant;
@@ -30,6 +32,11 @@ pub struct AccessGrant {
     pub issuer: Option<Box<str>>,
     /// The claims of the token, as a JSON object, if it has any.
     pub claims: Option<RawJson>,
+    /// The access token itself, for a hub that exchanges it (RFC 8693). It must be sent to no other server than that of
+    /// its issuer; `None` for credentials that cannot be exchanged.
+    pub access_token: Option<Secret>,
+    /// Whether the token is bound to a key (DPoP): then challenges name that scheme.
+    pub is_key_bound: bool,
     /// When the credential expires: streams that were opened with it end then.
     pub expires_at: Option<SystemTime>,
     /// The signal that the credential was revoked: streams and calls that were begun with it end then.
@@ -67,6 +74,20 @@ impl AccessGrant {
     #[must_use]
     pub fn with_claims(mut self, claims: RawJson) -> Self {
         self.claims = Some(claims);
+        self
+    }
+
+    /// Sets the access token itself.
+    #[must_use]
+    pub fn with_access_token(mut self, token: Secret) -> Self {
+        self.access_token = Some(token);
+        self
+    }
+
+    /// Sets that the token is bound to a key.
+    #[must_use]
+    pub fn bound_to_key(mut self) -> Self {
+        self.is_key_bound = true;
         self
     }
 
@@ -121,7 +142,7 @@ fn sleep_until(at: SystemTime) -> Sleep {
     tokio::time::sleep(at.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// Shows that there are claims, but not what they are: they describe a person.
+/// Shows that there are claims and a token, but not what they are: they describe a person, or are a secret.
 impl fmt::Debug for AccessGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AccessGrant")
@@ -129,6 +150,8 @@ impl fmt::Debug for AccessGrant {
             .field("client_id", &self.client_id)
             .field("issuer", &self.issuer)
             .field("has_claims", &self.claims.is_some())
+            .field("has_access_token", &self.access_token.is_some())
+            .field("is_key_bound", &self.is_key_bound)
             .field("expires_at", &self.expires_at)
             .field("revocation", &self.revocation)
             .finish()
@@ -169,9 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_of_a_grant_has_no_claims() {
+    fn debug_output_of_a_grant_has_no_claims_and_no_token() {
         let claims = RawJson::from(serde_json::json!({ "email": "sentinel@example.com" }));
-        let shown = format!("{:?}", AccessGrant::new().with_claims(claims));
+        let grant = AccessGrant::new().with_claims(claims).with_access_token(Secret::new("sentinel"));
+        let shown = format!("{grant:?}");
         assert!(!shown.contains("sentinel"), "{shown}");
     }
 }

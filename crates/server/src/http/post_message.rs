@@ -156,7 +156,7 @@ impl HttpServiceInner {
                 until_revoked(post.sender.grant.as_ref(), pin!(waiting)).await
             };
             match first {
-                Some(first) => self.begin_response(call, first, accepts),
+                Some(first) => self.begin_response(call, first, accepts, post.sender),
                 None => self.auth_response(AuthRefusal::revoked_token()),
             }
         }
@@ -168,10 +168,11 @@ impl HttpServiceInner {
         call: CallExchange,
         first: Option<CallEvent>,
         accepts: AcceptedFormats,
+        sender: &Authenticated,
     ) -> Response<McpResponseBody> {
         match first {
             Some(CallEvent::Response(answer)) => {
-                let challenge = ScopeChallenge::for_response(&answer);
+                let challenge = ScopeChallenge::for_response(&answer, sender.grant.as_ref());
                 let mut response = respond(answer, self.prefers_stream(accepts));
                 if let Some(challenge) = challenge {
                     self.with_protected_resource(|resource| challenge.add_to(&mut response, resource));

@@ -1,24 +1,35 @@
+use std::sync::Arc;
+
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderValue, Response, StatusCode};
 use trunkline_protocol::{RawJson, Refusal};
 
-use super::AuthRefusal;
+use super::AuthChallenge;
+use crate::access_grant::AccessGrant;
 use crate::edge::RenderedResponse;
 use crate::http::body::McpResponseBody;
 use crate::http::protected_resource::ProtectedResource;
 
 /// The challenge to a caller with a token that lacks scopes, for a response of a call
 /// ([RFC 6750 §3.1](https://www.rfc-editor.org/rfc/rfc6750#section-3.1)).
-pub(in crate::http) struct ScopeChallenge(AuthRefusal);
+pub(in crate::http) struct ScopeChallenge(AuthChallenge);
 
 impl ScopeChallenge {
-    /// Reads the scopes from the error of a response; `None` for any other response.
-    pub(in crate::http) fn for_response(answer: &RenderedResponse) -> Option<Self> {
+    /// Reads the scopes from the error of a response to a caller; `None` for any other response. The challenge names the
+    /// scheme of the caller's token ([RFC 9449 §7.1](https://www.rfc-editor.org/rfc/rfc9449#section-7.1)).
+    pub(in crate::http) fn for_response(
+        answer: &RenderedResponse,
+        grant: Option<&Arc<AccessGrant>>,
+    ) -> Option<Self> {
         if answer.status != StatusCode::FORBIDDEN.as_u16() {
             return None;
         }
         let message = RawJson::parse(answer.message.clone()).ok()?;
-        Some(Self(AuthRefusal::insufficient_scope(Refusal::required_scopes_in(&message)?)))
+        let scopes = Refusal::required_scopes_in(&message)?;
+        let scheme = if grant.is_some_and(|grant| grant.is_key_bound) { "DPoP" } else { "Bearer" };
+        let challenge =
+            AuthChallenge::new(scheme).param("error", "insufficient_scope").param("scope", scopes.join(" "));
+        Some(Self(challenge))
     }
 
     /// Adds the challenge to the response.
@@ -28,13 +39,12 @@ impl ScopeChallenge {
         response: &mut Response<McpResponseBody>,
         protected: Option<&ProtectedResource>,
     ) {
-        for mut challenge in self.0.challenges().iter().cloned() {
-            if let Some(protected) = protected {
-                protected.complete(&mut challenge, StatusCode::FORBIDDEN);
-            }
-            if let Ok(value) = HeaderValue::from_str(&challenge.to_string()) {
-                response.headers_mut().append(WWW_AUTHENTICATE, value);
-            }
+        let mut challenge = self.0;
+        if let Some(protected) = protected {
+            protected.complete(&mut challenge, StatusCode::FORBIDDEN);
+        }
+        if let Ok(value) = HeaderValue::from_str(&challenge.to_string()) {
+            response.headers_mut().append(WWW_AUTHENTICATE, value);
         }
     }
 }

@@ -175,7 +175,7 @@ impl ResourceServerInner {
         }
         let claims = claims?;
         let (rules, revocation) = (&issuer.client.trusted().rules, issuer.revocation.signal());
-        let value = Arc::new(VerifiedToken::new(&claims, &state.options, rules, revocation));
+        let value = Arc::new(VerifiedToken::new((token, &claims), &state.options, rules, revocation));
         let source = if issuer.introspects() { TokenSource::Introspection } else { TokenSource::Jwt };
         let cached =
             CacheableToken { value: value.clone(), size: token.len(), source, expires: claims.expires };

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 use trunkline_auth::access_token::{AccessTokenClaims, TokenRules};
 use trunkline_protocol::ByteString;
 use trunkline_session::Principal;
+use trunkline_transport::Secret;
 
 use super::options::ResourceServerOptions;
 use crate::access_grant::AccessGrant;
@@ -23,7 +24,7 @@ pub(super) struct VerifiedToken {
 
 impl VerifiedToken {
     pub(super) fn new(
-        claims: &AccessTokenClaims,
+        (token, claims): (&str, &AccessTokenClaims),
         options: &ResourceServerOptions,
         rules: &TokenRules,
         revocation: RevocationSignal,
@@ -32,7 +33,9 @@ impl VerifiedToken {
             .with_scopes(options.expand_scopes(&claims.scopes))
             .with_issuer(&*claims.issuer)
             .with_claims(claims.claims.to_raw())
+            .with_access_token(Secret::new(token))
             .revoked_by(revocation);
+        grant.is_key_bound = claims.key_thumbprint.is_some();
         grant.client_id = claims.client_id.as_deref().map(Box::from);
         // As long as the token is accepted, and no shorter.
         let skew = rules.skew.min(TokenRules::MAX_SKEW);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trunkline_auth::jose::SigningKey;
 use trunkline_protocol::RawJson;
+use trunkline_server::Tool;
 use trunkline_server::http::resource_server::DpopMode;
 
 use super::issuer_server::{RESOURCE, seconds_from_now, signing_key};
@@ -308,4 +309,23 @@ async fn unaccepted_proof_algorithms_are_refused() {
     let description = "the signature algorithm of the DPoP proof is not allowed";
     assert_eq!(response.body["error_description"], description);
     assert!(response.challenges()[1].contains(r#"algs="EdDSA""#));
+}
+
+#[tokio::test]
+async fn tool_scopes_are_challenged_by_the_scheme_of_the_token() {
+    let fixture = ResourceFixture::start(|_, _| {}).await;
+    fixture.service.parts.remove_tool("whoami");
+    let guarded = Tool::new("whoami").require_scopes(["files:write"]).run(async || "done");
+    fixture.service.parts.add(guarded).unwrap();
+    let key = signing_key();
+    let bound = fixture.bound_token(&key);
+    let signed = proof(&key, &bound, json!({}), json!({}));
+    for (scheme, response) in [
+        ("DPoP", fixture.call_with_proofs("DPoP", &bound, &[&signed]).await),
+        ("Bearer", fixture.call(&fixture.token(json!({}))).await),
+    ] {
+        assert_eq!(response.status, 403, "{response:?}");
+        let expected = format!(r#"{scheme} error="insufficient_scope", scope="files:write", {METADATA}"#);
+        assert_eq!(response.challenges(), [expected]);
+    }
 }

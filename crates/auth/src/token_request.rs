@@ -16,6 +16,12 @@ pub const ID_JAG_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 /// The token type of an OpenID Connect ID token (RFC 8693 §3).
 pub const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 
+/// The token type of an access token (RFC 8693 §3).
+pub const ACCESS_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:access_token";
+
+/// The token type of a JWT (RFC 8693 §3).
+pub const JWT_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:jwt";
+
 /// The grant type of JWT assertions (RFC 7523 §2.1).
 pub const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
@@ -187,8 +193,8 @@ pub enum TokenGrant {
         subject_token_type: String,
         /// The type of the requested token.
         requested_token_type: String,
-        /// For which authorization server it is.
-        audience: String,
+        /// For which authorization server or service it is, if the resource is not enough.
+        audience: Option<String>,
     },
 }
 
@@ -213,7 +219,7 @@ impl TokenGrant {
             Self::TokenExchange { subject_token, subject_token_type, requested_token_type, audience } => {
                 form.push("grant_type", TOKEN_EXCHANGE_GRANT);
                 form.push("requested_token_type", requested_token_type);
-                form.push("audience", audience);
+                form.push_some("audience", audience.as_deref());
                 form.push("subject_token", subject_token.expose());
                 form.push("subject_token_type", subject_token_type);
             }
@@ -289,7 +295,7 @@ mod tests {
             subject_token: secret("id"),
             subject_token_type: "t".to_owned(),
             requested_token_type: "r".to_owned(),
-            audience: "https://a".to_owned(),
+            audience: Some("https://a".to_owned()),
         };
         let table = [
             (

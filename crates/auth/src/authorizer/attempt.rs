@@ -7,7 +7,8 @@ use http::{HeaderMap, Method, StatusCode, Uri};
 use super::active_tokens::ActiveTokens;
 use super::dpop_key::DPOP;
 use super::error::AuthorizationError;
-use super::{Authorizer, challenged, now};
+use super::{AuthorizationGrant, Authorizer, challenged, now};
+use crate::flow::FlowTrigger;
 use crate::scopes::ScopeSet;
 use crate::step_up::{AttemptState, AuthDecision, GiveUpReason, TokenUse, decide};
 
@@ -151,6 +152,9 @@ impl Authorizer {
     /// Returns tokens that have not expired, refreshed if they are about to.
     async fn fresh_tokens(&self) -> Result<Option<Arc<ActiveTokens>>, AuthorizationError> {
         let Some(active) = self.tokens().await? else { return Ok(None) };
+        if matches!(self.options.grant, AuthorizationGrant::TokenExchange(_)) {
+            return self.exchange_expired(active).await;
+        }
         if !active.tokens.is_due_for_refresh(now()) {
             return Ok(Some(active));
         }
@@ -165,6 +169,22 @@ impl Authorizer {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        Ok(self.current.read().clone())
+    }
+
+    /// Exchanges the caller's token again, if the exchanged one has expired.
+    async fn exchange_expired(
+        &self,
+        active: Arc<ActiveTokens>,
+    ) -> Result<Option<Arc<ActiveTokens>>, AuthorizationError> {
+        if !active.tokens.is_expired(now()) {
+            return Ok(Some(active));
+        }
+        let mut history = self.flight.lock().await;
+        if same_tokens(Some(&active), self.current.read().as_ref()) {
+            let scopes = history.requested.clone();
+            self.authorize(&mut history, FlowTrigger::Login, scopes).await?;
         }
         Ok(self.current.read().clone())
     }

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use crate::flow::FlowError;
+use crate::flow::{FlowError, FlowFailure};
 use crate::oauth_error::OauthError;
+use crate::token_response::TokenResponseError;
 use crate::user_agent::UserAgentError;
 
 /// Why a request could not be authorized. It contains no token, code or secret.
@@ -46,6 +47,17 @@ pub enum AuthorizationError {
         /// What happened.
         reason: String,
     },
+    /// There is no access token of the caller that could be exchanged.
+    #[error("authorization: there is no access token of the caller to exchange")]
+    NoSubjectToken,
+    /// The token of the caller could not be exchanged.
+    #[error("authorization: the token exchange failed at {url}: {failure}")]
+    Exchange {
+        /// The token endpoint, without its query.
+        url: String,
+        /// What happened.
+        failure: Box<FlowFailure>,
+    },
     /// The token store failed.
     #[error("authorization: the token store failed: {0}")]
     Store(String),
@@ -59,6 +71,10 @@ impl AuthorizationError {
     pub fn oauth_error(&self) -> Option<&OauthError> {
         match self {
             Self::Flow(error) => error.oauth_error(),
+            Self::Exchange { failure, .. } => match &**failure {
+                FlowFailure::Token(TokenResponseError::Refused(error)) => Some(error),
+                _ => None,
+            },
             _ => None,
         }
     }

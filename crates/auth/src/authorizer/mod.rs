@@ -15,6 +15,7 @@ mod discover;
 mod dpop_key;
 mod driver;
 mod error;
+mod exchange;
 mod login;
 mod logout;
 mod options;
@@ -41,6 +42,7 @@ pub use self::discover::LoginDiscovery;
 use self::dpop_key::DpopKey;
 use self::driver::FlowDriver;
 pub use self::error::AuthorizationError;
+pub use self::exchange::{SubjectToken, TokenExchangeSetup};
 pub use self::logout::{EndedLogin, RevocationOutcome};
 pub use self::options::{AuthorizationGrant, AuthorizationOptions, CredentialSource};
 pub use self::pending_login::PendingLogin;
@@ -171,6 +173,9 @@ impl Authorizer {
         scopes: ScopeSet,
     ) -> Result<(FlowOutcome, Option<DpopKey>), AuthorizationError> {
         let options = &self.options;
+        if let AuthorizationGrant::TokenExchange(setup) = &options.grant {
+            return Ok((self.exchange(setup, scopes).await?, None));
+        }
         let registrations = options.store.load_clients().await?;
         let redirect = match &options.grant {
             AuthorizationGrant::AuthorizationCode(agent) => {

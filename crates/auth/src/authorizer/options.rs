@@ -4,6 +4,7 @@ use std::sync::Arc;
 use trunkline_transport::Secret;
 
 use super::error::AuthorizationError;
+use super::exchange::TokenExchangeSetup;
 use crate::flow::{DpopPolicy, EnterpriseSetup, FlowGrant};
 use crate::jose::SigningKey;
 use crate::registration::{ClientCredential, ClientDocument, PreregisteredClient};
@@ -69,6 +70,8 @@ pub enum AuthorizationGrant {
     },
     /// A platform issues a JWT for this workload (JWT bearer grant, RFC 7523).
     WorkloadIdentity(CredentialSource),
+    /// The token of a caller is exchanged (RFC 8693); the client has to be preregistered.
+    TokenExchange(TokenExchangeSetup),
 }
 
 /// A credential that may change while the program runs.
@@ -173,6 +176,8 @@ impl AuthorizationGrant {
                 subject_token_type: subject_token_type.clone(),
             }),
             Self::WorkloadIdentity(source) => FlowGrant::WorkloadIdentity { assertion: source.read().await? },
+            // It has one step, which discovers nothing, and is no flow.
+            Self::TokenExchange(_) => return Err(AuthorizationError::NoSubjectToken),
         })
     }
 }
@@ -217,6 +222,7 @@ impl std::fmt::Debug for AuthorizationGrant {
             Self::ClientCredentials => "ClientCredentials",
             Self::EnterpriseManaged { .. } => "EnterpriseManaged",
             Self::WorkloadIdentity(_) => "WorkloadIdentity",
+            Self::TokenExchange(_) => "TokenExchange",
         })
     }
 }

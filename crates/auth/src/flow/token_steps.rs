@@ -71,7 +71,7 @@ impl AuthorizationFlow {
             subject_token: setup.subject_token.clone(),
             subject_token_type: setup.subject_token_type.clone(),
             requested_token_type: ID_JAG_TOKEN_TYPE.to_owned(),
-            audience: self.facts.server.issuer.clone(),
+            audience: Some(self.facts.server.issuer.clone()),
         };
         let credential =
             setup.client_secret.clone().map_or(ClientCredential::Public, ClientCredential::Secret);

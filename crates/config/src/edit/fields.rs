@@ -74,7 +74,7 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
 }
 
 /// The texts of [`ServerAuth`](crate::ServerAuth), in its order.
-const AUTH_TEXTS: [&str; 8] = [
+const AUTH_TEXTS: [&str; 10] = [
     "auth.client_id",
     "auth.client_secret",
     "auth.private_key",
@@ -83,6 +83,8 @@ const AUTH_TEXTS: [&str; 8] = [
     "auth.idp_token_endpoint",
     "auth.idp_client_id",
     "auth.idp_client_secret",
+    "auth.token_endpoint",
+    "auth.audience",
 ];
 
 /// Rebases the working folder of a program.

@@ -33,6 +33,10 @@ pub struct ServerAuth {
     pub idp_client_id: Option<ConfigText>,
     /// Its secret there.
     pub idp_client_secret: Option<ConfigText>,
+    /// The token endpoint at which the access token of a caller is exchanged.
+    pub token_endpoint: Option<ConfigText>,
+    /// The name of the server at that token endpoint, beside its URL.
+    pub audience: Option<ConfigText>,
     /// The folder of the configuration file, the base of relative paths.
     #[serde(skip)]
     pub(crate) base: PathBuf,
@@ -55,6 +59,9 @@ pub enum AuthKind {
     WorkloadIdentity,
     /// The identity provider of an enterprise issues an ID-JAG for the user of an ID token; all users share it.
     Enterprise,
+    /// The access token with which the caller reaches the hub is exchanged for one of the server (RFC 8693). Each user
+    /// has connections and lists of their own.
+    TokenExchange,
 }
 
 impl AuthKind {
@@ -67,6 +74,7 @@ impl AuthKind {
             Self::ClientCredentials => "client-credentials",
             Self::WorkloadIdentity => "workload-identity",
             Self::Enterprise => "enterprise",
+            Self::TokenExchange => "token-exchange",
         }
     }
 }
@@ -115,7 +123,7 @@ impl ServerAuth {
     }
 
     /// Returns the texts with the keys that they have in a file.
-    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 8] {
+    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 10] {
         [
             ("client_id", self.client_id.as_ref()),
             ("client_secret", self.client_secret.as_ref()),
@@ -125,6 +133,8 @@ impl ServerAuth {
             ("idp_token_endpoint", self.idp_token_endpoint.as_ref()),
             ("idp_client_id", self.idp_client_id.as_ref()),
             ("idp_client_secret", self.idp_client_secret.as_ref()),
+            ("token_endpoint", self.token_endpoint.as_ref()),
+            ("audience", self.audience.as_ref()),
         ]
     }
 
@@ -143,6 +153,9 @@ impl ServerAuth {
                 &["client_id", "token_file", "idp_token_endpoint", "idp_client_id"],
                 &["client_secret", "private_key", "idp_client_secret", "issuer"],
             ),
+            AuthKind::TokenExchange => {
+                (&["client_id", "token_endpoint"], &["client_secret", "private_key", "audience", "issuer"])
+            }
         };
         let kind = self.kind.as_str();
         for (key, text) in self.texts() {
@@ -152,6 +165,9 @@ impl ServerAuth {
             if text.is_some() && !required.contains(&key) && !allowed.contains(&key) {
                 return Some((key, format!("it has no meaning for `type = \"{kind}\"`")));
             }
+        }
+        if self.kind == AuthKind::TokenExchange && self.dpop == DpopUse::Required {
+            return Some(("dpop", "exchanged tokens are not bound to a key".to_owned()));
         }
         let has_credential = self.client_secret.is_some() || self.private_key.is_some();
         if self.kind == AuthKind::ClientCredentials && !has_credential {

@@ -81,6 +81,14 @@ fn toml_errors_have_a_position_and_a_suggestion() {
             "t.toml:3:8: server `a`, key `auth`: `type = \"client-credentials\"` needs `client_secret` or `private_key`",
         ),
         (
+            "[servers.a]\nurl = 'http://h/'\nauth = { type = 'token-exchange', client_id = 'i' }\n",
+            "t.toml:3:8: server `a`, key `auth`: `type = \"token-exchange\"` needs `token_endpoint`",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth = { type = 'token-exchange', client_id = 'i', token_endpoint = 'https://t', dpop = 'required' }\n",
+            "t.toml:3:89: server `a`, key `auth.dpop`: exchanged tokens are not bound to a key",
+        ),
+        (
             "[servers.a]\nurl = 'http://h/'\nauth = { type = 'user', token_file = 'f' }\n",
             "t.toml:3:38: server `a`, key `auth.token_file`: it has no meaning for `type = \"user\"`",
         ),

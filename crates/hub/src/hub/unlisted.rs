@@ -87,7 +87,7 @@ impl HubInner {
                 SearchOutcome::NotListed(again, reason) => (call, refusal) = (again, reason),
                 SearchOutcome::TimedOut => {
                     let server = candidates.first().ok_or(Refusal::INTERNAL)?;
-                    return Err(not_listed_refusal(server.name(), server.failure_kind()));
+                    return Err(not_listed_refusal(server.name(), server.failure().as_ref()));
                 }
             }
             if space.is_none()
@@ -101,7 +101,7 @@ impl HubInner {
             match candidates.iter().find(is_waiting).filter(|_| call.name().is_some()) {
                 Some(server) if call.method != Method::ResourcesRead => {
                     if has_asked || !server.demands_login() {
-                        return Err(not_listed_refusal(server.name(), server.failure_kind()));
+                        return Err(not_listed_refusal(server.name(), server.failure().as_ref()));
                     }
                     has_asked = true;
                     if let Some(answer) = Box::pin(require_login(server, &call)).await {

@@ -119,7 +119,14 @@ impl HubInner {
 
     /// Returns the space of the caller of a request.
     pub(super) fn space_of_call(self: &Arc<Self>, call: &IncomingCall) -> SpaceRef {
-        call.context.with_caller(|caller| self.space_of(&caller.principal))
+        call.context.with_caller(|caller| {
+            let space = self.space_of(&caller.principal);
+            let token = caller.grant.as_ref().and_then(|grant| grant.access_token.as_ref());
+            if let (Some(space), Some(token)) = (&space, token) {
+                space.upstreams.lock().iter().for_each(|own| own.set_subject_token(token));
+            }
+            space
+        })
     }
 
     /// Returns the upstream of a user for a server.

@@ -25,6 +25,8 @@ const MAX_WRONG_TOKENS: u8 = 5;
 pub(crate) struct ConnectLink {
     /// 256 random bits.
     pub(super) id: Secret,
+    /// Names it to clients, in place of the secret id.
+    elicitation_id: String,
     pub(super) account: Account,
     /// The principal that has to open it.
     pub(super) principal: Principal,
@@ -74,6 +76,7 @@ impl ConnectLink {
     pub(super) fn new(account: Account, principal: Principal, upstream: &Arc<Upstream>) -> Option<Self> {
         Some(Self {
             id: random_secret()?,
+            elicitation_id: random_secret()?.expose().to_owned(),
             account,
             principal,
             upstream: Arc::downgrade(upstream),
@@ -87,6 +90,11 @@ impl ConnectLink {
     /// Returns its URL, at a hub with its pages at an address.
     pub(crate) fn url(&self, base_url: &str) -> String {
         format!("{base_url}{}{}", super::connect_page::CONNECT_PREFIX, self.id.expose())
+    }
+
+    /// Returns the id by which clients know the login.
+    pub(crate) fn elicitation_id(&self) -> &str {
+        &self.elicitation_id
     }
 
     /// Reports whether it can still be opened or completed.

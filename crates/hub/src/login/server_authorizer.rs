@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 use trunkline_auth::authorizer::{
-    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource,
+    AuthorizationError, AuthorizationGrant, AuthorizationOptions, Authorizer, CredentialSource, SubjectToken,
+    TokenExchangeSetup,
 };
 use trunkline_auth::flow::DpopPolicy;
 use trunkline_auth::jose::SigningKey;
@@ -42,7 +43,7 @@ impl TokenSharing {
             // The operator has a token already.
             AuthKind::Auto if endpoint.headers.contains_key("authorization") => Self::None,
             AuthKind::None => Self::None,
-            AuthKind::Auto | AuthKind::User => Self::PerUser,
+            AuthKind::Auto | AuthKind::User | AuthKind::TokenExchange => Self::PerUser,
             AuthKind::ClientCredentials | AuthKind::WorkloadIdentity | AuthKind::Enterprise => Self::Shared,
         }
     }
@@ -54,6 +55,8 @@ pub(crate) struct ServerAuthorizer {
     logins: Option<UserLogins>,
     /// The owner of the tokens that are used; `None` for a server that all users share.
     account: Option<Account>,
+    /// The access token of the user, for a server that gets one in exchange for it.
+    subject_token: SubjectToken,
     authorizer: OnceCell<Option<Arc<Authorizer>>>,
 }
 
@@ -62,7 +65,8 @@ impl ServerAuthorizer {
     pub(crate) fn new(logins: Option<UserLogins>, user: Option<Account>) -> Self {
         let is_local = |logins: &UserLogins| logins.audience() == LoginAudience::LocalUser;
         let local = || logins.as_ref().filter(|logins| is_local(logins)).map(|_| Account::local());
-        Self { account: user.or_else(local), logins, authorizer: OnceCell::new() }
+        let (subject_token, authorizer) = (SubjectToken::default(), OnceCell::new());
+        Self { account: user.or_else(local), logins, subject_token, authorizer }
     }
 
     pub(crate) fn account(&self) -> Option<&Account> {
@@ -71,6 +75,11 @@ impl ServerAuthorizer {
 
     pub(crate) fn logins(&self) -> Option<&UserLogins> {
         self.logins.as_ref()
+    }
+
+    /// Uses the token of the user's latest request for the next exchange; reports whether it is another than before.
+    pub(crate) fn set_subject_token(&self, token: &Secret) -> bool {
+        self.subject_token.set(token)
     }
 
     /// Returns the authorizer, if it was needed already.
@@ -84,7 +93,15 @@ impl ServerAuthorizer {
     /// A file of the configuration cannot be read.
     pub(crate) async fn get(&self, config: &ServerConfig) -> Result<Option<Arc<Authorizer>>, Error> {
         let creating = || async {
+            let is_exchange = config.auth.kind == AuthKind::TokenExchange;
             let (principal, grant) = match (TokenSharing::of(config), &self.account) {
+                // Without a user there is no token to exchange, so that the server is not even tried.
+                (TokenSharing::PerUser, None) if is_exchange => {
+                    return Err(Error::Authorization(AuthorizationError::NoSubjectToken));
+                }
+                (TokenSharing::PerUser, Some(account)) if is_exchange => {
+                    (account.to_string(), self.exchange_grant(&config.auth)?)
+                }
                 (TokenSharing::None, _) | (TokenSharing::PerUser, None) => return Ok(None),
                 (TokenSharing::PerUser, Some(account)) => {
                     let advice = format!("log in to server `{}` first", config.name);
@@ -93,7 +110,11 @@ impl ServerAuthorizer {
                 }
                 (TokenSharing::Shared, _) => (SHARED_PRINCIPAL.to_owned(), shared_grant(&config.auth)?),
             };
-            let options = self.options(config, principal, grant).await?;
+            let mut options = self.options(config, principal, grant).await?;
+            if is_exchange {
+                // They are obtained again at any time, so that they need not be on a disk.
+                options.store = Arc::new(MemoryTokenStore::default());
+            }
             Ok(Some(Arc::new(Authorizer::new(options, &server_url(config)?, Dialer::default()))))
         };
         self.authorizer.get_or_try_init(creating).await.cloned()
@@ -157,6 +178,16 @@ impl ServerAuthorizer {
         Ok(options)
     }
 
+    /// Returns the grant of a server that gets tokens in exchange for those of the user.
+    fn exchange_grant(&self, auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
+        let token_endpoint = auth.token_endpoint.as_ref().ok_or_else(incomplete_auth)?.expose().to_owned();
+        Ok(AuthorizationGrant::TokenExchange(TokenExchangeSetup {
+            token_endpoint,
+            audience: auth.audience.as_ref().map(|audience| audience.expose().to_owned()),
+            subject_token: self.subject_token.clone(),
+        }))
+    }
+
     fn store(&self) -> Arc<dyn TokenStore> {
         match &self.logins {
             Some(logins) => logins.store().clone(),
@@ -180,19 +211,22 @@ impl From<Error> for LoginError {
     }
 }
 
+fn incomplete_auth() -> Error {
+    Error::Invalid("its `auth` is not complete".to_owned())
+}
+
 /// Returns the grant of credentials that all users share.
 fn shared_grant(auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
-    let missing = || Error::Invalid("its `auth` is not complete".to_owned());
     let token_file = || {
-        let file = auth.token_file.as_ref().ok_or_else(missing)?;
+        let file = auth.token_file.as_ref().ok_or_else(incomplete_auth)?;
         Ok::<_, Error>(CredentialSource::File(auth.path_of(file)))
     };
     let exposed = |text: &Option<ConfigText>| text.as_ref().map(|text| text.expose().to_owned());
     Ok(match auth.kind {
         AuthKind::WorkloadIdentity => AuthorizationGrant::WorkloadIdentity(token_file()?),
         AuthKind::Enterprise => AuthorizationGrant::EnterpriseManaged {
-            token_endpoint: exposed(&auth.idp_token_endpoint).ok_or_else(missing)?,
-            client_id: exposed(&auth.idp_client_id).ok_or_else(missing)?,
+            token_endpoint: exposed(&auth.idp_token_endpoint).ok_or_else(incomplete_auth)?,
+            client_id: exposed(&auth.idp_client_id).ok_or_else(incomplete_auth)?,
             client_secret: auth.idp_client_secret.as_ref().map(secret_of),
             subject_token: token_file()?,
             subject_token_type: ID_TOKEN_TYPE.to_owned(),

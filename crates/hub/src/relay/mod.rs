@@ -47,51 +47,51 @@ pub(crate) fn relay(
     async move {
         let resume = ResumeState::from_call(&request.call, server.name())?;
         loop {
-            let (lease, caller) = match find_connection(&request, &resume, &server).await {
-                Ok(found) => found,
-                Err(unavailable) => match (unavailable, server.successor()) {
+            // The answer, unless a login helps.
+            let refused = match find_connection(&request, &resume, &server).await {
+                Ok((lease, caller)) => {
+                    let mut call = RelayedCall { server: &server, request: &request, caller };
+                    match call.run(&lease, &resume).await {
+                        Ok(outcome) => return Ok(outcome),
+                        // A request that certainly did not arrive is retried once, over another connection.
+                        Err(RelayFailure::Upstream(error))
+                            if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) =>
+                        {
+                            continue;
+                        }
+                        Err(RelayFailure::StaleVersion(_)) if !std::mem::replace(&mut is_again, true) => {
+                            continue;
+                        }
+                        Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
+                            let answer = failure_answer(&server, &request, &error);
+                            if !is_auth_failure(&error) {
+                                return answer;
+                            }
+                            server.note_error(&error);
+                            Box::new(answer)
+                        }
+                        Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &request.call),
+                    }
+                }
+                Err(unavailable) => match (&unavailable, server.successor()) {
                     // Nothing was sent yet, and the name belongs to another server now.
                     (UpstreamUnavailable::Removed, Some(successor)) => {
                         server = successor;
                         continue;
                     }
                     (unavailable, _) => {
-                        if unavailable.is_auth() {
-                            match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
-                                LoginStep::Retry(next) => {
-                                    server = next;
-                                    continue;
-                                }
-                                LoginStep::Explain(text) => return explained(&server, text, request.method),
-                                LoginStep::Refuse => {}
-                            }
+                        let refusal = unavailable_refusal(server.name(), unavailable);
+                        if !unavailable.is_auth() {
+                            return Err(refusal);
                         }
-                        return Err(unavailable_refusal(server.name(), &unavailable));
+                        Box::new(Err(refusal))
                     }
                 },
             };
-            let mut call = RelayedCall { server: &server, request: &request, caller };
-            match call.run(&lease, &resume).await {
-                // A request that certainly did not arrive is retried once, over another connection.
-                Err(RelayFailure::Upstream(error))
-                    if is_safe_to_retry(&error) && !std::mem::replace(&mut is_again, true) => {}
-                Err(RelayFailure::StaleVersion(_)) if !std::mem::replace(&mut is_again, true) => {}
-                Err(RelayFailure::Upstream(error) | RelayFailure::StaleVersion(error)) => {
-                    if is_auth_failure(&error) {
-                        server.note_error(&error);
-                        match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
-                            LoginStep::Retry(next) => {
-                                server = next;
-                                continue;
-                            }
-                            LoginStep::Explain(text) => return explained(&server, text, request.method),
-                            LoginStep::Refuse => {}
-                        }
-                    }
-                    return failure_answer(&server, &request, &error);
-                }
-                Err(RelayFailure::Refused(refusal)) => return refusal_answer(refusal, &request.call),
-                Ok(outcome) => return Ok(outcome),
+            match Box::pin(after_auth_failure(&server, &request, &mut logins)).await {
+                LoginStep::Retry(next) => server = next,
+                LoginStep::Answer(answer) => return answer,
+                LoginStep::Refuse => return *refused,
             }
         }
     }
@@ -113,8 +113,9 @@ fn failure_answer(
 enum LoginStep {
     /// It is sent again, to this upstream.
     Retry(Arc<Upstream>),
-    /// The user has to read this.
-    Explain(String),
+    /// Its user has to do something first.
+    Answer(Result<HandlerOutcome, Refusal>),
+    /// No login helps.
     Refuse,
 }
 
@@ -130,7 +131,8 @@ async fn after_auth_failure(server: &Arc<Upstream>, request: &RelayRequest, logi
     *logins += 1;
     match ask_login(server, context, *logins).await {
         LoginAnswer::LoggedIn => LoginStep::Retry(server.clone()),
-        LoginAnswer::Explained(text) => LoginStep::Explain(text),
+        LoginAnswer::Explained(text) => LoginStep::Answer(explained(server, text, request.method)),
+        LoginAnswer::Required(refusal) => LoginStep::Answer(Err(refusal)),
     }
 }
 

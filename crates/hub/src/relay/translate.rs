@@ -9,7 +9,7 @@ use trunkline_server::{HandlerOutcome, IncomingCall};
 
 use super::RelayRequest;
 use super::incompatibility::RevisionPair;
-use crate::upstream::{FailureKind, UpstreamUnavailable, headline};
+use crate::upstream::{FailureKind, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline};
 
 /// The request that failed, and the revisions of its two ends.
 pub(super) struct FailureContext<'a> {
@@ -45,10 +45,12 @@ fn failure_refusal(server: &ServerName, reason: &str, problem: &str, is_retryabl
 
 /// Refuses a call of which the server has not listed its items in time. The cause is left out: it is for the
 /// operator.
-pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<FailureKind>) -> Refusal {
-    match failure {
+pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<&UpstreamFailure>) -> Refusal {
+    match failure.map(|failure| failure.kind) {
         Some(FailureKind::NeedsAuth) => {
-            failure_refusal(server, "upstream_auth", "unavailable: it requires authorization", false)
+            let known = failure.and_then(|failure| failure.for_callers.as_deref());
+            let problem = format!("unavailable: {}", known.unwrap_or("it requires authorization"));
+            failure_refusal(server, "upstream_auth", &problem, false)
         }
         Some(FailureKind::Unreachable | FailureKind::Lost) => failure_refusal(
             server,
@@ -68,6 +70,29 @@ pub(crate) fn not_listed_refusal(server: &ServerName, failure: Option<FailureKin
 /// Refuses a call that needs a login of its user first.
 pub(super) fn login_refusal(server: &ServerName, text: &str) -> Refusal {
     failure_refusal(server, "upstream_auth", &format!("requires a login: {text}"), true)
+}
+
+/// Refuses a call until its user has opened a URL: the error −32042 of
+/// [revision 2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error).
+pub(super) fn url_required_refusal(server: &ServerName, url: &str, elicitation_id: &str) -> Refusal {
+    let message = format!("Log in to `{server}` to continue.");
+    let mut data = JsonWriter::with_capacity(256);
+    data.open_object();
+    data.plain_key("elicitations");
+    data.open_array();
+    data.open_object();
+    for (key, text) in
+        [("mode", "url"), ("elicitationId", elicitation_id), ("url", url), ("message", &*message)]
+    {
+        data.plain_key(key);
+        data.string(text);
+    }
+    data.close_object();
+    data.close_array();
+    data.close_object();
+    let problem =
+        format!("Server `{server}` requires a login. Open this link in a browser, and then try again: {url}");
+    Refusal::relayed(error_code::URL_ELICITATION_REQUIRED, problem, Some(data.into_raw()))
 }
 
 /// Refuses a call for which there is no connection.
@@ -103,11 +128,12 @@ fn error_refusal(context: &FailureContext<'_>, error: &Error) -> Refusal {
             context.failure_refusal("upstream_auth", "wants other credentials", false)
         }
         // The reason is for the operator; to the caller it could name a URL of the network behind the hub.
-        Error::Authorization(_) => context.failure_refusal(
-            "upstream_auth",
-            "requires an authorization that the hub could not obtain",
-            false,
-        ),
+        Error::Authorization(error) => {
+            let problem = exchange_problem(error).map(|problem| format!("unavailable: {problem}"));
+            let problem =
+                problem.as_deref().unwrap_or("requires an authorization that the hub could not obtain");
+            context.failure_refusal("upstream_auth", problem, false)
+        }
         Error::Closed { cause, delivery, .. } => {
             let problem = format!("was lost: {}", headline(cause));
             context.failure_refusal("upstream_lost", &problem, *delivery == RequestDelivery::NotSent)

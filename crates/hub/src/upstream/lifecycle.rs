@@ -284,7 +284,7 @@ mod tests {
     }
 
     fn failure(kind: FailureKind) -> UpstreamFailure {
-        UpstreamFailure { kind, reason: format!("{kind:?}") }
+        UpstreamFailure { kind, reason: format!("{kind:?}"), for_callers: None }
     }
 
     fn state(text: &str, zero: Instant) -> UpstreamLifecycle {

@@ -69,7 +69,9 @@ use self::lifecycle::{ConnectBlock, LifecycleEvent};
 pub(crate) use self::list_fetch::ListSet;
 pub(crate) use self::listing_key::ListingKey;
 pub(crate) use self::listing_store::{CapabilityListing, ListingState, MAX_LISTINGS};
-pub(crate) use self::status::{FailureKind, KnownServer, UpstreamUnavailable, headline};
+pub(crate) use self::status::{
+    FailureKind, KnownServer, UpstreamFailure, UpstreamUnavailable, exchange_problem, headline,
+};
 pub use self::status::{UpstreamHealth, UpstreamStatus};
 use self::subscriptions::UpstreamSubscriptions;
 use self::upstream_state::UpstreamState;
@@ -347,7 +349,12 @@ impl Upstream {
 
     /// Returns the kind of the last failure, if the server was not connected since.
     pub(crate) fn failure_kind(&self) -> Option<FailureKind> {
-        self.lock().lifecycle().failure().map(|failure| failure.kind)
+        self.failure().map(|failure| failure.kind)
+    }
+
+    /// Returns why it is not connected, if that is known.
+    pub(crate) fn failure(&self) -> Option<UpstreamFailure> {
+        self.lock().lifecycle().failure().cloned()
     }
 
     /// Returns the status of the server.

@@ -143,6 +143,8 @@ impl KnownServer {
 pub(crate) struct UpstreamFailure {
     pub(crate) kind: FailureKind,
     pub(crate) reason: String,
+    /// What callers may learn of it, if there is more than the kind.
+    pub(crate) for_callers: Option<String>,
 }
 
 /// The kind of a failure.
@@ -173,7 +175,11 @@ impl UpstreamFailure {
             Error::Unreachable(unreachable) => format!("cannot connect to {reach}: {}", unreachable.cause),
             _ => error.to_string(),
         };
-        Self { kind, reason }
+        let for_callers = match error {
+            Error::Authorization(error) => exchange_problem(error),
+            _ => None,
+        };
+        Self { kind, reason, for_callers }
     }
 
     /// Returns the part that callers may see: the program's own output, after the first line, may be about another
@@ -183,13 +189,14 @@ impl UpstreamFailure {
     }
 
     pub(super) fn lost(how: String) -> Self {
-        Self { kind: FailureKind::Lost, reason: how }
+        Self { kind: FailureKind::Lost, reason: how, for_callers: None }
     }
 
     pub(super) fn panicked() -> Self {
         Self {
             kind: FailureKind::Unreachable,
             reason: "an error within the hub broke off the attempt".to_owned(),
+            for_callers: None,
         }
     }
 }
@@ -199,7 +206,25 @@ impl UpstreamFailure {
 fn is_permanent(error: &AuthorizationError) -> bool {
     error.needs_login()
         || error.oauth_error().is_some()
+        || matches!(error, AuthorizationError::NoSubjectToken)
         || matches!(error, AuthorizationError::Refused { .. })
+}
+
+/// Returns what a caller learns of a failed token exchange: the OAuth error, but no address behind the hub.
+pub(crate) fn exchange_problem(error: &AuthorizationError) -> Option<String> {
+    match error {
+        AuthorizationError::NoSubjectToken => Some(
+            "it is reached with the access token of the caller, and this call came without one".to_owned(),
+        ),
+        AuthorizationError::Exchange { .. } => Some(match error.oauth_error() {
+            Some(error) => format!(
+                "the authorization server refused to exchange the access token of the caller: {}",
+                error.code()
+            ),
+            None => "the access token of the caller could not be exchanged; try again later".to_owned(),
+        }),
+        _ => None,
+    }
 }
 
 /// Reports whether a response requires a token, or one with more scopes
@@ -251,11 +276,13 @@ impl UpstreamUnavailable {
     pub(crate) fn headline(&self) -> String {
         match self {
             Self::Failed(failure, wait) => {
-                let failure = UpstreamFailure { kind: failure.kind, reason: failure.headline().to_owned() };
+                let failure = UpstreamFailure { reason: failure.headline().to_owned(), ..failure.clone() };
                 Self::Failed(failure, *wait).to_string()
             }
             // The challenge of the server is for the hub: a client would fetch a token for the wrong resource.
-            Self::NeedsAuth(_) => "it requires authorization".to_owned(),
+            Self::NeedsAuth(failure) => {
+                failure.for_callers.clone().unwrap_or_else(|| "it requires authorization".to_owned())
+            }
             _ => self.to_string(),
         }
     }

@@ -16,6 +16,7 @@ use trunkline_client::Error;
 use trunkline_config::AuthKind;
 use trunkline_protocol::model::{Tool, ToolAnnotations};
 use trunkline_session::Principal;
+use trunkline_transport::Secret;
 
 use super::status::requires_auth;
 use super::{FailureKind, Upstream, UpstreamEvent};
@@ -37,7 +38,7 @@ impl Upstream {
         }
         let config = self.config.load();
         TokenSharing::of(&config) == TokenSharing::PerUser
-            && (config.auth.kind == AuthKind::User || self.has_demanded_token.load(Ordering::Acquire))
+            && (config.auth.kind != AuthKind::Auto || self.has_demanded_token.load(Ordering::Acquire))
     }
 
     /// Returns the upstream of a user, if this one stands for those of all users.
@@ -50,6 +51,24 @@ impl Upstream {
         self.auth.logins().is_some()
             && self.account().is_some()
             && TokenSharing::of(&self.config.load()) == TokenSharing::PerUser
+            && !self.exchanges_tokens()
+    }
+
+    /// Reports whether it gets tokens in exchange for those of its callers.
+    fn exchanges_tokens(&self) -> bool {
+        self.config.load().auth.kind == AuthKind::TokenExchange
+    }
+
+    /// Uses the access token of its user's latest request, if the server gets tokens in exchange for it. A server that
+    /// refused the one before is tried again.
+    pub(crate) fn set_subject_token(&self, token: &Secret) {
+        if self.exchanges_tokens()
+            && self.auth.set_subject_token(token)
+            && self.failure_kind() == Some(FailureKind::NeedsAuth)
+        {
+            self.authorized();
+            self.begin_listing();
+        }
     }
 
     /// Reports whether its user has to log in before it can be used.

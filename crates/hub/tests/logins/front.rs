@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use http::request::Parts;
 use tokio::net::TcpListener;
 use trunkline_client::protocol::Revision;
 use trunkline_client::{Client, ClientBuilder};
 use trunkline_config::ServerConfig;
 use trunkline_hub::{AnonymousClients, Hub, HubLimits, HubOptions, LoginAudience, UserLogins};
 use trunkline_server::http::{
-    AnonymousAuthenticator, Authenticator, BearerTokens, HttpServerOptions, IncomingRequest, Service as _,
-    serve,
+    AnonymousAuthenticator, AuthRefusal, Authenticated, AuthenticationResult, Authenticator, BearerTokens,
+    HttpServerOptions, IncomingRequest, Service as _, bearer_token, serve,
 };
-use trunkline_server::{Host, HostOptions};
+use trunkline_server::{AccessGrant, Host, HostOptions};
+use trunkline_session::Principal;
+use trunkline_transport::Secret;
 
 use crate::{DEADLINE, within};
 
@@ -28,11 +31,40 @@ pub(crate) struct Front {
     pub(crate) logins: UserLogins,
 }
 
+/// Accepts any token of a user, `token-of-NAME-…`, as an access token that an authorization server has issued.
+#[derive(Debug)]
+struct TokenUsers;
+
+impl Authenticator for TokenUsers {
+    fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthenticationResult<'a> {
+        let token = bearer_token(request).unwrap().map(|token| String::from_utf8(token.to_vec()).unwrap());
+        AuthenticationResult::Ready(match token {
+            Some(token) => {
+                let user = token.split('-').nth(2).unwrap().to_owned();
+                let grant = AccessGrant::new().with_access_token(Secret::new(token));
+                Ok(Authenticated::new(Principal::Named(user.into())).with_grant(grant))
+            }
+            None => Err(AuthRefusal::missing_token()),
+        })
+    }
+}
+
 impl Front {
     /// Serves a hub for two users.
     pub(crate) async fn for_users(servers: Vec<ServerConfig>) -> Self {
         let tokens = BearerTokens::new([ANN, BOB]);
         Self::start(UserLogins::in_memory(LoginAudience::EachPrincipal), Arc::new(tokens), servers).await
+    }
+
+    /// Serves a hub for two users with access tokens of an authorization server.
+    pub(crate) async fn for_token_users(servers: Vec<ServerConfig>) -> Self {
+        Self::start(UserLogins::in_memory(LoginAudience::EachPrincipal), Arc::new(TokenUsers), servers).await
+    }
+
+    /// Serves a hub for clients without credentials, which may be different users.
+    pub(crate) async fn for_anonymous(servers: Vec<ServerConfig>) -> Self {
+        let logins = UserLogins::in_memory(LoginAudience::EachPrincipal);
+        Self::start(logins, Arc::new(AnonymousAuthenticator), servers).await
     }
 
     /// Serves a hub for the user of this machine.

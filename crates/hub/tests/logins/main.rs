@@ -8,6 +8,8 @@
 
 mod asking;
 mod browser;
+mod exchange;
+mod exchange_server;
 mod front;
 mod isolation;
 mod links;
@@ -16,6 +18,7 @@ mod protected_server;
 mod refreshing;
 mod shared_tokens;
 mod token_issuer;
+mod url_required;
 
 use std::time::Duration;
 

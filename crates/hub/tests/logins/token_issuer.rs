@@ -53,6 +53,15 @@ impl TokenIssuer {
         self.state.lock().unwrap().refresh.clear();
     }
 
+    /// Issues an access token as another issuer of the same server does.
+    pub(crate) fn issue_access(&self, user: &str) -> String {
+        let mut state = self.state.lock().unwrap();
+        state.next += 1;
+        let access = format!("access-{}", state.next);
+        state.access.insert(access.clone(), IssuedToken { user: user.to_owned(), scopes: String::new() });
+        access
+    }
+
     pub(crate) fn set_life(&self, seconds: u64) {
         self.state.lock().unwrap().life = Some(seconds);
     }

@@ -19,6 +19,11 @@ pub struct ElicitationCompleter {
 }
 
 impl ElicitationCompleter {
+    /// Returns the id of the elicitation.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Sends the notification. It is dropped if the client's session is over, or if the client listens to no
     /// stream.
     pub fn notify(&self) {

@@ -1,0 +1,107 @@
+//! A token endpoint that exchanges the tokens of a hub's users for those of a server (RFC 8693).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use trunkline_auth::decode_form;
+use trunkline_config::{AuthKind, ServerConfig};
+
+use crate::protected_server::ProtectedServer;
+use crate::token_issuer::TokenIssuer;
+
+pub(crate) struct ExchangeServer {
+    pub(crate) endpoint: String,
+    state: Arc<Mutex<ExchangeState>>,
+}
+
+#[derive(Default)]
+struct ExchangeState {
+    forms: Vec<HashMap<String, String>>,
+    refusal: Option<&'static str>,
+    /// How long the tokens are valid, in seconds.
+    life: Option<u64>,
+}
+
+impl ExchangeServer {
+    /// Starts an endpoint that issues tokens for a server: `token-of-NAME-…` becomes one of `NAME-there`.
+    pub(crate) async fn start(server: &ProtectedServer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}/exchange", listener.local_addr().unwrap());
+        let (state, issuer) = (Arc::<Mutex<ExchangeState>>::default(), server.issuer.clone());
+        let kept = state.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, kept.clone(), issuer.clone()));
+            }
+        });
+        Self { endpoint, state }
+    }
+
+    pub(crate) fn config(&self, server: &ProtectedServer) -> ServerConfig {
+        let mut config = server.config("notes");
+        config.auth.kind = AuthKind::TokenExchange;
+        config.auth.token_endpoint = Some((&*self.endpoint).into());
+        config.auth.client_id = Some("the-hub".into());
+        config.auth.client_secret = Some("secret-of-the-hub".into());
+        config.auth.audience = Some("notes-service".into());
+        config
+    }
+
+    pub(crate) fn forms(&self) -> Vec<HashMap<String, String>> {
+        self.state.lock().unwrap().forms.clone()
+    }
+
+    /// Refuses every exchange with an OAuth error, or none.
+    pub(crate) fn refuse(&self, error: Option<&'static str>) {
+        self.state.lock().unwrap().refusal = error;
+    }
+
+    pub(crate) fn set_life(&self, seconds: u64) {
+        self.state.lock().unwrap().life = Some(seconds);
+    }
+}
+
+async fn answer(mut stream: TcpStream, state: Arc<Mutex<ExchangeState>>, issuer: Arc<TokenIssuer>) {
+    let mut received = Vec::new();
+    let body = loop {
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).await.unwrap();
+        received.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8(received.clone()).unwrap();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            break body.to_owned();
+        }
+    };
+    let form: HashMap<_, _> = decode_form(&body).into_iter().collect();
+    let (status, answer) = respond(&mut state.lock().unwrap(), &issuer, form);
+    let answer = answer.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        answer.len()
+    );
+    stream.write_all((head + &answer).as_bytes()).await.unwrap();
+}
+
+fn respond(state: &mut ExchangeState, issuer: &TokenIssuer, form: HashMap<String, String>) -> (u16, Value) {
+    let user = form["subject_token"].split('-').nth(2).unwrap().to_owned();
+    state.forms.push(form);
+    if let Some(error) = state.refusal {
+        return (400, json!({ "error": error, "error_description": "sentinel-description" }));
+    }
+    let mut answer = json!({
+        "access_token": issuer.issue_access(&format!("{user}-there")),
+        "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        "token_type": "Bearer",
+        "refresh_token": "refresh-that-is-not-used",
+    });
+    if let Some(life) = state.life {
+        answer["expires_in"] = life.into();
+    }
+    (200, answer)
+}

@@ -122,6 +122,7 @@ impl RenderedResponse {
             Refusal::METHOD_NOT_FOUND,
             Refusal::INSUFFICIENT_SCOPE,
             Refusal::TOO_MANY,
+            Refusal::RATE_LIMITED,
         ];
         let status =
             if with_own_status.iter().any(|row| refusal.is_same_kind(row)) { self.status } else { 200 };

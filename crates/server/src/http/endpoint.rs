@@ -12,7 +12,7 @@ use http_body::Body;
 use tracing::Instrument as _;
 use trunkline_http1::server::{IncomingRequest, RequestHead, Service};
 use trunkline_protocol::era::HeaderOccurrence;
-use trunkline_protocol::{Message, Refusal, RequestId};
+use trunkline_protocol::{Message, RawJson, Refusal, RequestId};
 
 use super::allow_list::{self, DisallowedHeader};
 use super::auth::{AuthRefusal, Authenticated, AuthenticationResult};
@@ -303,6 +303,10 @@ pub(super) fn accepted_with(text: &'static str) -> Response<McpResponseBody> {
 
 /// Makes a response of one message, in a media type that the client accepts.
 pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<McpResponseBody> {
+    let retry_after = match answer.status {
+        429 => retry_seconds(&answer.message),
+        _ => 0,
+    };
     let (kind, body) = if as_stream {
         let mut out = Vec::with_capacity(answer.message.len() + 32);
         super::stream::write_message(&mut out, None, &answer.message);
@@ -314,9 +318,16 @@ pub(super) fn respond(answer: RenderedResponse, as_stream: bool) -> Response<Mcp
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, kind);
     if response.status() == StatusCode::TOO_MANY_REQUESTS {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(retry_after));
     }
     response
+}
+
+/// Returns the seconds after which a refused call can be retried.
+#[cold]
+fn retry_seconds(message: &str) -> u64 {
+    let wait = RawJson::parse(message.to_owned()).ok().as_ref().and_then(Refusal::retry_after_in);
+    wait.map_or(1, |wait| wait.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX).max(1))
 }
 
 /// Makes a response that is an empty event stream.

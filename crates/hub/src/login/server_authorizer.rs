@@ -232,7 +232,9 @@ fn shared_grant(auth: &ServerAuth) -> Result<AuthorizationGrant, Error> {
             subject_token_type: ID_TOKEN_TYPE.to_owned(),
         },
         AuthKind::ClientCredentials => AuthorizationGrant::ClientCredentials,
-        AuthKind::Auto | AuthKind::None | AuthKind::User => return Err(missing()),
+        AuthKind::Auto | AuthKind::None | AuthKind::User | AuthKind::TokenExchange => {
+            return Err(incomplete_auth());
+        }
     })
 }
 

@@ -22,10 +22,8 @@ pub(crate) async fn check_reachability(
             report.passed("address", &resolved.label);
             check_address(url, within, report).await
         }
-        _ => {
-            report.passed("program", &resolved.label);
-            Ok(())
-        }
+        // A program is found and started with the connection.
+        _ => Ok(()),
     }
 }
 
@@ -85,7 +83,8 @@ fn report_dial_failure(url: &Url, error: &DialError, report: &mut DoctorReport) 
         }
         _ => "proxy",
     };
-    if failed_at != "dns" {
+    // A proxy resolves the name of the server.
+    if failed_at == "tcp" || failed_at == "tls" {
         match is_address(url) {
             true => report.not_applicable("dns", "not needed (IP address)"),
             false => report.passed("dns", &format!("{} resolved", url.host())),

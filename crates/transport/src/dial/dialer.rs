@@ -132,7 +132,12 @@ impl Dialer {
         let proxy = self.shared.proxies.choose(url)?;
         let (host, port) = proxy.map_or((url.host(), url.port()), |proxy| (&*proxy.host, proxy.port));
         let begun = Instant::now();
-        let addresses = clock.run_stage(DialStage::Resolve, tcp::resolve(host, port)).await?;
+        let unreachable = |error: DialError| match proxy {
+            None => error,
+            Some(proxy) => DialError::ProxyUnreachable { proxy: proxy.label(), source: Box::new(error) },
+        };
+        let resolving = clock.run_stage(DialStage::Resolve, tcp::resolve(host, port));
+        let addresses = resolving.await.map_err(unreachable)?;
         let addresses = match (proxy, url.host().parse::<IpAddr>()) {
             (None, _) => self.allowed(host, addresses)?,
             (Some(_), Ok(literal)) => {
@@ -142,7 +147,8 @@ impl Dialer {
             (Some(_), Err(_)) => addresses,
         };
         let resolved = Instant::now();
-        let mut stream = clock.run_stage(DialStage::Connect, tcp::connect(host, &addresses)).await?;
+        let connecting = clock.run_stage(DialStage::Connect, tcp::connect(host, &addresses));
+        let mut stream = connecting.await.map_err(unreachable)?;
         let form = match proxy {
             None => RequestForm::Origin,
             Some(proxy) if tunnel == TunnelPolicy::Always || url.scheme().is_encrypted() => {

@@ -46,6 +46,14 @@ pub enum DialError {
     /// The proxy cannot be used, or rejected the tunnel.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
+    /// The proxy cannot be reached.
+    #[error("the proxy {proxy} cannot be used: {source}")]
+    ProxyUnreachable {
+        /// The proxy, and the variable that names it.
+        proxy: String,
+        /// The error of the connection to it.
+        source: Box<DialError>,
+    },
     /// The TLS handshake failed.
     #[error("TLS with `{host}` failed: {source}")]
     Tls {

@@ -40,6 +40,8 @@ enum ProxyChoice {
 pub(crate) struct HttpProxy {
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// The environment variable that names it.
+    variable: Option<String>,
     /// The value of `Proxy-Authorization`.
     pub(crate) credentials: Option<Secret>,
 }
@@ -51,6 +53,14 @@ pub enum ProxyError {
     /// The setting is not a valid URL.
     #[error("the setting of the proxy is not an address such as http://proxy.example:3128")]
     Address,
+    /// An environment variable has an invalid setting.
+    #[error("environment variable `{variable}`: {source}")]
+    Variable {
+        /// The variable.
+        variable: String,
+        /// What is wrong with its value.
+        source: Box<ProxyError>,
+    },
     /// The scheme of the proxy is not `http`.
     #[error("a proxy that is reached by `{0}` is not supported, only one by `http`")]
     Scheme(String),
@@ -102,7 +112,10 @@ impl ProxySettings {
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let either = |name: &str| {
-            let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+            let set = |name: &str| {
+                let value = variable(name).filter(|value| !value.trim().is_empty())?;
+                Some((name.to_owned(), value))
+            };
             set(&name.to_ascii_lowercase()).or_else(|| {
                 // A CGI server passes the request header `Proxy` to its programs as `HTTP_PROXY`, so that there a
                 // remote client controls the variable ("httpoxy").
@@ -112,12 +125,17 @@ impl ProxySettings {
         };
         let choice = |name: &str| match either(name).or_else(|| either("ALL_PROXY")) {
             None => ProxyChoice::Direct,
-            Some(address) => HttpProxy::read(&address).map_or_else(ProxyChoice::Unusable, ProxyChoice::Use),
+            Some((variable, address)) => match HttpProxy::read(&address) {
+                Ok(proxy) => ProxyChoice::Use(HttpProxy { variable: Some(variable), ..proxy }),
+                Err(error) => {
+                    ProxyChoice::Unusable(ProxyError::Variable { variable, source: Box::new(error) })
+                }
+            },
         };
         Self {
             plain: choice("HTTP_PROXY"),
             encrypted: choice("HTTPS_PROXY"),
-            no_proxy: NoProxyList::read(&either("NO_PROXY").unwrap_or_default()),
+            no_proxy: NoProxyList::read(&either("NO_PROXY").map(|(_, value)| value).unwrap_or_default()),
             loopback: LoopbackPolicy::Direct,
         }
     }
@@ -157,12 +175,20 @@ impl HttpProxy {
         let url: Url =
             format!("{}://{authority}", UrlScheme::Http.as_str()).parse().map_err(|_| ProxyError::Address)?;
         let credentials = credentials.map(basic).transpose()?;
-        Ok(Self { host: url.host().to_owned(), port: url.port(), credentials })
+        Ok(Self { host: url.host().to_owned(), port: url.port(), variable: None, credentials })
     }
 
     /// Returns the host and port, for messages.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.host, self.port)
+    }
+
+    /// Returns its name, with the environment variable that it is from.
+    pub(crate) fn label(&self) -> String {
+        match &self.variable {
+            Some(variable) => format!("`{}` (from `{variable}`)", self.name()),
+            None => format!("`{}`", self.name()),
+        }
     }
 
     pub(crate) fn authorization(&self) -> Option<HeaderValue> {
@@ -255,11 +281,20 @@ mod tests {
             ("http://", ProxyError::Address),
             ("http://u%zz@p", ProxyError::Address),
         ];
-        for (setting, expected) in table {
+        for (setting, source) in table {
+            let expected = ProxyError::Variable { variable: "HTTP_PROXY".into(), source: Box::new(source) };
             assert_eq!(chosen(&[("HTTP_PROXY", setting)], "http://h/"), Err(expected), "{setting}");
             assert_eq!(chosen(&[("HTTP_PROXY", setting)], "http://127.0.0.1/"), Ok(None), "{setting}");
             assert_eq!(chosen(&[("HTTP_PROXY", setting)], "https://h/"), Ok(None), "{setting}");
         }
+    }
+
+    #[test]
+    fn proxy_label_has_its_variable_and_no_credentials() {
+        let proxies =
+            ProxySettings::from_variables(|name| (name == "http_proxy").then(|| "http://u:word@p:1".into()));
+        let proxy = proxies.choose(&"http://h/".parse().unwrap()).unwrap().unwrap().label();
+        assert_eq!(proxy, "`p:1` (from `http_proxy`)");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, Error as TlsError, InvalidMessage, RootCertStore};
 
 use super::error::DialError;
 
@@ -36,7 +36,8 @@ impl ClientTls {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| failed(io::Error::other("the host is not a name that a certificate can have")))?;
         let config = self.config().await?;
-        TlsConnector::from(config).connect(name, stream).await.map_err(failed)
+        let connected = TlsConnector::from(config).connect(name, stream).await;
+        connected.map_err(|error| failed(if is_plain_text(&error) { plain_text_error() } else { error }))
     }
 
     async fn config(&self) -> Result<Arc<ClientConfig>, DialError> {
@@ -51,6 +52,16 @@ impl ClientTls {
         };
         self.config.get_or_try_init(load).await.cloned()
     }
+}
+
+/// Reports whether the peer sent something other than TLS, as an HTTP server does that cannot read the handshake.
+fn is_plain_text(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>());
+    matches!(error, Some(TlsError::InvalidMessage(InvalidMessage::InvalidContentType)))
+}
+
+fn plain_text_error() -> io::Error {
+    io::Error::other("the server does not use TLS on this port; try `http://` (or `ws://`)")
 }
 
 fn load_roots(extra: Option<&Path>) -> Result<RootCertStore, DialError> {

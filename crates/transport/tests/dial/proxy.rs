@@ -115,3 +115,14 @@ async fn rejected_tunnel_names_the_proxy_and_sends_nothing() {
         assert_eq!(error.delivery(), RequestDelivery::NotSent);
     }
 }
+
+#[tokio::test]
+async fn unreachable_proxy_is_named_in_the_error() {
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let proxies = ProxySettings::all(&format!("http://user:word@{free}")).unwrap();
+    for url in ["http://server.example/mcp", "https://server.example/mcp"] {
+        let error = dialer(proxies.clone()).dial(&url.parse().unwrap()).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("the proxy `{free}` cannot be used: ")), "{error}");
+        assert!(!error.contains("word"), "{error}");
+    }
+}

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -104,5 +104,20 @@ async fn request_buffered_by_tls_is_flushed() {
     for body in timeout(LONG, futures_util::future::join_all(requests)).await.unwrap() {
         assert_eq!(body.unwrap(), "ok");
     }
+    std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn https_to_a_plain_http_port_suggests_http() {
+    let (_, file) = server().await;
+    let plain = serve(|_, mut stream| async move {
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+        // Until the client leaves, so that a reset does not overtake the response.
+        while !matches!(stream.read(&mut [0; 1024]).await, Ok(0) | Err(_)) {}
+    })
+    .await;
+    let url: Url = format!("https://localhost:{}/mcp", plain.port()).parse().unwrap();
+    let error = get(&url, Some(file.clone())).await.unwrap_err().to_string();
+    assert!(error.contains("does not use TLS on this port; try `http://`"), "{error}");
     std::fs::remove_file(file).unwrap();
 }

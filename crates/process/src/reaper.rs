@@ -13,6 +13,7 @@
 
 mod cleanup;
 mod group_table;
+mod title;
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
@@ -25,6 +26,7 @@ use tokio::io::unix::AsyncFd;
 
 use self::cleanup::ReaperScratch;
 pub(super) use self::group_table::GroupSlot;
+use self::title::ProcessTitle;
 
 /// The reaper of this process, once it is started.
 static REAPER: Mutex<Option<ReaperProcess>> = Mutex::new(None);
@@ -61,6 +63,7 @@ impl ReaperProcess {
         // The forked process must not allocate, so its memory is allocated here.
         let mut scratch = ReaperScratch::new();
         let highest = highest_descriptor();
+        let title = ProcessTitle::new();
         let signals = BlockedSignals::new();
         // SAFETY: the other threads do not exist in the forked process, and their locks stay locked there. It
         // therefore only runs `run_reaper`, which makes system calls on memory that exists already, takes no lock,
@@ -68,7 +71,7 @@ impl ReaperProcess {
         // blocked.
         let id = unsafe { libc::fork() };
         if id == 0 {
-            run_reaper(theirs.as_fd(), roll, &mut scratch, highest);
+            run_reaper(theirs.as_fd(), roll, &mut scratch, highest, title.as_ref());
         }
         drop(signals);
         let id = Pid::from_raw(id).filter(|_| id > 0).ok_or_else(io::Error::last_os_error)?;
@@ -95,12 +98,16 @@ fn run_reaper(
     roll: BorrowedFd<'_>,
     scratch: &mut ReaperScratch,
     highest: RawFd,
+    title: Option<&ProcessTitle>,
 ) -> ! {
     let over = ExitOnDrop;
     // A session of its own protects it from the signals of the parent's terminal and group.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir(c"/");
     let _ = rustix::thread::set_name(c"trunkline-guard");
+    if let Some(title) = title {
+        title.show();
+    }
     close_others([socket.as_raw_fd(), roll.as_raw_fd()], highest);
     let mut byte = [1];
     let _ = rustix::io::write(socket, &byte);

@@ -142,6 +142,11 @@ async fn bare() {
     let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap();
     assert_eq!(session, guard.id().to_string());
     assert_eq!(std::fs::read_link(format!("/proc/{}/cwd", guard.id())).unwrap().to_str(), Some("/"));
+    // Its command line is not that of its parent, which `ps` would show twice.
+    let line = std::fs::read_to_string(format!("/proc/{}/cmdline", guard.id())).unwrap();
+    assert_eq!(line.trim_end_matches('\0'), "trunkline-guard");
+    let ours = std::fs::read_to_string("/proc/self/cmdline").unwrap();
+    assert!(ours.contains("reaper::bare"), "{ours}");
     drop(writer);
 }
 

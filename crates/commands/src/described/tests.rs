@@ -175,8 +175,9 @@ fn described_command_faults_are_reported_with_their_path() {
             json!({ "argv": ["p"], "confirm": "really {x}?" }),
             "`confirm`: `{x}` is not an argument; a brace is written `{{`",
         ),
-        (json!({ "argv": ["p"], "timeout": "5" }), "expected a duration such as"),
-        (json!({ "argv": ["p"], "output_limit": "1GiB" }), "expected a size such as"),
+        (json!({ "argv": ["p"], "timeout": "5" }), "expected a duration with a unit"),
+        (json!({ "argv": ["p"], "timeout": 5 }), "expected a duration with a unit, such as \"500ms\""),
+        (json!({ "argv": ["p"], "output_limit": "1GiB" }), "expected a size in quotes, such as"),
         (json!({ "argv": ["p"], "argz": [] }), "unknown field `argz`"),
         (argument(json!({ "type": "text" })), "unknown variant `text`"),
     ] {

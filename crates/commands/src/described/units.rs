@@ -1,5 +1,7 @@
+use std::fmt;
 use std::time::Duration;
 
+use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A duration in a file: `500ms`, `30s`, `2m` or `1h`.
@@ -19,53 +21,71 @@ const MAX_SIZE: usize = 64 << 20;
 impl DurationText {
     /// The pattern of the text.
     pub(super) const PATTERN: &'static str = "^[0-9]+(ms|s|m|h)$";
-}
 
-impl ByteSizeText {
-    /// The pattern of the text.
-    pub(super) const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB)?$";
-}
-
-impl<'de> Deserialize<'de> for DurationText {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let (number, unit) = split(&text);
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = split(text);
         let millis = match unit {
             "ms" => 1,
             "s" => 1_000,
             "m" => 60_000,
             "h" => 3_600_000,
-            _ => 0,
+            _ => return None,
         };
-        let time = number.and_then(|number| number.checked_mul(millis)).map(Duration::from_millis);
-        let time = time.filter(|time| !time.is_zero() && *time <= MAX_DURATION);
-        time.map(Self).ok_or_else(|| {
-            serde::de::Error::custom(
-                "expected a duration such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
-            )
+        let time = Duration::from_millis(number?.checked_mul(millis)?);
+        (!time.is_zero() && time <= MAX_DURATION).then_some(Self(time))
+    }
+}
+
+impl ByteSizeText {
+    /// The pattern of the text.
+    pub(super) const PATTERN: &'static str = "^[0-9]+(B|KiB|MiB)?$";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, unit) = split(text);
+        let bytes = match unit {
+            "" | "B" => 1,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            _ => return None,
+        };
+        let size = usize::try_from(number?).ok()?.checked_mul(bytes)?;
+        (1..=MAX_SIZE).contains(&size).then_some(Self(size))
+    }
+}
+
+impl<'de> Deserialize<'de> for DurationText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(UnitVisitor {
+            expected: "a duration with a unit, such as \"500ms\", \"30s\", \"2m\" or \"1h\", at most a year",
+            parse: Self::parse,
         })
     }
 }
 
 impl<'de> Deserialize<'de> for ByteSizeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let (number, unit) = split(&text);
-        let bytes = match unit {
-            "" | "B" => 1,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            _ => 0,
-        };
-        let size = number
-            .and_then(|number| usize::try_from(number).ok())
-            .and_then(|number| number.checked_mul(bytes));
-        let size = size.filter(|size| (1..=MAX_SIZE).contains(size));
-        size.map(Self).ok_or_else(|| {
-            serde::de::Error::custom(
-                "expected a size such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",
-            )
+        deserializer.deserialize_str(UnitVisitor {
+            expected: "a size in quotes, such as \"65536\", \"512KiB\" or \"4MiB\", at most 64MiB",
+            parse: Self::parse,
         })
+    }
+}
+
+/// Reads a text with a unit, and describes the expected form where the value is something else.
+struct UnitVisitor<T> {
+    expected: &'static str,
+    parse: fn(&str) -> Option<T>,
+}
+
+impl<T> Visitor<'_> for UnitVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        (self.parse)(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 

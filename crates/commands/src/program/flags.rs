@@ -70,7 +70,6 @@ impl ServeFlags {
     pub(super) fn add_to(&self, command: Command) -> Command {
         let arg =
             |name: &String| Arg::new(name.clone()).long(name.clone()).help_heading("Model Context Protocol");
-        let needs_serve = |arg: Arg| arg.requires(self.serve.clone());
         command
             .arg(
                 arg(&self.serve)
@@ -81,10 +80,10 @@ impl ServeFlags {
                     .help("Serve the commands as tools, on a port of this machine or on standard input"),
             )
             .arg(
-                needs_serve(arg(&self.port))
+                arg(&self.port)
                     .value_name("PORT")
                     .value_parser(value_parser!(u16))
-                    .help("The port, where 0 is any"),
+                    .help("Serve the commands as tools on this port, where 0 is any"),
             )
             .arg(
                 arg(&self.stdio)
@@ -131,6 +130,7 @@ impl ServeFlags {
         if !own.clone().any(|word| self.is_serve_flag(word)) {
             return None;
         }
+        let words = &self.join_port(program, words);
         // Lenient, since a program that requires a command has none here.
         let mut command = self.add_to(lenient(program.command.clone()));
         let matches = command.try_get_matches_from_mut(words).ok()?;
@@ -146,6 +146,27 @@ impl ServeFlags {
             golem_errors: matches.get_flag(&self.golem_errors),
             prefix: self.remaining_words(words),
         })
+    }
+
+    /// Writes `--serve 8088` as `--serve=8088`. The flag takes its value only after `=`, since a word after it may be a
+    /// command; a number is none, unless the program has such a command or arguments of its own without a name.
+    pub(super) fn join_port(&self, program: &Program, words: &[OsString]) -> Vec<OsString> {
+        let is_port = |word: &OsString| {
+            let text = word.to_str().unwrap_or_default();
+            text.parse::<u16>().is_ok() && program.command.find_subcommand(text).is_none()
+        };
+        let serve = OsString::from(format!("--{}", self.serve));
+        let takes_numbers = program.command.get_positionals().next().is_some();
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let at = words.iter().take(end).position(|word| *word == serve);
+        let port = at.and_then(|at| words.get(at + 1)).filter(|word| is_port(word) && !takes_numbers);
+        let (Some(at), Some(port)) = (at, port) else { return words.to_vec() };
+        let mut joined = serve;
+        joined.push("=");
+        joined.push(port);
+        let mut words = words.to_vec();
+        words.splice(at..at + 2, [joined]);
+        words
     }
 
     /// Reports whether a serve flag is combined with a command, which is an error.
@@ -207,7 +228,8 @@ mod tests {
                 .arg_required_else_help(true)
                 .arg(Arg::new("profile").long("profile").global(true))
                 .arg(Arg::new("must").long("must").required(true))
-                .subcommand(Command::new("list")),
+                .subcommand(Command::new("list"))
+                .subcommand(Command::new("7")),
         )
     }
 
@@ -225,7 +247,12 @@ mod tests {
             ("demo --serve --serve-port 1232", Some(ListenMode::Port(1232))),
             ("demo --serve --serve-port=0", Some(ListenMode::Port(0))),
             ("demo --serve-list", Some(ListenMode::List)),
-            ("demo --serve-port 1", None),
+            ("demo --serve 8088", Some(ListenMode::Port(8088))),
+            ("demo --profile a --serve 0 --must=x", Some(ListenMode::Port(0))),
+            ("demo --serve-port 1", Some(ListenMode::Port(1))),
+            ("demo --serve 80888", None),
+            ("demo --serve 7", None),
+            ("demo -- --serve 8088", None),
             ("demo --serve=high", None),
             ("demo --serve list", None),
             ("demo list --serve", None),

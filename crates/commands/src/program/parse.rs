@@ -48,6 +48,7 @@ impl Program {
         if let Some(request) = flags.parse(&self, &words) {
             serve_and_exit(&self, request);
         }
+        let words = flags.join_port(&self, &words);
         let mut command = flags.add_to(self.command.clone());
         let matches = command.try_get_matches_from_mut(words).unwrap_or_else(|error| error.exit());
         if flags.are_given(&matches) {

@@ -17,6 +17,8 @@ pub struct FoundServer {
     pub server: ServerConfig,
     /// The file that has it.
     pub file: PathBuf,
+    /// Further files with another server of the same name, which are not used.
+    pub other_files: Vec<PathBuf>,
 }
 
 /// Why no server was found by a name.
@@ -86,8 +88,20 @@ fn default_files(
 }
 
 fn choose(name: &str, files: &[ConfigFile]) -> Result<FoundServer, LookupError> {
-    match files.iter().find(|file| file.server_names().contains(&name)) {
-        Some(file) => Ok(FoundServer { server: file.server(name)?, file: file.path().to_owned() }),
+    let mut with_name = files.iter().filter(|file| file.server_names().contains(&name));
+    match with_name.next() {
+        Some(file) => {
+            let server = file.server(name)?;
+            // Within one file, the client itself has an order.
+            let is_other = |other: &&ConfigFile| {
+                other.path() != file.path()
+                    && !other.server(name).is_ok_and(|other| other.same_definition(&server))
+            };
+            let mut other_files: Vec<PathBuf> =
+                with_name.filter(is_other).map(|file| file.path().to_owned()).collect();
+            other_files.dedup();
+            Ok(FoundServer { server, file: file.path().to_owned(), other_files })
+        }
         None => {
             let mut known: Vec<String> = Vec::new();
             for name in files.iter().flat_map(ConfigFile::server_names) {
@@ -124,9 +138,15 @@ mod tests {
     #[test]
     fn lookup_uses_the_first_file_with_the_name() {
         let first = file(r#"{"mcpServers":{"a":{"command":"first"}}}"#);
-        let second = file(r#"{"mcpServers":{"a":{"command":"second"},"b":{"url":"ftp://x"}}}"#);
+        let second = r#"{"mcpServers":{"a":{"command":"second"},"b":{"url":"ftp://x"}}}"#;
+        let second = ConfigFile::parse("other.json", second, ConfigVariables::fixed([("", ""); 0])).unwrap();
         let found = choose("a", &[first.clone(), second.clone()]).unwrap();
         assert!(format!("{:?}", found.server.location).contains("first"));
+        assert_eq!(found.other_files, [Path::new("other.json")]);
+        // The same server in two files is no choice.
+        let same = r#"{"mcpServers":{"a":{"command":"first"}}}"#;
+        let same = ConfigFile::parse("same.json", same, ConfigVariables::fixed([("", ""); 0])).unwrap();
+        assert!(choose("a", &[first.clone(), same]).unwrap().other_files.is_empty());
         let wrong = choose("b", &[first, second]).unwrap_err();
         assert!(matches!(wrong, LookupError::Config(_)), "{wrong}");
     }

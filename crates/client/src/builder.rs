@@ -256,7 +256,8 @@ impl ClientBuilder {
         })
     }
 
-    async fn connect_to(self, target: Target) -> Result<Client, Error> {
+    /// Takes what a connection is opened with; the rest is for the client itself.
+    pub(crate) fn take_plan(self) -> (ConnectPlan, Arc<dyn InputHandler>, LogSinks, Option<LoggingLevel>) {
         let plan = ConnectPlan {
             identity: self.identity,
             capabilities: self.input.capabilities(),
@@ -275,10 +276,15 @@ impl ClientBuilder {
             list_meta: self.list_meta,
             ids: RequestIds::default(),
         };
+        (plan, self.input, self.logs, self.level)
+    }
+
+    async fn connect_to(self, target: Target) -> Result<Client, Error> {
+        let (plan, input, logs, level) = self.take_plan();
         let mut attempts = ConnectAttempts::default();
         // Boxed, since the state of connecting would otherwise be part of every future around it.
         let connected = Box::pin(connect::connect(target, &plan, &mut attempts)).await?;
-        Box::pin(Client::new(connected, attempts.into_vec(), plan, self.input, self.logs, self.level)).await
+        Box::pin(Client::new(connected, attempts.into_vec(), plan, input, logs, level)).await
     }
 }
 

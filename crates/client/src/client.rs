@@ -63,7 +63,7 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
     /// The eras that it supports, as far as that is known.
     pub eras: SupportedEras,
-    /// The transport: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`.
+    /// The transport: `stdio`, `channel`, `streamable-http`, `sse` or `websocket`, or `none` for [`Client::stub`].
     pub transport: &'static str,
     /// The connection attempts, in order.
     pub attempts: Vec<ConnectAttempt>,
@@ -142,23 +142,7 @@ impl Client {
             transport: transport_name,
             attempts,
         });
-        let limits = &plan.limits;
-        let inner = Arc::new(ClientInner {
-            cache: ResponseCache::new(limits.cache_entries, limits.cache_bytes),
-            transport,
-            session: ArcSwap::from_pointee(CurrentSession { edge, info }),
-            plan,
-            input,
-            tools: KnownTools::default(),
-            changes: ChangeBroadcaster::default(),
-            detached_answers: DetachedAnswers::default(),
-            deadline_timer: DeadlineTimer::default(),
-            logs,
-            level: AtomicU8::new(0),
-            reopen_lock: tokio::sync::Mutex::default(),
-            listener_task: Mutex::default(),
-            closed: Notify::new(),
-        });
+        let inner = ClientInner::new(transport, CurrentSession { edge, info }, plan, input, logs);
         let listener = tokio::spawn(session_listener::listen(&inner, unsolicited)).abort_handle();
         *inner.listener_task.lock() = Some(listener);
         let client = Self { inner };
@@ -317,6 +301,12 @@ impl Client {
         self.inner.transport.abandoned_requests()
     }
 
+    /// Returns what the server's program printed outside of the protocol, if there is a program and it printed something:
+    /// the last lines of its standard error, and the first line of its standard output that is no message.
+    pub fn process_output(&self) -> Option<String> {
+        self.inner.transport.process_output()
+    }
+
     /// Reports whether the connection is closed for good.
     pub fn is_closed(&self) -> bool {
         self.inner.transport.is_closed()
@@ -358,6 +348,31 @@ impl fmt::Debug for Client {
 }
 
 impl ClientInner {
+    pub(crate) fn new(
+        transport: Arc<dyn ClientTransport>,
+        session: CurrentSession,
+        plan: ConnectPlan,
+        input: Arc<dyn InputHandler>,
+        logs: LogSinks,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            cache: ResponseCache::new(plan.limits.cache_entries, plan.limits.cache_bytes),
+            transport,
+            session: ArcSwap::from_pointee(session),
+            plan,
+            input,
+            tools: KnownTools::default(),
+            changes: ChangeBroadcaster::default(),
+            detached_answers: DetachedAnswers::default(),
+            deadline_timer: DeadlineTimer::default(),
+            logs,
+            level: AtomicU8::new(0),
+            reopen_lock: tokio::sync::Mutex::default(),
+            listener_task: Mutex::default(),
+            closed: Notify::new(),
+        })
+    }
+
     /// Passes a log message to the client's callback.
     pub(crate) fn log(&self, message: &LogMessage) {
         if let Some(callback) = &self.logs.all {

@@ -34,6 +34,7 @@ mod output_check;
 mod polled_value;
 mod session_listener;
 mod slab;
+mod stub;
 mod subscribe;
 mod user_timeout;
 #[cfg(test)]

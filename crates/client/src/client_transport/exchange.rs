@@ -24,6 +24,8 @@ enum ExchangeSource {
     Channel(ChannelExchange),
     /// Over HTTP.
     Http(HttpExchange),
+    /// It failed before anything was sent.
+    Failed(Box<TransportFailure>),
     Finished,
 }
 
@@ -107,11 +109,17 @@ impl RequestExchange {
         Self { source: ExchangeSource::Channel(exchange) }
     }
 
+    /// Creates the exchange of a request that fails without being sent.
+    pub(super) fn failed(failure: TransportFailure) -> Self {
+        Self { source: ExchangeSource::Failed(Box::new(failure)) }
+    }
+
     /// Polls for the next event; `None` after the last one.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ExchangeEvent>> {
         let arrived = match &mut self.source {
             ExchangeSource::Channel(exchange) => ready!(exchange.poll_next(cx)),
             ExchangeSource::Http(exchange) => ready!(exchange.poll_next(cx)),
+            ExchangeSource::Failed(failure) => Some(ExchangeEvent::Failed((**failure).clone())),
             ExchangeSource::Finished => return Poll::Ready(None),
         };
         let arrived = arrived.unwrap_or_else(|| {

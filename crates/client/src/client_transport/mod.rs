@@ -8,6 +8,7 @@ mod exchange;
 mod http;
 mod outgoing;
 mod server_request;
+mod stub;
 mod unsolicited;
 
 use futures_util::future::BoxFuture;
@@ -23,6 +24,7 @@ pub(crate) use self::http::{
 };
 pub(crate) use self::outgoing::{HeaderMirror, InputRecipient, OutgoingMessage, OutgoingRequest};
 pub(crate) use self::server_request::ServerRequest;
+pub(crate) use self::stub::StubTransport;
 pub(crate) use self::unsolicited::{
     UnsolicitedMessage, UnsolicitedReceiver, UnsolicitedSender, unsolicited_channel,
 };

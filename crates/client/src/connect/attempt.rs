@@ -19,6 +19,11 @@ impl ConnectAttempt {
     pub fn is_unanswered_probe(&self) -> bool {
         self.action.starts_with("server/discover") && self.outcome == UNANSWERED
     }
+
+    /// Reports whether the server's program could not be started.
+    pub fn is_failed_start(&self) -> bool {
+        self.action == START_PROGRAM
+    }
 }
 
 impl fmt::Display for ConnectAttempt {
@@ -26,6 +31,9 @@ impl fmt::Display for ConnectAttempt {
         write!(f, "{}: {}", self.action, self.outcome)
     }
 }
+
+/// The action of starting a program, which is recorded only if it fails.
+pub(super) const START_PROGRAM: &str = "start the program";
 
 /// The attempts of one connection, so far.
 #[derive(Clone, Debug, Default)]

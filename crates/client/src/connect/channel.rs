@@ -7,6 +7,7 @@ use trunkline_protocol::{Era, Revision};
 use trunkline_transport::process;
 use trunkline_transport::{ChannelOpener, Command, Url};
 
+use super::attempt::START_PROGRAM;
 use super::channel_probe::probe;
 use super::handshake::{self, HandshakeError};
 use super::opened_transport::OpenedTransport;
@@ -196,7 +197,7 @@ impl ChannelSource {
                     ..process::ProcessOptions::default()
                 };
                 let (channel, process) = process::spawn(&command, options).map_err(|error| {
-                    attempts.record("start the program", error.to_string());
+                    attempts.record(START_PROGRAM, error.to_string());
                     attempts.connect_error(self, FailureCause::from_error(error))
                 })?;
                 ChannelTransport::new(channel, sender, limits).with_process(process)

@@ -15,6 +15,7 @@ mod catalogue_file;
 mod connector;
 mod hub;
 mod limits;
+mod local_servers;
 mod login;
 mod loop_detection;
 mod names;
@@ -24,10 +25,13 @@ mod relay;
 mod scope;
 mod upstream;
 
+pub use trunkline_config as config;
+
 pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};
 pub use self::connector::{ConfigConnector, Connector};
 pub use self::hub::{ApplyReport, Hub, LoginLink, ManageError, RevokeError, ServerSwitch, ToggleOutcome};
 pub use self::limits::HubLimits;
+pub use self::local_servers::LocalServers;
 pub use self::login::{LoginAudience, UserLogins, WeakLogins};
 pub use self::names::{ItemKind, NameCollision, NameTemplate, NameTemplateError};
 pub use self::options::{AnonymousClients, HubOptions};

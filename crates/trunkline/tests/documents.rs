@@ -73,6 +73,13 @@ fn the_page_of_interceptors_shows_the_example_as_it_is() {
 }
 
 #[test]
+fn the_guide_to_the_hub_as_a_library_shows_the_example_as_it_is() {
+    let example = read("examples/hub.rs");
+    let code = example.split_once("\n\n").expect("its description").1;
+    assert!(read("docs/hub-library.md").contains(&format!("```rust\n{code}```\n")));
+}
+
+#[test]
 fn the_guide_to_transports_shows_the_example_as_it_is() {
     let example = read("examples/unix_socket.rs");
     assert!(example.lines().count() < 120, "a transport is small");
@@ -102,6 +109,7 @@ fn files_that_documents_name_are_there() {
         "docs/configuration.md",
         "docs/commands.md",
         "docs/hub.md",
+        "docs/hub-library.md",
         "docs/limits.md",
         "docs/interceptors.md",
         "docs/server.md",

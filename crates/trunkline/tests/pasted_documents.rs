@@ -43,7 +43,9 @@ fn write_project(folder: &Path, document: &str) {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "cargo, as a reader runs it")]
 fn programs_of_documents_build_in_a_new_project_with_the_listed_dependencies() {
-    for document in ["README.md", "docs/server.md", "docs/client.md", "docs/commands.md"] {
+    for document in
+        ["README.md", "docs/server.md", "docs/client.md", "docs/commands.md", "docs/hub-library.md"]
+    {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pasted").join(document.replace('/', "-"));
         write_project(&folder, document);
         let target =

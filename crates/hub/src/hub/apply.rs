@@ -109,6 +109,9 @@ impl Hub {
 
     /// Connects to the new servers that are needed now, and returns those that cannot be connected.
     async fn connect_new(&self, fresh: &[Arc<Upstream>]) -> Vec<(ServerName, String)> {
+        if self.inner.is_draining() {
+            return Vec::new();
+        }
         let was_listed = self.inner.was_listed();
         let needed = fresh.iter().filter(|server| {
             let config = server.config();

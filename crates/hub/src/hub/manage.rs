@@ -128,6 +128,16 @@ impl Hub {
         Ok(self.inner.status_for_operator(&server))
     }
 
+    /// Returns what the program of a server's newest connection printed outside of the protocol: the last lines of its
+    /// standard error, and the first line of its standard output that is no message. For operators: the output may be
+    /// about any client.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub fn process_output(&self, name: &str) -> Result<Option<String>, ManageError> {
+        Ok(self.find_server(name)?.process_output())
+    }
+
     /// Pings a server and returns the round-trip time. Connects first if there is no connection.
     ///
     /// # Errors
@@ -159,6 +169,12 @@ impl Hub {
             lease.err().map(|reason| (server.name().clone(), reason.to_string()))
         });
         join_all(outcomes).await.into_iter().flatten().collect()
+    }
+
+    /// Stops connecting to servers in the background: when shutdown begins, a server that failed is not tried again, and
+    /// one that is new is not started. Calls are still served, and connect where they have to.
+    pub fn drain(&self) {
+        self.inner.begin_draining();
     }
 
     /// Closes every connection once its running calls have finished, or after

@@ -30,7 +30,7 @@ mod views;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -98,6 +98,8 @@ pub(crate) struct HubInner {
     link_owners: Arc<LinkOwners>,
     /// Whether any client has sent a list request.
     was_listed: AtomicBool,
+    /// Whether the hub is about to shut down, so that no server is connected in the background.
+    is_draining: Arc<AtomicBool>,
     /// A bridge presents the identity and capabilities of its server.
     identity_source: IdentitySource,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -140,6 +142,7 @@ impl Hub {
             listings_changed: Arc::default(),
             resubscribe: Arc::default(),
             was_listed: AtomicBool::new(false),
+            is_draining: Arc::default(),
             identity_source,
             tasks: Mutex::default(),
             options: Arc::new(options),
@@ -186,6 +189,14 @@ impl HubInner {
 
     pub(crate) fn servers(&self) -> Vec<Arc<Upstream>> {
         self.servers.read().clone()
+    }
+
+    fn begin_draining(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
+    fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
     }
 
     pub(crate) fn server(&self, name: &str) -> Option<Arc<Upstream>> {
@@ -307,6 +318,7 @@ impl HubInner {
         UpstreamOwner {
             options: self.options.clone(),
             hub: self.id.clone(),
+            is_draining: self.is_draining.clone(),
             user,
             on_event: Arc::new(on_event),
             find_user: Arc::new(find_user),

@@ -149,7 +149,12 @@ impl Upstream {
             }
         };
         let key = key(&state, &known);
-        tracing::info!(server = %self.name, revision = %known.revision, "connected");
+        if self.in_process.is_some() {
+            // Part of this process, which a user does not know as a server.
+            tracing::debug!(server = %self.name, "connected");
+        } else {
+            tracing::info!(server = %self.name, revision = %known.revision, "connected");
+        }
         state.known_server = Some(known);
         state.apply(LifecycleEvent::Connected);
         state.starts += 1;

@@ -90,6 +90,8 @@ pub(crate) struct Upstream {
     options: Arc<HubOptions>,
     /// The id of the hub that it belongs to.
     hub: HubId,
+    /// Whether the hub is about to shut down.
+    is_draining: Arc<AtomicBool>,
     /// The handler of an in-process server.
     in_process: Option<Arc<dyn Handler>>,
     state: Mutex<UpstreamState>,
@@ -136,6 +138,8 @@ type FindUserFn = dyn Fn(&ServerName, &Principal) -> Option<Arc<Upstream>> + Sen
 pub(crate) struct UpstreamOwner {
     pub(crate) options: Arc<HubOptions>,
     pub(crate) hub: HubId,
+    /// Whether the hub is about to shut down.
+    pub(crate) is_draining: Arc<AtomicBool>,
     /// The user that owns it; `None` for one that all users share.
     pub(crate) user: Option<Account>,
     pub(crate) on_event: Arc<UpstreamEventFn>,
@@ -151,7 +155,7 @@ impl Upstream {
         before: Option<&Arc<Self>>,
         stored: Option<&StoredServer>,
     ) -> Arc<Self> {
-        let UpstreamOwner { options, hub, user, on_event, find_user } = owner;
+        let UpstreamOwner { options, hub, is_draining, user, on_event, find_user } = owner;
         let mut state = UpstreamState::new(config.enabled);
         if let Some(stored) = stored {
             state.restore(stored);
@@ -174,6 +178,7 @@ impl Upstream {
             config: ArcSwap::from_pointee(config),
             options,
             hub,
+            is_draining,
             state: Mutex::new(state),
             change_counter: channel::Sender::new(0),
             asks_roots: Arc::default(),
@@ -376,6 +381,9 @@ impl Upstream {
             required: self.config.load().required,
             revision: known.map(|known| known.revision),
             identity: known.and_then(|known| known.identity.clone()),
+            capabilities: known
+                .filter(|known| !known.transport.is_empty())
+                .map(|known| known.capabilities.clone()),
             transport: known.map(|known| known.transport).filter(|transport| !transport.is_empty()),
             tools: catalogue.tools.len(),
             prompts: catalogue.prompts.len(),
@@ -387,6 +395,12 @@ impl Upstream {
             waiting: self.wait_list.len(),
             starts: state.starts,
         }
+    }
+
+    /// Returns what the program of the newest connection printed outside of the protocol.
+    pub(crate) fn process_output(&self) -> Option<String> {
+        let newest = self.lock().connections.iter().max_by_key(|connection| connection.started_at).cloned();
+        newest?.client.process_output()
     }
 
     fn lock(&self) -> MutexGuard<'_, UpstreamState> {

@@ -67,6 +67,8 @@ pub struct UpstreamStatus {
     pub revision: Option<Revision>,
     /// Its implementation name and version.
     pub identity: Option<Implementation>,
+    /// What it declared to support, once it was connected in this run.
+    pub capabilities: Option<ServerCapabilities>,
     /// The transport, such as `stdio`.
     pub transport: Option<&'static str>,
     /// The number of tools in its last listing.

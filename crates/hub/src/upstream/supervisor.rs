@@ -1,5 +1,6 @@
 //! The supervisor of one upstream: watches its connections, and reconnects it with backoff.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -63,6 +64,9 @@ impl Upstream {
     /// Returns when the server has to be connected without a call, if it has to be: because it is eager, or because
     /// its lists were requested and are not known yet. Subscription tasks connect by themselves.
     fn connect_due(&self, state: &UpstreamState, now: Instant) -> Option<Duration> {
+        if self.is_draining.load(Ordering::Acquire) {
+            return None;
+        }
         let is_eager = || self.config.load().start == StartMode::Eager;
         let is_unknown = state.is_list_requested && state.listings.is_empty();
         let (is_needed, wait) = match state.lifecycle() {

@@ -14,6 +14,27 @@ use crate::support::{
     plain_client, quick, say, script, serve_hub, tools, until, within,
 };
 
+#[tokio::test(start_paused = true)]
+async fn draining_hub_does_not_retry_a_failing_server() {
+    let town = TestServers::default();
+    town.set_unreachable("a", "it is down");
+    town.add_server("b", &echo_server(&["t"]), OLD);
+    let hub = town.hub();
+    within(hub.set_servers(vec![eager("a")])).await;
+    let before = town.connection_count("a");
+    until(|| town.connection_count("a") > before).await;
+    hub.drain();
+    // An attempt that has begun ends as it would have.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let last = town.connection_count("a");
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(town.connection_count("a"), last);
+    // A server that is added meanwhile is not started either, but for a call.
+    within(hub.set_servers(vec![eager("a"), eager("b")])).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(town.connection_count("b"), 0);
+}
+
 #[tokio::test]
 async fn failing_server_is_retried_without_end() {
     let town = TestServers::default();

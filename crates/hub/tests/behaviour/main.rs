@@ -21,6 +21,7 @@ mod eras;
 mod failing_servers;
 mod forwarding;
 mod isolation;
+mod library;
 mod linked_resources;
 mod listing;
 mod loops;

@@ -258,3 +258,22 @@ async fn repeatedly_malformed_list_is_logged_once() {
     let left_out = hub.status_of("evil").unwrap().skipped;
     assert_eq!((left_out.len(), &*left_out[20]), (21, "tools: and 480 more"));
 }
+
+#[tokio::test]
+async fn refused_list_is_logged_with_the_server_and_is_in_its_status() {
+    let town = TestServers::default();
+    let (_evil, opener) = script(move |_, message| match message["method"].as_str() {
+        Some("tools/list") => ScriptReply::Error(json!({ "code": -32603, "message": "no list today" })),
+        _ => opened(message).map_or(ScriptReply::AsUsual, ScriptReply::Result),
+    });
+    town.add_script("evil", opener, OLD);
+    let _collecting = collect_warnings();
+    let hub = town.hub_within(quick());
+    within(hub.set_servers(vec![eager("evil")])).await;
+    until(|| hub.status_of("evil").unwrap().skipped.len() == 1).await;
+    let lines = collected_warnings();
+    assert!(lines[0].contains("evil") && lines[0].contains("no list today"), "{lines:?}");
+    let status = hub.status_of("evil").unwrap();
+    assert!(status.skipped[0].contains("no list today"), "{:?}", status.skipped);
+    assert!(status.capabilities.unwrap().tools.is_some());
+}

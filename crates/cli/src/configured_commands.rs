@@ -78,6 +78,20 @@ impl ConfiguredCommands {
         self.commands.commands().is_empty() && self.manifests.is_none()
     }
 
+    /// Returns the parts in which another file differs. They are compared by their debug output, which is complete: a served
+    /// command is replaced by the same comparison.
+    pub(crate) fn changed_sections(&self, other: &Self) -> Vec<&'static str> {
+        let differs = |one: &dyn std::fmt::Debug, other: &dyn std::fmt::Debug| {
+            format!("{one:?}") != format!("{other:?}")
+        };
+        let parts = [
+            ("commands", differs(&self.commands.commands(), &other.commands.commands())),
+            ("policy", differs(self.commands.policy(), other.commands.policy())),
+            ("manifests", differs(&self.manifests, &other.manifests)),
+        ];
+        parts.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+    }
+
     /// Adds what the file describes to a server.
     pub(crate) fn add_to(&self, server: Server) -> Server {
         let server = self.commands.add_to(server);

@@ -39,12 +39,32 @@ mod trust;
 mod user_input;
 mod values;
 
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use self::args::Cli;
-use self::exit::ExitReason;
+use self::connect::print_stdout;
+use self::exit::{ExitReason, print_stderr};
+use self::terminal::{DEFAULT_COLUMNS, fit_lines, terminal_columns};
+
+/// Prints the help, or what is wrong with a command line.
+fn print_usage(error: &clap::Error) {
+    let is_terminal =
+        if error.use_stderr() { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
+    if !is_terminal || terminal_columns() >= DEFAULT_COLUMNS {
+        // A closed terminal does not change the exit code.
+        let _ = error.print();
+        return;
+    }
+    let text = fit_lines(&error.render().to_string(), terminal_columns());
+    if error.use_stderr() {
+        print_stderr(&text);
+    } else {
+        let _ = print_stdout(&text);
+    }
+}
 
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
@@ -56,8 +76,7 @@ fn main() -> ExitCode {
             }
         },
         Err(error) => {
-            // A closed terminal does not change the exit code.
-            let _ = error.print();
+            print_usage(&error);
             if error.use_stderr() { ExitReason::Usage } else { ExitReason::Ok }
         }
     };

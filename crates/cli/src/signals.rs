@@ -47,10 +47,17 @@ impl ProcessShutdown {
         self.forced_by.get().copied()
     }
 
-    /// Drains the server at the first signal, after `delay`, and stops it at the second. It never returns.
-    pub(crate) async fn handle_signals(&self, mut signals: Signals, delay: Duration) -> Infallible {
+    /// Drains the server at the first signal, after `delay`, and stops it at the second. Calls `on_first` at the first
+    /// signal. It never returns.
+    pub(crate) async fn handle_signals(
+        &self,
+        mut signals: Signals,
+        delay: Duration,
+        on_first: impl FnOnce(),
+    ) -> Infallible {
         let first = signals.next().await;
         self.shutting_down.store(true, Ordering::SeqCst);
+        on_first();
         tracing::info!("shutting down on {}; a second signal exits immediately", first.name());
         let second = tokio::select! {
             second = signals.next() => second,

@@ -93,6 +93,10 @@ pub(crate) struct ServerState {
     /// What it calls itself, and its version.
     pub(crate) identity: Option<String>,
     pub(crate) transport: Option<String>,
+    /// What it declared to support, such as `tools (listChanged), prompts`.
+    pub(crate) capabilities: Option<String>,
+    /// What its program printed last outside of the protocol.
+    pub(crate) output: Option<String>,
     pub(crate) tools: usize,
     pub(crate) prompts: usize,
     pub(crate) resources: usize,

@@ -69,12 +69,13 @@ pub(crate) fn run(args: &BridgeArgs) -> Result<(), CliFailure> {
 
 /// Prints or logs the command line that is about to be started.
 fn announce(resolved: &ResolvedTarget, transport: ServeTransport<'_>) {
-    let Some(announcement) = &resolved.announcement else { return };
-    let announcement = escape_line(announcement);
-    if matches!(transport, ServeTransport::Stdio) && std::io::stderr().is_terminal() {
-        print_stderr(&format!("{announcement}\n"));
-    } else {
-        tracing::info!("{announcement}");
+    for announcement in &resolved.announcements {
+        let announcement = escape_line(announcement);
+        if matches!(transport, ServeTransport::Stdio) && std::io::stderr().is_terminal() {
+            print_stderr(&format!("{announcement}\n"));
+        } else {
+            tracing::info!("{announcement}");
+        }
     }
 }
 

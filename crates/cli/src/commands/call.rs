@@ -49,7 +49,7 @@ pub(crate) struct CallArgs {
 /// # Errors
 /// The server cannot be reached, the arguments do not fit, or the tool failed.
 pub(crate) fn run(args: &CallArgs) -> Result<(), CliFailure> {
-    let mut words = args.target.parse()?;
+    let mut words = args.target.parse_for(&args.connect)?;
     let name = words.next_word("TOOL")?;
     with_session(&args.connect, &args.ask, words.target, async |session| {
         call(args, &name, &words.rest, session).await

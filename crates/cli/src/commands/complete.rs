@@ -28,7 +28,7 @@ pub(crate) struct CompleteArgs {
 /// # Errors
 /// The server cannot be reached, or completes nothing.
 pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliFailure> {
-    let mut words = args.target.parse()?;
+    let mut words = args.target.parse_for(&args.connect)?;
     let reference = words.next_word("PROMPT|TEMPLATE")?;
     let completion = completion(&reference, &words.rest)?;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {

@@ -9,7 +9,7 @@ use super::info::{capability_summary, era_name};
 use crate::connect::{
     AnswerArgs, ConnectArgs, ResolvedTarget, TargetArgs, TerminalInputHandler, client_builder, close_client,
     connect_failure, has_credentials, in_runtime, interrupted, output_line, print_stdout, resolve,
-    target_help,
+    target_or_hub_help,
 };
 use crate::doctor::{
     DoctorReport, StrayOutput, check_lists, check_login_steps, check_reachability, describe_stored_login,
@@ -24,8 +24,8 @@ use crate::terminal::{OutputLayout, StderrScreen, escape_line};
 /// Diagnose the connection to a server, and check what it offers
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline doctor [OPTIONS] TARGET\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("Exits with 1 if there are problems, 3 if the server is not configured properly,\n4 if it cannot be reached, and 5 if authentication fails.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
+    override_usage = "trunkline doctor [OPTIONS] [TARGET]\n       trunkline doctor [OPTIONS] -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Exits with 1 if there are problems, 3 if the server is not configured properly,\n4 if it cannot be reached, and 5 if authentication fails.\n\nExamples:\n  trunkline doctor https://example.com/mcp\n  trunkline doctor --strict -- ./server")
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub(crate) struct DoctorArgs {
 /// # Errors
 /// It cannot be reached, or something is wrong with it.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     words.expect_end()?;
     in_runtime(args.connect.json, async |signals| examine(args, words.target, signals).await)
 }
@@ -58,7 +58,7 @@ async fn examine(args: &DoctorArgs, target: Target, signals: &mut Signals) -> Re
         }
     };
     let screen = Arc::new(StderrScreen::new(args.connect.quiet, args.connect.verbose));
-    if let Some(announcement) = &resolved.announcement {
+    for announcement in &resolved.announcements {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
     let examined = tokio::select! {
@@ -114,7 +114,7 @@ async fn run_checks(
             if let (Error::Authorization(_), Some(login)) = (&error, &login) {
                 check_login_steps(login, screen, report).await;
             }
-            report_failure(&error, shown, report);
+            report_failure(&error, shown, resolved, report);
             strays.add_to_report(report);
             return Err(connect_failure(error, &resolved.label).first_line_only());
         }
@@ -128,7 +128,7 @@ async fn run_checks(
         }
         None => None,
     };
-    report_connection(&client.server(), &resolved.target, took, authorization.as_deref(), report);
+    report_connection(&client.server(), resolved, took, authorization.as_deref(), report);
     measure_latency(&client, report).await;
     check_lists(&client, report).await;
     strays.add_to_report(report);
@@ -138,13 +138,14 @@ async fn run_checks(
 /// Reports how the connection was made, how it is authorized (`None` for a program), and what the server describes itself as.
 fn report_connection(
     server: &ServerInfo,
-    target: &Target,
+    resolved: &ResolvedTarget,
     took: Duration,
     authorization: Option<&str>,
     report: &mut DoctorReport,
 ) {
+    report_program(resolved, report);
     report_attempts(&server.attempts, report);
-    match target {
+    match &resolved.target {
         Target::Url(url) => report.passed_in(
             if url.scheme().is_websocket() { "websocket" } else { "http" },
             server.transport,
@@ -171,6 +172,13 @@ fn report_connection(
     report.passed("capabilities", &capability_summary(&server.capabilities));
 }
 
+/// Reports a program that was started.
+fn report_program(resolved: &ResolvedTarget, report: &mut DoctorReport) {
+    if !matches!(resolved.target, Target::Url(_)) {
+        report.passed("program", &resolved.label);
+    }
+}
+
 fn report_attempts(attempts: &[ConnectAttempt], report: &mut DoctorReport) {
     for attempt in attempts {
         report.not_applicable("tried", &attempt.to_string());
@@ -178,9 +186,15 @@ fn report_attempts(attempts: &[ConnectAttempt], report: &mut DoctorReport) {
 }
 
 /// Reports how far the connection got, and what failed.
-fn report_failure(error: &Error, shown: bool, report: &mut DoctorReport) {
+fn report_failure(error: &Error, shown: bool, resolved: &ResolvedTarget, report: &mut DoctorReport) {
     match error {
+        Error::Unreachable(unreachable)
+            if unreachable.attempts.iter().any(ConnectAttempt::is_failed_start) =>
+        {
+            report.problem("program", &unreachable.cause);
+        }
         Error::Unreachable(unreachable) => {
+            report_program(resolved, report);
             report_attempts(&unreachable.attempts, report);
             let mut lines = unreachable.cause.lines();
             report.problem("protocol", lines.next().unwrap_or_default());

@@ -4,23 +4,27 @@ use clap::{Args, ValueHint};
 use serde_json::{Map, Value, json};
 use trunkline_commands::{DescribedCommand, Policy, PreparedCommand};
 use trunkline_protocol::RawJson;
+use trunkline_protocol::model::Tool;
 
+use super::run::command_arguments;
 use crate::configured_commands::ConfiguredCommands;
-use crate::connect::{print_stdout, read_input};
-use crate::exit::{CliFailure, ExitReason};
+use crate::connect::print_stdout;
+use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::render::{one_line, pretty};
-use crate::schema::{ValueShape, read_arguments};
-use crate::terminal::escape_line;
+use crate::schema::tool_signature;
+use crate::terminal::{OutputLayout, escape_line, first_line, truncate_to_width, wrap};
 
-/// Show what a configured command accepts, runs and may do
+/// List configured commands, or show what one accepts and runs
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without NAME, lists the commands of the config file.\n\n\
 Examples:\n  \
+trunkline explain\n  \
 trunkline explain log\n  \
 trunkline explain log count=5 words=fix")]
 pub(crate) struct ExplainArgs {
     /// Name of the command, as in [commands.NAME]
-    name: String,
+    name: Option<String>,
     /// Arguments to fill in, as name=value
     #[arg(value_name = "ARGUMENT")]
     words: Vec<String>,
@@ -32,13 +36,14 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-/// Shows the schema of a command, its command line, its limits and the rule that decides on it.
+/// Lists the commands, or shows the schema of one, its command line, its limits and the rule that decides on it.
 ///
 /// # Errors
 /// The command is unknown, or the arguments are invalid.
 pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
+    let Some(name) = &args.name else { return list(args) };
     let file = ConfiguredCommands::read(args.config.as_deref())?;
-    let command = file.command(&args.name)?;
+    let command = file.command(name)?;
     let arguments = match args.words.as_slice() {
         [] => Map::new(),
         words => arguments(command, words)?,
@@ -48,7 +53,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
         prepared.map_err(|error| CliFailure::new(ExitReason::Usage, error))?;
     }
     let shown = ConfiguredCommands::read_unexpanded(args.config.as_deref())?;
-    let command = shown.command(&args.name)?;
+    let command = shown.command(name)?;
     // Without arguments it is shown as it would run without any, if it would.
     let prepared = command.prepare(&arguments).ok();
     if args.json {
@@ -58,9 +63,43 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), CliFailure> {
     print_stdout(&as_text(command, prepared.as_ref(), file.commands.policy()))
 }
 
+/// Lists all commands: each as a signature, with its description, or the rule that hides it.
+fn list(args: &ExplainArgs) -> Result<(), CliFailure> {
+    let shown = ConfiguredCommands::read_unexpanded(args.config.as_deref())?;
+    let commands = shown.commands.commands();
+    if args.json {
+        let policy = shown.commands.policy();
+        let all: Vec<Value> = commands
+            .iter()
+            .map(|command| {
+                let decision = policy.decide(&[command.name()]);
+                json!({
+                    "name": command.name(), "description": command.description(), "inputSchema": command.schema(),
+                    "allowed": decision.is_allowed(), "policy": decision.to_string(),
+                })
+            })
+            .collect();
+        return print_stdout(&format!("{}\n", json!(all)));
+    }
+    let Some(path) = &shown.path else {
+        return Err(CliFailure::configuration("no trunkline.toml in this folder").hint("use `--config FILE`"));
+    };
+    if commands.is_empty() {
+        print_stderr(&format!("{} has no commands\n", path.display()));
+    }
+    let layout = OutputLayout::stdout();
+    let lines = commands.iter().map(|command| {
+        let tool = Tool::new(command.name(), RawJson::from(&command.schema()));
+        let rule = shown.denying_rule(command.name());
+        let text = rule.map_or_else(|| command.description(), |rule| format!("hidden: {rule}"));
+        let text = truncate_to_width(&first_line(&text), layout.columns.saturating_sub(4));
+        format!("{}\n    {text}\n", layout.style.bold(&wrap(&tool_signature(&tool), layout.columns, 8)))
+    });
+    print_stdout(&lines.collect::<String>())
+}
+
 fn arguments(command: &DescribedCommand, words: &[String]) -> Result<Map<String, Value>, CliFailure> {
-    let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
-    let arguments = read_arguments(words, None, &shape, &mut read_input)?;
+    let arguments = command_arguments(command, words)?;
     arguments
         .decode()
         .map_err(|error| CliFailure::new(ExitReason::Usage, format!("invalid arguments: {error}")))

@@ -1,9 +1,12 @@
+use std::io::IsTerminal as _;
+
 use clap::{Args, CommandFactory as _};
 
 use crate::args::Cli;
 use crate::connect::print_stdout;
 use crate::exit::{self, CliFailure, ExitReason};
 use crate::schema::did_you_mean;
+use crate::terminal::{fit_lines, terminal_columns};
 
 /// Print help on a command or topic
 #[derive(Debug, Args)]
@@ -29,12 +32,12 @@ const HELP_TOPICS: &[(&str, &str)] = &[
 pub(crate) fn run(args: &HelpArgs) -> Result<(), CliFailure> {
     let mut cli = Cli::command();
     cli.build();
-    let Some(topic) = args.topic.as_deref() else { return print_stdout(&cli.render_help().to_string()) };
+    let Some(topic) = args.topic.as_deref() else { return print_page(&cli.render_help().to_string()) };
     if let Some((_, page)) = HELP_TOPICS.iter().find(|(name, _)| *name == topic) {
-        return print_stdout(&format!("{}\n", page.trim_end()));
+        return print_page(&format!("{}\n", page.trim_end()));
     }
     match cli.find_subcommand_mut(topic) {
-        Some(command) => print_stdout(&command.render_help().to_string()),
+        Some(command) => print_page(&command.render_help().to_string()),
         None => {
             let commands = cli.get_subcommands().map(clap::Command::get_name);
             let names = commands.chain(HELP_TOPICS.iter().map(|(name, _)| *name));
@@ -45,6 +48,14 @@ pub(crate) fn run(args: &HelpArgs) -> Result<(), CliFailure> {
             ))
         }
     }
+}
+
+/// Prints a page, at a terminal with lines that fit it.
+fn print_page(page: &str) -> Result<(), CliFailure> {
+    if std::io::stdout().is_terminal() {
+        return print_stdout(&fit_lines(page, terminal_columns()));
+    }
+    print_stdout(page)
 }
 
 #[cfg(test)]

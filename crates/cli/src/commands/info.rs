@@ -5,7 +5,7 @@ use trunkline_protocol::Era;
 use trunkline_protocol::model::ServerCapabilities;
 
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::one_line;
@@ -14,8 +14,8 @@ use crate::terminal::{OutputLayout, escape_line, escape_text, pad};
 /// Show a server's identity and capabilities
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline info [OPTIONS] TARGET\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
+    override_usage = "trunkline info [OPTIONS] [TARGET]\n       trunkline info [OPTIONS] -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Examples:\n  trunkline info https://example.com/mcp\n  trunkline info --era legacy -- ./server")
 )]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct InfoArgs {
 /// # Errors
 /// The server cannot be reached.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     words.expect_end()?;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| print_info(session))
 }

@@ -33,7 +33,7 @@ pub(crate) struct PromptArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the prompt.
 pub(crate) fn run(args: &PromptArgs) -> Result<(), CliFailure> {
-    let mut words = args.target.parse()?;
+    let mut words = args.target.parse_for(&args.connect)?;
     let name = words.next_word("PROMPT")?;
     with_session(&args.connect, &args.ask, words.target, async |session| {
         get(&name, &words.rest, session).await

@@ -2,7 +2,7 @@ use clap::Args;
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::array;
@@ -12,8 +12,8 @@ use crate::terminal::{escape_line, first_line, truncate_to_width, wrap};
 /// List a server's prompts as signatures
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline prompts [OPTIONS] TARGET\n       trunkline prompts [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server")
+    override_usage = "trunkline prompts [OPTIONS] [TARGET]\n       trunkline prompts [OPTIONS] -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Examples:\n  trunkline prompts https://example.com/mcp\n  trunkline prompts --json -- npx -y some-server")
 )]
 pub(crate) struct PromptsArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct PromptsArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &PromptsArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     words.expect_end()?;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
 }

@@ -38,7 +38,7 @@ pub(crate) struct ReadArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the resource.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), CliFailure> {
-    let mut words = args.target.parse()?;
+    let mut words = args.target.parse_for(&args.connect)?;
     let uri = words.next_word("URI")?;
     let uri = expand(&uri, &words.rest)?;
     with_session(&args.connect, &args.ask, words.target, async |session| read(args, &uri, session).await)

@@ -3,7 +3,7 @@ use trunkline_protocol::model::{Resource, ResourceTemplate};
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, with_session,
 };
 use crate::exit::CliFailure;
 use crate::render::array;
@@ -12,8 +12,8 @@ use crate::terminal::{escape_line, first_line, table_keeping_first_column};
 /// List a server's resources and resource templates
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline resources [OPTIONS] TARGET\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
-    after_help = target_help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
+    override_usage = "trunkline resources [OPTIONS] [TARGET]\n       trunkline resources [OPTIONS] -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Examples:\n  trunkline resources https://example.com/mcp\n  trunkline resources --json -- npx -y some-server")
 )]
 pub(crate) struct ResourcesArgs {
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct ResourcesArgs {
 /// # Errors
 /// The server cannot be reached, or has none.
 pub(crate) fn run(args: &ResourcesArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     words.expect_end()?;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| list(session).await)
 }

@@ -14,12 +14,13 @@ use crate::connect::{
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{one_line, pieces_of_call};
-use crate::schema::{ValueShape, read_arguments};
+use crate::schema::{ValueShape, check_schema, read_arguments};
 use crate::terminal::{TextStyle, escape_text};
 
 /// Run a command from trunkline.toml
 #[derive(Debug, Args)]
 #[command(after_help = "\
+`trunkline explain` lists the commands.\n\n\
 Arguments are name=value, name:=json, name=@file or @file. See also\n\
 `trunkline help arguments` and `trunkline explain NAME`.\n\n\
 Examples:\n  \
@@ -27,7 +28,7 @@ trunkline run log count=5\n  \
 trunkline run push branch=main --answer confirm=true")]
 pub(crate) struct RunArgs {
     /// Name of the command, as in [commands.NAME]
-    name: String,
+    name: Option<String>,
     /// Arguments, as name=value
     #[arg(value_name = "ARGUMENT")]
     words: Vec<String>,
@@ -50,25 +51,44 @@ pub(crate) struct RunArgs {
 /// The command is unknown, its arguments are invalid, or it failed.
 pub(crate) fn run(args: &RunArgs) -> Result<(), CliFailure> {
     let file = ConfiguredCommands::read(args.config.as_deref())?;
-    let command = file.command(&args.name)?.clone();
-    let shape = ValueShape::from_schema(&RawJson::from(&command.schema()));
-    let arguments = read_arguments(&args.words, None, &shape, &mut read_input).map_err(|failure| {
-        failure.or_hint(format!("`trunkline explain {}` lists its arguments", args.name))
+    let name = args.name.as_deref().ok_or_else(|| {
+        CliFailure::new(ExitReason::Usage, "missing argument: NAME")
+            .hint("`trunkline explain` lists the commands")
     })?;
+    let command = file.command(name)?.clone();
+    let arguments = command_arguments(&command, &args.words)
+        .map_err(|failure| failure.or_hint(format!("`trunkline explain {name}` lists its arguments")))?;
     let connect = ConnectArgs { json: args.json, quiet: args.quiet, ..ConnectArgs::default() };
     let target = target(command);
-    with_session(&connect, &args.ask, target, async |session| call(args, arguments, session).await)
+    with_session(&connect, &args.ask, target, async |session| call(args, name, arguments, session).await)
 }
 
 /// Makes a server of the one command, within this process.
 fn target(command: DescribedCommand) -> Target {
-    Server::new("trunkline").with(command.into_tool()).into()
+    Server::new("trunkline").version(env!("CARGO_PKG_VERSION")).with(command.into_tool()).into()
 }
 
-async fn call(args: &RunArgs, arguments: RawJson, session: &CommandSession) -> Result<(), CliFailure> {
+/// Reads the arguments of a command, and checks them as the command does before it runs.
+///
+/// # Errors
+/// The first mistake, by the name of its argument.
+pub(super) fn command_arguments(command: &DescribedCommand, words: &[String]) -> Result<RawJson, CliFailure> {
+    let schema = command.schema();
+    let shape = ValueShape::from_schema(&RawJson::from(&schema));
+    let arguments = read_arguments(words, None, &shape, &mut read_input)?;
+    check_schema(&schema, &arguments)?;
+    Ok(arguments)
+}
+
+async fn call(
+    args: &RunArgs,
+    name: &str,
+    arguments: RawJson,
+    session: &CommandSession,
+) -> Result<(), CliFailure> {
     let screen = Arc::clone(&session.screen);
     let calling =
-        session.client.call(&args.name, arguments).progress(move |progress| show_progress(&screen, progress));
+        session.client.call(name, arguments).progress(move |progress| show_progress(&screen, progress));
     let result = calling.await;
     session.screen.clear_bar();
     let result = result.map_err(call_failure)?;
@@ -89,7 +109,7 @@ async fn call(args: &RunArgs, arguments: RawJson, session: &CommandSession) -> R
     }
     match (result.is_error, args.json) {
         (true, _) => {
-            Err(CliFailure::new(ExitReason::Failed, format!("`{}` failed: {}", args.name, said().trim_end())))
+            Err(CliFailure::new(ExitReason::Failed, format!("`{name}` failed: {}", said().trim_end())))
         }
         (false, true) => Ok(()),
         // The output of a command is data, and is printed unchanged.

@@ -4,7 +4,7 @@ use trunkline_protocol::model::{Tool, ToolAnnotations};
 
 use super::optional_list::OptionalList;
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_help, with_session,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, print_stdout, target_or_hub_help, with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
 use crate::render::{array, one_line, pretty};
@@ -14,8 +14,8 @@ use crate::terminal::{OutputLayout, escape_line, escape_text, first_line, trunca
 /// List a server's tools as signatures
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline tools [OPTIONS] TARGET [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
-    after_help = target_help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
+    override_usage = "trunkline tools [OPTIONS] [TARGET] [TOOL]...\n       trunkline tools [OPTIONS] [TOOL]... -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Examples:\n  trunkline tools http://127.0.0.1:7411/mcp\n  trunkline tools -- npx -y @modelcontextprotocol/server-everything\n  trunkline tools --schema http://127.0.0.1:7411/mcp convert")
 )]
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct ToolsArgs {
 /// # Errors
 /// The server cannot be reached, or does not have the tools.
 pub(crate) fn run(args: &ToolsArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     let names = words.rest;
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         list(args, &names, session).await

@@ -5,7 +5,7 @@ use trunkline_client::{ChangeEvent, ChangeFilter};
 
 use super::list_snapshots::{ListDifference, ListSnapshots};
 use crate::connect::{
-    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_help,
+    AnswerArgs, CommandSession, ConnectArgs, TargetArgs, call_failure, print_stdout, target_or_hub_help,
     with_session,
 };
 use crate::exit::{CliFailure, ExitReason};
@@ -15,8 +15,8 @@ use crate::terminal::escape_line;
 /// Print changes as they happen
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline watch [OPTIONS] TARGET [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
-    after_help = target_help("Without --tools, --prompts, --resources or a URI, watches all lists.\n\n\
+    override_usage = "trunkline watch [OPTIONS] [TARGET] [URI]...\n       trunkline watch [OPTIONS] [URI]... -- COMMAND [ARG]...",
+    after_help = target_or_hub_help("Without --tools, --prompts, --resources or a URI, watches all lists.\n\n\
 Examples:\n  trunkline watch http://127.0.0.1:7411/mcp time://now\n  \
 trunkline watch --tools --json notes | jq .added\n  trunkline watch --count 1 notes note://7")
 )]
@@ -44,7 +44,7 @@ pub(crate) struct WatchArgs {
 /// # Errors
 /// The server cannot be reached, supports no change notifications, or closes the connection.
 pub(crate) fn run(args: &WatchArgs) -> Result<(), CliFailure> {
-    let words = args.target.parse()?;
+    let words = args.target.parse_or_hub(&args.connect)?;
     let watch = requested_watch(args, words.rest);
     with_session(&args.connect, &AnswerArgs::default(), words.target, async |session| {
         watch_changes(watch, args.count, session).await

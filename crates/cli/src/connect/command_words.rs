@@ -3,6 +3,8 @@ use std::ffi::OsString;
 use clap::Args;
 use trunkline_client::transport::{Command, Target, TargetError};
 
+use super::options::ConnectArgs;
+use super::running_hub::running_hub;
 use crate::exit::{CliFailure, ExitReason};
 
 /// The words after the name of a command, see its usage.
@@ -21,6 +23,35 @@ impl TargetArgs {
     /// The target is missing or invalid.
     pub(crate) fn parse(&self) -> Result<CommandWords, CliFailure> {
         CommandWords::new(&self.words, &self.command)
+    }
+
+    /// Splits the target from the rest; with `--hub` it is the running hub.
+    ///
+    /// # Errors
+    /// The target is missing or invalid, or no hub is running.
+    pub(crate) fn parse_for(&self, args: &ConnectArgs) -> Result<CommandWords, CliFailure> {
+        if !args.hub && self.words.is_empty() && self.command.is_empty() {
+            return Err(CliFailure::new(ExitReason::Usage, "missing argument: TARGET")
+                .hint(format!("{TARGET_FORMS}; `--hub` uses the hub running here")));
+        }
+        if !args.hub {
+            return self.parse();
+        }
+        if !self.command.is_empty() {
+            let message = "`--hub` and a command after `--` are two targets";
+            return Err(CliFailure::new(ExitReason::Usage, message).hint("remove one of them"));
+        }
+        Ok(CommandWords { target: running_hub(args)?, rest: self.words.clone() })
+    }
+
+    /// Splits the target from the rest, of a command that needs no further words: without any, the target is the running
+    /// hub.
+    ///
+    /// # Errors
+    /// As [`TargetArgs::parse_for`].
+    pub(crate) fn parse_or_hub(&self, args: &ConnectArgs) -> Result<CommandWords, CliFailure> {
+        let is_empty = self.words.is_empty() && self.command.is_empty();
+        self.parse_for(&ConnectArgs { hub: args.hub || is_empty, ..args.clone() })
     }
 }
 

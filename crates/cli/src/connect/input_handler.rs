@@ -14,7 +14,7 @@ use trunkline_protocol::{JsonObject, Refusal};
 use super::input::read_input;
 use super::options::{AnswerArgs, ConnectArgs};
 use crate::exit::{CliFailure, ExitReason};
-use crate::terminal::{StderrScreen, first_line, terminal_columns};
+use crate::terminal::{StderrScreen, first_line, fit_lines, terminal_columns};
 use crate::user_input::{
     ElicitationReply, InteractiveTerminal, PresetAnswers, confirm_url, fill_form, prompt_for_sample,
 };
@@ -205,11 +205,11 @@ struct StdioTerminal<'s> {
 
 impl InteractiveTerminal for StdioTerminal<'_> {
     fn print(&mut self, words: &str) {
-        self.screen.print_always(words);
+        self.screen.print_always(&fit_lines(words, terminal_columns()));
     }
 
     fn read_line(&mut self, prompt: &str) -> io::Result<Option<String>> {
-        self.screen.print_always(prompt);
+        self.screen.print_always(&fit_lines(prompt, terminal_columns()));
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line)? == 0 {
             self.screen.print_always("\n");

@@ -19,6 +19,7 @@ mod input_handler;
 mod lookup;
 mod options;
 mod resolve;
+mod running_hub;
 mod runtime;
 mod session;
 
@@ -28,7 +29,7 @@ pub(crate) use self::connect_settings::{ConnectSettings, has_credentials};
 pub(crate) use self::failure::{call_failure, connect_failure};
 pub(crate) use self::input::read_input;
 pub(crate) use self::input_handler::TerminalInputHandler;
-pub(crate) use self::options::{AnswerArgs, ConnectArgs, TargetOptionArgs, target_help};
+pub(crate) use self::options::{AnswerArgs, ConnectArgs, TargetOptionArgs, target_help, target_or_hub_help};
 pub(crate) use self::resolve::{ResolvedTarget, resolve};
 pub(crate) use self::runtime::{in_runtime, interrupted};
 pub(crate) use self::session::{CommandSession, close_client, print_stdout, with_session};

@@ -47,6 +47,9 @@ pub(crate) struct TargetOptionArgs {
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
     pub(crate) reach: TargetOptionArgs,
+    /// Use the hub running from the config file as TARGET
+    #[arg(long, help_heading = "Target")]
+    pub(crate) hub: bool,
     /// Folder to offer to the server as a root; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Target")]
     pub(crate) roots: Vec<PathBuf>,
@@ -73,6 +76,11 @@ pub(crate) fn target_help(rest: &str) -> String {
     format!(
         "TARGET is a URL, a configured name, a command line in quotes, or a command after\n--. See `trunkline help targets`.\n\n{rest}"
     )
+}
+
+/// Prepends the help on targets to the help of a command that uses the running hub without one.
+pub(crate) fn target_or_hub_help(rest: &str) -> String {
+    target_help(&format!("Without TARGET: the hub running from the config file in this folder.\n\n{rest}"))
 }
 
 /// Options for input requests.

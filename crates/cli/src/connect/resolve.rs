@@ -19,8 +19,9 @@ pub(crate) struct ResolvedTarget {
     pub(crate) headers: Vec<(String, String)>,
     /// The configuration of the server, if it was found by name.
     pub(crate) configured: Option<ServerConfig>,
-    /// What is about to be started, if it was not typed but read from a file; it holds no secrets.
-    pub(crate) announcement: Option<String>,
+    /// What is about to be started, if it was not typed but read from a file, and other servers of the same name; they hold
+    /// no secrets.
+    pub(crate) announcements: Vec<String>,
     /// The file in which the name was found.
     pub(crate) config_file: Option<PathBuf>,
 }
@@ -44,7 +45,7 @@ pub(crate) fn resolve(args: &TargetOptionArgs, target: Target) -> Result<Resolve
             label,
             headers: Vec::new(),
             configured: None,
-            announcement: None,
+            announcements: Vec::new(),
             config_file: None,
         }
     };
@@ -62,16 +63,25 @@ fn resolve_name(args: &TargetOptionArgs, name: &str) -> Result<ResolvedTarget, C
         ServerLocation::Program(program) => (program.command_line(), Vec::new()),
         ServerLocation::Endpoint(endpoint) => (endpoint.address(), headers(endpoint)),
     };
-    let (target, announcement) = match config::target(reach) {
+    let mut announcements: Vec<String> = Vec::new();
+    if !found.other_files.is_empty() {
+        let others: Vec<_> = found.other_files.iter().map(|file| file.display().to_string()).collect();
+        announcements.push(format!(
+            "using `{name}` of {}; another server of this name is in {} (choose a file with --config)",
+            found.file.display(),
+            others.join(" and ")
+        ));
+    }
+    let target = match config::target(reach) {
         Ok(Target::Command(command)) => {
-            let announcement = format!("starting {label} ({})", found.file.display());
-            (with_environment(args, command)?.into(), Some(announcement))
+            announcements.push(format!("starting {label} ({})", found.file.display()));
+            with_environment(args, command)?.into()
         }
-        Ok(other) => (other, None),
+        Ok(other) => other,
         Err(error) => return Err(target_failure(&label, &error)),
     };
     let (configured, config_file) = (Some(found.server), Some(found.file));
-    Ok(ResolvedTarget { target, label, headers, configured, announcement, config_file })
+    Ok(ResolvedTarget { target, label, headers, configured, announcements, config_file })
 }
 
 fn headers(endpoint: &RemoteEndpoint) -> Vec<(String, String)> {

@@ -75,7 +75,7 @@ where
     let client = tokio::select! {
         connected = connect(args, target, &input_handler, &screen) => connected?,
         _ = signals.next() => {
-            screen.clear_bar();
+            screen.clear_interrupt();
             return Err(interrupted());
         }
     };
@@ -94,7 +94,10 @@ where
         unanswered = input_handler.failed() => Err(unanswered),
         done = work(&session) => done,
         never = screen.redraw_loop() => match never {},
-        _ = signals.next() => Err(interrupted()),
+        _ = signals.next() => {
+            screen.clear_interrupt();
+            Err(interrupted())
+        }
     };
     if done.is_ok() && args.log_level.is_some() && logs_may_be_late(&client) {
         tokio::select! {
@@ -154,7 +157,7 @@ async fn connect(
     screen: &Arc<StderrScreen>,
 ) -> Result<Client, CliFailure> {
     let resolved = resolve(&args.reach, target)?;
-    if let Some(announcement) = &resolved.announcement {
+    for announcement in &resolved.announcements {
         screen.print(&format!("{}\n", escape_line(announcement)));
     }
     let builder = client_builder(args, &resolved, input_handler, LoginOptions::Offer, screen)?;

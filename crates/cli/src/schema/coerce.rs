@@ -133,6 +133,8 @@ mod tests {
             (r#"{"type":"number"}"#, "NaN", Err("must be a number")),
             (r#"{"type":"boolean"}"#, "Yes", Ok("true")),
             (r#"{"type":"boolean"}"#, "off", Ok("false")),
+            (r#"{"type":"boolean"}"#, "y", Ok("true")),
+            (r#"{"type":"boolean"}"#, "N", Ok("false")),
             (r#"{"type":"boolean"}"#, "1", Err("must be true or false")),
             (r#"{"type":"null"}"#, "null", Ok("null")),
             (r#"{"type":["string","null"]}"#, "null", Ok(r#""null""#)),
@@ -164,6 +166,9 @@ mod tests {
             (colours, "g", Ok(r#""g""#)),
             (colours, "red", Ok(r#""r""#)),
             (colours, "blue", Err("must be one of r, g")),
+            (r#"{"enum":["Aisle","Window"]}"#, "aisle", Ok(r#""Aisle""#)),
+            (r#"{"enum":["Ab","aB"]}"#, "aB", Ok(r#""aB""#)),
+            (r#"{"enum":["Ab","aB"]}"#, "ab", Err("must be one of Ab, aB")),
         ] {
             check(schema, typed, expected);
         }

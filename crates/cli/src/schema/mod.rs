@@ -1,6 +1,7 @@
 //! JSON Schema for users: signatures, typed arguments, and suggestions for misspelled names.
 
 mod arguments;
+mod check;
 mod coerce;
 mod export;
 mod shape;
@@ -8,6 +9,7 @@ mod signature;
 mod suggest;
 
 pub(crate) use self::arguments::read_arguments;
+pub(crate) use self::check::check_schema;
 pub(crate) use self::coerce::coerce;
 pub(crate) use self::export::{Vendor, export};
 pub(crate) use self::shape::{EnumChoice, JsonType, Property, ValueShape};

@@ -18,4 +18,6 @@ pub(crate) use self::progress::CallProgress;
 pub(crate) use self::screen::StderrScreen;
 pub(crate) use self::style::TextStyle;
 pub(crate) use self::table::{table, table_keeping_first_column};
-pub(crate) use self::width::{display_width, pad, terminal_columns, truncate_to_width, wrap};
+pub(crate) use self::width::{
+    DEFAULT_COLUMNS, display_width, fit_lines, pad, terminal_columns, truncate_to_width, wrap,
+};

@@ -1,6 +1,10 @@
 use super::escape::first_line;
 use super::width::{display_width, truncate_to_width};
 
+/// The columns behind a bar: two for the `^C` that a terminal shows, which would move the bar up by a line where it does
+/// not fit, and one since some terminals begin a new line when the last column is filled.
+pub(crate) const FREE_COLUMNS: usize = 3;
+
 /// How wide the bar itself is.
 const BAR_COLUMNS: usize = 20;
 
@@ -24,8 +28,7 @@ impl CallProgress {
             }
             None => self.to_text(),
         };
-        // The last column stays free: some terminals begin a new line when it is filled.
-        truncate_to_width(line.trim_end(), columns.saturating_sub(1))
+        truncate_to_width(line.trim_end(), columns.saturating_sub(FREE_COLUMNS))
     }
 
     /// Formats the progress as text, for logs.
@@ -72,6 +75,6 @@ mod tests {
             assert_eq!(stage.render_bar(80), bar, "{stage:?}");
         }
         let long = stage(1.0, Some(2.0), Some(&"word ".repeat(50)));
-        assert_eq!(display_width(&long.render_bar(60)), 59);
+        assert_eq!(display_width(&long.render_bar(60)), 57);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::progress::CallProgress;
+use super::progress::{CallProgress, FREE_COLUMNS};
 use super::width::{terminal_columns, truncate_to_width};
 
 /// A bar that moves more often than this only flickers.
@@ -82,7 +82,7 @@ impl StderrScreen {
         if !self.shows_status() {
             return;
         }
-        let line = truncate_to_width(words, terminal_columns().saturating_sub(1));
+        let line = truncate_to_width(words, terminal_columns().saturating_sub(FREE_COLUMNS));
         let mut state = self.lock();
         write_stderr(&format!("{CLEAR_LINE}{line}"));
         (state.drawn_at, state.needs_redraw) = (Some(Instant::now()), false);
@@ -114,6 +114,15 @@ impl StderrScreen {
             write_stderr(CLEAR_LINE);
         }
         state.drawn_at = None;
+    }
+
+    /// Clears the line on which the terminal shows `^C`, with what was on it.
+    pub(crate) fn clear_interrupt(&self) {
+        if self.is_terminal {
+            let mut state = self.lock();
+            (state.bar, state.drawn_at) = (None, None);
+            write_stderr(CLEAR_LINE);
+        }
     }
 
     fn write_above(&self, words: &str) {

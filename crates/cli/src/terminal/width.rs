@@ -68,6 +68,30 @@ pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> String {
     wrapped
 }
 
+/// Wraps the lines of a text that are too long between words. A line of a list, with a gap of two spaces or more, goes on
+/// below the text behind the gap.
+pub(crate) fn fit_lines(text: &str, columns: usize) -> String {
+    let fitted = text.split_inclusive('\n').map(|line| {
+        let body = line.strip_suffix('\n').unwrap_or(line);
+        if display_width(body) <= columns {
+            return line.to_owned();
+        }
+        let (start, rest) = body.split_at(hanging_indent(body, columns));
+        let rest = wrap(rest, columns - start.len(), 0);
+        let end = if body.len() < line.len() { "\n" } else { "" };
+        format!("{start}{}{end}", rest.replace('\n', &format!("\n{}", " ".repeat(start.len()))))
+    });
+    fitted.collect()
+}
+
+/// Returns where the text of a line begins that goes on below: behind its first gap, or else behind its leading spaces.
+fn hanging_indent(line: &str, columns: usize) -> usize {
+    let leading = line.len() - line.trim_start_matches(' ').len();
+    let gap = line.trim_start_matches(' ').find("  ").map(|at| at + leading);
+    let behind = gap.map(|at| line.len() - line.get(at..).unwrap_or_default().trim_start_matches(' ').len());
+    behind.filter(|at| *at <= columns / 2 && line.is_char_boundary(*at)).unwrap_or(leading.min(columns / 2))
+}
+
 /// Adds spaces until a line takes a number of columns.
 pub(crate) fn pad(line: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(display_width(line));
@@ -77,6 +101,20 @@ pub(crate) fn pad(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_of_help_are_wrapped_between_words_below_their_text() {
+        for (text, fitted) in [
+            ("short\n", "short\n"),
+            ("one two three four five six\n", "one two three four\nfive six\n"),
+            ("  -v  prints all of it here\nend", "  -v  prints all of\n      it here\nend"),
+            ("    indented text goes on", "    indented text\n    goes on"),
+            ("wonderfulunbreakableword yes", "wonderfulunbreakableword\nyes"),
+            ("\n", "\n"),
+        ] {
+            assert_eq!(fit_lines(text, 20), fitted, "{text:?}");
+        }
+    }
 
     #[test]
     fn a_line_that_is_too_wide_is_broken_between_words() {

@@ -224,6 +224,27 @@ mod tests {
     }
 
     #[test]
+    fn yes_no_and_choices_are_taken_in_short_and_in_any_case() {
+        let schema = r#"{"type":"object","properties":{
+            "vip":{"type":"boolean"},"seat":{"type":"string","enum":["Aisle","Window"]}},"required":["vip","seat"]}"#;
+        let (reply, _) = with_person(schema, &[], &["y", "aisle"]);
+        assert_eq!(reply, accepted(r#"{"vip":true,"seat":"Aisle"}"#));
+        let (reply, seen) = with_person(schema, &[], &["maybe", "n", "WINDOW"]);
+        assert_eq!(reply, accepted(r#"{"vip":false,"seat":"Window"}"#));
+        assert!(seen.contains("  please answer yes or no\n"), "{seen}");
+    }
+
+    #[test]
+    fn preset_answers_for_no_field_are_named_with_the_field_that_was_meant() {
+        for answers in [&["nam=Ann"][..], &["nam=Ann", "seat=w"]] {
+            let problem = unattended(BOOKING, answers).unwrap_err();
+            assert!(problem.contains("the form has no field `nam`, did you mean `name`?; "), "{problem}");
+        }
+        // A later form may have the field, so that it is not a mistake by itself.
+        assert!(unattended(BOOKING, &["name=Ann", "seat=w", "day=monday"]).is_ok());
+    }
+
+    #[test]
     fn invalid_form_input_is_prompted_again() {
         let lines =
             ["", "A", "Ann", "9", "x", ":skip", "3", "w", "1,2,3", "cake", "maybe", "", "nowhere", ""];

@@ -62,7 +62,8 @@ fn run_executes_a_configured_command() {
         (&["run", "greet"], 2, "", "error: missing argument `name`"),
         (&["run", "greet", "nam=x"], 2, "", "did you mean `name`?"),
         (&["run", "count", "n=many"], 2, "", "argument `n`"),
-        (&["run", "count", "n=99"], 1, "", "`n`: the value is greater than the maximum of 9"),
+        (&["run", "count", "n=99"], 2, "", "argument `n`: 99 is greater than the maximum of 9"),
+        (&["run"], 2, "", "missing argument: NAME\nhint: `trunkline explain` lists the commands"),
         (&["run", "gret", "name=x"], 3, "", "did you mean `greet`?"),
         (&["run", "fail"], 1, "", "no luck"),
         (&["run", "make", "file=made"], 1, "", "error: input is required, and there is no terminal"),
@@ -83,6 +84,7 @@ fn run_executes_a_configured_command() {
     let result: Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(result["structuredContent"], json!({ "n": 2 }));
     assert_eq!(result["_meta"]["trunkline/stderr"], "2 lines\n");
+    assert!(!json.stdout.contains("0.0.0"), "{}", json.stdout);
 }
 
 #[test]
@@ -120,6 +122,31 @@ fn explain_shows_a_configured_command() {
     );
     assert_eq!((&told_of["allowed"], &told_of["policy"]), (&json!(false), &json!("denied by `deny make`")));
     assert_eq!(run_command(&["explain", "make", "file=-x"], &config).code, Some(2));
+    assert_eq!(run_command(&["explain", "count", "n=0"], &config).code, Some(2));
+}
+
+#[test]
+fn configured_commands_are_listed_with_the_rules_that_hide_them() {
+    let (folder, config) = described("described-list", FILE);
+    let listed = run_command(&["explain"], &config);
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    for part in [
+        "greet(name: str, [loud: bool])\n    Greets somebody.\n",
+        "count(n: int)\n",
+        "make(file: str)\n    hidden: denied by `deny make`\n",
+    ] {
+        assert!(listed.stdout.contains(part), "{part}:\n{}", listed.stdout);
+    }
+    let json: Value = serde_json::from_str(&run_command(&["explain", "--json"], &config).stdout).unwrap();
+    assert_eq!((&json[2]["name"], &json[2]["allowed"]), (&json!("make"), &json!(false)), "{json}");
+    let servers = run_command(&["servers"], &config);
+    assert!(servers.stderr.contains("4 commands; `trunkline explain` lists them\n"), "{servers:?}");
+    let none = crate::process::run_in(&["explain"], &{
+        let empty = folder.join("empty");
+        std::fs::create_dir(&empty).unwrap();
+        empty
+    });
+    assert_eq!(none.code, Some(3), "{none:?}");
 }
 
 #[test]
@@ -137,6 +164,11 @@ fn invalid_command_tables_are_reported_with_the_position() {
         (
             "[commands.a]\nargv = [\"p\"]\ntimeout = \"soon\"\n",
             ":3:11: key `commands.a.timeout`: expected a duration",
+        ),
+        (
+            "[commands.a]\nargv = [\"p\"]\ntimeout = 5\n",
+            ":3:11: key `commands.a.timeout`: expected a duration with a unit, such as \"500ms\", \"30s\", \"2m\" or \
+             \"1h\", at most a year, found a number",
         ),
         ("[commands.a]\ndescription = \"x\"\n", "it has neither `argv` nor `script`"),
         ("[commands]\na = 1\n", ":2:5: key `commands.a`: expected a table, found a number"),

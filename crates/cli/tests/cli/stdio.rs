@@ -44,6 +44,18 @@ fn modern_lines_are_answered_without_a_handshake() {
 }
 
 #[test]
+fn end_of_input_cuts_off_a_running_call_after_five_seconds() {
+    let folder = folder("end_of_input_during_a_call");
+    let config = file(&folder, "trunkline.toml", "[commands.wait]\nargv = [\"sleep\", \"1000\"]\n", 0o600);
+    let input = lines(&[initialize(), initialized(), legacy(2, "tools/call", call("wait", json!({})))]);
+    let finished = run(&["serve", "--stdio", "--trust", "--config", &config], &input);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    // Not after the 30 s of `--grace`, which are for a client that still reads.
+    let hint = "hint: after the end of its input, calls have 5s to finish\n";
+    assert!(finished.stderr.ends_with(hint), "{finished:?}");
+}
+
+#[test]
 fn only_the_chosen_built_in_servers_are_there() {
     for (chosen, expected) in [("echo", vec!["echo"]), ("time", vec!["convert", "now"])] {
         let finished =

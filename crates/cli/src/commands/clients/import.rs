@@ -80,18 +80,18 @@ fn import(args: &ImportArgs) -> Result<(), CliFailure> {
     }
     let problems = unusable.iter().filter_map(|import| Some((import, import.file.as_ref().err()?)));
     if args.file.json {
-        let servers: Vec<_> = servers.iter().map(|server| server.to_json(&path)).collect();
+        let servers: Vec<_> = servers.iter().map(|server| server.to_json(&path, !only_looks)).collect();
         let problems = problems.map(|(import, error)| {
             json!({ "client": import.client.as_str(), "path": import.path, "reason": error.to_string() })
         });
         let problems: Vec<_> = problems.collect();
         let report = json!({
-            "file": path, "imported": imported_count, "written": !only_looks && imported_count > 0, "servers": servers,
+            "file": path, "imported": if only_looks { 0 } else { imported_count }, "written": !only_looks && imported_count > 0, "servers": servers,
             "problems": problems,
         });
         return print_stdout(&format!("{report}\n"));
     }
-    print_stdout(&as_lines(&servers, &path))?;
+    print_stdout(&as_lines(&servers, &path, !only_looks))?;
     for (import, error) in problems {
         print_stderr(&format!("cannot import from {}: {}\n", import.client, escape_line(&error.to_string())));
     }
@@ -120,13 +120,13 @@ fn no_servers_failure(client: ClientApp, unusable: &[&&ClientImport]) -> Result<
 }
 
 /// Writes a line for each server, and one for each thing that is to be known about it.
-fn as_lines(servers: &[ServerImport], path: &Path) -> String {
+fn as_lines(servers: &[ServerImport], path: &Path, is_written: bool) -> String {
     let width = servers.iter().map(|server| server.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for server in servers {
         let name = pad(&escape_line(&server.name), width);
         let why = server.outcome.reason(path).unwrap_or_else(|| server.target.clone());
-        let word = pad(server.outcome.label(), 6);
+        let word = pad(server.outcome.label(is_written), 6);
         text.push_str(&format!("{word}  {name}  ({}) {}\n", server.origin, escape_line(&why)));
         for note in &server.notes {
             text.push_str(&format!("{}{}\n", " ".repeat(width + 10), escape_line(note)));

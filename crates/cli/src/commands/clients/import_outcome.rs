@@ -38,13 +38,18 @@ pub(super) enum ImportOutcome {
 }
 
 impl ImportOutcome {
-    pub(super) fn label(&self) -> &'static str {
-        if *self == Self::Imported { "import" } else { "skip" }
+    pub(super) fn label(&self, is_written: bool) -> &'static str {
+        match (self, is_written) {
+            (Self::Imported, true) => "added",
+            (Self::Imported, false) => "found",
+            _ => "skip",
+        }
     }
 
-    fn json_name(&self) -> &'static str {
+    fn json_name(&self, is_written: bool) -> &'static str {
         match self {
-            Self::Imported => "imported",
+            Self::Imported if is_written => "imported",
+            Self::Imported => "importable",
             Self::AlreadyPresent(_) => "already_present",
             Self::NameTaken(_) => "name_taken",
             Self::OwnHub => "own_hub",
@@ -72,12 +77,12 @@ variable such as ${{NAME}} there",
 }
 
 impl ServerImport {
-    pub(super) fn to_json(&self, file: &Path) -> Value {
+    pub(super) fn to_json(&self, file: &Path, is_written: bool) -> Value {
         json!({
             "name": self.name,
             "from": self.origin,
             "path": self.path,
-            "outcome": self.outcome.json_name(),
+            "outcome": self.outcome.json_name(is_written),
             "reason": self.outcome.reason(file),
             "reach": self.target,
             "notes": self.notes,

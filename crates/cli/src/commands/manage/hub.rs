@@ -104,7 +104,7 @@ pub(super) fn state_text(server: &ServerState) -> String {
         other => other,
     };
     match &server.reason {
-        Some(reason) => format!("{state}: {}", escape_line(reason)),
+        Some(reason) => format!("{state}: {}", escape_line(reason.lines().next().unwrap_or_default())),
         None => state.to_owned(),
     }
 }

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use clap::Args;
 use serde_json::{Value, json};
 use trunkline_config::ConfigFile;
@@ -5,6 +7,7 @@ use trunkline_config::ConfigFile;
 use super::hub::hub_not_found;
 use super::{FileArgs, HubArgs};
 use crate::admin::ServerState;
+use crate::configured_commands::ConfiguredCommands;
 use crate::connect::print_stdout;
 use crate::exit::{CliFailure, print_stderr};
 use crate::terminal::{OutputLayout, escape_line, table};
@@ -16,7 +19,8 @@ use crate::terminal::{OutputLayout, escape_line, table};
 )]
 pub(crate) struct ServersArgs {
     /// Also print protocol versions, server names,
-    /// connections and running calls
+    /// connections and running calls, and for each server
+    /// its capabilities, errors and last output
     #[arg(verbatim_doc_comment, short, long, conflicts_with = "json")]
     verbose: bool,
     #[command(flatten)]
@@ -64,11 +68,38 @@ fn list(args: &ServersArgs) -> Result<(), CliFailure> {
             print_stderr(&format!("{what}; {hint}\n"));
         }
     }
+    print_command_count(&path);
     if servers.is_empty() {
         print_stderr("no servers; add one with `trunkline add`\n");
         return Ok(());
     }
-    print_stdout(&as_table(&servers, args.verbose, report.is_some()))
+    let details: String = if args.verbose { servers.iter().map(as_details).collect() } else { String::new() };
+    print_stdout(&format!("{}{details}", as_table(&servers, args.verbose, report.is_some())))
+}
+
+/// Prints how many commands the file describes, and how to list them.
+fn print_command_count(path: &Path) {
+    // A mistake in a command is reported where commands are used.
+    let Ok(described) = ConfiguredCommands::read_unexpanded(Some(path)) else { return };
+    match described.commands.commands().len() {
+        0 => {}
+        1 => print_stderr("1 command; `trunkline explain` shows it\n"),
+        count => print_stderr(&format!("{count} commands; `trunkline explain` lists them\n")),
+    }
+}
+
+/// Writes what does not fit into the table: capabilities, the whole reason, and the output of the program.
+fn as_details(server: &ServerState) -> String {
+    let parts =
+        [("capabilities", &server.capabilities), ("reason", &server.reason), ("output", &server.output)];
+    let mut text = String::new();
+    for (what, value) in parts {
+        for (at, line) in value.iter().flat_map(|value| value.lines()).enumerate() {
+            let what = if at == 0 { what } else { "" };
+            text.push_str(&format!("  {what:<12}  {}\n", escape_line(line)));
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{}\n{text}", escape_line(&server.name)) }
 }
 
 /// The number of problems of one server that are printed without `--verbose`.
@@ -150,9 +181,9 @@ fn as_table(servers: &[ServerState], verbose: bool, is_running: bool) -> String 
         }
         row.push(escape_line(&server.reach).into_owned());
         if has_reasons {
-            row.push(
-                server.reason.as_deref().map(|reason| escape_line(reason).into_owned()).unwrap_or_default(),
-            );
+            // Its further lines are the output of a program, which `--verbose` prints.
+            let headline = server.reason.as_deref().and_then(|reason| reason.lines().next());
+            row.push(headline.map(|line| escape_line(line).into_owned()).unwrap_or_default());
         }
         row
     });

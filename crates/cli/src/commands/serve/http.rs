@@ -74,7 +74,7 @@ pub(super) async fn serve(
     announce(serving, address, has_auth, warning);
     let keeping = serving.start_backend().await;
     let drained = tokio::select! {
-        never = shutdown.handle_signals(signals, args.drain_delay) => match never {},
+        never = shutdown.handle_signals(signals, args.drain_delay, || serving.begin_shutdown()) => match never {},
         never = serve_admin(admin, edge.grace) => match never {},
         never = secrets.follow(hangups) => match never {},
         never = keeping => match never {},
@@ -301,7 +301,7 @@ fn announce(serving: &PreparedService<'_>, address: SocketAddr, has_auth: bool, 
         print_stderr(&banner.to_string());
     }
     if http.state_key.is_empty() {
-        tracing::info!("no --state-key: calls that wait for input do not survive a restart");
+        tracing::debug!("no --state-key: calls that wait for input do not survive a restart");
     }
     if let Some(warning) = warning {
         tracing::warn!("{warning}");

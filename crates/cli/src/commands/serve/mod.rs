@@ -209,6 +209,13 @@ impl<'a> PreparedService<'a> {
         self.backend.and_then(ServeBackend::gateway)
     }
 
+    /// Stops connecting to servers in the background, as soon as the process is asked to end.
+    fn begin_shutdown(&self) {
+        if let Some(gateway) = self.gateway() {
+            gateway.hub().drain();
+        }
+    }
+
     /// Starts the background work, and returns the rest of it, which never ends.
     async fn start_backend(&self) -> impl Future<Output = Infallible> + use<> {
         let begun = match self.backend {

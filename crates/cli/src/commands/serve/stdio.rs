@@ -27,7 +27,7 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
         ));
     }
     let served = tokio::select! {
-        never = shutdown.handle_signals(signals, Duration::ZERO) => match never {},
+        never = shutdown.handle_signals(signals, Duration::ZERO, || serving.begin_shutdown()) => match never {},
         never = keeping => match never {},
         served = trunkline_server::stdio().grace(edge.grace.min(END_OF_INPUT_GRACE)).serve(host.clone()) => served,
     };
@@ -36,5 +36,12 @@ pub(super) async fn serve(serving: &PreparedService<'_>, signals: Signals) -> Re
         Err(ServeError::Aborted(calls)) => calls,
         Err(error) => return Err(CliFailure::new(ExitReason::Failed, error)),
     };
-    super::exit_result(shutdown.forced_by(), aborted, edge.grace.min(END_OF_INPUT_GRACE))
+    let grace = edge.grace.min(END_OF_INPUT_GRACE);
+    let ended = super::exit_result(shutdown.forced_by(), aborted, grace);
+    // More `--grace` would change nothing.
+    let is_final = shutdown.forced_by().is_none() && grace < edge.grace;
+    ended.map_err(|failure| match is_final {
+        true => failure.hint(format!("after the end of its input, calls have {grace:?} to finish")),
+        false => failure,
+    })
 }

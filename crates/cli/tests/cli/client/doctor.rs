@@ -110,8 +110,14 @@ fn doctor_reports_the_failed_connection_step() {
     assert_eq!(plain.code, Some(4), "{plain:?}");
     assert!(line(&plain.stdout, "tcp").starts_with("ok "), "{plain:?}");
     assert!(line(&plain.stdout, "tls").starts_with("problem "), "{plain:?}");
+    let missing = run(&["doctor", "--", "/no/such/program"], "");
+    assert_eq!(missing.code, Some(4), "{missing:?}");
+    assert!(line(&missing.stdout, "program").starts_with("problem"), "{missing:?}");
+    assert!(line(&missing.stdout, "program").contains("was not found"), "{missing:?}");
+    assert!(!missing.stdout.contains("protocol"), "{missing:?}");
     let program = run(&["doctor", "--", "false"], "");
     assert_eq!(program.code, Some(4), "{program:?}");
+    assert!(line(&program.stdout, "program").starts_with("ok"), "{program:?}");
     assert!(line(&program.stdout, "protocol").contains("exited with code 1"), "{program:?}");
 }
 

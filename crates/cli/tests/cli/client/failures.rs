@@ -68,6 +68,24 @@ fn program_gets_the_proxy_and_the_certificates_of_the_network_and_no_other_varia
 }
 
 #[test]
+fn refused_proxy_is_named_with_its_variable() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = format!("http://user:canary@{free}");
+    let home = folder("refused_proxy");
+    for command in ["tools", "doctor"] {
+        let words = [command, "http://server.example/mcp"];
+        let finished = run_at_home(&words, &home, &[("http_proxy", proxy.as_str())]);
+        assert_eq!(finished.code, Some(4), "{finished:?}");
+        let told = finished.stdout + &finished.stderr;
+        assert!(told.contains(&format!("the proxy `{free}` (from `http_proxy`) cannot be used: ")), "{told}");
+        assert!(!told.contains("canary") && !told.contains("server.example resolved"), "{told}");
+    }
+    let words = ["tools", "http://server.example/mcp"];
+    let finished = run_at_home(&words, &home, &[("HTTP_PROXY", "socks5://p:1")]);
+    assert!(finished.stderr.contains("environment variable `HTTP_PROXY`: "), "{finished:?}");
+}
+
+#[test]
 fn hint_at_a_command_has_the_target() {
     let peer = TestPeer::start();
     let finished = ask(&peer, "modern", &["call", "zzz"]);
@@ -176,7 +194,8 @@ fn server_errors_are_printed_with_their_message() {
 #[test]
 fn invalid_command_line_is_reported_with_a_hint() {
     for (args, told) in [
-        (&["tools"][..], "error: missing argument: TARGET\nhint: a URL, a configured name"),
+        (&["call"][..], "error: missing argument: TARGET\nhint: a URL, a configured name"),
+        (&["call", "--hub", "add", "--", "x"], "`--hub` and a command after `--` are two targets"),
         (&["info", "http://127.0.0.1:1/", "more"], "error: unexpected argument `more`\n"),
         (&["tools", "ftp://example.com"], "error: `ftp://example.com`: "),
         (&["tools", "http://x", "--era", "middle"], "expected legacy or modern"),

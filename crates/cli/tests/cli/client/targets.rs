@@ -6,7 +6,7 @@ use trunkline_server::http::{BearerTokens, HttpServerOptions};
 
 use super::peer::over_pipes;
 use super::{TestPeer, ask, output};
-use crate::process::{RunningCommand, file, folder, run};
+use crate::process::{RunningCommand, file, folder, run, run_at_home};
 
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 
@@ -41,6 +41,27 @@ fn a_name_is_looked_up_in_configurations() {
     let unknown = run(&["tools", "nearby", "--config", &named], "");
     assert_eq!(unknown.code, Some(3), "{unknown:?}");
     assert!(unknown.stderr.contains("hint: did you mean `near`?"), "{unknown:?}");
+}
+
+#[test]
+fn a_name_that_another_file_has_too_is_announced_with_both_files() {
+    let home = folder("a_name_in_two_files");
+    let server = |word: &str| {
+        format!(
+            r#"{{"mcpServers":{{"notes":{{"command":"{OWN_BINARY}","args":["serve","--stdio","--no-config","--builtin","{word}"]}}}}}}"#
+        )
+    };
+    file(&home, "mcp.json", &server("echo"), 0o600);
+    std::fs::create_dir(home.join(".cursor")).unwrap();
+    let other = file(&home.join(".cursor"), "mcp.json", &server("time"), 0o600);
+    let found = run_at_home(&["call", "notes", "echo", "message=hi"], &home, &[]);
+    assert_eq!((found.code, found.stdout.as_str()), (Some(0), "hi\n"), "{found:?}");
+    let told = format!("another server of this name is in {other} (choose a file with --config)\n");
+    assert!(found.stderr.starts_with("using `notes` of ") && found.stderr.contains(&told), "{found:?}");
+    // The same server twice is nothing to choose from.
+    file(&home.join(".cursor"), "mcp.json", &server("echo"), 0o600);
+    let found = run_at_home(&["call", "notes", "echo", "message=hi"], &home, &[]);
+    assert!(found.stderr.starts_with("starting "), "{found:?}");
 }
 
 #[test]

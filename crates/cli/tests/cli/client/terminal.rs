@@ -103,6 +103,42 @@ fn ctrl_c_cancels_the_call_at_the_server_and_clears_the_progress_bar() {
 }
 
 #[test]
+fn ctrl_c_at_a_narrow_terminal_leaves_nothing_of_the_bar() {
+    let peer = TestPeer::start();
+    let mut terminal = PseudoTerminal::start(&peer.command("modern", &["call", "wait"]), 38, &[]);
+    terminal.wait_for("25% 1/4");
+    peer.wait_for("called");
+    terminal.type_keys("\x03");
+    peer.wait_for("cancelled");
+    let (code, screen) = terminal.finish();
+    assert_eq!(code, Some(130), "{screen}");
+    let (before, after) = screen.split_once("^C").unwrap();
+    let bar = before.rsplit("\x1b[2K").next().unwrap();
+    assert!(bar.chars().count() + "^C".len() < 38, "both are on one line, which is cleared: {bar:?}");
+    assert_eq!(after, "\r\x1b[2Kerror: interrupted\n");
+}
+
+#[test]
+fn help_and_forms_break_lines_between_words() {
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for args in [&["help", "call"][..], &["call", "--help"], &["help", "answers"], &["--nothing"]] {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let plain = [("NO_COLOR", "1")];
+        let (code, narrow) = PseudoTerminal::start(&args, 50, &plain).finish();
+        let (_, wide) = PseudoTerminal::start(&args, 120, &plain).finish();
+        assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{args:?}: {narrow}");
+        assert_eq!((code.is_some(), words(&narrow)), (true, words(&wide)), "{args:?}");
+    }
+    let peer = TestPeer::start();
+    let mut terminal = PseudoTerminal::start(&peer.command("modern", &["call", "book"]), 40, &[]);
+    terminal.wait_for("name: ");
+    terminal.type_keys(":cancel\r");
+    let (_, screen) = terminal.finish();
+    assert!(screen.lines().all(|line| line.chars().count() <= 40), "{screen}");
+    assert!(screen.contains("(Enter = default in brackets; or type"), "{screen}");
+}
+
+#[test]
 fn progress_is_a_bar_that_is_gone_in_the_end() {
     let peer = TestPeer::start();
     for way in TRANSPORTS {

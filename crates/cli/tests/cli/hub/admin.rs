@@ -131,3 +131,58 @@ fn by_default_the_socket_is_in_a_folder_of_its_user_and_a_second_hub_serves_with
     let (third, _) = RunningCommand::serve_with("hub_socket_third", &args, &variables);
     assert_eq!(process(&left), json!(third.id()));
 }
+
+#[test]
+fn commands_without_a_target_use_the_hub_that_runs_here() {
+    let place = HubFolder::new("hub_as_target", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let here = |words: &[&str]| run_in(words, &place.folder);
+    let none = here(&["tools"]);
+    assert_eq!(none.code, Some(4), "{none:?}");
+    assert!(none.stderr.starts_with("error: no hub is running from mcp.json\nhint: start one"), "{none:?}");
+    let (_running, address) = place.serve(&[]);
+    let listed = here(&["tools"]);
+    assert_eq!(
+        (listed.code, listed.stdout.lines().next()),
+        (Some(0), Some("a__echo(message: str)")),
+        "{listed:?}"
+    );
+    assert_eq!(listed.stderr, format!("hub running from mcp.json at http://{address}/mcp\n"));
+    for words in
+        [&["tools", "--hub", "a__echo", "-q"][..], &["info", "-q"], &["resources", "-q"], &["doctor", "-q"]]
+    {
+        let finished = here(words);
+        assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{words:?}: {finished:?}");
+    }
+    let called = here(&["call", "--hub", "a__echo", "message=hi"]);
+    assert_eq!((called.code, called.stdout.as_str()), (Some(0), "hi\n"), "{called:?}");
+    let config = place.path();
+    let elsewhere = ["call", "--hub", "a__echo", "message=hi", "--config", config.to_str().unwrap()];
+    assert_eq!(crate::process::run(&elsewhere, "").stdout, "hi\n");
+    // A call always names its target.
+    assert_eq!(here(&["call"]).code, Some(2));
+}
+
+#[test]
+fn verbose_server_list_has_capabilities_reasons_and_output() {
+    let script = |rest: &str| json!({ "command": "sh", "args": ["-c", format!("echo one >&2; echo two >&2; {rest}")] });
+    let working = script(&format!("exec '{OWN_BINARY}' serve --stdio --no-config --builtin time"));
+    let servers = [("works", working), ("dies", script("exit 3"))];
+    let place = HubFolder::new("hub_verbose", "mcp.json", &mcp_json(&servers));
+    let (_running, address) = place.serve(&[]);
+    assert!(tools(address).iter().any(|tool| tool == "works__now"));
+    let listed = wait_until("both states are known", || {
+        let listed = run_in(&["servers"], &place.folder).stdout;
+        (listed.contains("ready") && listed.contains("failed")).then_some(listed)
+    });
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    assert!(!listed.contains("\\n") && listed.contains("`sh` exited with code 3\n"), "{listed}");
+    let verbose = run_in(&["servers", "-v"], &place.folder).stdout;
+    for part in [
+        "\nworks\n  capabilities  tools (listChanged), ",
+        "\n  output        its standard error ended with:\n                  one\n                  two\n",
+        "\ndies\n  reason        cannot connect to sh -c",
+        "\n                its standard error ended with:\n                  one\n                  two\n",
+    ] {
+        assert!(verbose.contains(part), "{part:?} in\n{verbose}");
+    }
+}

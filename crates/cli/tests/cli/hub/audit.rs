@@ -118,8 +118,7 @@ fn calls_are_refused_while_the_audit_log_cannot_be_written() {
 #[test]
 fn unopenable_audit_log_exits_with_the_configuration_code() {
     let place = HubFolder::new("hub_audit_wrong", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
-    let finished =
-        crate::process::run_in(&["serve", "--stdio", "--trust", "--audit", "missing/log"], &place.folder);
+    let finished = run_in(&["serve", "--stdio", "--trust", "--audit", "missing/log"], &place.folder);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.stderr.contains("cannot open audit log missing/log"), "{finished:?}");
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::bare_client::{get, post};
 use crate::messages::{call, modern};
-use crate::process::{DEADLINE, RunningCommand, file, folder};
+use crate::process::{DEADLINE, RunningCommand, file, folder, run_in};
 
 const OWN_BINARY: &str = env!("CARGO_BIN_EXE_trunkline");
 

@@ -75,9 +75,14 @@ fn sighup_reloads_the_config_and_its_commands() {
     let (mut running, address) = place.serve(&[]);
     assert_eq!(tools(address), ["one"]);
     running.signal(Signal::HUP);
-    assert!(running.wait_for("reloaded ").contains("no server changed"));
+    let told = running.wait_for("reloaded ");
+    assert!(told.trim_end().ends_with(": nothing changed"), "{told}");
     place.write(&command("two"));
-    running.wait_for("reloaded ");
+    let told = running.wait_for("reloaded ");
+    assert!(told.trim_end().ends_with(": changed: commands"), "{told}");
+    place.write(&format!("{}[policy]\ncommands = [\"allow *\"]\n", command("two")));
+    let told = running.wait_for("reloaded ");
+    assert!(told.trim_end().ends_with(": changed: policy"), "{told}");
     wait_until("the other command is listed", || (tools(address) == ["two"]).then_some(()));
     let answer = called(address, "two", json!({}));
     assert_eq!(answer["result"]["content"][0]["text"], "two", "{answer}");

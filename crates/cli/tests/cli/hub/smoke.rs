@@ -156,3 +156,27 @@ fn a_restarted_hub_answers_from_the_previous_run_while_a_server_hangs() {
     running.signal(Signal::TERM);
     running.wait();
 }
+
+#[test]
+fn message_of_a_server_above_the_limit_is_refused_with_the_option_that_raises_it() {
+    let place = HubFolder::new("hub_long_message", "mcp.json", &mcp_json(&[("a", builtin("echo"))]));
+    let (_running, address) = place.serve(&["--max-upstream-message", "1MiB"]);
+    let answer = called(address, "a__echo", json!({ "message": "x".repeat(2 << 20) }));
+    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(message.contains("more than 1048576 bytes"), "{message}");
+    assert!(message.contains("the operator can raise `--max-upstream-message`"), "{message}");
+    assert_eq!(echoed(address, "a__echo", "still there"), "still there");
+}
+
+#[test]
+fn start_of_a_hub_without_problems_logs_nothing() {
+    let text = "[commands.hello]\nargv = [\"echo\", \"hello\"]\n";
+    let place = HubFolder::new("hub_quiet_start", "trunkline.toml", text);
+    let (running, address) = place.serve(&[]);
+    assert_eq!(tools(address), ["hello"]);
+    running.signal(Signal::TERM);
+    let finished = running.wait();
+    let logged: Vec<&str> = finished.stderr.lines().filter(|line| line.contains(" INFO ")).collect();
+    assert!(logged.iter().all(|line| line.contains("shutting down on SIGTERM")), "{logged:#?}");
+    assert!(!finished.stderr.contains("this hub") && !finished.stderr.contains("state-key"), "{finished:?}");
+}

@@ -9,6 +9,7 @@ use super::{Gateway, OWN_SERVER_NAME};
 use crate::admin::{
     self, AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ServerState,
 };
+use crate::commands::info::capability_summary;
 use crate::commands::serve::excluded_server::ExcludedServer;
 
 impl Gateway {
@@ -62,7 +63,9 @@ impl Gateway {
         let plan = self.plan();
         let servers = self.server_statuses().into_iter().map(|status| {
             let config = plan.servers.iter().find(|server| server.name == status.name);
-            server_state(status, config.map(|config| config.location.to_string()).unwrap_or_default())
+            let output = self.hub().process_output(status.name.as_str()).ok().flatten();
+            let reach = config.map(|config| config.location.to_string()).unwrap_or_default();
+            ServerState { output, ..server_state(status, reach) }
         });
         let mut servers: Vec<ServerState> = servers.chain(plan.excluded.iter().map(excluded_state)).collect();
         let order = plan.file.server_names();
@@ -130,6 +133,8 @@ fn server_state(status: UpstreamStatus, reach: String) -> ServerState {
         revision: status.revision.map(|revision| revision.to_string()),
         identity: status.identity.map(|identity| format!("{} {}", identity.name, identity.version)),
         transport: status.transport.map(str::to_owned),
+        capabilities: status.capabilities.as_ref().map(capability_summary),
+        output: None,
         tools: status.tools,
         prompts: status.prompts,
         resources: status.resources,

@@ -31,7 +31,7 @@ impl Gateway {
             Err(failure) => Err(failure),
         };
         self.log_reload(&outcome);
-        outcome
+        outcome.map(|applied| applied.servers)
     }
 
     /// Reads the file again because of a signal, or because something near it has changed; in the latter case it may well
@@ -63,7 +63,7 @@ impl Gateway {
     }
 
     /// Makes the hub like another plan. The servers are known when the turn is over, and connected to after it.
-    async fn apply_plan(&self, plan: ServePlan, turn: MutexGuard<'_, ()>) -> Result<ApplyReport, CliFailure> {
+    async fn apply_plan(&self, plan: ServePlan, turn: MutexGuard<'_, ()>) -> Result<AppliedPlan, CliFailure> {
         let servers = self.prepare(&plan)?;
         let before = self.plan();
         if before.serve != plan.serve {
@@ -78,6 +78,7 @@ impl Gateway {
         if before.auth.is_some() != plan.auth.is_some() {
             tracing::warn!("adding or removing [auth] needs a restart");
         }
+        let sections = changed_sections(&before, &plan);
         let found = diff(&before.servers, &plan.servers);
         let other: Vec<&ServerConfig> =
             found.added.into_iter().chain(found.changed.iter().map(|changed| changed.after)).collect();
@@ -86,14 +87,14 @@ impl Gateway {
         self.inner.hub.set_access(&plan.access);
         self.set_plan(plan);
         let mut applying = Box::pin(self.apply(servers));
-        if let Poll::Ready(applied) = poll_once(&mut applying).await {
-            return Ok(applied);
+        if let Poll::Ready(servers) = poll_once(&mut applying).await {
+            return Ok(AppliedPlan { servers, sections });
         }
         drop(turn);
-        Ok(applying.await)
+        Ok(AppliedPlan { servers: applying.await, sections })
     }
 
-    fn log_reload(&self, outcome: &Result<ApplyReport, CliFailure>) {
+    fn log_reload(&self, outcome: &Result<AppliedPlan, CliFailure>) {
         let plan = self.plan();
         let file = plan.file.path().display();
         match outcome {
@@ -109,7 +110,26 @@ impl Gateway {
     }
 }
 
-fn reload_message(applied: &ApplyReport, excluded: &[ExcludedServer]) -> String {
+/// What came of a plan: of its servers, and the names of other parts that changed.
+struct AppliedPlan {
+    servers: ApplyReport,
+    sections: Vec<&'static str>,
+}
+
+/// Returns the parts besides servers that changed and apply at once; of the others a warning is logged.
+fn changed_sections(before: &ServePlan, after: &ServePlan) -> Vec<&'static str> {
+    let access = (format!("{:?}", before.access), format!("{:?}", after.access));
+    let auth = (format!("{:?}", before.auth), format!("{:?}", after.auth));
+    let mut sections = before.described.changed_sections(&after.described);
+    sections.extend((access.0 != access.1).then_some("access rules"));
+    sections.extend((auth.0 != auth.1).then_some("[auth]"));
+    sections
+}
+
+fn reload_message(
+    AppliedPlan { servers: applied, sections }: &AppliedPlan,
+    excluded: &[ExcludedServer],
+) -> String {
     let quoted = |what: &str, names: &mut dyn Iterator<Item = &str>| {
         let names: Vec<_> = names.map(|name| format!("`{}`", escape_line(name))).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
@@ -122,7 +142,8 @@ fn reload_message(applied: &ApplyReport, excluded: &[ExcludedServer]) -> String 
         names("updated", &applied.updated),
         names("failed", &failed),
         quoted("unavailable", &mut excluded.iter().map(|server| &*server.name)),
+        (!sections.is_empty()).then(|| format!("changed: {}", sections.join(", "))),
     ];
     let changes: Vec<String> = parts.into_iter().flatten().collect();
-    if changes.is_empty() { "no server changed".to_owned() } else { changes.join("; ") }
+    if changes.is_empty() { "nothing changed".to_owned() } else { changes.join("; ") }
 }

@@ -2,12 +2,15 @@
 
 mod deep;
 mod legible_part;
+mod member_search;
 
 use std::borrow::Cow;
 
 use bytestring::ByteString;
 
 pub use self::legible_part::{LegiblePart, find_legible_part, is_cut_off};
+pub(crate) use self::member_search::MemberSearch;
+pub use self::member_search::OversizedMessage;
 use crate::codec::RawResult;
 use crate::json::{
     COMMON_KEYS, DistinctKeys, JsonKind, JsonObject, JsonScanner, MalformedJson, ObjectBuilder, ObjectKey,

@@ -6,13 +6,12 @@
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
+use crate::envelope::{MemberSearch, OversizedMessage};
+
 /// The longest line after which the framer keeps its memory for the next one, in bytes.
 ///
 /// One large message must not retain a buffer of its size for the lifetime of the connection.
 const MAX_RETAINED_LINE: usize = 256 * 1024;
-
-/// The bytes of a refused line that are kept to show what it was about.
-const MAX_REFUSED_START: usize = 1024;
 
 /// Reports a line that was longer than the framer permits.
 ///
@@ -37,12 +36,22 @@ pub struct LineFramer {
     /// How many bytes at the front of the buffer are known to hold no line end.
     scanned: usize,
     max_line: usize,
-    /// Whether the bytes up to the next line end belong to a line that was already refused.
-    discarding: bool,
-    /// The beginning of the last line that was refused.
-    refused_start: Bytes,
+    current: CurrentLine,
+    /// What the last line was that was refused.
+    oversized: OversizedMessage,
     /// Whether the memory behind the buffer was grown by a line longer than [`MAX_RETAINED_LINE`].
     outgrown: bool,
+}
+
+/// How the bytes up to the next line end are taken.
+#[derive(Debug, Default)]
+enum CurrentLine {
+    #[default]
+    Buffered,
+    /// The line is too long, and is searched for what it is.
+    Searched(MemberSearch),
+    /// The line was refused already.
+    Discarded,
 }
 
 impl LineFramer {
@@ -53,8 +62,8 @@ impl LineFramer {
             buffer: BytesMut::new(),
             scanned: 0,
             max_line,
-            discarding: false,
-            refused_start: Bytes::new(),
+            current: CurrentLine::Buffered,
+            oversized: OversizedMessage::Unknown,
             outgrown: false,
         }
     }
@@ -70,15 +79,16 @@ impl LineFramer {
         self.buffer.len()
     }
 
-    /// Takes the beginning of the last line that was refused, which shows what it was about.
-    pub fn take_refused_start(&mut self) -> Bytes {
-        std::mem::take(&mut self.refused_start)
+    /// Takes what the last line was that was refused, as far as its outermost members show it.
+    pub fn take_oversized(&mut self) -> OversizedMessage {
+        std::mem::take(&mut self.oversized)
     }
 
     /// Takes the next complete line, without its end, or `None` when more bytes are needed.
     ///
     /// # Errors
-    /// [`LineTooLong`] once for each line over the limit, as soon as the excess is seen.
+    /// [`LineTooLong`] once for each line over the limit, as soon as the excess is seen and it is known what the line is:
+    /// with its last byte at the latest.
     pub fn next_line(&mut self) -> Option<Result<Bytes, LineTooLong>> {
         loop {
             let unscanned = self.buffer.get(self.scanned..).unwrap_or_default();
@@ -88,13 +98,15 @@ impl LineFramer {
             let mut line = self.buffer.split_to(self.scanned + offset);
             self.buffer.advance(1);
             self.scanned = 0;
-            if std::mem::take(&mut self.discarding) {
-                continue;
+            match std::mem::take(&mut self.current) {
+                CurrentLine::Discarded => continue,
+                CurrentLine::Searched(search) => return Some(Err(self.refuse(search, &line))),
+                CurrentLine::Buffered => {}
             }
             self.outgrown |= line.len() > MAX_RETAINED_LINE;
             strip_carriage_return(&mut line);
             if line.len() > self.max_line {
-                return Some(Err(self.too_long(&line)));
+                return Some(Err(self.refuse(MemberSearch::default(), &line)));
             }
             if !is_blank(&line) {
                 return Some(Ok(line.freeze()));
@@ -114,12 +126,14 @@ impl LineFramer {
         }
         let mut rest = std::mem::take(&mut self.buffer);
         self.scanned = 0;
-        if std::mem::take(&mut self.discarding) {
-            return None;
+        match std::mem::take(&mut self.current) {
+            CurrentLine::Discarded => return None,
+            CurrentLine::Searched(search) => return Some(Err(self.refuse(search, &rest))),
+            CurrentLine::Buffered => {}
         }
         strip_carriage_return(&mut rest);
         if rest.len() > self.max_line {
-            return Some(Err(self.too_long(&rest)));
+            return Some(Err(self.refuse(MemberSearch::default(), &rest)));
         }
         (!is_blank(&rest)).then(|| Ok(rest.freeze()))
     }
@@ -130,15 +144,26 @@ impl LineFramer {
         self.outgrown |= pending > MAX_RETAINED_LINE;
         // One byte of grace: the last one may be a `\r` that belongs to the line's end.
         let excess = pending > self.max_line.saturating_add(1);
-        let refused = (excess && !self.discarding).then(|| Bytes::copy_from_slice(start_of(&self.buffer)));
-        if self.discarding || excess {
-            self.buffer.clear();
+        if excess && matches!(self.current, CurrentLine::Buffered) {
+            self.current = CurrentLine::Searched(MemberSearch::default());
         }
+        let known = match &mut self.current {
+            CurrentLine::Buffered => None,
+            CurrentLine::Discarded => {
+                self.buffer.clear();
+                None
+            }
+            CurrentLine::Searched(search) => {
+                search.push(&self.buffer);
+                self.buffer.clear();
+                search.is_settled().then(|| search.outcome())
+            }
+        };
         self.scanned = self.buffer.len();
         self.release_outgrown();
-        let start = refused?;
-        self.discarding = true;
-        Some(Err(self.too_long(&start)))
+        self.oversized = known?;
+        self.current = CurrentLine::Discarded;
+        Some(Err(LineTooLong { limit: self.max_line }))
     }
 
     /// Releases the memory of a long line, once little of it is in use.
@@ -149,14 +174,12 @@ impl LineFramer {
         }
     }
 
-    fn too_long(&mut self, line: &[u8]) -> LineTooLong {
-        self.refused_start = Bytes::copy_from_slice(start_of(line));
+    /// Refuses a line whose last bytes are here.
+    fn refuse(&mut self, mut search: MemberSearch, rest: &[u8]) -> LineTooLong {
+        search.push(rest);
+        self.oversized = search.outcome();
         LineTooLong { limit: self.max_line }
     }
-}
-
-fn start_of(line: &[u8]) -> &[u8] {
-    line.get(..MAX_REFUSED_START).unwrap_or(line)
 }
 
 /// Appends one JSON text as one line.

@@ -2,6 +2,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use trunkline_protocol::envelope::OversizedMessage;
 
 /// A bidirectional channel of whole messages between two peers.
 ///
@@ -125,8 +126,8 @@ pub enum ReceiveError {
     TooLong {
         /// The limit in bytes.
         limit: usize,
-        /// The beginning of the message, if it is known.
-        start: Bytes,
+        /// What the message was.
+        message: OversizedMessage,
     },
     /// The peer rejected one sent message, and the channel continues.
     #[error("the peer rejected a message: {why}")]

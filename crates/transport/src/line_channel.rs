@@ -91,8 +91,8 @@ where
             match line {
                 Some(Ok(line)) => return Poll::Ready(Some(Ok(line))),
                 Some(Err(_)) => {
-                    let start = self.framer.take_refused_start();
-                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, start })));
+                    let message = self.framer.take_oversized();
+                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, message })));
                 }
                 None if self.at_end => return Poll::Ready(None),
                 None => {}

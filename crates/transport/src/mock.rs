@@ -225,6 +225,8 @@ fn wake(mut state: MutexGuard<'_, MockState>) {
 
 #[cfg(test)]
 mod tests {
+    use trunkline_protocol::envelope::OversizedMessage;
+
     use super::*;
 
     async fn receive(channel: &mut MockChannel) -> Option<Result<Bytes, ReceiveError>> {
@@ -240,7 +242,7 @@ mod tests {
     async fn mock_yields_messages_and_errors_in_order_and_then_ends() {
         let (mock, mut channel) = mock();
         mock.receive("one");
-        mock.fail_receive(ReceiveError::TooLong { limit: 3, start: Bytes::new() });
+        mock.fail_receive(ReceiveError::TooLong { limit: 3, message: OversizedMessage::Unknown });
         mock.receive("two");
         mock.end();
         assert_eq!(receive(&mut channel).await.unwrap().unwrap(), "one");

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use trunkline_client::protocol::Revision;
+use trunkline_client::protocol::envelope::OversizedMessage;
 use trunkline_client::protocol::model::InputResponse;
+use trunkline_client::protocol::{RequestId, Revision};
 use trunkline_client::transport::{ChannelOpener, ReceiveError};
 use trunkline_client::{
     ChangeEvent, ChangeFilter, Client, ClientLimits, DroppedMessage, Error, RequestDelivery,
@@ -219,7 +219,7 @@ async fn oversized_message_fails_the_only_call_in_flight() {
     let client = connect(opener, Revision::V2025_11_25).await;
     let (result, ()) = tokio::join!(client.call("t", json!({})).into_future(), async {
         script.wait_for("tools/call").await;
-        script.newest().fail_receive(ReceiveError::TooLong { limit: 7, start: Bytes::new() });
+        script.newest().fail_receive(ReceiveError::TooLong { limit: 7, message: OversizedMessage::Unknown });
     });
     assert!(matches!(result, Err(Error::TooLong { limit: 7 })));
 }
@@ -238,8 +238,8 @@ async fn illegible_response_fails_the_call_that_it_names_and_is_counted() {
             let mock = script.newest();
             mock.receive(&b"{\"result\":{\"a\":\"\xff\"},\"jsonrpc\":\"2.0\",\"id\":2}"[..]);
             mock.receive(r#"{"jsonrpc":"2.0","id":3,"result":{"a":NaN}}"#);
-            let start = Bytes::from_static(br#"{"jsonrpc":"2.0","id":4,"result":{"content":[{"text":"aaaa"#);
-            mock.fail_receive(ReceiveError::TooLong { limit: 7, start });
+            let message = OversizedMessage::Response(RequestId::from_number(4));
+            mock.fail_receive(ReceiveError::TooLong { limit: 7, message });
             // Output of a program is no response, whatever its form.
             mock.receive("listening");
             mock.receive(r#"{"level":"info","id":5}"#);

@@ -109,6 +109,41 @@ async fn oversized_response_fails_the_only_call_it_can_belong_to() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn oversized_response_fails_the_call_that_it_names_at_its_end() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
+            let calls = [peer.call().await, peer.call().await];
+            let (long, short) = calls.into_iter().partition::<Vec<_>, _>(|(_, name)| name == "long");
+            let text =
+                json!({ "content": [{ "type": "text", "text": "x".repeat(2 << 20), "id": short[0].0 }] });
+            let line = format!(r#"{{"result":{text},"jsonrpc":"2.0","id":{}}}"#, long[0].0);
+            peer.bytes(format!("{line}\n").as_bytes()).await;
+            peer.answer_text(&short[0].0, "short").await;
+            peer.serve_calls().await;
+        })
+        .await;
+        let (long, short) = tokio::join!(call(&client, "long"), call(&client, "short"));
+        assert!(matches!(long, Err(Error::TooLong { .. })), "{long:?}");
+        assert_eq!(short.unwrap(), "short");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn oversized_notification_fails_no_call() {
+    for era in ERAS {
+        let client = connect(era, async |mut peer: ScriptedChannel| {
+            let (id, name) = peer.call().await;
+            let params = json!({ "level": "info", "data": "x".repeat(2 << 20), "id": id });
+            peer.send(notice("notifications/message", params)).await;
+            peer.answer_text(&id, &name).await;
+            peer.serve_calls().await;
+        })
+        .await;
+        assert_eq!(soon("the call", call(&client, "a")).await.unwrap(), "a");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn garbage_lines_are_skipped_up_to_the_limit() {
     let nonsense = [
         "7\n",

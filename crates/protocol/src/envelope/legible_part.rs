@@ -1,5 +1,6 @@
 //! What can still be read of a response that is not a valid message: which request it answers.
 
+use super::member_search::MemberSearch;
 use crate::request_id::RequestId;
 
 /// The legible part of a malformed or truncated response.
@@ -31,56 +32,12 @@ pub fn is_cut_off(bytes: &[u8]) -> bool {
 ///
 /// Only ids that are whole numbers are found, such as our client writes them.
 pub fn find_legible_part(bytes: &[u8]) -> Option<LegiblePart> {
-    let mut found = MemberSearch::default();
-    let mut at = bytes.iter().position(|byte| !byte.is_ascii_whitespace())?;
-    if bytes.get(at) != Some(&b'{') {
-        return None;
-    }
-    let mut depth = 0_usize;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b'"' => {
-                let end = string_end(bytes, at + 1);
-                if depth == 1 {
-                    found.add_member(bytes.get(at + 1..end).unwrap_or_default(), rest(bytes, end + 1));
-                }
-                at = end;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
+    let mut search = MemberSearch::default();
+    search.push(bytes);
+    let found = search.members;
     let part = LegiblePart { has_foreign_id: found.has_id && found.id.is_none(), id: found.id };
     let is_response = found.has_outcome || (found.has_version && part.id.is_some());
     (is_response && !found.has_method).then_some(part)
-}
-
-#[derive(Debug, Default)]
-struct MemberSearch {
-    id: Option<RequestId>,
-    has_id: bool,
-    has_version: bool,
-    has_outcome: bool,
-    has_method: bool,
-}
-
-impl MemberSearch {
-    /// Looks at a string of the outermost object, which is a key if a colon follows.
-    fn add_member(&mut self, key: &[u8], after: &[u8]) {
-        let Some(value) = after.trim_ascii_start().strip_prefix(b":") else { return };
-        match key {
-            b"jsonrpc" => self.has_version = true,
-            b"result" | b"error" => self.has_outcome = true,
-            b"method" => self.has_method = true,
-            b"id" => {
-                self.has_id = true;
-                self.id = number(value.trim_ascii_start());
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Returns the index of the quote that ends a string, or the end of the bytes.
@@ -95,18 +52,6 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
         at += 1;
     }
     bytes.len()
-}
-
-fn rest(bytes: &[u8], from: usize) -> &[u8] {
-    bytes.get(from..).unwrap_or_default()
-}
-
-/// Reads a whole number that is followed by the end of its member.
-fn number(value: &[u8]) -> Option<RequestId> {
-    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let ends = value.get(digits).is_some_and(|byte| byte.is_ascii_whitespace() || b",}".contains(byte));
-    let text = std::str::from_utf8(value.get(..digits).filter(|_| ends)?).ok()?;
-    text.parse().ok().map(RequestId::from_number)
 }
 
 #[cfg(test)]

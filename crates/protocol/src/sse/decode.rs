@@ -3,6 +3,8 @@
 use bytes::{Buf, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
+use crate::envelope::{MemberSearch, OversizedMessage};
+
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event of the stream.
@@ -48,7 +50,8 @@ pub struct EventTooLarge {
 #[derive(Debug)]
 pub struct SseDecoder {
     max_event: usize,
-    /// The unfinished line; of a comment or of a refused event only the first byte is kept.
+    /// The unfinished line; of a comment only the first byte is kept, and of an event that is too large the name of the
+    /// field.
     line: BytesMut,
     event: Option<String>,
     id: Option<String>,
@@ -58,9 +61,24 @@ pub struct SseDecoder {
     after_carriage_return: bool,
     /// How much of a byte order mark has been seen; `None` once the stream's first bytes are settled.
     mark_seen: Option<usize>,
-    /// Whether the lines up to the next blank one belong to an event that was already refused.
-    discarding: bool,
+    current: CurrentEvent,
+    /// What the data of the last event was that was refused.
+    oversized: OversizedMessage,
 }
+
+/// How the lines up to the next blank one are taken.
+#[derive(Debug, Default)]
+enum CurrentEvent {
+    #[default]
+    Buffered,
+    /// The event is too large, and its data is searched for what it is.
+    Searched(MemberSearch),
+    /// The event was refused already.
+    Discarded,
+}
+
+/// The beginning of a line with data.
+const DATA_FIELD: &[u8] = b"data:";
 
 impl SseDecoder {
     /// Returns the number of bytes that are buffered of an incomplete event.
@@ -81,8 +99,14 @@ impl SseDecoder {
             data: None,
             after_carriage_return: false,
             mark_seen: Some(0),
-            discarding: false,
+            current: CurrentEvent::Buffered,
+            oversized: OversizedMessage::Unknown,
         }
+    }
+
+    /// Takes what the last event was that was refused, as far as the outermost members of its data show it.
+    pub fn take_oversized(&mut self) -> OversizedMessage {
+        std::mem::take(&mut self.oversized)
     }
 
     /// Reads from `input` up to the end of the next event; `None` means all of `input` was used up.
@@ -91,7 +115,8 @@ impl SseDecoder {
     /// reconnection time are skipped.
     ///
     /// # Errors
-    /// [`EventTooLarge`] once for each event over the limit, as soon as the excess is seen.
+    /// [`EventTooLarge`] once for each event over the limit, as soon as the excess is seen and it is known what the data
+    /// is: at its end at the latest.
     pub fn next_event(&mut self, input: &mut impl Buf) -> Option<Result<SseEvent, EventTooLarge>> {
         self.skip_mark(input);
         while input.has_remaining() {
@@ -142,30 +167,37 @@ impl SseDecoder {
     /// Buffers a piece of an incomplete line.
     fn buffer_partial(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         let first = self.line.first().or_else(|| piece.first());
-        if self.discarding || first == Some(&b':') {
+        if first == Some(&b':') {
             if self.line.is_empty() {
                 self.line.extend_from_slice(piece.get(..1).unwrap_or_default());
             }
             return Ok(());
         }
-        let outcome = self.check_limit(piece);
-        // After a refusal one byte stays, so that the rest of this line is not taken for a blank one.
-        let kept = if outcome.is_ok() { piece } else { piece.get(..1).unwrap_or_default() };
-        self.line.extend_from_slice(kept);
-        outcome
+        if !self.exceeds_limit(piece) {
+            self.line.extend_from_slice(piece);
+            return Ok(());
+        }
+        self.search(piece);
+        self.refuse_if_settled()
     }
 
     /// Takes a line's last piece and acts on the whole line.
     fn end_line(&mut self, piece: &[u8]) -> Result<Option<SseEvent>, EventTooLarge> {
         if self.line.is_empty() && piece.is_empty() {
-            return Ok(self.end_event());
+            return self.end_event();
         }
         let first = self.line.first().or_else(|| piece.first());
-        if self.discarding || first == Some(&b':') {
+        if first == Some(&b':') {
             self.line.clear();
             return Ok(None);
         }
-        self.check_limit(piece)?;
+        if self.exceeds_limit(piece) {
+            self.search(piece);
+            // Lines of data are joined by line breaks.
+            self.search(b"\n");
+            self.line.clear();
+            return self.refuse_if_settled().map(|()| None);
+        }
         if self.line.is_empty() {
             self.apply(piece);
         } else {
@@ -176,19 +208,50 @@ impl SseDecoder {
         Ok(None)
     }
 
-    /// Refuses the current event if `piece` would take it over the limit.
-    fn check_limit(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
+    /// Reports whether the current event is over the limit, at the latest with `piece`; then nothing of it is buffered any
+    /// more.
+    fn exceeds_limit(&mut self, piece: &[u8]) -> bool {
+        if !matches!(self.current, CurrentEvent::Buffered) {
+            return true;
+        }
         let held = self.event.as_ref().map_or(0, String::len)
             + self.id.as_ref().map_or(0, String::len)
             + self.data.as_ref().map_or(0, BytesMut::len)
             + self.line.len();
         if held.saturating_add(piece.len()) <= self.max_event {
-            return Ok(());
+            return false;
         }
+        let mut search = MemberSearch::default();
+        search.push(self.data.as_deref().unwrap_or_default());
+        self.current = CurrentEvent::Searched(search);
         self.discard_event();
-        self.line = BytesMut::new();
-        self.discarding = true;
-        Err(EventTooLarge { limit: self.max_event })
+        let line = std::mem::take(&mut self.line);
+        self.search(&line);
+        true
+    }
+
+    /// Searches a piece of a line, of which no more is kept than the name of its field.
+    fn search(&mut self, piece: &[u8]) {
+        let missing = DATA_FIELD.len().saturating_sub(self.line.len()).min(piece.len());
+        let (field, value) = piece.split_at(missing);
+        self.line.extend_from_slice(field);
+        if let CurrentEvent::Searched(search) = &mut self.current
+            && self.line == DATA_FIELD
+        {
+            search.push(value);
+        }
+    }
+
+    /// Refuses the event that is searched, if it is known what it is.
+    fn refuse_if_settled(&mut self) -> Result<(), EventTooLarge> {
+        match &self.current {
+            CurrentEvent::Searched(search) if search.is_settled() => {
+                self.oversized = search.outcome();
+                self.current = CurrentEvent::Discarded;
+                Err(EventTooLarge { limit: self.max_event })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Acts on a line that was held, keeping its memory as the event's data where that saves a copy.
@@ -219,9 +282,14 @@ impl SseDecoder {
         }
     }
 
-    fn end_event(&mut self) -> Option<SseEvent> {
-        if std::mem::take(&mut self.discarding) {
-            return None;
+    fn end_event(&mut self) -> Result<Option<SseEvent>, EventTooLarge> {
+        match std::mem::take(&mut self.current) {
+            CurrentEvent::Buffered => {}
+            CurrentEvent::Discarded => return Ok(None),
+            CurrentEvent::Searched(search) => {
+                self.oversized = search.outcome();
+                return Err(EventTooLarge { limit: self.max_event });
+            }
         }
         let event = SseEvent {
             event: self.event.take().filter(|name| !name.is_empty()),
@@ -230,7 +298,7 @@ impl SseDecoder {
             data: self.data.take().map(BytesMut::freeze),
         };
         let says_something = event.has_data() || event.id.is_some() || event.retry_ms.is_some();
-        says_something.then_some(event)
+        Ok(says_something.then_some(event))
     }
 
     fn discard_event(&mut self) {

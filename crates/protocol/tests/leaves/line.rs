@@ -1,5 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
+use trunkline_protocol::RequestId;
+use trunkline_protocol::envelope::OversizedMessage;
 use trunkline_protocol::line::{LineFramer, LineTooLong, encode_line};
 
 use crate::chunks::cut;
@@ -79,6 +81,26 @@ fn line_framer_rejects_an_endless_line_once() {
     framer.buffer().extend_from_slice(b"tail\nnext\n");
     assert_eq!(framer.next_line(), Some(Ok(Bytes::from_static(b"next"))));
     assert_eq!(framer.finish(), None);
+}
+
+#[test]
+fn rejected_line_is_searched_to_its_end_for_the_request_that_it_answers() {
+    let limit = 1 << 10;
+    let text = "x".repeat(100 << 10);
+    let line = format!(r#"{{"result":{{"text":"{text}","id":9}},"jsonrpc":"2.0","id":7}}"#);
+    for (end, size) in [("\n", 64), ("\n", 4 << 10), ("\r\n", 1 << 20), ("", 4 << 10)] {
+        let whole = format!("{line}{end}");
+        let mut framer = LineFramer::new(limit);
+        let mut refused = Vec::new();
+        for piece in whole.as_bytes().chunks(size) {
+            framer.buffer().extend_from_slice(piece);
+            refused.extend(framer.next_line());
+            assert!(framer.buffered() <= limit + size);
+        }
+        refused.extend(std::iter::from_fn(|| framer.finish()));
+        assert_eq!(refused, [Err(LineTooLong { limit })]);
+        assert_eq!(framer.take_oversized(), OversizedMessage::Response(RequestId::from_number(7)));
+    }
 }
 
 #[test]

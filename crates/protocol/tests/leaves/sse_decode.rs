@@ -1,5 +1,7 @@
 use bytes::{Buf, Bytes};
 use proptest::prelude::*;
+use trunkline_protocol::RequestId;
+use trunkline_protocol::envelope::OversizedMessage;
 use trunkline_protocol::sse::{EventTooLarge, SseDecoder, SseEvent};
 
 use crate::chunks::cut;
@@ -94,6 +96,30 @@ fn sse_decoder_rejects_a_large_event_and_continues() {
     ];
     for (input, expected) in table {
         assert_eq!(outcome(12, input), expected, "input {:?}", String::from_utf8_lossy(input));
+    }
+}
+
+#[test]
+fn rejected_event_is_searched_to_its_end_for_the_request_that_it_answers() {
+    let text = "x".repeat(100 << 10);
+    let message = format!(r#"{{"result":{{"text":"{text}","id":9}},{{LINE}}"jsonrpc":"2.0","id":7}}"#);
+    for line in ["", "\ndata:", "\nid: 8\n:comment\ndata: "] {
+        for size in [1, 7, 4 << 10, 1 << 20] {
+            let stream =
+                format!("event: message\ndata: {}\n\ndata: next\n\n", message.replace("{LINE}", line));
+            let mut decoder = SseDecoder::new(1 << 10);
+            let mut events = Vec::new();
+            for mut piece in stream.as_bytes().chunks(size) {
+                events.extend(std::iter::from_fn(|| decoder.next_event(&mut piece)));
+            }
+            assert_eq!(events.len(), 2, "in pieces of {size}");
+            assert_eq!(events[0], Err(EventTooLarge { limit: 1 << 10 }));
+            assert_eq!(
+                decoder.take_oversized(),
+                OversizedMessage::Response(RequestId::from_number(7)),
+                "{line:?}"
+            );
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Sleep;
-use trunkline_protocol::envelope::{self, MalformedMessage, MessageLimits, MessageOrBatch};
+use trunkline_protocol::envelope::{self, MalformedMessage, MessageLimits, MessageOrBatch, OversizedMessage};
 use trunkline_protocol::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 use trunkline_protocol::{
     Message, Method, Notification, RawJson, Refusal, Request, RequestId, Response, Revision, emit, era,
@@ -164,7 +164,7 @@ impl<C: Channel> ChannelDriver<C> {
             taken += 1;
             match received {
                 Some(Ok(message)) => self.receive(&message)?,
-                Some(Err(ReceiveError::TooLong { limit, start })) => self.skip_oversized(limit, &start),
+                Some(Err(ReceiveError::TooLong { limit, message })) => self.skip_oversized(limit, &message),
                 Some(Err(ReceiveError::Rejected { message, why })) => self.fail_rejected(message, why),
                 // The exit report of a process is a whole message by itself.
                 Some(Err(ReceiveError::Broken(error)))
@@ -182,15 +182,19 @@ impl<C: Channel> ChannelDriver<C> {
         self.memory.set(self.channel.unread_bytes()).map_err(FailureCause::from_error)
     }
 
-    /// Skips an oversized message. The request that it answers fails, if its beginning names it or only one is in
-    /// flight; otherwise that runs into its deadline.
-    fn skip_oversized(&mut self, limit: usize, start: &[u8]) {
+    /// Skips an oversized message. The request that it answers fails, or the only one in flight if the message does not
+    /// show what it is.
+    fn skip_oversized(&mut self, limit: usize, message: &OversizedMessage) {
         self.unsolicited.count_dropped(DroppedMessage::TooLong);
         tracing::warn!(limit, "a message of the server is too long and was skipped");
-        let named = envelope::find_legible_part(start).and_then(|part| part.id);
+        let named = match message {
+            OversizedMessage::Response(id) => Some(id),
+            OversizedMessage::Unknown => None,
+            OversizedMessage::Other => return,
+        };
         let kind = TransportFailureKind::TooLong { limit };
         let failure = TransportFailure { delivery: RequestDelivery::MaybeSent, kind };
-        self.fail_answered(named.as_ref(), failure);
+        self.fail_answered(named, failure);
     }
 
     /// Fails the request that an illegible response answers: the one that it names, or the only one in flight. Reports

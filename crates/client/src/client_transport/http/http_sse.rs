@@ -217,8 +217,8 @@ impl Channel for HttpSseChannel {
                 None => return Poll::Ready(None),
                 Some(Ok(event)) => event,
                 Some(Err(SseStreamError::TooLong)) => {
-                    let start = Bytes::new();
-                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, start })));
+                    let message = self.stream.decoder.take_oversized();
+                    return Poll::Ready(Some(Err(ReceiveError::TooLong { limit: self.limit, message })));
                 }
                 Some(Err(SseStreamError::Broken(error))) => {
                     return Poll::Ready(Some(Err(ReceiveError::Broken(io::Error::other(error)))));

@@ -13,7 +13,7 @@ use trunkline_protocol::model::Implementation;
 use trunkline_server::UpstreamItem;
 
 use super::Upstream;
-use super::caller_profile::{CallerProfile, PoolKey};
+use super::caller_profile::{CallerProfile, PoolKey, keeps_state};
 use super::connection::{ConnectionCallbacks, ConnectionScope, UpstreamConnection};
 use super::era::choose_era;
 use super::input::SessionInputHandler;
@@ -40,7 +40,7 @@ impl Upstream {
         let callbacks =
             ConnectionCallbacks { roots, url_elicitations: Arc::default(), calls: Arc::default() };
         let connecting = self.connect(&config, &key, callbacks.clone());
-        let (weak, share, profile) = (Arc::downgrade(self), config.sharing, profile.cloned());
+        let (weak, profile) = (Arc::downgrade(self), profile.cloned());
         let digest = profile.as_ref().and_then(|profile| profile.roots.as_ref()).map(|(digest, _)| *digest);
         let (outcome_sender, done) = watch::channel(None);
         let (wanted, era) = (key.clone(), key.era);
@@ -51,7 +51,7 @@ impl Upstream {
             let done =
                 upstream.finish_attempt(number, outcome, callbacks, era, |state, known| match &profile {
                     Some(profile) => upstream.pool_key_of(profile, state),
-                    None => hub_pool_key(wanted, share, known),
+                    None => hub_pool_key(wanted, &config, known),
                 });
             outcome_sender.send_replace(Some(done));
             drop(broken);
@@ -158,11 +158,7 @@ impl Upstream {
         state.known_server = Some(known);
         state.apply(LifecycleEvent::Connected);
         state.starts += 1;
-        let existing = state.usable().find(|existing| existing.matches_key(&key)).cloned();
-        // Two attempts succeeded where one connection is enough, or the attempt showed that the server does not
-        // support the caller's era.
-        if let Some(existing) = existing.filter(|_| key.scope == ConnectionScope::Shared || key.era != wanted)
-        {
+        if let Some(existing) = find_existing(&state, &key, &client, wanted) {
             release(state);
             tokio::spawn(client.close());
             return Ok(existing);
@@ -195,6 +191,32 @@ impl Upstream {
     }
 }
 
+/// Finds the connection that makes a new one needless: two attempts succeeded where one connection is enough, or the
+/// attempt showed that the server does not support the caller's era. The connection of one call is never that of another.
+fn find_existing(
+    state: &UpstreamState,
+    key: &PoolKey,
+    client: &Client,
+    wanted: Era,
+) -> Option<Arc<UpstreamConnection>> {
+    let is_stateless = !client.server().is_stateful();
+    let is_enough = match key.scope {
+        ConnectionScope::Call => false,
+        ConnectionScope::Shared => true,
+        _ => is_stateless || key.era != wanted,
+    };
+    let unassigned = PoolKey { scope: ConnectionScope::Unassigned, ..key.clone() };
+    let fits = |existing: &&Arc<UpstreamConnection>| {
+        existing.matches_key(key) || (is_stateless && existing.matches_key(&unassigned))
+    };
+    let existing = state.usable().filter(|_| is_enough).find(fits).cloned()?;
+    if !existing.matches_key(key) {
+        existing.claim(key);
+        existing.wake_supervisor();
+    }
+    Some(existing)
+}
+
 /// Counts a message of a server that was dropped.
 fn count_dropped(kind: DroppedMessage) {
     let item = match kind {
@@ -225,10 +247,13 @@ impl Drop for AttemptGuard {
 }
 
 /// Returns the pool key of a connection that the hub opened by itself: before the first call, or for a subscription.
-fn hub_pool_key(wanted: PoolKey, share: ConnectionSharing, known: &KnownServer) -> PoolKey {
+fn hub_pool_key(wanted: PoolKey, config: &ServerConfig, known: &KnownServer) -> PoolKey {
     let wanted = PoolKey { era: known.era(), ..wanted };
-    let is_shared =
-        share == ConnectionSharing::All || (share == ConnectionSharing::Principal && !known.is_stateful);
+    let is_shared = match config.sharing {
+        ConnectionSharing::All => true,
+        ConnectionSharing::Principal => !keeps_state(&config.location, Some(known)),
+        ConnectionSharing::Session | ConnectionSharing::Call => false,
+    };
     match is_shared {
         true => PoolKey { scope: ConnectionScope::Shared, owner: None, ..wanted },
         false => wanted,

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use tokio::time::Instant;
 use trunkline_client::config::pinned_era;
-use trunkline_config::ConnectionSharing;
+use trunkline_config::{ConnectionSharing, ServerConfig, ServerLocation};
 use trunkline_protocol::model::ClientCapabilities;
 use trunkline_protocol::{Era, LoggingLevel, Method};
 use trunkline_server::{Context, SessionRoots};
@@ -162,21 +162,20 @@ impl CallerProfile {
     /// Returns the key of the connections that serve it, from the chosen era and what is known of the server in it.
     fn pool_key(
         &self,
-        share: ConnectionSharing,
+        config: &ServerConfig,
         anonymous: AnonymousClients,
         era: Era,
         known: Option<&KnownServer>,
     ) -> PoolKey {
-        let keeps_sessions = known.is_none_or(|known| known.is_stateful);
+        let (share, keeps_state) = (config.sharing, keeps_state(&config.location, known));
         let client = self.session.or(self.connection);
         let scope = SharingScope::decide(&self.principal, client, anonymous);
         let connection_scope = match (share, self.session) {
             (ConnectionSharing::Call, _) => ConnectionScope::Call,
             (ConnectionSharing::Session, Some(session)) => ConnectionScope::Session(session),
             (ConnectionSharing::All, _) => ConnectionScope::Shared,
-            // A stateless server keeps nothing from one request to the next, so that all principals can share a
-            // connection.
-            (ConnectionSharing::Principal, _) if !keeps_sessions => ConnectionScope::Shared,
+            // All principals can share a connection over which nothing is kept from one request to the next.
+            (ConnectionSharing::Principal, _) if !keeps_state => ConnectionScope::Shared,
             (ConnectionSharing::Principal | ConnectionSharing::Session, _) => match &scope {
                 Some(SharingScope::Principal(principal)) => ConnectionScope::Principal(principal.clone()),
                 Some(SharingScope::Client(client)) => ConnectionScope::Session(*client),
@@ -206,12 +205,7 @@ impl Upstream {
     pub(super) fn pool_key_of(&self, profile: &CallerProfile, state: &UpstreamState) -> PoolKey {
         let config = self.config.load();
         let era = choose_era(profile.era, pinned_era(&config), state.supported_eras(Instant::now()));
-        profile.pool_key(
-            config.sharing,
-            self.options.anonymous,
-            era,
-            state.eras.known_in(era).map(|known| &**known),
-        )
+        profile.pool_key(&config, self.options.anonymous, era, state.eras.known_in(era).map(|known| &**known))
     }
 
     /// Reports whether the server is stateful in the caller's era; true if that is not known.
@@ -220,6 +214,12 @@ impl Upstream {
         let era = self.pool_key_of(profile, &state).era;
         state.eras.known_in(era).is_none_or(|known| known.is_stateful)
     }
+}
+
+/// Reports whether a server may keep state of its callers. A stateless revision keeps none over its connection, but a
+/// program may have it in its memory, of which each caller has its own only with a process of its own.
+pub(super) fn keeps_state(location: &ServerLocation, known: Option<&KnownServer>) -> bool {
+    matches!(location, ServerLocation::Program(_)) || known.is_none_or(|known| known.is_stateful)
 }
 
 /// The extension for task results, which are not relayed.

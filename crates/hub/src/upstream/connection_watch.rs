@@ -283,9 +283,10 @@ impl Upstream {
             return self.idle_timeout(&connection.scope()).map(|idle| now + idle);
         };
         let is_superseded = connection.scope() == ConnectionScope::Unassigned
-            && state
-                .usable()
-                .any(|other| !Arc::ptr_eq(other, connection) && other.scope() != ConnectionScope::Call);
+            && state.usable().any(|other| {
+                let is_other = !Arc::ptr_eq(other, connection) && other.era == connection.era;
+                is_other && other.scope() != ConnectionScope::Call
+            });
         let mut cause = IdleCause::NotNeeded;
         let is_last = state.usable().all(|other| Arc::ptr_eq(other, connection));
         let due = match connection.scope() {

@@ -6,16 +6,20 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use trunkline_client::Client;
 
 use super::roots::UpstreamRoots;
 
 /// How long the first call waits for the response to a ping.
-const PING_TIMEOUT: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the first call waits after the server has received the roots: it may resolve them before it uses them.
+/// How long the first call waits at least after the server has received the roots: it may resolve them before it uses
+/// them.
 const APPLY_DELAY: Duration = Duration::from_millis(100);
+
+/// A server that is slow to answer a ping gets this many times as long, since it is slow to resolve roots too.
+const APPLY_FACTOR: u32 = 4;
 
 impl UpstreamRoots {
     /// Reports whether calls need not wait for the roots of the session.
@@ -31,8 +35,9 @@ impl UpstreamRoots {
             if self.was_requested() {
                 self.wait_answered().await;
                 // The server has received the roots before this.
+                let began = Instant::now();
                 ping(client).await;
-                sleep(APPLY_DELAY).await;
+                sleep(APPLY_DELAY.max(began.elapsed() * APPLY_FACTOR)).await;
             }
         });
         let providing = async {

@@ -7,14 +7,14 @@ use serde_json::json;
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::ChannelOpener;
 use trunkline_client::{ChangeEvent, ChangeFilter, Client};
-use trunkline_config::ConnectionSharing;
+use trunkline_config::{ConnectionSharing, ServerConfig};
 use trunkline_hub::AnonymousClients::{Isolated, SingleUser};
 use trunkline_hub::{AnonymousClients, Hub};
 use trunkline_session::Principal;
 
 use crate::support::{
-    NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, eager, quick, say, script,
-    serve_hub, serve_hub_over_http, text_result, until, within,
+    NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, eager, lazy, quick, remote,
+    say, script, serve_hub, serve_hub_over_http, text_result, until, within,
 };
 
 /// A server that says over which of its connections it was called, and that points at a resource and has it watched.
@@ -46,13 +46,21 @@ async fn hub(
     anonymous: AnonymousClients,
     share: ConnectionSharing,
 ) -> (ScriptedServer, TestServers, Hub) {
+    hub_with(eager("a"), up, anonymous, share).await
+}
+
+async fn hub_with(
+    mut config: ServerConfig,
+    up: Revision,
+    anonymous: AnonymousClients,
+    share: ConnectionSharing,
+) -> (ScriptedServer, TestServers, Hub) {
     let town = TestServers::default();
     let (heard, opener) = numbered();
     town.add_script("a", opener, up);
     let (_, other) = script(|_, _| ScriptReply::AsUsual);
     town.add_script("b", other, NEW);
     let hub = town.hub_for(anonymous, quick());
-    let mut config = eager("a");
     config.sharing = share;
     within(hub.set_servers(vec![config, eager("b")])).await;
     (heard, town, hub)
@@ -96,25 +104,48 @@ async fn single_user_anonymous_clients_share_a_process() {
 
 #[tokio::test]
 async fn isolated_anonymous_clients_share_no_server_state() {
-    for share in [ConnectionSharing::Principal, ConnectionSharing::Session] {
-        let (_heard, _town, hub) = hub(OLD, Isolated, share).await;
+    // A program may keep state in its memory in any era.
+    for (share, up) in [
+        (ConnectionSharing::Principal, OLD),
+        (ConnectionSharing::Session, OLD),
+        (ConnectionSharing::Principal, NEW),
+    ] {
+        let (_heard, _town, hub) = hub(up, Isolated, share).await;
         let served = served(&hub).await;
         let (known, stateless) = served.split_at(4);
         for [first, second] in known {
-            assert_eq!(first, second, "{share:?}: a session or connection goes on where it began");
+            assert_eq!(first, second, "{share:?} {up}: a session or connection goes on where it began");
         }
         let mut all: Vec<&String> = known.iter().map(|[first, _]| first).collect();
         // A call that comes without either has a connection to itself.
         all.extend(stateless.iter().flatten());
         let different: BTreeSet<_> = all.iter().collect();
-        assert_eq!(different.len(), all.len(), "{share:?}: {served:?}");
+        assert_eq!(different.len(), all.len(), "{share:?} {up}: {served:?}");
     }
 }
 
 #[tokio::test]
+async fn concurrent_calls_of_strangers_never_share_a_process_of_unknown_era() {
+    // The calls begin in the era of their clients, and each attempt finds that the server has another.
+    let (_heard, _town, hub) = hub_with(lazy("a"), OLD, Isolated, ConnectionSharing::Principal).await;
+    let address = serve_hub_over_http(&hub).await;
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(stateless(&address).await);
+    }
+    let served = futures_util::future::join_all(clients.iter().map(|client| say(client, "a__t"))).await;
+    let different: BTreeSet<_> = served.iter().collect();
+    assert_eq!(different.len(), served.len(), "{served:?}");
+}
+
+#[tokio::test]
 async fn isolated_anonymous_clients_share_stateless_and_shared_servers() {
-    for (up, share) in [(NEW, ConnectionSharing::Principal), (OLD, ConnectionSharing::All)] {
-        let (_heard, _town, hub) = hub(up, Isolated, share).await;
+    for (config, up, share) in [
+        (remote("a"), NEW, ConnectionSharing::Principal),
+        (eager("a"), OLD, ConnectionSharing::All),
+        (eager("a"), NEW, ConnectionSharing::All),
+    ] {
+        let (_heard, _town, hub) = hub_with(config, up, Isolated, share).await;
         let all: BTreeSet<String> = served(&hub).await.into_iter().flatten().collect();
         assert_eq!(all.len(), 1, "{up}: {all:?}");
     }

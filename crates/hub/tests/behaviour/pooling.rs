@@ -14,7 +14,7 @@ use trunkline_hub::{Hub, HubLimits};
 
 use crate::support::{
     NEW, OLD, RecordingHandler, ScriptReply, ScriptedServer, TestServers, client, eager, lazy,
-    named_principal, quick, say, script, serve_hub, text_result, until, within,
+    named_principal, quick, remote, say, script, serve_hub, text_result, until, within,
 };
 
 /// A server that says over which of its connections it was called.
@@ -70,7 +70,7 @@ async fn stateless_server_gets_the_callers_capabilities_per_request() {
     let (heard, opener) = numbered();
     town.add_script("a", opener, NEW);
     let hub = town.hub();
-    within(hub.set_servers(vec![eager("a")])).await;
+    within(hub.set_servers(vec![remote("a")])).await;
     let form = ClientCapabilities::default().with_form();
     for (who, down, can) in
         [("ada", OLD, form.clone()), ("bob", NEW, ClientCapabilities::default()), ("eve", NEW, form)]

@@ -97,7 +97,8 @@ async fn connections_are_shared_as_configured() {
         (ConnectionSharing::All, OLD, 1),
         (ConnectionSharing::All, NEW, 1),
         (ConnectionSharing::Principal, OLD, 3),
-        (ConnectionSharing::Principal, NEW, 1),
+        // One for each principal: the capabilities come with each request.
+        (ConnectionSharing::Principal, NEW, 2),
         (ConnectionSharing::Session, OLD, 5),
         (ConnectionSharing::Session, NEW, 5),
     ] {

@@ -18,7 +18,7 @@ use trunkline_session::Principal;
 
 pub(crate) use self::answers::RecordingHandler;
 pub(crate) use self::script::{ScriptConnection, ScriptReply, ScriptedServer, script, text_result};
-pub(crate) use self::test_servers::{TestServers, eager, lazy, quick};
+pub(crate) use self::test_servers::{TestServers, eager, lazy, quick, remote};
 
 /// Longer than anything here takes, however busy the machine is.
 const DEADLINE: Duration = Duration::from_secs(60);

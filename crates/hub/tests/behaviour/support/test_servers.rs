@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use trunkline_client::protocol::Revision;
 use trunkline_client::transport::{ChannelOpener, Target, memory};
 use trunkline_client::{BoxFuture, Client, ClientBuilder, Error};
-use trunkline_config::{LocalProgram, ServerConfig, ServerLocation, ServerName, StartMode};
+use trunkline_config::{LocalProgram, RemoteEndpoint, ServerConfig, ServerLocation, ServerName, StartMode};
 use trunkline_hub::{AnonymousClients, Connector, Hub, HubLimits, HubOptions};
 use trunkline_server::{Host, HostOptions, Server, ServerHandle, Shutdown};
 use trunkline_session::Principal;
@@ -187,6 +187,14 @@ pub(crate) fn quick() -> HubLimits {
         first_list_timeout: Duration::from_secs(30),
         ..HubLimits::default()
     }
+}
+
+/// Describes a server with a URL, which the hub does not start.
+pub(crate) fn remote(name: &str) -> ServerConfig {
+    let location = ServerLocation::Endpoint(RemoteEndpoint::new("http://127.0.0.1:9/mcp"));
+    let mut config = ServerConfig::new(ServerName::parse(name).unwrap(), location);
+    config.start = StartMode::Eager;
+    config
 }
 
 /// Describes a server that is started when it is first needed.

@@ -30,6 +30,14 @@ pub(crate) fn build_release(package: &str, kind: &str, binary: &str) -> TaskResu
     build_with(&["--release", "--package", package, kind, binary], binary, &[])
 }
 
+/// Builds the server or a client on rmcp, which have a workspace of their own.
+pub(crate) fn build_rmcp(binary: &str) -> TaskResult<PathBuf> {
+    let target = root().join("target/rmcp").display().to_string();
+    // Beside the target folder of the toolkit, so that neither build waits for the other.
+    let options = ["--manifest-path", "interop/rmcp-server/Cargo.toml", "--locked", "--bin", binary];
+    build_with(&options, binary, &[("CARGO_TARGET_DIR", &target)])
+}
+
 /// Builds one program with options and variables for cargo, and tells where it is.
 pub(crate) fn build_with(options: &[&str], binary: &str, variables: &[(&str, &str)]) -> TaskResult<PathBuf> {
     let mut cargo = run::cargo();

@@ -39,6 +39,11 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         true => fixture::build_release("trunkline-cli", "--bin", "trunkline")?,
         false => fixture::build_of("trunkline-cli", "trunkline")?,
     };
+    run_for(seconds, &tools, &hub)
+}
+
+/// Runs all clients for some seconds.
+pub(crate) fn run_for(seconds: usize, tools: &InstalledTools, hub: &Path) -> TaskResult {
     let folder = fixture::results_folder("hostile")?;
     let pings = fixture::free_address()?;
     let _pinging = {
@@ -47,11 +52,11 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         BackgroundProcess::start(&mut command)?
     };
     let config = folder.join("mcp.json");
-    fs::write(&config, json!({ "mcpServers": servers(&tools, &hub, pings.port()) }).to_string())?;
+    fs::write(&config, json!({ "mcpServers": servers(tools, hub, pings.port()) }).to_string())?;
     let log = folder.join("hub.log");
-    let running = start_hub(&hub, &config, &folder, &log)?;
+    let running = start_hub(hub, &config, &folder, &log)?;
     let before = memory(running.id())?;
-    let (most, outcome) = run_clients(&tools, &running, seconds, &folder)?;
+    let (most, outcome) = run_clients(tools, &running, seconds, &folder)?;
     // The hub gives memory back to the system every few seconds.
     std::thread::sleep(Duration::from_secs(20));
     let (after, written) = (memory(running.id())?, fs::metadata(&log)?.len());
@@ -110,16 +115,17 @@ fn run_clients(
     let python = root().join("interop/python/hostile_load.py");
     let node = tools.node_folder.join("hostile-load.mjs");
     let clients = [
-        ("python-v1", &tools.python_v1, &python),
-        ("python-v2", &tools.python_v2, &python),
-        ("typescript", &tools.node, &node),
+        ("python-v1", &tools.python_v1, Some(&python)),
+        ("python-v2", &tools.python_v2, Some(&python)),
+        ("typescript", &tools.node, Some(&node)),
+        ("rmcp", &fixture::build_rmcp("hostile-load")?, None),
     ];
     let mut working = Vec::new();
     for (name, program, script) in clients {
         let output = folder.join(format!("{name}.log"));
         let log = File::create(&output)?;
         let mut command = run::command(program);
-        command.arg(script).args([&hub.url("http", "/mcp"), &seconds.to_string()]);
+        command.args(script).args([&hub.url("http", "/mcp"), &seconds.to_string()]);
         command.env("PYTHONDONTWRITEBYTECODE", "1").stdout(log.try_clone()?).stderr(log);
         working.push((name, BackgroundProcess::start(&mut command)?, output));
     }

@@ -29,12 +29,14 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         true => fixture::build_release(package, "--bin", binary),
         false => fixture::build_of(package, binary),
     };
-    let bed = IsolationBed {
-        hub: build("trunkline-cli", "trunkline")?,
-        clients: build("trunkline-interop", "isolation")?,
-        folder: fixture::results_folder("isolation")?,
-        servers: servers(&tools),
-    };
+    let hub = build("trunkline-cli", "trunkline")?;
+    run_calls(calls, &tools, hub, build("trunkline-interop", "isolation")?)
+}
+
+/// Makes so many calls as one user and as strangers each.
+pub(crate) fn run_calls(calls: usize, tools: &InstalledTools, hub: PathBuf, clients: PathBuf) -> TaskResult {
+    let folder = fixture::results_folder("isolation")?;
+    let bed = IsolationBed { hub, clients, folder, servers: servers(tools) };
     for relation in [ClientRelation::OneUser, ClientRelation::Strangers] {
         bed.run(relation, calls)?;
     }

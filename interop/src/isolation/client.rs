@@ -1,15 +1,35 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trunkline_client::protocol::model::{ClientCapabilities, InputRequest, InputResponse, Root};
 use trunkline_client::protocol::{Era, LoggingLevel, Refusal, Revision};
-use trunkline_client::{BoxFuture, Client, Error, InputHandler, InputOrigin, LogMessage, ProgressUpdate};
+use trunkline_client::{BoxFuture, Client, InputHandler, InputOrigin, LogMessage, ProgressUpdate};
 
 use crate::findings::Findings;
 use crate::options::IsolationOptions;
+use crate::own_messages::{ExpectedAnswer, OwnMessages};
 
 /// The server that is not ours, which has its roots as its state.
 const FILESYSTEM: &str = "filesystem";
+
+/// How often a call is tried: while servers start, and while all connections are in use, the hub refuses calls.
+const MAX_ATTEMPTS: usize = 60;
+
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Reports whether a hub recognises a client from one call to the next: by its session, or by its WebSocket.
+pub(crate) fn is_recognised(number: usize) -> bool {
+    revision_of(number).era() == Era::Legacy || is_on_websocket(number)
+}
+
+fn revision_of(number: usize) -> Revision {
+    if number.is_multiple_of(2) { Revision::NEWEST_LEGACY } else { Revision::NEWEST }
+}
+
+fn is_on_websocket(number: usize) -> bool {
+    number / 2 % 2 == 1
+}
 
 /// One of the clients, which knows what is its own by its name.
 pub(crate) struct ExaminedClient {
@@ -30,26 +50,10 @@ enum ClientInput {
     FormAndRoots,
 }
 
-/// What belongs to a client, and where anything else is recorded.
-#[derive(Clone)]
-struct OwnMessages {
-    name: String,
-    findings: Arc<Findings>,
-}
-
-impl OwnMessages {
-    fn check(&self, kind: &str, text: &str) {
-        if !text.starts_with(&format!("{}/", self.name)) {
-            self.findings.record(format!("{kind} `{text}` reached {}", self.name));
-        }
-    }
-}
-
 /// Answers questions with the client's own name and folder.
 struct OwnAnswers {
     own: OwnMessages,
     input: ClientInput,
-    root: String,
 }
 
 impl InputHandler for OwnAnswers {
@@ -73,7 +77,7 @@ impl InputHandler for OwnAnswers {
                 Ok(InputResponse::accept(Some(json!({ "name": self.own.name }).into())))
             }
             InputRequest::Roots => {
-                Ok(InputResponse::Roots(vec![Root { uri: self.root.clone(), ..Root::default() }]))
+                Ok(InputResponse::Roots(vec![Root { uri: self.own.root(), ..Root::default() }]))
             }
             other => Err(Refusal::INVALID_PARAMS.with_message(format!("unexpected: {other:?}"))),
         };
@@ -88,23 +92,18 @@ impl ExaminedClient {
         options: Arc<IsolationOptions>,
         findings: Arc<Findings>,
     ) -> Result<Self, String> {
-        let own = OwnMessages { name: format!("c{number}"), findings };
-        let folder = options.scratch.join(&own.name);
-        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let own = OwnMessages::new(format!("c{number}"), &options, findings);
+        std::fs::create_dir_all(&own.folder).map_err(|error| error.to_string())?;
         let capabilities = match number % 3 {
             0 => ClientInput::FormAndRoots,
             1 => ClientInput::Form,
             _ => ClientInput::Nothing,
         };
-        let answers = OwnAnswers {
-            own: own.clone(),
-            input: capabilities,
-            root: format!("file://{}", folder.display()),
-        };
-        let revision = if number.is_multiple_of(2) { Revision::NEWEST_LEGACY } else { Revision::NEWEST };
-        let url = match number / 2 % 2 {
-            0 => options.url.clone(),
-            _ => options.url.replacen("http", "ws", 1).replace("/mcp", "/ws"),
+        let answers = OwnAnswers { own: own.clone(), input: capabilities };
+        let revision = revision_of(number);
+        let url = match is_on_websocket(number) {
+            false => options.url.clone(),
+            true => options.url.replacen("http", "ws", 1).replace("/mcp", "/ws"),
         };
         let logged = own.clone();
         let on_log = move |message: &LogMessage| {
@@ -119,13 +118,22 @@ impl ExaminedClient {
 
     /// Makes calls one after the other, to each server in turn.
     pub(crate) async fn run(mut self, calls: u64) {
-        let servers = self.options.servers.clone();
+        let mut servers = self.options.servers.clone();
+        // Without roots that server has nothing to show.
+        servers.retain(|server| self.capabilities == ClientInput::FormAndRoots || server != FILESYSTEM);
         for number in 0..calls {
             let at = (number as usize + self.own.name.len()) % servers.len();
-            match servers.get(at).map(String::as_str) {
-                Some(FILESYSTEM) => self.list_folders().await,
-                Some(server) => self.examine(server, number).await,
-                None => {}
+            let Some(server) = servers.get(at).map(String::as_str) else { return };
+            for attempt in 0..MAX_ATTEMPTS {
+                let outcome = match server {
+                    FILESYSTEM => self.list_folders().await,
+                    server => self.examine(server, number).await,
+                };
+                let Err(problem) = outcome else { break };
+                self.own.findings.failed(format!("{} at {server}: {problem}", self.own.name));
+                if attempt + 1 < MAX_ATTEMPTS {
+                    tokio::time::sleep(RETRY_DELAY).await;
+                }
             }
         }
     }
@@ -142,7 +150,7 @@ impl ExaminedClient {
         self.capabilities != ClientInput::Nothing && (server != "fastmcp-4" || self.era == Era::Legacy)
     }
 
-    async fn examine(&mut self, server: &str, number: u64) {
+    async fn examine(&mut self, server: &str, number: u64) -> Result<(), String> {
         let asks = self.can_be_asked(server) && self.below(3) > 0;
         let lists_roots =
             self.capabilities == ClientInput::FormAndRoots && server != "fastmcp-4" && self.below(4) == 0;
@@ -159,57 +167,17 @@ impl ExaminedClient {
             own.check("progress", progress.message.as_deref().unwrap_or_default());
         };
         let called = self.client.call(format!("{server}__examine"), arguments).progress(report).await;
-        let text = match called {
-            Ok(result) => result.text().clone(),
-            Err(error) => return self.fail(server, &error),
-        };
-        let Ok(answer) = serde_json::from_str::<Value>(&text) else {
-            return self.own.findings.failed(format!("{server}: {text}"));
-        };
-        self.check_answer(server, &answer, asks, lists_roots);
-    }
-
-    fn check_answer(&self, server: &str, answer: &Value, asks: bool, lists_roots: bool) {
-        let name = self.own.name.as_str();
-        let crossed = |what: &str| {
-            self.own.findings.record(format!("{what} of {server} for {name}: {answer}"));
-        };
-        if answer["answer"] != if asks { name } else { "not asked" } {
-            crossed("an answer");
-        }
-        let root = format!("file://{}", self.options.scratch.join(name).display());
-        let roots: Vec<&str> =
-            answer["roots"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        if lists_roots && roots.iter().any(|found| found.trim_end_matches('/') != root) {
-            crossed("roots");
-        }
-        if !self.options.is_shared && answer["served"] != json!([name]) {
-            crossed("state");
-        }
-        self.own.findings.answered(server, answer["process"].as_u64().unwrap_or_default());
+        let text = called.map_err(|error| error.to_string())?.text();
+        let answer = serde_json::from_str::<Value>(&text).map_err(|_| text.clone())?;
+        self.own.check_answer(server, &answer, ExpectedAnswer { asks, lists_roots });
+        Ok(())
     }
 
     /// Lists the folders that the filesystem server allows, which are the roots of its client.
-    async fn list_folders(&self) {
-        if self.capabilities != ClientInput::FormAndRoots {
-            return;
-        }
+    async fn list_folders(&self) -> Result<(), String> {
         let name = format!("{FILESYSTEM}__list_allowed_directories");
-        match self.client.call(name, json!({})).await {
-            Ok(result) => {
-                let (text, own) = (result.text().clone(), self.options.scratch.join(&self.own.name));
-                let folders: Vec<&str> = text.lines().skip(1).collect();
-                if folders.iter().any(|folder| *folder != own.display().to_string()) {
-                    self.own.findings.record(format!("folders for {}: {text}", self.own.name));
-                }
-                self.own.findings.answered_elsewhere();
-            }
-            Err(error) => self.fail(FILESYSTEM, &error),
-        }
-    }
-
-    fn fail(&self, server: &str, error: &Error) {
-        self.own.findings.failed(format!("{} at {server}: {error}", self.own.name));
+        let result = self.client.call(name, json!({})).await.map_err(|error| error.to_string())?;
+        self.own.check_folders(&result.text())
     }
 }
 

@@ -12,16 +12,31 @@
 mod client;
 mod findings;
 mod options;
+mod own_messages;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::ExaminedClient;
+use crate::client::{ExaminedClient, is_recognised};
 use crate::findings::Findings;
 use crate::options::IsolationOptions;
 
 const CLIENTS: usize = 20;
+
+/// A stranger that is not recognised from one call to the next makes one call for this many of any other client: each of
+/// its calls starts a process.
+const CALLS_PER_PROCESS: u64 = 100;
+
+/// Returns how many calls each client makes.
+fn calls_of_each(options: &IsolationOptions) -> Vec<u64> {
+    let weight = |number| match options.is_shared || is_recognised(number) {
+        true => CALLS_PER_PROCESS,
+        false => 1,
+    };
+    let total: u64 = (0..CLIENTS).map(weight).sum();
+    (0..CLIENTS).map(|number| (options.calls * weight(number)).div_ceil(total)).collect()
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -34,9 +49,9 @@ async fn main() -> ExitCode {
     };
     let (findings, began) = (Arc::new(Findings::default()), Instant::now());
     let mut running = Vec::new();
-    for number in 0..CLIENTS {
+    for (number, calls) in calls_of_each(&options).into_iter().enumerate() {
         match ExaminedClient::connect(number, options.clone(), findings.clone()).await {
-            Ok(client) => running.push(tokio::spawn(client.run(options.calls / CLIENTS as u64))),
+            Ok(client) => running.push(tokio::spawn(client.run(calls))),
             Err(problem) => findings.record(format!("client {number} cannot connect: {problem}")),
         }
     }
@@ -45,5 +60,5 @@ async fn main() -> ExitCode {
             findings.record(problem.to_string());
         }
     }
-    findings.print(options.is_shared, began.elapsed())
+    findings.print(options.is_shared, options.calls, began.elapsed())
 }

@@ -19,7 +19,13 @@ use self::script::SkipPolicy;
 use crate::args::Args;
 use crate::fixture::{self, FixtureServer};
 use crate::tools::{self, InstalledTools};
-use crate::{TaskResult, root};
+use crate::{TaskResult, hostile, isolation, root};
+
+/// The calls of a short isolation campaign, as one user and as strangers each.
+const SHORT_CALLS: usize = 400;
+
+/// How long a short campaign with hostile servers takes, in seconds, beside the time in which memory is given back.
+const SHORT_SECONDS: usize = 10;
 
 /// What a row about a server says before its counts.
 const SERVER_COLUMNS: &[&str] = &["server", "transport", "by", "mode"];
@@ -55,7 +61,22 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         count += ran.len();
         bad.extend(print_table(protected_servers::COLUMNS, ran));
     }
+    if !given && rows.only.is_empty() {
+        bad.extend(campaigns(&tools)?);
+    }
     conclude(&rows, count, &bad)
+}
+
+/// Runs `cargo xtask isolation` and `cargo xtask hostile` for a short time; returns those that failed.
+fn campaigns(tools: &InstalledTools) -> TaskResult<Vec<String>> {
+    let hub = fixture::build_of("trunkline-cli", "trunkline")?;
+    let clients = fixture::build_of("trunkline-interop", "isolation")?;
+    let ran = [
+        ("isolation", isolation::run_calls(SHORT_CALLS, tools, hub.clone(), clients)),
+        ("hostile", hostile::run_for(SHORT_SECONDS, tools, &hub)),
+    ];
+    let failed = ran.into_iter().filter_map(|(name, outcome)| Some(format!("{name} ({})", outcome.err()?)));
+    Ok(failed.collect())
 }
 
 /// `cargo xtask servers`: the second half alone.

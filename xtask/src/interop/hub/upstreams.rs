@@ -102,7 +102,7 @@ fn upstreams(tools: &InstalledTools) -> TaskResult<Vec<HubUpstream>> {
         server("everything", npm(tools, "server-everything"), None),
         server("fastmcp-2", python(&tools.python_v1, "server_fastmcp.py"), Some(StreamableHttp)),
         server("fastmcp-4", python(&tools.python_agent, "server_fastmcp.py"), Some(StreamableHttp)),
-        server("rmcp", vec![build_rmcp()?], Some(StreamableHttp)),
+        server("rmcp", vec![fixture::build_rmcp("rmcp-server")?], Some(StreamableHttp)),
         server("mcp-1-2", python(&python_1_2, "server_mcp_1_2.py"), Some(Sse)),
         // It reads nothing, writes nothing, and does not end.
         server("hanging", vec!["sleep".into(), "1000000".into()], None),
@@ -116,13 +116,6 @@ fn two_eras(tools: &InstalledTools) -> Map<String, Value> {
     let arguments = json!(["-B", proxy, &tools.python_v1, "-B", server]);
     let entry = json!({ "command": &tools.python_agent, "args": arguments });
     Map::from_iter([("proxy".to_owned(), entry)])
-}
-
-/// Builds the server on rmcp, which has a workspace of its own.
-fn build_rmcp() -> TaskResult<PathBuf> {
-    let target = root().join("target").display().to_string();
-    let options = ["--manifest-path", "interop/rmcp-server/Cargo.toml", "--locked"];
-    fixture::build_with(&options, "rmcp-server", &[("CARGO_TARGET_DIR", &target)])
 }
 
 /// Starts a server that is to listen at an address.

@@ -16,6 +16,9 @@ const FILESYSTEM: &str = "filesystem";
 /// How often a call is tried: while servers start, and while all connections are in use, the hub refuses calls.
 const MAX_ATTEMPTS: usize = 60;
 
+/// One in so many calls may be one for which a process is started.
+pub(crate) const CALLS_PER_PROCESS: u64 = 100;
+
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Reports whether a hub recognises a client from one call to the next: by its session, or by its WebSocket.
@@ -152,8 +155,12 @@ impl ExaminedClient {
 
     async fn examine(&mut self, server: &str, number: u64) -> Result<(), String> {
         let asks = self.can_be_asked(server) && self.below(3) > 0;
-        let lists_roots =
-            self.capabilities == ClientInput::FormAndRoots && server != "fastmcp-4" && self.below(4) == 0;
+        // What was sent the roots of a client without a session serves no other call, so that each such call costs a
+        // process.
+        let rarity = if self.era == Era::Legacy { 4 } else { CALLS_PER_PROCESS };
+        let lists_roots = self.capabilities == ClientInput::FormAndRoots
+            && server != "fastmcp-4"
+            && self.below(rarity) == 0;
         let arguments = json!({
             "client": self.own.name,
             "call": number,

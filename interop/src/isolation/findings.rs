@@ -58,6 +58,11 @@ impl Findings {
         counts.first_failure.get_or_insert(problem);
     }
 
+    /// Describes the counts.
+    pub(crate) fn counts(&self) -> String {
+        self.shared.lock().describe()
+    }
+
     /// Prints the result; a failure if anything crossed, or if fewer calls were answered than wanted.
     pub(crate) fn print(&self, is_shared: bool, wanted: u64, took: Duration) -> ExitCode {
         let counts = self.shared.lock();
@@ -67,17 +72,21 @@ impl Findings {
         if let Some(first) = &counts.first_failure {
             println!("the first refused call: {first}");
         }
-        println!(
-            "{}: {} calls answered, {} questions, {} refused and repeated, {} crossed, {} processes of servers that tell theirs, {} s",
-            if is_shared { "loopback" } else { "strangers" },
-            counts.calls,
-            counts.questions,
-            counts.failed,
-            counts.crossed.len(),
-            counts.processes.len(),
-            took.as_secs(),
-        );
+        let relation = if is_shared { "loopback" } else { "strangers" };
+        println!("{relation}: {}, {} s", counts.describe(), took.as_secs());
         let is_good = counts.crossed.is_empty() && counts.calls >= wanted;
         if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+impl FindingCounts {
+    fn describe(&self) -> String {
+        let (refused, crossed) = (self.failed, self.crossed.len());
+        format!(
+            "{} calls answered, {} questions, {refused} refused and repeated, {crossed} crossed, {} processes of servers that tell theirs",
+            self.calls,
+            self.questions,
+            self.processes.len(),
+        )
     }
 }

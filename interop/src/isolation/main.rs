@@ -16,19 +16,16 @@ mod own_messages;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::client::{ExaminedClient, is_recognised};
+use crate::client::{CALLS_PER_PROCESS, ExaminedClient, is_recognised};
 use crate::findings::Findings;
 use crate::options::IsolationOptions;
 
 const CLIENTS: usize = 20;
 
-/// A stranger that is not recognised from one call to the next makes one call for this many of any other client: each of
-/// its calls starts a process.
-const CALLS_PER_PROCESS: u64 = 100;
-
-/// Returns how many calls each client makes.
+/// Returns how many calls each client makes: a stranger that is not recognised from one call to the next makes few, since
+/// each starts a process.
 fn calls_of_each(options: &IsolationOptions) -> Vec<u64> {
     let weight = |number| match options.is_shared || is_recognised(number) {
         true => CALLS_PER_PROCESS,
@@ -55,10 +52,20 @@ async fn main() -> ExitCode {
             Err(problem) => findings.record(format!("client {number} cannot connect: {problem}")),
         }
     }
+    let progress = tokio::spawn(print_progress(findings.clone()));
     for client in running {
         if let Err(problem) = client.await {
             findings.record(problem.to_string());
         }
     }
+    progress.abort();
     findings.print(options.is_shared, options.calls, began.elapsed())
+}
+
+/// Prints the counts now and then, so that a long run shows how far it is.
+async fn print_progress(findings: Arc<Findings>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        eprintln!("{}", findings.counts());
+    }
 }

@@ -107,10 +107,12 @@ mod tests {
         assert_eq!(client.findings.crossed(), Vec::<String>::new());
     }
 
+    type CrossingAction<'a> = &'a dyn Fn(&OwnMessages);
+
     #[test]
     fn every_kind_of_crossing_is_a_finding() {
         let own = "file:///roots/c1";
-        let crossings: [(&str, &dyn Fn(&OwnMessages)); 10] = [
+        let crossings: [(&str, CrossingAction<'_>); 10] = [
             ("question", &|client| client.check("question", "c2/0")),
             ("progress", &|client| client.check("progress", "c11/0")),
             ("log", &|client| client.check("log", "")),
@@ -123,7 +125,7 @@ mod tests {
             }),
             ("state", &|client| client.check_answer("s", &answer("c1", own, &["c1", "c2"]), ALL)),
             ("folders", &|client| {
-                client.check_folders("Allowed directories:\n/roots/c1\n/roots/c2").unwrap()
+                client.check_folders("Allowed directories:\n/roots/c1\n/roots/c2").unwrap();
             }),
             ("other folder", &|client| client.check_folders("Allowed directories:\n/roots/c2").unwrap()),
         ];

@@ -1,6 +1,7 @@
 //! `cargo xtask conformance`: runs the official suite and judges every check that it made.
 
 pub(crate) mod bridge;
+mod bridged_client;
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +57,10 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
     let runs = plan(&choice)?;
     let tools = tools::install()?;
     if through_bridge {
-        return conclude(bridge::judge(&tools, verbose)?);
+        let servers = if half.as_deref() == Some("client") { 0 } else { bridge::judge(&tools, verbose)? };
+        let clients =
+            if half.as_deref() == Some("server") { 0 } else { bridged_client::judge(&tools, verbose)? };
+        return conclude(servers + clients);
     }
     // Who names something to be tested wants that tested and nothing else.
     let wanted = |name: &str, given: bool| match &half {
@@ -83,7 +87,7 @@ pub(crate) fn command(mut args: Args) -> TaskResult {
         bad += judge(&tools, &TestSubject::Client(command), &runs, verbose)?;
     }
     if server && client && choice.spec_version.is_none() {
-        bad += bridge::judge(&tools, verbose)?;
+        bad += bridge::judge(&tools, verbose)? + bridged_client::judge(&tools, verbose)?;
     }
     conclude(bad)
 }

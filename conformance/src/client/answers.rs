@@ -5,6 +5,11 @@ use trunkline_client::protocol::model::{
 use trunkline_client::protocol::{JsonObject, RawJson, Refusal};
 use trunkline_client::{BoxFuture, InputHandler, InputOrigin};
 
+use super::connect_page::open_link;
+
+/// The path of the pages at which users of a hub log in.
+pub(super) const CONNECT_PATH: &str = "/connect/";
+
 /// Answers everything that can be asked, as a user would who agrees with every default.
 pub(super) struct Answers;
 
@@ -18,7 +23,17 @@ impl InputHandler for Answers {
         _: InputOrigin,
         question: InputRequest,
     ) -> BoxFuture<'_, Result<InputResponse, Refusal>> {
-        Box::pin(std::future::ready(answer(&question)))
+        Box::pin(async move {
+            match &question {
+                // A link of a bridge to log in with; the suite itself names pages that do not exist.
+                InputRequest::Url(request) if request.url.contains(CONNECT_PATH) => {
+                    // The bridge logs why a login failed.
+                    let is_opened = open_link(&request.url).await.is_ok();
+                    Ok(if is_opened { InputResponse::accept(None) } else { InputResponse::cancel() })
+                }
+                other => answer(other),
+            }
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use trunkline_client::transport::dial::Dialer;
 const REDIRECT_URI: &str = "http://localhost:3000/callback";
 
 /// The client metadata document that the suite knows, and never fetches.
-const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+pub(super) const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Requests the authorization page itself, and takes the redirect from its response.
 #[derive(Clone, Debug)]

@@ -5,7 +5,9 @@
 
 mod answers;
 mod authorization;
+mod bridged;
 mod calls;
+mod connect_page;
 mod handshake;
 mod headers;
 mod questions;
@@ -57,22 +59,27 @@ impl Scenario {
             false => builder,
         };
         let client = builder.connect(self.url.as_str()).await?;
+        self.run_with(&client).await?;
+        client.close().await;
+        Ok(())
+    }
+
+    async fn run_with(&self, client: &Client) -> Result<()> {
         match self.name.as_str() {
-            name if name.starts_with("auth/") => calls::every_tool(&client).await?,
-            "initialize" | "request-metadata" | "json-schema-ref-no-deref" => calls::list(&client).await?,
-            "tools_call" => calls::add_numbers(&client).await?,
-            "elicitation-sep1034-client-defaults" | "sse-retry" => calls::every_tool(&client).await?,
-            "json-schema-2020-12-preservation" => calls::echo_schema(&client).await?,
-            "sep-2322-client-request-state" => questions::between_rounds(&client).await?,
-            "http-invalid-tool-headers" => headers::valid_tools(&client).await?,
-            "http-custom-headers" => headers::listed_calls(&client, &self.context).await?,
+            name if name.starts_with("auth/") => calls::every_tool(client).await?,
+            "initialize" | "request-metadata" | "json-schema-ref-no-deref" => calls::list(client).await?,
+            "tools_call" => calls::add_numbers(client).await?,
+            "elicitation-sep1034-client-defaults" | "sse-retry" => calls::every_tool(client).await?,
+            "json-schema-2020-12-preservation" => calls::echo_schema(client).await?,
+            "sep-2322-client-request-state" => questions::between_rounds(client).await?,
+            "http-invalid-tool-headers" => headers::valid_tools(client).await?,
+            "http-custom-headers" => headers::listed_calls(client, &self.context).await?,
             "http-standard-headers" => {
-                headers::every_method(&client).await?;
+                headers::every_method(client).await?;
                 handshake::by_hand(&self.url).await?;
             }
             other => return Err(format!("nobody here knows the scenario `{other}`").into()),
         }
-        client.close().await;
         Ok(())
     }
 }

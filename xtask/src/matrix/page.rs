@@ -53,7 +53,12 @@ those below, for what a legacy server cannot express.
 
 By default our server requests the roots of every legacy session when it begins; the servers here are configured not to. In front
 of a server that does, a modern client with roots gets the request at the beginning of every call: it has no session in which it
-could have answered earlier, and only the client knows its folders.";
+could have answered earlier, and only the client knows its folders.
+
+The client scenarios are run through `trunkline bridge` as well, also those with authorization, where the bridge is the OAuth
+client of the suite's server: the fixture calls tools through the bridge, and opens the connect link that it is given. Both scored
+sets, their extensions and the scenarios of 2025-03-26 pass, except `elicitation-sep1034-client-defaults`: there the server sends
+its input request on the standalone stream and not on that of the call, and the bridge passes on only what belongs to a call.";
 
 /// The tables by name, each as the text below its heading.
 #[derive(Debug)]

@@ -74,8 +74,9 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
 }
 
 /// The texts of [`ServerAuth`](crate::ServerAuth), in its order.
-const AUTH_TEXTS: [&str; 10] = [
+const AUTH_TEXTS: [&str; 11] = [
     "auth.client_id",
+    "auth.client_document",
     "auth.client_secret",
     "auth.private_key",
     "auth.issuer",

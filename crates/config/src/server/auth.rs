@@ -15,9 +15,11 @@ pub struct ServerAuth {
     pub kind: AuthKind,
     /// The identifier of a client that is registered at the authorization server.
     pub client_id: Option<ConfigText>,
-    /// Its secret.
+    /// The URL of a client metadata document that describes the hub, for authorization servers that support them.
+    pub client_document: Option<ConfigText>,
+    /// The secret of the client.
     pub client_secret: Option<ConfigText>,
-    /// The file of its private key (PEM, PKCS#8), for `private_key_jwt`.
+    /// The file of the client's private key (PEM, PKCS#8), for `private_key_jwt`.
     pub private_key: Option<ConfigText>,
     /// Scopes to request in addition to those that the server names.
     pub scopes: Vec<String>,
@@ -123,9 +125,10 @@ impl ServerAuth {
     }
 
     /// Returns the texts with the keys that they have in a file.
-    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 10] {
+    pub(crate) fn texts(&self) -> [(&'static str, Option<&ConfigText>); 11] {
         [
             ("client_id", self.client_id.as_ref()),
+            ("client_document", self.client_document.as_ref()),
             ("client_secret", self.client_secret.as_ref()),
             ("private_key", self.private_key.as_ref()),
             ("issuer", self.issuer.as_ref()),
@@ -142,7 +145,7 @@ impl ServerAuth {
     pub(crate) fn find_invalid_key(&self) -> Option<(&'static str, String)> {
         let (required, allowed): (&[&str], &[&str]) = match self.kind {
             AuthKind::Auto | AuthKind::User => {
-                (&[], &["client_id", "client_secret", "private_key", "issuer"])
+                (&[], &["client_id", "client_document", "client_secret", "private_key", "issuer"])
             }
             AuthKind::None => (&[], &[]),
             AuthKind::ClientCredentials => (&["client_id"], &["client_secret", "private_key", "issuer"]),
@@ -180,7 +183,19 @@ impl ServerAuth {
                 "there is a `client_secret` as well; a client has either".to_owned(),
             ));
         }
-        let lacks_client = self.client_id.is_none() && has_credential;
+        let is_document = |text: &ConfigText| {
+            let path = text.expose().strip_prefix("https://").and_then(|rest| rest.split_once('/'));
+            path.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty())
+        };
+        if self.client_document.as_ref().is_some_and(|text| !is_document(text)) {
+            return Some(("client_document", "it has to be an https URL with a path".to_owned()));
+        }
+        // A document can name the public key of a client; a secret belongs to one authorization server.
+        let has_client = match self.client_secret {
+            Some(_) => self.client_id.is_some(),
+            None => self.client_id.is_some() || self.client_document.is_some(),
+        };
+        let lacks_client = has_credential && !has_client;
         lacks_client.then(|| ("", "`client_secret` and `private_key` need `client_id`".to_owned()))
     }
 }

@@ -97,6 +97,14 @@ fn toml_errors_have_a_position_and_a_suggestion() {
             "t.toml:3:1: server `a`, key `auth`: `client_secret` and `private_key` need `client_id`",
         ),
         (
+            "[servers.a]\nurl = 'http://h/'\nauth = { client_document = 'http://hub/client.json' }\n",
+            "t.toml:3:28: server `a`, key `auth.client_document`: it has to be an https URL with a path",
+        ),
+        (
+            "[servers.a]\nurl = 'http://h/'\nauth = { client_document = 'https://hub/c', client_secret = 's' }\n",
+            "t.toml:3:8: server `a`, key `auth`: `client_secret` and `private_key` need `client_id`",
+        ),
+        (
             "[servers.a]\nurl = 'http://h/'\ntransport = 'ws'\n",
             "t.toml:3:13: server `a`, key `transport`: the address is of another transport",
         ),

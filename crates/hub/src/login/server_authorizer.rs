@@ -9,7 +9,7 @@ use trunkline_auth::authorizer::{
 };
 use trunkline_auth::flow::DpopPolicy;
 use trunkline_auth::jose::SigningKey;
-use trunkline_auth::registration::{ClientCredential, PreregisteredClient};
+use trunkline_auth::registration::{ClientCredential, ClientDocument, PreregisteredClient};
 use trunkline_auth::scopes::ScopeSet;
 use trunkline_auth::token_request::ID_TOKEN_TYPE;
 use trunkline_auth::token_store::{MemoryTokenStore, SHARED_PRINCIPAL, TokenStore};
@@ -174,6 +174,15 @@ impl ServerAuthorizer {
                 client_id: client_id.expose().to_owned(),
                 credential,
             });
+        }
+        if let Some(url) = &auth.client_document {
+            let credential = match auth.private_key {
+                Some(_) => ClientCredential::PrivateKey,
+                None => ClientCredential::Public,
+            };
+            let document = ClientDocument::new(url.expose(), credential);
+            let invalid = |error| Error::Invalid(format!("`auth.client_document`: {error}"));
+            options.client_document = Some(document.map_err(invalid)?);
         }
         Ok(options)
     }

@@ -174,7 +174,7 @@ impl Upstream {
         Ok(connection)
     }
 
-    fn record_error(&self, error: &Error) -> UpstreamFailure {
+    pub(super) fn record_error(&self, error: &Error) -> UpstreamFailure {
         let failure = self.record_failure(UpstreamFailure::from_error(error, &self.config().location));
         self.note_error(error);
         failure

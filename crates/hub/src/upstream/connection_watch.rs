@@ -180,17 +180,17 @@ async fn refresh_for(
     let before = before.unwrap_or_default();
     let source = ListFetchContext { server: &server, limits: &options.limits, hub: &hub };
     let listed = Box::pin(list_fetch::fetch_lists(&client, &offered, lists, &before, source)).await;
-    match (upstream.upgrade(), listed.loop_message) {
-        (Some(upstream), Some(loop_message)) => {
-            upstream.discard_connection(connection, loop_message);
-            ListSet::NONE
-        }
-        (Some(upstream), None) => {
-            upstream.store_catalogue(shown, listed.catalogue, announced);
-            listed.failed
-        }
-        (None, _) => ListSet::NONE,
+    let Some(upstream) = upstream.upgrade() else { return ListSet::NONE };
+    if let Some(loop_message) = listed.loop_message {
+        upstream.discard_connection(connection, loop_message);
+        return ListSet::NONE;
     }
+    if let Some(error) = &listed.auth_error {
+        upstream.discard_unauthorized(connection, error);
+        return ListSet::NONE;
+    }
+    upstream.store_catalogue(shown, listed.catalogue, announced);
+    listed.failed
 }
 
 /// Awaits a future of unbounded duration, unless a close of the connection is requested meanwhile.
@@ -340,6 +340,14 @@ impl Upstream {
     /// Discards an open connection that cannot be used any more; calls that run over it may finish.
     pub(crate) fn discard_connection(&self, connection: &Arc<UpstreamConnection>, why: String) {
         self.connection_lost(connection, why);
+        connection.request_close();
+    }
+
+    /// Discards a connection to a server that accepts connections without a token, but demands one for its lists.
+    fn discard_unauthorized(&self, connection: &Arc<UpstreamConnection>, error: &Error) {
+        connection.set_closed();
+        self.update_state(|state| state.closing -= usize::from(state.begin_close(connection)));
+        self.record_error(error);
         connection.request_close();
     }
 

@@ -64,6 +64,8 @@ impl Upstream {
             // The sender is `self`, so that this waits and never fails.
             _ = listed => {}
             _ = lease.client().closed() => {}
+            // Nothing is listed over it any more, and its end waits for this lease.
+            () = lease.connection().close_requested() => {}
         }
     }
 

@@ -9,6 +9,7 @@ use trunkline_protocol::Refusal;
 use trunkline_protocol::model::ServerCapabilities;
 
 use super::items::{self, CatalogueItem, ListReport};
+use super::status::demands_auth;
 use crate::limits::HubLimits;
 use crate::loop_detection::{HubId, loop_message};
 use crate::registry::UpstreamCatalogue;
@@ -55,6 +56,8 @@ pub(super) struct FetchedLists {
     pub(super) failed: ListSet,
     /// The error message if the server is this hub itself.
     pub(super) loop_message: Option<String>,
+    /// The error of a server that demands a token for all of its lists.
+    pub(super) auth_error: Option<Error>,
 }
 
 /// The server that lists are fetched from, and the limits.
@@ -87,6 +90,8 @@ pub(super) async fn fetch_lists(
         prompts: is_retryable(&prompts),
         resources: is_retryable(&resources) || is_retryable(&templates),
     };
+    let errors = [error_of(&tools), error_of(&prompts), error_of(&resources), error_of(&templates)];
+    let auth_error = find_auth_error(&errors);
     if let Some(tools) = tools.and_then(|listed| collected.accept_list(listed)) {
         collected.catalogue.tools = tools;
     }
@@ -106,7 +111,7 @@ pub(super) async fn fetch_lists(
     }
     (collected.catalogue.skipped, collected.catalogue.repaired) =
         (Arc::new(collected.skipped), Arc::new(collected.repaired));
-    FetchedLists { catalogue: collected.catalogue, failed, loop_message: collected.loop_message }
+    FetchedLists { catalogue: collected.catalogue, failed, loop_message: collected.loop_message, auth_error }
 }
 
 struct ListCollector<'l> {
@@ -212,6 +217,21 @@ async fn list_with_timeout<T>(
 /// Reports whether a failed list may succeed later.
 fn is_retryable<T>(listed: &Option<Result<Arc<ItemList<T>>, Error>>) -> bool {
     listed.as_ref().is_some_and(|listed| listed.is_err() && !is_unknown_method(listed))
+}
+
+/// Returns whether a list was fetched, and the error if it failed.
+fn error_of<T>(listed: &Option<Result<Arc<ItemList<T>>, Error>>) -> Option<Option<Error>> {
+    listed.as_ref().map(|listed| listed.as_ref().err().cloned())
+}
+
+/// Returns the error of a server that demands a token for every list that was fetched.
+fn find_auth_error(fetched: &[Option<Option<Error>>]) -> Option<Error> {
+    let is_auth = |error: &Option<Error>| error.as_ref().is_some_and(demands_auth);
+    let mut errors = fetched.iter().flatten();
+    if !errors.clone().all(is_auth) {
+        return None;
+    }
+    errors.next().cloned().flatten()
 }
 
 fn is_unknown_method<T>(listed: &Result<Arc<ItemList<T>>, Error>) -> bool {

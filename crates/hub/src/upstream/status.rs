@@ -162,13 +162,7 @@ pub(crate) enum FailureKind {
 
 impl UpstreamFailure {
     pub(super) fn from_error(error: &Error, reach: &ServerLocation) -> Self {
-        let kind = match error {
-            Error::Authorization(error) if is_permanent(error) => FailureKind::NeedsAuth,
-            Error::Unauthorized { status, challenge } if requires_auth(*status, challenge.as_deref()) => {
-                FailureKind::NeedsAuth
-            }
-            _ => FailureKind::Unreachable,
-        };
+        let kind = if demands_auth(error) { FailureKind::NeedsAuth } else { FailureKind::Unreachable };
         let reason = match error {
             // The resolved address contains the values of variables, which are often secrets; `reach` does not.
             Error::Authorization(error) if error.needs_login() => {
@@ -200,6 +194,15 @@ impl UpstreamFailure {
             reason: "an error within the hub broke off the attempt".to_owned(),
             for_callers: None,
         }
+    }
+}
+
+/// Reports whether a request fails until there is another token.
+pub(super) fn demands_auth(error: &Error) -> bool {
+    match error {
+        Error::Authorization(error) => is_permanent(error),
+        Error::Unauthorized { status, challenge } => requires_auth(*status, challenge.as_deref()),
+        _ => false,
     }
 }
 

@@ -76,6 +76,22 @@ async fn clients_with_url_elicitation_are_sent_to_the_page_and_their_call_contin
 }
 
 #[tokio::test]
+async fn server_that_demands_a_token_only_for_its_lists_can_be_logged_in_to() {
+    for revision in REVISIONS {
+        let server = ProtectedServer::start_with_open_handshake(&["ann-there"]).await;
+        let front = Front::for_users(vec![server.config("notes")]).await;
+        let opener = LinkOpener::new("ann-there", ANN.1);
+        let client = front.client(Client::builder().pin(revision).input(opener.clone()), ANN).await;
+        assert_eq!(tools(&client).await, ["notes__login"], "{revision}");
+        assert!(say(&client, "notes__login").await.contains("Logged in"), "{revision}");
+        let listed = tools(&client).await;
+        assert!(listed.contains(&"notes__tool_of_ann-there".to_owned()), "{revision}: {listed:?}");
+        assert_eq!(say(&client, "notes__whoami").await, "ann-there", "{revision}");
+        assert_eq!(opener.asked.lock().unwrap().len(), 1, "{revision}: one login");
+    }
+}
+
+#[tokio::test]
 async fn step_up_asks_for_the_union_of_scopes() {
     for revision in REVISIONS {
         let server = ProtectedServer::start(&["ann-there"]).await;

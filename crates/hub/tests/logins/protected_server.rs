@@ -36,6 +36,15 @@ pub(crate) struct ProtectedServer {
 impl ProtectedServer {
     /// Starts a server on which each of these users has a tool and a resource of their own.
     pub(crate) async fn start(users: &[&'static str]) -> Self {
+        Self::start_with(users, None).await
+    }
+
+    /// Starts a server that demands a token only after the handshake.
+    pub(crate) async fn start_with_open_handshake(users: &[&'static str]) -> Self {
+        Self::start_with(users, Some(Mutex::default())).await
+    }
+
+    async fn start_with(users: &[&'static str], open_handshakes: Option<Mutex<BTreeSet<String>>>) -> Self {
         let inner = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", front.local_addr().unwrap());
@@ -46,7 +55,7 @@ impl ProtectedServer {
         let host = Host::new(ServersByUser(handles.clone()), HostOptions::default()).unwrap();
         let resource = ProtectedResource::new(format!("{origin}/mcp")).unwrap();
         let options = HttpServerOptions {
-            authenticator: Arc::new(IssuedTokens(issuer.clone())),
+            authenticator: Arc::new(IssuedTokens { issuer: issuer.clone(), open_handshakes }),
             protected_resource: Some(resource.authorization_server(&origin).scopes(["read"])),
             ..HttpServerOptions::default()
         };
@@ -120,14 +129,18 @@ fn server_of(user: &'static str) -> Server {
 
 /// Accepts the tokens of the issuer.
 #[derive(Debug)]
-struct IssuedTokens(Arc<TokenIssuer>);
+struct IssuedTokens {
+    issuer: Arc<TokenIssuer>,
+    /// The sessions that a client has begun without a token.
+    open_handshakes: Option<Mutex<BTreeSet<String>>>,
+}
 
 impl Authenticator for IssuedTokens {
     fn authenticate<'a>(&'a self, request: &'a Parts) -> AuthenticationResult<'a> {
         let token =
             bearer_token(request).map(|token| token.map(|token| String::from_utf8_lossy(token).into_owned()));
         AuthenticationResult::Ready(match token {
-            Ok(Some(token)) => match self.0.token(&token) {
+            Ok(Some(token)) => match self.issuer.token(&token) {
                 Some(issued) => {
                     let mut grant = AccessGrant::default();
                     grant.scopes = issued.scopes.split(' ').map(Into::into).collect();
@@ -135,9 +148,25 @@ impl Authenticator for IssuedTokens {
                 }
                 None => Err(AuthRefusal::invalid_token("sentinel-challenge")),
             },
+            Ok(None) if self.open_handshakes.as_ref().is_some_and(|begun| is_handshake(request, begun)) => {
+                Ok(Authenticated::new(Principal::Anonymous))
+            }
             Ok(None) => Err(AuthRefusal::missing_token()),
             Err(refusal) => Err(refusal),
         })
+    }
+}
+
+/// Reports whether a request is one of those with which a connection begins.
+fn is_handshake(request: &Parts, begun: &Mutex<BTreeSet<String>>) -> bool {
+    match (request.headers.get("mcp-method"), request.headers.get("mcp-session-id")) {
+        (Some(method), _) => method == "server/discover",
+        (None, None) => true,
+        // The first message of a session is the notification that ends the handshake.
+        (None, Some(id)) => {
+            request.method == http::Method::POST
+                && begun.lock().unwrap().insert(id.to_str().unwrap().to_owned())
+        }
     }
 }
 

@@ -181,7 +181,7 @@ impl Authorizer {
             AuthorizationGrant::AuthorizationCode(agent) => {
                 let known = self.known_issuers().await?;
                 let registered = registered_redirect(&registrations, &known);
-                Some(agent.prepare(registered).await?)
+                Some(agent.prepare_for_scopes(registered, &scopes).await?)
             }
             _ => None,
         };

@@ -18,6 +18,7 @@ pub use self::browser::BrowserUserAgent;
 pub use self::paste::PasteUserAgent;
 pub use self::unattended::UnattendedUserAgent;
 use crate::authorization_request::AuthorizationPage;
+use crate::scopes::ScopeSet;
 
 /// Sends a user to an authorization page and returns the redirect.
 pub trait UserAgent: Send + Sync + fmt::Debug + 'static {
@@ -32,6 +33,19 @@ pub trait UserAgent: Send + Sync + fmt::Debug + 'static {
         &'a self,
         registered: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>>;
+
+    /// Prepares an authorization of which scopes are known already, since the server refused a token that lacks them.
+    /// By default as [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    /// The redirect cannot be received.
+    fn prepare_for_scopes<'a>(
+        &'a self,
+        registered: Option<&'a str>,
+        _scopes: &'a ScopeSet,
+    ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
+        self.prepare(registered)
+    }
 }
 
 /// One authorization that is ready to begin.

@@ -92,6 +92,33 @@ impl AdminClient {
         self.expect_done(&AdminRequest::EndSession { session: session.to_owned() })
     }
 
+    /// Makes a link at which the user of this machine logs in to a server.
+    pub(crate) fn login_link(&self, server: &str) -> Result<String, AdminError> {
+        match self.request(&AdminRequest::Login { server: server.to_owned() })? {
+            AdminResponse::LoginLink(link) => Ok(link),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Waits until the login at a link is complete.
+    pub(crate) fn await_login(&self, link: &str) -> Result<(), AdminError> {
+        self.expect_done(&AdminRequest::AwaitLogin { link: link.to_owned() })
+    }
+
+    /// Lets the hub use the tokens that are stored for a server now.
+    pub(crate) fn reload_tokens(&self, server: &str) -> Result<(), AdminError> {
+        self.expect_done(&AdminRequest::ReloadTokens { server: server.to_owned() })
+    }
+
+    /// Removes the stored tokens of a user, and returns how many logins there were.
+    pub(crate) fn revoke_user(&self, user: &str, server: Option<&str>) -> Result<usize, AdminError> {
+        let request = AdminRequest::RevokeUser { user: user.to_owned(), server: server.map(str::to_owned) };
+        match self.request(&request)? {
+            AdminResponse::Revoked(count) => Ok(count),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
     /// Reads the configuration again.
     pub(crate) fn reload(&self) -> Result<ReloadSummary, AdminError> {
         match self.request(&AdminRequest::Reload)? {
@@ -134,7 +161,13 @@ impl AdminClient {
         const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
         // The status is available at once.
         const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
-        let wait = if matches!(request, AdminRequest::Status) { STATUS_TIMEOUT } else { RESPONSE_TIMEOUT };
+        // Longer than a link is valid.
+        const LOGIN_TIMEOUT: Duration = Duration::from_secs(11 * 60);
+        let wait = match request {
+            AdminRequest::Status => STATUS_TIMEOUT,
+            AdminRequest::AwaitLogin { .. } => LOGIN_TIMEOUT,
+            _ => RESPONSE_TIMEOUT,
+        };
         check_owner(&self.socket)?;
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(wait))?;
@@ -211,6 +244,7 @@ impl From<AdminError> for CliFailure {
                 | AdminFailureKind::NoSuchSession
                 | AdminFailureKind::Configuration => ExitReason::Configuration,
                 AdminFailureKind::Unavailable => ExitReason::Unreachable,
+                AdminFailureKind::Login => ExitReason::Unauthorized,
                 AdminFailureKind::Request => ExitReason::Failed,
             },
         };

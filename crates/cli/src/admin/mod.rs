@@ -10,10 +10,8 @@ mod socket_path;
 
 pub(crate) use self::client::{AdminClient, AdminError};
 #[cfg(unix)]
-pub(crate) use self::protocol::{
-    AdminFailure, AdminFailureKind, AdminRequest, AdminResponse, HubReport, ReloadSummary,
-};
-pub(crate) use self::protocol::{ServerState, SessionReport, SessionState};
+pub(crate) use self::protocol::{AdminFailure, AdminRequest, AdminResponse, HubReport, ReloadSummary};
+pub(crate) use self::protocol::{AdminFailureKind, ServerState, SessionReport, SessionState};
 #[cfg(unix)]
 pub(crate) use self::socket::AdminSocket;
 #[cfg(unix)]

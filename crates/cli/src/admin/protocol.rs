@@ -34,6 +34,14 @@ pub(crate) enum AdminRequest {
     Sessions,
     /// Ends the session with an id that begins like this.
     EndSession { session: String },
+    /// Makes a link at which the user of this machine logs in to a server.
+    Login { server: String },
+    /// Waits until the login at a link is complete.
+    AwaitLogin { link: String },
+    /// Uses the tokens that are stored for a server now.
+    ReloadTokens { server: String },
+    /// Removes the stored tokens of a user, for one server or for all, and closes the user's connections.
+    RevokeUser { user: String, server: Option<String> },
 }
 
 /// What the hub answers.
@@ -52,6 +60,10 @@ pub(crate) enum AdminResponse {
     Applied(ReloadSummary),
     /// The legacy sessions.
     Sessions(SessionReport),
+    /// A link to open once, within ten minutes.
+    LoginLink(String),
+    /// How many stored logins were removed.
+    Revoked(usize),
     /// It is not done.
     Failed(AdminFailure),
 }
@@ -175,6 +187,8 @@ pub(crate) enum AdminFailureKind {
     NoSuchSession,
     /// The server cannot be reached.
     Unavailable,
+    /// The login failed.
+    Login,
     /// The configuration is wrong, and the one before still applies.
     Configuration,
     /// The request is not one that this hub knows.
@@ -190,6 +204,10 @@ mod tests {
     #[test]
     fn requests_and_answers_are_written_as_they_are_documented() {
         for (request, written) in [
+            (
+                AdminRequest::RevokeUser { user: "ann".into(), server: None },
+                json!({ "do": "revoke-user", "user": "ann", "server": null }),
+            ),
             (AdminRequest::Status, json!({ "do": "status" })),
             (AdminRequest::Enable { server: "a".into() }, json!({ "do": "enable", "server": "a" })),
             (AdminRequest::Reload, json!({ "do": "reload" })),

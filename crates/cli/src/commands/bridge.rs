@@ -21,6 +21,7 @@ use crate::connect::{
     target_help,
 };
 use crate::exit::{CliFailure, ExitReason, print_stderr};
+use crate::login::VaultSettings;
 use crate::signals::{ProcessShutdown, Signals};
 use crate::terminal::escape_line;
 use crate::values::ListenAddress;
@@ -89,7 +90,9 @@ async fn bridge(
     let shutdown = ProcessShutdown::default();
     let mut options = args.edge.host_options(&shutdown)?;
     let metrics = transport.enable_metrics(&mut options);
-    let logins = user_logins(transport.anonymous_clients(&args.edge, false));
+    let vault = args.reach.config.as_ref().or(resolved.config_file.as_ref());
+    let vault = vault.map(|path| VaultSettings::of_config(path)).transpose()?.flatten();
+    let logins = user_logins(transport.anonymous_clients(&args.edge, false), vault.as_ref())?;
     let store = transport.open_store(&args.edge, &mut options, None)?;
     // The bridge connects to its server before it responds to clients.
     let hub = tokio::select! {

@@ -4,11 +4,14 @@ use std::time::SystemTime;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
+use tokio::sync::oneshot;
 use trunkline_client::authorization::{Authorizer, ClientCredential, ScopeSet, StoredTokens};
 use trunkline_client::transport::Secret;
+use trunkline_config::ConfigText;
 
+use crate::admin::{AdminClient, AdminError, AdminFailureKind};
 use crate::connect::{in_runtime, interrupted, print_stdout};
-use crate::exit::{CliFailure, ExitReason};
+use crate::exit::{CliFailure, ExitReason, print_stderr};
 use crate::login::{
     LoginTarget, authorizer, browser_agent, describe_expiry, login_failure, open_store, paste_agent,
     scope_text,
@@ -22,7 +25,7 @@ use crate::values::{SecretSource, parse_bearer};
 #[derive(Debug, Args)]
 #[command(
     override_usage = "trunkline login [OPTIONS] TARGET",
-    after_help = "TARGET is a URL, or a configured name of a remote server. Every client command\nthen uses the login. Tokens are stored in a file that only you can read; set\nTRUNKLINE_LOGIN_KEY to a key file to seal it.\n\nExamples:\n  trunkline login https://example.com/mcp\n  trunkline login shop --no-browser\n  trunkline login shop --client-id my-app --client-secret env:SECRET"
+    after_help = "TARGET is a URL, or a configured name of a remote server. If a hub of yours runs\nfrom the same config file, you log in at its page. Every client command then\nuses the login. Tokens are stored in a file that only you can read; set\nTRUNKLINE_LOGIN_KEY to a key file to seal it.\n\nExamples:\n  trunkline login https://example.com/mcp\n  trunkline login shop --no-browser\n  trunkline login shop --client-id my-app --client-secret env:SECRET"
 )]
 pub(crate) struct LoginArgs {
     /// Server to log in to
@@ -66,20 +69,85 @@ pub(crate) fn run(args: &LoginArgs) -> Result<(), CliFailure> {
 async fn log_in(args: &LoginArgs, signals: &mut Signals) -> Result<(), CliFailure> {
     let target = LoginTarget::parse(&args.target, args.config.as_deref())?;
     let authorizer = prepare(args, &target)?;
-    tokio::select! {
-        done = authorizer.log_in() => done.map_err(|error| login_failure(&error).with_subject(&target.typed))?,
-        _ = signals.next() => return Err(interrupted()),
+    let hub = running_hub(&target)?;
+    let is_done = match hub.as_ref().filter(|_| !args.has_own_flow()) {
+        Some(hub) => log_in_through(hub, &target, signals).await?,
+        None => false,
+    };
+    if !is_done {
+        tokio::select! {
+            done = authorizer.log_in() => {
+                done.map_err(|error| login_failure(&error).with_subject(&target.typed))?;
+            }
+            _ = signals.next() => return Err(interrupted()),
+        }
+        if let Some(Err(error)) = hub.map(|hub| hub.reload_tokens(&target.typed)) {
+            print_stderr(&format!("warning: the running hub: {}\n", escape_line(&error.to_string())));
+        }
     }
     let stored = authorizer.stored().await.map_err(|error| login_failure(&error))?;
     let stored = stored.ok_or_else(|| CliFailure::new(ExitReason::Failed, "the login was not stored"))?;
     print_login(args, &authorizer, &target, &stored)
 }
 
+impl LoginArgs {
+    /// Reports whether options were given that only this command knows how to use.
+    fn has_own_flow(&self) -> bool {
+        self.no_browser
+            || !self.scope.is_empty()
+            || self.client_id.is_some()
+            || self.issuer.is_some()
+            || self.port.is_some()
+    }
+}
+
+/// Finds the hub that runs from the file which configures a server.
+fn running_hub(target: &LoginTarget) -> Result<Option<AdminClient>, CliFailure> {
+    Ok(target.config_file.as_deref().map(AdminClient::find).transpose()?.flatten())
+}
+
+/// Logs in at the page of a running hub; reports whether the hub has one for the user of this machine.
+async fn log_in_through(
+    hub: &AdminClient,
+    target: &LoginTarget,
+    signals: &mut Signals,
+) -> Result<bool, CliFailure> {
+    let link = match hub.login_link(&target.typed) {
+        Ok(link) => link,
+        // It has users, or is of an earlier version.
+        Err(AdminError::Refused(failure)) if failure.kind == AdminFailureKind::Request => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    print_stderr(&format!(
+        "Log in in the browser; if it does not open, visit:\n  {}\nWaiting for the login. Ctrl-C cancels it.\n",
+        escape_line(&link)
+    ));
+    if let Err(error) = trunkline_process::open_page(&link) {
+        tracing::debug!(%error, "the browser cannot be opened");
+    }
+    let (hub, (sender, finished)) = (hub.clone(), oneshot::channel());
+    // The socket is read without a runtime, and a cancelled login must not wait for it.
+    std::thread::spawn(move || sender.send(hub.await_login(&link)));
+    tokio::select! {
+        finished = finished => match finished {
+            Ok(finished) => finished.map_err(|error| CliFailure::from(error).with_subject(&target.typed))?,
+            Err(_) => return Err(CliFailure::new(ExitReason::Failed, "the login was not waited for")),
+        },
+        _ = signals.next() => return Err(interrupted()),
+    }
+    Ok(true)
+}
+
 fn prepare(args: &LoginArgs, target: &LoginTarget) -> Result<Authorizer, CliFailure> {
     let screen = Arc::new(StderrScreen::new(false, false));
-    let opened = open_store()?;
+    let opened = open_store(target.config_file.as_deref())?;
     let credential = match &args.client_secret {
-        None => ClientCredential::Public,
+        None => match target.auth.as_ref().and_then(|auth| auth.client_secret.as_ref()) {
+            Some(secret) if args.client_id.is_none() => {
+                ClientCredential::Secret(Secret::new(secret.expose()))
+            }
+            _ => ClientCredential::Public,
+        },
         Some(source) => {
             let fetched = source.fetch();
             ClientCredential::Secret(Secret::new(fetched.map_err(|problem| {
@@ -89,9 +157,14 @@ fn prepare(args: &LoginArgs, target: &LoginTarget) -> Result<Authorizer, CliFail
         }
     };
     let configure = |options: &mut trunkline_client::authorization::AuthorizationOptions| {
-        options.issuer.clone_from(&args.issuer);
-        options.scopes = ScopeSet::parse(&args.scope.join(" "));
-        if let Some(client_id) = &args.client_id {
+        let auth = target.auth.as_ref();
+        let exposed = |text: Option<&ConfigText>| text.map(|text| text.expose().to_owned());
+        let configured = exposed(auth.and_then(|auth| auth.issuer.as_ref()));
+        options.issuer = args.issuer.clone().or(configured);
+        let configured = auth.map(|auth| auth.scopes.join(" ")).unwrap_or_default();
+        options.scopes = ScopeSet::parse(&format!("{configured} {}", args.scope.join(" ")));
+        let configured = exposed(auth.and_then(|auth| auth.client_id.as_ref()));
+        if let Some(client_id) = args.client_id.clone().or(configured) {
             *options = options.clone().with_client(client_id, credential);
         }
     };

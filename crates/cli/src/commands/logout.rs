@@ -1,13 +1,15 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use serde_json::json;
 use trunkline_client::authorization::{EndedLogin, RevocationOutcome};
+use trunkline_config::find::find_in_folder;
 
+use super::manage::HubArgs;
 use crate::connect::{in_runtime, interrupted, print_stdout};
 use crate::exit::{CliFailure, ExitReason, print_stderr};
-use crate::login::{LoginTarget, authorizer, login_failure, open_store, paste_agent};
+use crate::login::{LoginTarget, authorizer, login_failure, open_store, paste_agent, user_authorizer};
 use crate::render::one_line;
 use crate::signals::Signals;
 use crate::terminal::{StderrScreen, escape_line};
@@ -15,14 +17,22 @@ use crate::terminal::{StderrScreen, escape_line};
 /// Log out of a remote server
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "trunkline logout [OPTIONS] TARGET",
-    after_help = "Revokes the tokens at the authorization server, and removes them here. If the\nauthorization server cannot be reached they are removed all the same, with a\nwarning.\n\nExample:\n  trunkline logout https://example.com/mcp"
+    override_usage = "trunkline logout [OPTIONS] TARGET\n       trunkline logout [OPTIONS] --user PRINCIPAL [SERVER]",
+    after_help = "Revokes the tokens at the authorization server, and removes them here. If the\nauthorization server cannot be reached they are removed all the same, with a\nwarning. With --user an operator ends the logins of a user of the hub, at one\nserver or at all; a hub that runs from the config file closes the user's\nconnections.\n\nExamples:\n  trunkline logout https://example.com/mcp\n  trunkline logout --user ann\n  trunkline logout --user ann tracker"
 )]
 pub(crate) struct LogoutArgs {
     /// Server to log out of
-    target: String,
-    /// Config file to look up names in
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "user")]
+    target: Option<String>,
+    /// End the logins of a user of the hub; PRINCIPAL is as
+    /// in the audit log
+    #[arg(verbatim_doc_comment, long, value_name = "PRINCIPAL")]
+    user: Option<String>,
+    #[command(flatten)]
+    hub: HubArgs,
+    /// Config file to look up names in; with --user the one
+    /// of the hub [default: the one in this folder]
+    #[arg(verbatim_doc_comment, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// Print JSON on one line
     #[arg(long)]
@@ -38,9 +48,17 @@ pub(crate) fn run(args: &LogoutArgs) -> Result<(), CliFailure> {
 }
 
 async fn log_out(args: &LogoutArgs, signals: &mut Signals) -> Result<(), CliFailure> {
-    let target = LoginTarget::parse(&args.target, args.config.as_deref())?;
+    if let Some(user) = &args.user {
+        return tokio::select! {
+            ended = end_user(args, user) => ended,
+            _ = signals.next() => Err(interrupted()),
+        };
+    }
+    let target = args.target.as_deref().unwrap_or_default();
+    let target = LoginTarget::parse(target, args.config.as_deref())?;
     let screen = Arc::new(StderrScreen::new(false, false));
-    let authorizer = authorizer(&target, paste_agent(&screen, None), open_store()?.store, |_| {});
+    let store = open_store(target.config_file.as_deref())?.store;
+    let authorizer = authorizer(&target, paste_agent(&screen, None), store, |_| {});
     let ended = tokio::select! {
         ended = authorizer.log_out() => ended.map_err(|error| login_failure(&error))?,
         _ = signals.next() => return Err(interrupted()),
@@ -57,6 +75,46 @@ async fn log_out(args: &LogoutArgs, signals: &mut Signals) -> Result<(), CliFail
         return print_stdout(&format!("{}\n", one_line(&json!({ "ended": logins }).into())));
     }
     print_stdout(&format!("logged out of {}\n", escape_line(&target.typed)))
+}
+
+/// Ends the logins of a user of a hub: in its store, and at the hub if it runs.
+async fn end_user(args: &LogoutArgs, user: &str) -> Result<(), CliFailure> {
+    let config = args.config.clone().or_else(|| find_in_folder(Path::new("")));
+    let store = open_store(config.as_deref())?.store;
+    let server =
+        args.target.as_deref().map(|word| LoginTarget::parse(word, config.as_deref())).transpose()?;
+    let principal = format!("user:{user}");
+    let keys = store.list(&principal).await.map_err(CliFailure::configuration)?;
+    let mut urls: Vec<String> = keys.into_iter().map(|key| key.server_url).collect();
+    urls.dedup();
+    if let Some(server) = &server {
+        let wanted = user_authorizer(&principal, &server.url, store.clone()).server_url().to_owned();
+        urls.retain(|url| *url == wanted);
+    }
+    let mut ended = Vec::new();
+    for url in urls {
+        let url = url.parse().map_err(CliFailure::configuration)?;
+        let authorizer = user_authorizer(&principal, &url, store.clone());
+        ended.extend(authorizer.log_out().await.map_err(|error| login_failure(&error))?);
+    }
+    let hub = config.as_deref().map(|config| args.hub.find(config)).transpose()?.flatten();
+    // The hub may keep its logins elsewhere, and has connections of the user.
+    let more = hub.map(|hub| hub.revoke_user(user, args.target.as_deref())).transpose()?.unwrap_or_default();
+    for login in &ended {
+        print_warning(login);
+    }
+    let count = ended.len() + more;
+    if count == 0 {
+        return Err(CliFailure::new(ExitReason::Failed, format!("user `{user}` has no such login"))
+            .hint("`trunkline logins --all-users` lists the stored logins"));
+    }
+    if args.json {
+        let logins: Vec<_> = ended.iter().map(as_json).collect();
+        let printed = json!({ "user": user, "removed": count, "ended": logins });
+        return print_stdout(&format!("{}\n", one_line(&printed.into())));
+    }
+    let noun = if count == 1 { "login" } else { "logins" };
+    print_stdout(&format!("ended {count} {noun} of user {}\n", escape_line(user)))
 }
 
 fn print_warning(login: &EndedLogin) {

@@ -13,6 +13,15 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
             unreachable_failure(&unreachable.target, &unreachable.cause, &unreachable.attempts)
         }
         Error::Authorization(error) => login_failure(&error),
+        Error::Unauthorized { status: 403, challenge: Some(ref challenge) }
+            if challenge.contains("insufficient_scope") =>
+        {
+            let hint = format!(
+                "get a token with `trunkline login TARGET{}`, or send one that has the scope with `--bearer`",
+                scope_options(challenge)
+            );
+            CliFailure::new(ExitReason::Unauthorized, error).hint(hint)
+        }
         Error::Unauthorized { .. } | Error::Status { status: 401 | 403, .. } => {
             CliFailure::new(ExitReason::Unauthorized, error)
                 .hint("send a token with `--bearer env:NAME` or `--bearer @FILE`")
@@ -33,6 +42,15 @@ pub(crate) fn call_failure(error: Error) -> CliFailure {
         }
         error => CliFailure::new(ExitReason::Failed, error),
     }
+}
+
+/// Returns the options that request the scopes of a challenge.
+fn scope_options(challenge: &str) -> String {
+    let scopes = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split('"').next());
+    // A server may write anything; what no shell takes for more than a word is shown.
+    let is_plain = |scope: &&str| scope.chars().all(|c| c.is_ascii_alphanumeric() || "-._:/".contains(c));
+    let scopes = scopes.unwrap_or_default().split(' ').filter(|scope| !scope.is_empty()).filter(is_plain);
+    scopes.map(|scope| format!(" --scope {scope}")).collect()
 }
 
 /// Describes a failed connection, with the displayed name of the target.

@@ -20,7 +20,7 @@ pub(crate) async fn check_login_steps(
     screen: &Arc<StderrScreen>,
     report: &mut DoctorReport,
 ) {
-    let store = match open_store() {
+    let store = match open_store(target.config_file.as_deref()) {
         Ok(opened) => opened.store,
         Err(failure) => return report.problem("login", &failure.to_string()),
     };
@@ -48,7 +48,12 @@ pub(crate) async fn describe_stored_login(
     target: &LoginTarget,
     screen: &Arc<StderrScreen>,
 ) -> Option<String> {
-    let authorizer = authorizer(target, paste_agent(screen, None), open_store().ok()?.store, |_| {});
+    let authorizer = authorizer(
+        target,
+        paste_agent(screen, None),
+        open_store(target.config_file.as_deref()).ok()?.store,
+        |_| {},
+    );
     let tokens = authorizer.stored().await.ok()??.tokens;
     let user = tokens.user.as_deref().map(|user| format!(" as {user}")).unwrap_or_default();
     let expiry = describe_expiry(&tokens, SystemTime::now());

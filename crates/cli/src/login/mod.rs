@@ -10,8 +10,14 @@ mod options;
 mod read_line;
 mod store;
 mod target;
+mod vault;
 
 pub(crate) use self::describe::{describe_expiry, login_failure, scope_text};
-pub(crate) use self::options::{LoginOptions, authorization, authorizer, browser_agent, paste_agent};
-pub(crate) use self::store::{LOGIN_PRINCIPAL, LoginStore, open_store};
+pub(crate) use self::options::{
+    LoginOptions, authorization, authorizer, browser_agent, paste_agent, user_authorizer,
+};
+pub(crate) use self::store::{LOGIN_PRINCIPAL, LoginStore, open_store, open_vault};
 pub(crate) use self::target::LoginTarget;
+pub(crate) use self::vault::VaultSettings;
+#[cfg(test)]
+pub(crate) use self::vault::VaultTable;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use trunkline_client::authorization::{PreparedRedirect, UserAgent, UserAgentError};
+use trunkline_client::authorization::{PreparedRedirect, ScopeSet, UserAgent, UserAgentError};
 use trunkline_client::transport::Url;
 
 use super::options::browser_agent;
@@ -23,7 +23,7 @@ impl UserAgent for OfferedLogin {
         registered: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
         async move {
-            if !self.is_offered || !has_terminal() {
+            if !self.is_possible() {
                 return Err(UserAgentError::Unavailable(self.target.command()));
             }
             let browser = browser_agent(&self.screen, None).prepare(registered).await?;
@@ -36,6 +36,24 @@ impl UserAgent for OfferedLogin {
             Ok(Box::new(offered) as Box<dyn PreparedRedirect>)
         }
         .boxed()
+    }
+
+    fn prepare_for_scopes<'a>(
+        &'a self,
+        registered: Option<&'a str>,
+        scopes: &'a ScopeSet,
+    ) -> BoxFuture<'a, Result<Box<dyn PreparedRedirect>, UserAgentError>> {
+        if self.is_possible() {
+            return self.prepare(registered);
+        }
+        let command = self.target.command_for_scopes(scopes);
+        std::future::ready(Err(UserAgentError::Unavailable(command))).boxed()
+    }
+}
+
+impl OfferedLogin {
+    fn is_possible(&self) -> bool {
+        self.is_offered && has_terminal()
     }
 }
 

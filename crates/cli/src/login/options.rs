@@ -2,8 +2,10 @@ use std::sync::Arc;
 
 use futures_util::future::FutureExt as _;
 use trunkline_client::authorization::{
-    AuthorizationOptions, Authorizer, BrowserUserAgent, PasteUserAgent, TokenStore, UserAgent,
+    AuthorizationOptions, Authorizer, BrowserUserAgent, PasteUserAgent, TokenStore, UnattendedUserAgent,
+    UserAgent,
 };
+use trunkline_client::transport::Url;
 use trunkline_client::transport::dial::Dialer;
 
 use super::offered_login::OfferedLogin;
@@ -27,7 +29,9 @@ pub(crate) fn authorization(
     offer: LoginOptions,
     screen: &Arc<StderrScreen>,
 ) -> AuthorizationOptions {
-    let store = open_or_warn(|warning| screen.print(&format!("warning: {}\n", escape_line(warning))));
+    let store = open_or_warn(target.config_file.as_deref(), |warning| {
+        screen.print(&format!("warning: {}\n", escape_line(warning)));
+    });
     let is_offered = offer == LoginOptions::Offer;
     let agent = OfferedLogin { target: target.clone(), screen: Arc::clone(screen), is_offered };
     user_options(agent, store)
@@ -51,6 +55,14 @@ pub(crate) fn authorizer(
     let mut options = user_options(agent, store);
     configure(&mut options);
     Authorizer::new(options, &target.url, Dialer::default())
+}
+
+/// Returns what ends the logins of a user of a hub at a server.
+pub(crate) fn user_authorizer(principal: &str, url: &Url, store: Arc<dyn TokenStore>) -> Authorizer {
+    let agent = UnattendedUserAgent::new("a user logs in through the hub".to_owned());
+    let mut options = AuthorizationOptions::code_flow(agent).with_store(store);
+    options.principal = principal.to_owned();
+    Authorizer::new(options, url, Dialer::default())
 }
 
 /// Opens the browser, and shows the URL of the page too, in case it does not open.

@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 
+use trunkline_client::authorization::ScopeSet;
 use trunkline_client::transport::{Target, Url};
+use trunkline_config::ServerAuth;
 
 use crate::connect::{ResolvedTarget, TargetOptionArgs, resolve};
 use crate::exit::{CliFailure, ExitReason};
@@ -11,6 +13,10 @@ pub(crate) struct LoginTarget {
     pub(crate) url: Url,
     /// What the user types to name it.
     pub(crate) typed: String,
+    /// The file that configures it, if it was found by name.
+    pub(crate) config_file: Option<PathBuf>,
+    /// How the configuration gets tokens for it.
+    pub(crate) auth: Option<ServerAuth>,
     config: Option<PathBuf>,
 }
 
@@ -22,7 +28,9 @@ impl LoginTarget {
             Some(server) => server.name.to_string(),
             None => url.to_string(),
         };
-        Some(Self { url: url.clone(), typed, config: config.map(Path::to_owned) })
+        let auth = resolved.configured.as_ref().map(|server| server.auth.clone());
+        let (config_file, config) = (resolved.config_file.clone(), config.map(Path::to_owned));
+        Some(Self { url: url.clone(), typed, config_file, auth, config })
     }
 
     /// Resolves a word of the command line.
@@ -44,6 +52,14 @@ impl LoginTarget {
     pub(crate) fn command(&self) -> String {
         let config = self.config.as_ref().map(|file| format!(" --config {}", file.display()));
         format!("trunkline login {}{}", self.typed, config.unwrap_or_default())
+    }
+}
+
+impl LoginTarget {
+    /// Returns the command that logs in with scopes that a token lacks.
+    pub(super) fn command_for_scopes(&self, scopes: &ScopeSet) -> String {
+        let scopes = scopes.iter().map(|scope| format!(" --scope {scope}"));
+        format!("{}{}", self.command(), scopes.collect::<String>())
     }
 }
 

@@ -11,20 +11,21 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use self::issuer_server::{IssuerKey, IssuerServer, RESOURCE};
+pub(crate) use self::issuer_server::RESOURCE;
+use self::issuer_server::{IssuerKey, IssuerServer};
 use crate::bare_client::{get, post};
 use crate::messages::{call, modern};
 use crate::process::{RunningCommand, file, folder, run_with};
 
 /// An issuer that runs beside the test.
-struct IssuerFixture {
-    server: IssuerServer,
+pub(crate) struct IssuerFixture {
+    pub(crate) server: IssuerServer,
     key: IssuerKey,
     _runtime: Runtime,
 }
 
 impl IssuerFixture {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let server = runtime.block_on(IssuerServer::start());
         let key = IssuerKey::new("a");
@@ -32,7 +33,7 @@ impl IssuerFixture {
         Self { server, key, _runtime: runtime }
     }
 
-    fn token(&self, changes: &Value) -> String {
+    pub(crate) fn token(&self, changes: &Value) -> String {
         let mut claims = self.server.claims("ann");
         claims.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         self.key.sign(Some("at+jwt"), claims)

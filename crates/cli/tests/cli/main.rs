@@ -2,6 +2,8 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+mod access_rules;
+#[cfg(test)]
 mod auth_table;
 #[cfg(test)]
 mod bare_client;

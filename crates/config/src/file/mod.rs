@@ -27,8 +27,18 @@ use crate::syntax::{self, ConfigFormat};
 use crate::variables::{ConfigVariables, VariableExpander};
 
 /// The sections of `trunkline.toml`. Other crates decode those beside `servers`, as a [`ConfigSection`].
-pub const SECTIONS: &[&str] =
-    &["servers", "commands", "policy", "manifests", "serve", "store", "audit", "auth", ACCESS_SECTION];
+pub const SECTIONS: &[&str] = &[
+    "servers",
+    "commands",
+    "policy",
+    "manifests",
+    "serve",
+    "store",
+    "vault",
+    "audit",
+    "auth",
+    ACCESS_SECTION,
+];
 
 /// The only section that is a list of tables.
 const ACCESS_SECTION: &str = "access";

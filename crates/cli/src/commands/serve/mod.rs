@@ -329,10 +329,11 @@ fn inline_schema<T: schemars::JsonSchema>() -> schemars::Schema {
 
 /// Returns the JSON Schemas of the tables `[serve]`, `[store]`, `[audit]` and `[auth]`, by name.
 #[cfg(test)]
-pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 4] {
+pub(crate) fn table_schemas() -> [(&'static str, schemars::Schema); 5] {
     let tables = [
         ("serve", schemars::schema_for!(plan::ServeTable)),
         ("store", schemars::schema_for!(plan::StoreTable)),
+        ("vault", schemars::schema_for!(crate::login::VaultTable)),
         ("audit", schemars::schema_for!(plan::AuditTable)),
         ("auth", inline_schema::<auth::AuthTable>()),
     ];

@@ -15,6 +15,7 @@ use crate::audit::AuditFailure;
 use crate::config_failure::config_failure;
 use crate::configured_commands::ConfiguredCommands;
 use crate::exit::CliFailure;
+use crate::login::VaultSettings;
 use crate::values::StoreLocation;
 
 /// A configuration file, parsed and validated. Only an invalid server does not make the whole file invalid.
@@ -31,6 +32,7 @@ pub(super) struct ServePlan {
     pub(super) auth: Option<AuthSettings>,
     pub(super) access: AccessRules,
     pub(super) store: Option<StoreLocation>,
+    pub(super) vault: Option<VaultSettings>,
 }
 
 /// The table `[serve]`.
@@ -142,6 +144,8 @@ impl ServePlan {
         let auth = auth.map_err(|problem| problems.push(problem)).ok().flatten();
         let access = file.access_rules().map_err(|problem| problems.push(problem)).unwrap_or_default();
         let store = file.section("store").and_then(|section| store_location(&section, &file, &mut problems));
+        let vault = file.section("vault").map(|section| VaultSettings::from_section(&section)).transpose();
+        let vault = vault.map_err(|problem| problems.push(problem)).ok().flatten();
         if problems.is_empty() {
             let access = AccessRules::new(access);
             return Ok(Self {
@@ -155,6 +159,7 @@ impl ServePlan {
                 auth,
                 access,
                 store,
+                vault,
             });
         }
         Err(config_failure(&problems))

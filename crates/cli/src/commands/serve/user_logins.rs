@@ -11,24 +11,39 @@ use trunkline_hub::{AnonymousClients, LoginAudience, UserLogins};
 use trunkline_server::Host;
 use trunkline_server::http::{HttpServerOptions, IncomingRequest, McpResponseBody, serve};
 
-use crate::login::open_store;
+use crate::exit::CliFailure;
+use crate::login::{VaultSettings, open_store, open_vault};
 use crate::terminal::escape_line;
 
 /// How long a page that is being shown may delay the end of the process.
 const PAGE_GRACE: Duration = Duration::from_millis(100);
 
 /// Makes the logins of a hub. Its clients are anonymous and of one user, or each principal is a user.
-pub(crate) fn user_logins(anonymous: AnonymousClients) -> UserLogins {
+///
+/// # Errors
+/// The configuration names a vault that cannot be used.
+pub(crate) fn user_logins(
+    anonymous: AnonymousClients,
+    vault: Option<&VaultSettings>,
+) -> Result<UserLogins, CliFailure> {
     let audience = match anonymous {
         AnonymousClients::SingleUser => LoginAudience::LocalUser,
         AnonymousClients::Isolated => LoginAudience::EachPrincipal,
     };
-    UserLogins::new(audience, open_or_begin_store())
+    let store = match vault {
+        Some(vault) => {
+            let opened = open_vault(vault)?;
+            tracing::info!(protection = opened.protection, "logins are stored in {}", opened.path.display());
+            opened.store
+        }
+        None => open_or_begin_store(),
+    };
+    Ok(UserLogins::new(audience, store))
 }
 
 /// Opens the stored logins, or begins without any: most hubs have no server that demands one.
 fn open_or_begin_store() -> Arc<dyn TokenStore> {
-    match open_store() {
+    match open_store(None) {
         Ok(opened) => opened.store,
         Err(failure) => {
             let reason = failure.to_string();

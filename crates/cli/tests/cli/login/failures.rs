@@ -39,6 +39,21 @@ fn a_login_that_has_ended_fails_with_the_command_to_run() {
     assert_eq!(setup.run(&["tools", &setup.server.url()]).code, Some(0));
 }
 
+#[test]
+fn missing_scopes_fail_with_the_command_that_requests_them() {
+    let setup = LoginSetup::logged_in("login_scope");
+    setup.server.set_fault(ServerFault::NeedsScope);
+    let url = setup.server.url();
+    let words = ["call", &url, "echo", "message=hi"];
+    let finished = setup.run(&words);
+    check(&finished, 5, &[&format!("run `trunkline login {url} --scope"), "--scope shop:write"]);
+    let stored = std::fs::read_to_string(setup.store()).unwrap();
+    let token = stored.split('"').find(|text| text.ends_with(".c2lnbmF0dXJl")).unwrap();
+    let bearer = [&words[..], &["--bearer", "env:TOKEN"]].concat();
+    let finished = crate::process::run_at_home(&bearer, &setup.home, &[("TOKEN", token)]);
+    check(&finished, 5, &["`trunkline login TARGET --scope shop:write`"]);
+}
+
 #[track_caller]
 fn check(finished: &FinishedCommand, code: i32, parts: &[&str]) {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(code), ""), "{finished:?}");

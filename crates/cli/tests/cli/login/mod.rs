@@ -3,6 +3,7 @@
 mod commands;
 mod doctor;
 mod failures;
+mod hub;
 mod oauth_server;
 #[cfg(target_os = "linux")]
 mod terminal;

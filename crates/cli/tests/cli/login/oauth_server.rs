@@ -32,6 +32,8 @@ pub(crate) enum ServerFault {
     RefusedCodes,
     /// The revocation endpoint fails.
     NoRevocation,
+    /// A call needs a scope that no token has.
+    NeedsScope,
 }
 
 #[derive(Debug, Default)]
@@ -177,6 +179,14 @@ fn answer(stream: TcpStream, address: SocketAddr, state: &Mutex<ServerState>) {
             let is_valid = authorization.is_some_and(|token| locked.access.contains(token.trim()));
             let (backend, fault) = (locked.backend.unwrap(), locked.fault);
             drop(locked);
+            let is_call = request.body.windows(10).any(|window| window == b"tools/call");
+            if fault == ServerFault::NeedsScope && is_valid && is_call {
+                let resource = format!("{base}/.well-known/oauth-protected-resource/mcp");
+                let challenge = format!(
+                    "Bearer error=\"insufficient_scope\", scope=\"shop:write\", resource_metadata=\"{resource}\""
+                );
+                return respond(&stream, "403 Forbidden", &[("WWW-Authenticate", &challenge)], "");
+            }
             if is_valid { pass_on(stream, backend, &request) } else { challenge(&stream, &base, fault) }
         }
         _ => respond(&stream, "404 Not Found", &[], ""),

@@ -45,6 +45,10 @@ impl Gateway {
             },
             AdminRequest::Sessions => self.list_sessions().await,
             AdminRequest::EndSession { session } => self.end_session(&session).await,
+            AdminRequest::Login { server } => self.make_login_link(&server).await,
+            AdminRequest::AwaitLogin { link } => self.await_login(&link).await,
+            AdminRequest::ReloadTokens { server } => done(self.reload_tokens(&server).await),
+            AdminRequest::RevokeUser { user, server } => self.revoke_user(&user, server.as_deref()).await,
         }
     }
 
@@ -97,13 +101,17 @@ fn server_name(request: &AdminRequest) -> Option<&str> {
         AdminRequest::Status
         | AdminRequest::Reload
         | AdminRequest::Sessions
-        | AdminRequest::EndSession { .. } => None,
+        | AdminRequest::EndSession { .. }
+        | AdminRequest::AwaitLogin { .. } => None,
+        AdminRequest::RevokeUser { server, .. } => server.as_deref(),
         AdminRequest::Enable { server }
         | AdminRequest::Disable { server }
         | AdminRequest::Connect { server }
         | AdminRequest::Disconnect { server }
         | AdminRequest::Reconnect { server }
-        | AdminRequest::Ping { server } => Some(server),
+        | AdminRequest::Ping { server }
+        | AdminRequest::Login { server }
+        | AdminRequest::ReloadTokens { server } => Some(server),
     }
 }
 
@@ -113,7 +121,7 @@ fn toggle_response(outcome: Result<ToggleOutcome, ManageError>) -> AdminResponse
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what a failed outcome is mapped by")]
-fn failure_response(error: ManageError) -> AdminResponse {
+pub(super) fn failure_response(error: ManageError) -> AdminResponse {
     let kind = match error {
         ManageError::NoSuchServer(_) => AdminFailureKind::NoSuchServer,
         _ => AdminFailureKind::Unavailable,

@@ -6,6 +6,8 @@ mod admin_requests;
 mod config_watcher;
 mod connector;
 mod listing;
+#[cfg(unix)]
+mod login_requests;
 mod own_server;
 mod reload;
 mod run;
@@ -69,6 +71,9 @@ struct GatewayInner {
     url: OnceLock<String>,
     /// The endpoint with the legacy sessions, if there is one.
     endpoint: OnceLock<HttpService>,
+    /// The links that were made for the user of this machine.
+    #[cfg(unix)]
+    login_links: login_requests::LocalLinks,
     /// Where calls are noted down, if anywhere.
     audit: OnceLock<AuditLog>,
     /// Whether standard error carries JSON lines and so nothing else.
@@ -88,7 +93,7 @@ impl Gateway {
             limits.first_list_timeout = list_wait;
         }
         let anonymous = args.transport().anonymous_clients(&args.edge, plan.auth.is_some());
-        let logins = user_logins(anonymous);
+        let logins = user_logins(anonymous, plan.vault.as_ref())?;
         let mut options = HubOptions {
             connector: wiring.clone(),
             anonymous,
@@ -114,6 +119,8 @@ impl Gateway {
             admin_socket: GatewaySocket::open(args.admin_socket.as_deref(), plan.source.path())?,
             url: OnceLock::new(),
             endpoint: OnceLock::new(),
+            #[cfg(unix)]
+            login_links: login_requests::LocalLinks::default(),
             audit: OnceLock::new(),
             stderr_is_json: args.edge.log.stderr_is_json(),
             trust_mode: args.trust_mode(),

@@ -26,5 +26,5 @@ async fn main() -> trunkline::Result<()> {
 }
 
 pub(crate) fn server() -> Server {
-    Server::new("demo").with(add).with(greeting).with(about)
+    Server::new("demo").version(env!("CARGO_PKG_VERSION")).with(add).with(greeting).with(about)
 }

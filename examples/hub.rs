@@ -1,6 +1,6 @@
 //! A hub within a program: the servers of a file behind one endpoint, beside tools that the program registers at run time.
 //! `cargo run -p trunkline-hub --example hub -- mcp.json 127.0.0.1:7412`
-#![allow(clippy::print_stderr, reason = "whoever runs the program reads which servers failed")]
+#![allow(clippy::print_stderr, reason = "failed servers are reported to the user")]
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use trunkline_protocol::{Era, LoggingLevel, Method, Notification, RawJson, Revis
 use trunkline_transport::Target;
 
 use crate::builder::ClientBuilder;
-use crate::cache::{CacheKey, ResponseCache};
+use crate::cache::ResponseCache;
 use crate::call::{
     CallBuilder, ClientCall, CompletionRequest, DeadlineTimer, LogMessage, LogSinks, StepOutcome,
 };
@@ -396,28 +396,6 @@ impl ClientInner {
         } else if let Some(change) = ChangeEvent::read(notification) {
             self.publish_change(&change);
         }
-    }
-
-    /// Invalidates cached results that a change has made stale, and notifies subscribers.
-    pub(crate) fn publish_change(&self, change: &ChangeEvent) {
-        self.invalidate_cache(change);
-        self.changes.publish(change);
-    }
-
-    /// Invalidates cached results that a change has made stale.
-    pub(crate) fn invalidate_cache(&self, change: &ChangeEvent) {
-        self.cache.invalidate(|key| match (change, key) {
-            (ChangeEvent::Missed, _) => true,
-            (ChangeEvent::Tools, CacheKey::List(list)) => *list == Method::ToolsList.as_str(),
-            (ChangeEvent::Prompts, CacheKey::List(list)) => *list == Method::PromptsList.as_str(),
-            (ChangeEvent::Resources, CacheKey::List(list)) => {
-                [Method::ResourcesList.as_str(), Method::TemplatesList.as_str()].contains(list)
-            }
-            (ChangeEvent::Resource(changed), CacheKey::Read(uri)) => {
-                crate::subscribe::is_sub_resource(changed, uri)
-            }
-            _ => false,
-        });
     }
 
     pub(crate) fn level(&self) -> Option<LoggingLevel> {

@@ -15,6 +15,7 @@
 pub mod authorization;
 mod builder;
 mod cache;
+mod cache_invalidation;
 mod call;
 mod capability_lists;
 mod client;

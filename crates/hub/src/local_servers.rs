@@ -30,7 +30,7 @@ use crate::connector::{ConfigConnector, Connector};
 /// let config = local.add(ServerName::parse("own")?, &own)?;
 /// let hub = Hub::new(HubOptions { connector: local, ..HubOptions::default() });
 /// hub.set_servers(vec![config]).await;
-/// own.add(Tool::new("hello").description("Says hello.").run(async || "hello"))?;
+/// own.add(Tool::new("hello").description("Returns a greeting.").run(async || "hello"))?;
 /// # Ok(()) }
 /// ```
 pub struct LocalServers {

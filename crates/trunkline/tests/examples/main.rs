@@ -154,6 +154,7 @@ mod tests {
     #[tokio::test]
     async fn the_demo_of_the_guide_adds_greets_and_says_what_it_is() {
         let client = trunkline::Client::connect(demo::server()).await.unwrap();
+        assert_eq!(client.server().identity.as_ref().unwrap().version, env!("CARGO_PKG_VERSION"));
         assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap().text(), "5");
         let prompt = client.get_prompt("greeting", json!({ "name": "Ann" })).await.unwrap();
         assert!(format!("{prompt:?}").contains("Say hello to Ann."), "{prompt:?}");

@@ -209,7 +209,7 @@ impl<'a> PreparedService<'a> {
         self.backend.and_then(ServeBackend::gateway)
     }
 
-    /// Stops connecting to servers in the background, as soon as the process is asked to end.
+    /// Stops connecting to servers in the background, from the first signal on.
     fn begin_shutdown(&self) {
         if let Some(gateway) = self.gateway() {
             gateway.hub().drain();

@@ -17,7 +17,7 @@ const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
 
 impl ConfigDuration {
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let unit = text.find(|c: char| !c.is_ascii_digit())?;
         let (number, unit) = text.split_at(unit);

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod call_rate;
 mod de;
 mod diff;
 mod duration;
@@ -49,6 +50,7 @@ mod text;
 mod variables;
 
 pub use self::access::{AccessAction, AccessRule, PatternList};
+pub use self::call_rate::{CallLimits, CallRate};
 pub use self::diff::{ChangeEffect, ChangedServer, ConfigDiff, diff};
 pub use self::duration::ConfigDuration;
 pub use self::edit::{BackupMode, ConfigEditor, EditError, SaveOutcome, replace_file};

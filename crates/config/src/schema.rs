@@ -2,6 +2,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use crate::access::AccessRule;
+use crate::call_rate::CallLimits;
 use crate::file::SECTIONS;
 use crate::limits::MAX_ACCESS_RULES;
 use crate::server::ServerTable;
@@ -14,6 +15,7 @@ pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)
     let mut generator = SchemaGenerator::default();
     let server = generator.subschema_for::<ServerTable>();
     let access = generator.subschema_for::<AccessRule>();
+    let limits = generator.subschema_for::<CallLimits>();
     let mut properties = Map::new();
     for section in SECTIONS {
         properties.insert((*section).to_owned(), json!({ "type": "object" }));
@@ -27,6 +29,7 @@ pub fn schema<S: Into<Value>>(others: impl IntoIterator<Item = (&'static str, S)
             "additionalProperties": server,
         }),
     );
+    properties.insert("limits".to_owned(), limits.into());
     properties.insert(
         "access".to_owned(),
         json!({

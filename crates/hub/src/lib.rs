@@ -11,6 +11,7 @@
 //!   and replaced under load: the campaigns in `tests/faults`; `cargo xtask faults` runs them at full length.
 
 mod access;
+mod call_rates;
 mod catalogue_file;
 mod connector;
 mod hub;

@@ -2,6 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use trunkline_config::CallRate;
 use trunkline_protocol::model::Implementation;
 
 use crate::access::AccessRules;
@@ -32,6 +33,9 @@ pub struct HubOptions {
     /// Which callers may use what; [`Hub::set_access`](crate::Hub::set_access) replaces the rules later. Default none, so
     /// that every caller may use everything.
     pub access: AccessRules,
+    /// The calls that each caller may make; [`Hub::set_caller_rate`](crate::Hub::set_caller_rate) replaces it later.
+    /// Default no limit.
+    pub caller_rate: Option<CallRate>,
     /// How users log in to servers that demand it. Default not at all: such a server is unavailable.
     pub logins: Option<UserLogins>,
     /// The bounds.
@@ -63,6 +67,7 @@ impl Default for HubOptions {
             connector: Arc::new(ConfigConnector::default()),
             anonymous: AnonymousClients::default(),
             access: AccessRules::default(),
+            caller_rate: None,
             logins: None,
             limits: HubLimits::default(),
         }

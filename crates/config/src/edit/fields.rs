@@ -50,6 +50,7 @@ pub(super) fn fields(server: &ServerConfig, folder: &Path) -> Vec<ServerField> {
     add("timeout", server.timeout.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
     add("start", word(server.start.as_str(), server.start == StartMode::default()));
     add("idle", server.idle.map(|time| FieldValue::Text(ConfigDuration(time).to_string())));
+    add("rate", server.rate.map(|rate| FieldValue::Text(rate.to_string())));
     add("share", word(server.sharing.as_str(), server.sharing == ConnectionSharing::default()));
     add("era", server.era.map(|era| FieldValue::Text(era.as_str().to_owned())));
     add("revision", server.revision.map(|revision| FieldValue::Text(revision.as_str().to_owned())));

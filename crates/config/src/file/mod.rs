@@ -14,6 +14,7 @@ pub(crate) use self::dialect::containers;
 pub use self::invalid_server::InvalidServer;
 pub(crate) use self::load::{FileOrigin, load};
 use crate::access::{self, AccessRule};
+use crate::call_rate::CallLimits;
 use crate::de::{self, DecodeError};
 use crate::find;
 use crate::limits::{MAX_CONFIG_BYTES, MAX_SERVERS};
@@ -37,6 +38,7 @@ pub const SECTIONS: &[&str] = &[
     "vault",
     "audit",
     "auth",
+    "limits",
     ACCESS_SECTION,
 ];
 
@@ -228,6 +230,14 @@ impl ConfigFile {
     /// The first mistake, with its position and its key.
     pub fn access_rules(&self) -> Result<Vec<AccessRule>, ConfigProblem> {
         self.section(ACCESS_SECTION).map_or_else(|| Ok(Vec::new()), |section| access::read_rules(&section))
+    }
+
+    /// Reads the limits on calls; none, if the file has none.
+    ///
+    /// # Errors
+    /// The first mistake, with its position and its key.
+    pub fn call_limits(&self) -> Result<CallLimits, ConfigProblem> {
+        self.section("limits").map_or_else(|| Ok(CallLimits::default()), |section| section.read())
     }
 
     /// Returns the keys without effect, each with its position: those of other clients and those of earlier versions.

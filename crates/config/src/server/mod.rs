@@ -15,6 +15,7 @@ pub use self::name::{ServerName, ServerNameError};
 pub use self::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};
 pub(crate) use self::table::{KEYS, ServerTable, obsolete_key_reason, read};
 pub use self::tools::{NamePattern, ToolRules};
+use crate::call_rate::CallRate;
 
 /// The definition of one server.
 ///
@@ -36,6 +37,8 @@ pub struct ServerConfig {
     pub start: StartMode,
     /// The idle time after which it is stopped; `None` means the caller's default.
     pub idle: Option<Duration>,
+    /// The calls of all callers together; `None` means no limit.
+    pub rate: Option<CallRate>,
     /// Which callers share one connection to it.
     pub sharing: ConnectionSharing,
     /// The protocol era to use; `None` means that of the client.
@@ -62,6 +65,7 @@ impl ServerConfig {
             timeout: None,
             start: StartMode::default(),
             idle: None,
+            rate: None,
             sharing: ConnectionSharing::default(),
             era: None,
             revision: None,

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::location::{LocalProgram, RemoteEndpoint, ServerLocation, check_address};
 use super::options::{ConnectionSharing, ProtocolEra, ProtocolRevision, RemoteTransport, StartMode};
 use super::{ServerAuth, ServerConfig, ServerName, ToolRules};
+use crate::call_rate::CallRate;
 use crate::de::{self, DecodeError};
 use crate::duration::ConfigDuration;
 use crate::node::{ConfigNode, NodeKind};
@@ -44,6 +45,8 @@ pub(crate) struct ServerTable {
     start: StartMode,
     /// The idle time after which the server is stopped, such as "10m".
     idle: Option<ConfigDuration>,
+    /// The calls of all callers together, such as "100/1s". By default there is no limit.
+    rate: Option<CallRate>,
     /// Which callers share one connection to the server.
     share: ConnectionSharing,
     /// The protocol era to use if the server supports both; by default that of the client.
@@ -71,6 +74,7 @@ impl Default for ServerTable {
             timeout: None,
             start: StartMode::default(),
             idle: None,
+            rate: None,
             share: ConnectionSharing::default(),
             era: None,
             revision: None,
@@ -94,6 +98,7 @@ pub(crate) const KEYS: &[&str] = &[
     "timeout",
     "start",
     "idle",
+    "rate",
     "share",
     "era",
     "revision",
@@ -159,6 +164,7 @@ pub(crate) fn read(
         timeout: table.timeout.map(|length| length.0),
         start: table.start,
         idle: table.idle.map(|length| length.0),
+        rate: table.rate,
         sharing: table.share,
         era: table.era,
         revision: table.revision,

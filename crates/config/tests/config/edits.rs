@@ -242,7 +242,7 @@ fn servers_are_disabled_and_enabled_in_mcp_json() {
 #[test]
 fn server_definition_round_trips_through_both_formats() {
     let text = "[servers.x]\ncommand = 'r \"u\" n'\nargs = ['${A}', 'a\\b', 'ä', '']\nenv = { A = '${B:-c}', \"x-y\" = '1' }\n\
-        cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nshare = 'call'\n\
+        cwd = '/w'\nenabled = false\nrequired = true\ntimeout = '90s'\nstart = 'eager'\nidle = '1h'\nrate = '5/10s'\nshare = 'call'\n\
         revision = '2025-06-18'\ntools.allow = ['a*']\ntools.deny = ['b']\ntools.rename = { a1 = 'z' }\n\
         tools.describe = { a1 = \"two\\nlines\" }\n\
         [servers.y]\nurl = 'https://h/${P}?k=${K}'\nheaders = { authorization = 'Bearer ${T}' }\ntransport = 'sse'\nera = 'legacy'\n\

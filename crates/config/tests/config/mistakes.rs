@@ -23,7 +23,15 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         (
             "[colours]\n",
             "t.toml:1:2: key `colours`: `colours` is not a known key; known keys are `servers`, `commands`, `policy`, \
-             `manifests`, `serve`, `store`, `audit`, `auth`, `access`",
+             `manifests`, `serve`, `store`, `audit`, `auth`, `limits`, `access`",
+        ),
+        (
+            "[limits]\nprincipal = '60'\n",
+            "t.toml:2:13: key `limits.principal`: expected a number of calls in a length of time, such as \"600/1m\" or \"10/s\"",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nrate = '0/s'\n",
+            "t.toml:3:8: server `a`, key `rate`: expected a number of calls in a length of time, such as \"600/1m\" or \"10/s\"",
         ),
         ("servers = 1\n", "t.toml:1:11: key `servers`: expected a table, found a number"),
         ("[servers]\na = 'x'\n", "t.toml:2:5: server `a`: expected a table, found a string"),

@@ -39,7 +39,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
-use trunkline_config::ServerName;
+use trunkline_config::{CallRate, ServerName};
 use trunkline_protocol::Method;
 use trunkline_server::{ChangePublisher, ChangeSubscriber, ServerChange};
 use trunkline_session::Principal;
@@ -52,6 +52,7 @@ use self::restricted_views::RestrictedViews;
 pub use self::user_logins::{LoginLink, RevokeError};
 use self::user_spaces::{SpaceRef, UserSpaces};
 use self::views::{AddedView, CallerView, CallerViews, ListVersions, VersionCounter};
+use crate::call_rates::CallRates;
 use crate::catalogue_file::CatalogueFile;
 use crate::login::Account;
 use crate::loop_detection::HubId;
@@ -96,6 +97,8 @@ pub(crate) struct HubInner {
     resubscribe: Arc<Notify>,
     /// Resource links in the results of servers.
     link_owners: Arc<LinkOwners>,
+    /// Counts calls against their limits.
+    rates: CallRates,
     /// Whether any client has sent a list request.
     was_listed: AtomicBool,
     /// Whether the hub is about to shut down, so that no server is connected in the background.
@@ -141,6 +144,7 @@ impl Hub {
             catalogue_file: options.catalogue_file.clone().map(|path| Arc::new(CatalogueFile::open(path))),
             listings_changed: Arc::default(),
             resubscribe: Arc::default(),
+            rates: CallRates::new(options.caller_rate),
             was_listed: AtomicBool::new(false),
             is_draining: Arc::default(),
             identity_source,
@@ -173,6 +177,11 @@ impl Hub {
             _ => return None,
         };
         Some((server.name().clone(), item.to_owned()))
+    }
+
+    /// Replaces the rate of calls that each caller may make. It counts from the next call on.
+    pub fn set_caller_rate(&self, rate: Option<CallRate>) {
+        self.inner.rates.set_per_caller(rate);
     }
 
     /// Returns the names and URIs that several servers claim, each with all claimants.

@@ -90,10 +90,13 @@ impl HubInner {
             ToolTarget::ReadResource => {
                 let owner = |uri: &str| self.owner_of(registry, &call, uri);
                 match resource_tools::find_resource(registry, &call, owner) {
-                    Ok(read) => match lacking_scope(registry, Some(resource_item(&read.server, &read.uri))) {
-                        Some(refusal) => refused_route(refusal),
-                        None => RouteOutcome::Handled(resource_tools::read(read, call)),
-                    },
+                    Ok(read) => {
+                        let lacking = lacking_scope(registry, Some(resource_item(&read.server, &read.uri)));
+                        match lacking.or_else(|| self.admit(&call, &read.server).err()) {
+                            Some(refusal) => refused_route(refusal),
+                            None => RouteOutcome::Handled(resource_tools::read(read, call)),
+                        }
+                    }
                     Err(problem) => RouteOutcome::Handled(ready_future(Ok(HandlerOutcome::Done(problem)))),
                 }
             }
@@ -211,6 +214,16 @@ impl HubInner {
         }
     }
 
+    /// Counts a call against the limits of its caller and of its server. One that continues after input was counted
+    /// when it began.
+    fn admit(&self, call: &IncomingCall, server: &Upstream) -> Result<(), Refusal> {
+        if call.continuation.is_some() {
+            return Ok(());
+        }
+        let rate = server.config().rate;
+        call.context.with_caller(|caller| self.rates.admit(&caller.principal, server.name(), rate))
+    }
+
     fn relay(
         &self,
         registry: &RegistrySnapshot,
@@ -218,6 +231,9 @@ impl HubInner {
         call: IncomingCall,
         wanted: ParamRewrite,
     ) -> RouteOutcome {
+        if let Err(refusal) = self.admit(&call, server) {
+            return refused_route(refusal);
+        }
         if let Some(own) = server.in_process() {
             return RouteOutcome::Handled(own.call(call));
         }

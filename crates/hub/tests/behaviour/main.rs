@@ -31,6 +31,7 @@ mod naming;
 mod ownership;
 mod pooling;
 mod programs;
+mod rates;
 mod refusing;
 mod replacing;
 mod schemas;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use trunkline_config::{
-    ConfigDuration, ConfigFile, ConfigProblem, ConfigSection, ConfigVariables, ServerConfig, StartMode,
+    CallLimits, ConfigDuration, ConfigFile, ConfigProblem, ConfigSection, ConfigVariables, ServerConfig,
+    StartMode,
 };
 use trunkline_hub::{AccessRules, NameTemplate};
 
@@ -31,6 +32,7 @@ pub(super) struct ServePlan {
     pub(super) audit: AuditTable,
     pub(super) auth: Option<AuthSettings>,
     pub(super) access: AccessRules,
+    pub(super) limits: CallLimits,
     pub(super) store: Option<StoreLocation>,
     pub(super) vault: Option<VaultSettings>,
 }
@@ -143,6 +145,7 @@ impl ServePlan {
         let auth = file.section("auth").map(|section| AuthSettings::from_section(&section)).transpose();
         let auth = auth.map_err(|problem| problems.push(problem)).ok().flatten();
         let access = file.access_rules().map_err(|problem| problems.push(problem)).unwrap_or_default();
+        let limits = file.call_limits().map_err(|problem| problems.push(problem)).unwrap_or_default();
         let store = file.section("store").and_then(|section| store_location(&section, &file, &mut problems));
         let vault = file.section("vault").map(|section| VaultSettings::from_section(&section)).transpose();
         let vault = vault.map_err(|problem| problems.push(problem)).ok().flatten();
@@ -158,6 +161,7 @@ impl ServePlan {
                 audit,
                 auth,
                 access,
+                limits,
                 store,
                 vault,
             });

@@ -100,6 +100,7 @@ impl Gateway {
             limits,
             catalogue_file: listings_of_config(plan.source.path()),
             access: plan.access.clone(),
+            caller_rate: plan.limits.principal,
             logins: Some(logins.clone()),
             ..HubOptions::default()
         };

@@ -85,6 +85,7 @@ impl Gateway {
         self.print_servers(&other);
         // Before new servers are known, so that no caller sees one that it may not use.
         self.inner.hub.set_access(&plan.access);
+        self.inner.hub.set_caller_rate(plan.limits.principal);
         self.set_plan(plan);
         let mut applying = Box::pin(self.apply(servers));
         if let Poll::Ready(servers) = poll_once(&mut applying).await {

@@ -13,6 +13,7 @@
 pub mod authorizer;
 pub mod fetch;
 pub mod issuer;
+pub mod sign_in;
 pub mod user_agent;
 
 pub mod access_token;

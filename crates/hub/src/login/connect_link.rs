@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use trunkline_auth::authorization_request::AuthorizationPage;
+use trunkline_auth::sign_in::{SignInClient, SignInRequest};
 use trunkline_session::Principal;
 use trunkline_transport::Secret;
 
@@ -17,7 +18,7 @@ use crate::upstream::Upstream;
 /// How long a link can be opened and its login completed.
 pub(super) const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
-/// The wrong tokens after which a link is not valid any more.
+/// The wrong tokens, or sign-ins of other users, after which a link is not valid any more.
 const MAX_WRONG_TOKENS: u8 = 5;
 
 /// A link to the page on which one user logs in to one server.
@@ -50,6 +51,8 @@ pub(crate) enum LoginProgress {
 pub(super) enum LinkStage {
     /// It was not opened yet by its principal.
     Fresh,
+    /// The browser is at the issuer of its user's principal, to prove that it belongs to that user.
+    SigningIn(Arc<RunningSignIn>),
     /// The page requests consent.
     Consent(Arc<ConsentRequest>),
     /// The user is at the authorization server.
@@ -58,13 +61,36 @@ pub(super) enum LinkStage {
     Used,
 }
 
+/// A sign-in by which the opener of a link proves to be its principal.
+#[derive(Debug)]
+pub(super) struct RunningSignIn {
+    pub(super) client: Arc<SignInClient>,
+    pub(super) request: SignInRequest,
+    /// Binds it to the browser.
+    pub(super) browser: BrowserCookie,
+}
+
+/// The cookie of the browser that shows a page.
+#[derive(Debug)]
+pub(super) struct BrowserCookie {
+    pub(super) name: String,
+    pub(super) value: Secret,
+}
+
+impl BrowserCookie {
+    pub(super) fn random() -> Option<Self> {
+        let id = random_secret()?;
+        let name = format!("trunkline-{}", id.expose().get(..16).unwrap_or_default());
+        Some(Self { name, value: random_secret()? })
+    }
+}
+
 /// A login that its user can consent to.
 #[derive(Debug)]
 pub(super) struct ConsentRequest {
     pub(super) page: AuthorizationPage,
-    /// The cookie of the browser that shows the page.
-    pub(super) cookie_name: String,
-    pub(super) cookie: Secret,
+    /// Binds it to the browser.
+    pub(super) browser: BrowserCookie,
     /// A value of the form, which no other page knows.
     pub(super) form_key: Secret,
     /// The `state` of the authorization request.
@@ -104,11 +130,12 @@ impl ConnectLink {
 
     /// Reports whether it can be given to the user again.
     pub(super) fn is_reusable(&self, now: Instant) -> bool {
-        let is_open = matches!(*self.stage.lock(), LinkStage::Fresh | LinkStage::Consent(_));
+        let is_open =
+            matches!(*self.stage.lock(), LinkStage::Fresh | LinkStage::SigningIn(_) | LinkStage::Consent(_));
         is_open && now.duration_since(self.created) < LINK_LIFETIME / 2
     }
 
-    /// Counts a wrong token of its opener.
+    /// Counts a wrong token of its opener, or a sign-in as another user.
     pub(super) fn count_wrong_token(&self) {
         let mut wrong = self.wrong_tokens.lock();
         *wrong += 1;

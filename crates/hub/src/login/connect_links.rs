@@ -75,6 +75,7 @@ impl UserLogins {
     pub(super) fn link_by_state(&self, state: &Secret) -> Option<Arc<ConnectLink>> {
         self.inner.links.lock().find(|link| match &*link.stage.lock() {
             LinkStage::Authorizing(consent) => consent.state == *state,
+            LinkStage::SigningIn(sign_in) => sign_in.request.state() == state,
             _ => false,
         })
     }

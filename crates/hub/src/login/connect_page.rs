@@ -15,7 +15,7 @@ use trunkline_server::http::{HttpService, IncomingRequest, McpResponseBody, Requ
 use trunkline_session::Principal;
 use trunkline_transport::Url;
 
-use super::connect_link::{ConnectLink, ConsentRequest, LinkStage, LoginProgress};
+use super::connect_link::{BrowserCookie, ConnectLink, LinkStage, LoginProgress};
 use super::html::{ConsentDetails, consent_page, message_page, token_page};
 use super::login_flow::{self, is_secret};
 use super::{LoginAudience, UserLogins};
@@ -34,8 +34,8 @@ const FORWARDED: [HeaderName; 2] =
 const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// A request of a browser.
-struct ConnectRequest<'a> {
-    parts: Parts,
+pub(super) struct ConnectRequest<'a> {
+    pub(super) parts: Parts,
     body: Bytes,
     /// The address that it came from.
     remote_address: Option<IpAddr>,
@@ -110,12 +110,13 @@ impl UserLogins {
             };
         }
         let shown = match &*link.stage.lock() {
-            LinkStage::Consent(consent) => has_cookie(&request.parts.headers, consent),
+            LinkStage::Consent(consent) => consent.browser.is_in(&request.parts.headers),
             _ => false,
         };
-        match shown {
-            true => self.ask_consent(link).await,
-            false => link.with_server(|server, _| token_page(server, &link.principal.to_string(), false)),
+        match (shown, self.sign_in_client(&link.principal)) {
+            (true, _) => self.ask_consent(link).await,
+            (false, Some(client)) => self.begin_sign_in(link, client).await,
+            (false, None) => link.with_server(|server, _| token_page(server, &user_name(link), false)),
         }
     }
 
@@ -133,7 +134,7 @@ impl UserLogins {
             Some(_) => {
                 link.count_wrong_token();
                 tracing::warn!(user = %link.principal, "a connect page was opened with a token of another user");
-                link.with_server(|server, _| token_page(server, &link.principal.to_string(), true))
+                link.with_server(|server, _| token_page(server, &user_name(link), true))
             }
             None => gone(),
         }
@@ -144,9 +145,9 @@ impl UserLogins {
     }
 
     /// Shows what the user logs in to. The authorization is begun, so that its scopes are known.
-    async fn ask_consent(&self, link: &Arc<ConnectLink>) -> Response<Bytes> {
+    pub(super) async fn ask_consent(&self, link: &Arc<ConnectLink>) -> Response<Bytes> {
         let known = match &*link.stage.lock() {
-            LinkStage::Fresh => None,
+            LinkStage::Fresh | LinkStage::SigningIn(_) => None,
             LinkStage::Consent(consent) => Some(consent.clone()),
             LinkStage::Authorizing(_) | LinkStage::Used => return gone(),
         };
@@ -167,11 +168,11 @@ impl UserLogins {
                 address,
                 issuer: &consent.page.issuer,
                 scopes: consent.page.scopes.iter().collect(),
-                user: &link.principal.to_string(),
+                user: &user_name(link),
                 form_key: consent.form_key.expose(),
             })
         });
-        set_cookie(response.headers_mut(), &consent, self.inner.base_url.get().map_or("", String::as_str));
+        consent.browser.set_in(response.headers_mut(), self.inner.base_url.get().map_or("", String::as_str));
         response
     }
 
@@ -180,10 +181,17 @@ impl UserLogins {
         let query = request.parts.uri.query().unwrap_or_default();
         let callback = AuthorizationCallback::from_query(query);
         let Some(link) = callback.state().and_then(|state| self.link_by_state(state)) else { return gone() };
+        let sign_in = match &*link.stage.lock() {
+            LinkStage::SigningIn(sign_in) => Some(sign_in.clone()),
+            _ => None,
+        };
+        if let Some(sign_in) = sign_in {
+            return self.finish_sign_in(&link, &sign_in, &callback, request).await;
+        }
         {
             let stage = link.stage.lock();
             let LinkStage::Authorizing(consent) = &*stage else { return gone() };
-            if !has_cookie(&request.parts.headers, consent) {
+            if !consent.browser.is_in(&request.parts.headers) {
                 return gone();
             }
             consent.flow.redirect(format!("{CALLBACK_PATH}?{query}"));
@@ -201,7 +209,7 @@ impl UserLogins {
 
 impl ConnectLink {
     /// Makes a page with the name and the address of the server.
-    fn with_server(&self, page: impl FnOnce(&str, &str) -> Response<Bytes>) -> Response<Bytes> {
+    pub(super) fn with_server(&self, page: impl FnOnce(&str, &str) -> Response<Bytes>) -> Response<Bytes> {
         match self.upstream.upgrade() {
             Some(upstream) => page(upstream.name().as_str(), &upstream.config().location.to_string()),
             None => gone(),
@@ -214,7 +222,7 @@ fn consent(link: &ConnectLink, request: &ConnectRequest<'_>, form_key: &str) -> 
     let mut stage = link.stage.lock();
     let consent = match &*stage {
         LinkStage::Consent(consent)
-            if is_secret(&consent.form_key, form_key) && has_cookie(&request.parts.headers, consent) =>
+            if is_secret(&consent.form_key, form_key) && consent.browser.is_in(&request.parts.headers) =>
         {
             consent.clone()
         }
@@ -227,7 +235,7 @@ fn consent(link: &ConnectLink, request: &ConnectRequest<'_>, form_key: &str) -> 
     response
 }
 
-fn gone() -> Response<Bytes> {
+pub(super) fn gone() -> Response<Bytes> {
     message_page(
         StatusCode::GONE,
         "This link is not valid",
@@ -236,7 +244,7 @@ fn gone() -> Response<Bytes> {
     )
 }
 
-fn failed(reason: &str) -> Response<Bytes> {
+pub(super) fn failed(reason: &str) -> Response<Bytes> {
     let sentence = format!("{reason}. Repeat what you did in your client to try again.");
     message_page(StatusCode::BAD_GATEWAY, "The login failed", &sentence)
 }
@@ -248,7 +256,7 @@ fn is_from_this_machine(request: &ConnectRequest<'_>) -> bool {
 }
 
 /// Reports whether a token belongs to a principal, by the rules of the endpoint itself.
-async fn is_token_of(request: &ConnectRequest<'_>, token: &str, principal: &Principal) -> bool {
+pub(super) async fn is_token_of(request: &ConnectRequest<'_>, token: &str, principal: &Principal) -> bool {
     let Ok(mut value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else { return false };
     value.set_sensitive(true);
     let mut parts = request.parts.clone();
@@ -257,26 +265,39 @@ async fn is_token_of(request: &ConnectRequest<'_>, token: &str, principal: &Prin
     authenticated.is_ok_and(|sender| sender.principal == *principal)
 }
 
-fn has_cookie(headers: &HeaderMap, consent: &ConsentRequest) -> bool {
-    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.any(|(name, value)| {
-        name.strip_prefix("__Host-").unwrap_or(name) == consent.cookie_name
-            && is_secret(&consent.cookie, value)
-    })
+/// Returns what the pages call the user of a link.
+fn user_name(link: &ConnectLink) -> String {
+    match &link.principal {
+        Principal::Named(name) => name.to_string(),
+        // A link for a hub with users is never one of an anonymous client.
+        Principal::Anonymous | Principal::Process => "the user of this machine".to_owned(),
+    }
 }
 
-/// Binds the login to the browser.
-fn set_cookie(headers: &mut HeaderMap, consent: &ConsentRequest, base_url: &str) {
-    let (prefix, secure) = if base_url.starts_with("https:") { ("__Host-", "; Secure") } else { ("", "") };
-    let cookie = format!(
-        "{prefix}{}={}; Path=/; Max-Age=600; HttpOnly; SameSite=Lax{secure}",
-        consent.cookie_name,
-        consent.cookie.expose()
-    );
-    if let Ok(mut value) = HeaderValue::try_from(cookie) {
-        value.set_sensitive(true);
-        headers.insert(SET_COOKIE, value);
+impl BrowserCookie {
+    /// Reports whether a request is of the browser.
+    pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
+        let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs =
+            values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.any(|(name, value)| {
+            name.strip_prefix("__Host-").unwrap_or(name) == self.name && is_secret(&self.value, value)
+        })
+    }
+
+    /// Binds a login to the browser that gets a response.
+    pub(super) fn set_in(&self, headers: &mut HeaderMap, base_url: &str) {
+        let (prefix, secure) =
+            if base_url.starts_with("https:") { ("__Host-", "; Secure") } else { ("", "") };
+        let cookie = format!(
+            "{prefix}{}={}; Path=/; Max-Age=600; HttpOnly; SameSite=Lax{secure}",
+            self.name,
+            self.value.expose()
+        );
+        if let Ok(mut value) = HeaderValue::try_from(cookie) {
+            value.set_sensitive(true);
+            headers.append(SET_COOKIE, value);
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use trunkline_auth::callback::AuthorizationCallback;
 use trunkline_auth::user_agent::{PreparedRedirect, UserAgent, UserAgentError};
 use trunkline_transport::Secret;
 
-use super::connect_link::{ConnectLink, ConsentRequest, LoginProgress, random_secret};
+use super::connect_link::{BrowserCookie, ConnectLink, ConsentRequest, LoginProgress, random_secret};
 
 /// The redirects of a login that wait to be read; a browser brings one.
 const MAX_REDIRECTS: usize = 4;
@@ -73,11 +73,9 @@ pub(super) async fn begin(link: &Arc<ConnectLink>, base_url: &str) -> Result<Con
         };
     };
     let state = AuthorizationCallback::from_url(&page.url).state().cloned();
-    let cookie_id = random_secret().ok_or_else(no_random)?;
     Ok(ConsentRequest {
         state: state.ok_or("the authorization request has no state")?,
-        cookie_name: format!("trunkline-{}", cookie_id.expose().get(..16).unwrap_or_default()),
-        cookie: random_secret().ok_or_else(no_random)?,
+        browser: BrowserCookie::random().ok_or_else(no_random)?,
         form_key: random_secret().ok_or_else(no_random)?,
         page,
         flow,

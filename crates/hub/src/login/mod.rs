@@ -17,12 +17,14 @@ mod connect_links;
 mod connect_page;
 mod html;
 mod login_flow;
+mod opener_sign_in;
 mod server_authorizer;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
+use trunkline_auth::sign_in::SignInClient;
 use trunkline_auth::token_store::{MemoryTokenStore, TokenStore};
 use trunkline_server::BoxFuture;
 use trunkline_session::Principal;
@@ -38,8 +40,8 @@ pub enum LoginAudience {
     /// All clients belong to the user of this machine, and no other machine can reach the hub. Connect pages open only on
     /// this machine.
     LocalUser,
-    /// Each principal is a user. A connect page opens after its opener has proved to be the principal, with the token
-    /// that its client uses.
+    /// Each principal is a user. A connect page opens after its opener has proved to be the principal: by signing in at
+    /// the issuer ([`UserLogins::set_sign_ins`]), or with the token that its client uses.
     EachPrincipal,
 }
 
@@ -70,6 +72,8 @@ struct LoginState {
     base_url: OnceLock<String>,
     opener: OnceLock<Box<PageOpener>>,
     links: Mutex<ConnectLinks>,
+    /// The clients with which openers of links sign in at the issuer of their principal.
+    sign_ins: Mutex<Vec<Arc<SignInClient>>>,
 }
 
 /// Starts to serve the pages, and returns their address.
@@ -84,6 +88,7 @@ impl UserLogins {
             base_url: OnceLock::new(),
             opener: OnceLock::new(),
             links: Mutex::default(),
+            sign_ins: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -96,6 +101,13 @@ impl UserLogins {
     /// Sets the address at which the pages are served, such as `https://hub.example.com`. Only the first one counts.
     pub fn set_base_url(&self, url: &str) {
         let _ = self.inner.base_url.set(url.trim_end_matches('/').to_owned());
+    }
+
+    /// Lets openers of connect pages prove to be a principal of an issuer by signing in there, with these clients. Their
+    /// redirect URI is that of the pages, `…/oauth/callback`. Principals of other issuers prove it with the token that
+    /// their client uses.
+    pub fn set_sign_ins(&self, clients: Vec<SignInClient>) {
+        *self.inner.sign_ins.lock() = clients.into_iter().map(Arc::new).collect();
     }
 
     /// Sets how the pages are made available when the first of them is needed, for a hub that is not served over HTTP.

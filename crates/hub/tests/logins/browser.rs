@@ -14,7 +14,7 @@ pub(crate) struct Browser {
 pub(crate) struct Page {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
-    location: Option<String>,
+    pub(crate) location: Option<String>,
 }
 
 impl Page {
@@ -80,6 +80,18 @@ impl Browser {
     pub(crate) async fn log_in(&mut self, link: &str, user: &str) -> Page {
         let page = self.get(link).await;
         self.consent(link, page, user).await
+    }
+
+    /// Opens a link, and signs in as a user of the hub's identity provider, up to the page after that.
+    pub(crate) async fn sign_in(&mut self, link: &str, user: &str) -> Page {
+        let sent = self.get(link).await;
+        let Some(location) = sent.location else { return sent };
+        let signed_in = self.get(&format!("{location}&as_user={user}")).await;
+        let back = self.get(&signed_in.location.unwrap()).await;
+        match back.location.clone() {
+            Some(location) => self.get(&location).await,
+            None => back,
+        }
     }
 
     /// Opens a link, proves to be a user of the hub, and logs in.

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use http::Response;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use trunkline_auth::decode_form;
 use trunkline_config::{AuthKind, ServerConfig};
 
 use crate::protected_server::ProtectedServer;
+use crate::raw_server;
 use crate::token_issuer::TokenIssuer;
 
 pub(crate) struct ExchangeServer {
@@ -28,16 +28,16 @@ struct ExchangeState {
 impl ExchangeServer {
     /// Starts an endpoint that issues tokens for a server: `token-of-NAME-…` becomes one of `NAME-there`.
     pub(crate) async fn start(server: &ProtectedServer) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let endpoint = format!("http://{}/exchange", listener.local_addr().unwrap());
         let (state, issuer) = (Arc::<Mutex<ExchangeState>>::default(), server.issuer.clone());
         let kept = state.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, kept.clone(), issuer.clone()));
-            }
-        });
-        Self { endpoint, state }
+        let origin = raw_server::start(move |_, request| {
+            let form = decode_form(&request.body).into_iter().collect();
+            let (status, answer) = respond(&mut kept.lock().unwrap(), &issuer, form);
+            let response = Response::builder().status(status).header("content-type", "application/json");
+            response.body(answer.to_string()).unwrap()
+        })
+        .await;
+        Self { endpoint: format!("{origin}/exchange"), state }
     }
 
     pub(crate) fn config(&self, server: &ProtectedServer) -> ServerConfig {
@@ -62,30 +62,6 @@ impl ExchangeServer {
     pub(crate) fn set_life(&self, seconds: u64) {
         self.state.lock().unwrap().life = Some(seconds);
     }
-}
-
-async fn answer(mut stream: TcpStream, state: Arc<Mutex<ExchangeState>>, issuer: Arc<TokenIssuer>) {
-    let mut received = Vec::new();
-    let body = loop {
-        let mut buffer = [0; 4096];
-        let count = stream.read(&mut buffer).await.unwrap();
-        received.extend_from_slice(&buffer[..count]);
-        let text = String::from_utf8(received.clone()).unwrap();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length =
-            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
-        if body.len() >= length.unwrap_or(0) {
-            break body.to_owned();
-        }
-    };
-    let form: HashMap<_, _> = decode_form(&body).into_iter().collect();
-    let (status, answer) = respond(&mut state.lock().unwrap(), &issuer, form);
-    let answer = answer.to_string();
-    let head = format!(
-        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        answer.len()
-    );
-    stream.write_all((head + &answer).as_bytes()).await.unwrap();
 }
 
 fn respond(state: &mut ExchangeState, issuer: &TokenIssuer, form: HashMap<String, String>) -> (u16, Value) {

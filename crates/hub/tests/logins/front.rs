@@ -106,15 +106,20 @@ impl Front {
     }
 
     /// Connects the client of a user.
-    pub(crate) async fn client(&self, builder: ClientBuilder, (_, token): (&str, &str)) -> Client {
-        let builder = builder.header("Authorization", format!("Bearer {token}"));
-        within(builder.connect(&*format!("{}/mcp", self.origin))).await.unwrap()
+    pub(crate) async fn client(&self, builder: ClientBuilder, user: (&str, &str)) -> Client {
+        connect(&self.origin, builder, user).await
     }
 
     /// Connects a client without a token.
     pub(crate) async fn local_client(&self, revision: Revision) -> Client {
         within(Client::builder().pin(revision).connect(&*format!("{}/mcp", self.origin))).await.unwrap()
     }
+}
+
+/// Connects the client of a user to the hub at an origin.
+pub(crate) async fn connect(origin: &str, builder: ClientBuilder, (_, token): (&str, &str)) -> Client {
+    let builder = builder.header("Authorization", format!("Bearer {token}"));
+    within(builder.connect(&*format!("{origin}/mcp"))).await.unwrap()
 }
 
 pub(crate) async fn tools(client: &Client) -> Vec<String> {

@@ -14,9 +14,12 @@ mod front;
 mod isolation;
 mod links;
 mod logged_in;
+mod processes;
 mod protected_server;
+mod raw_server;
 mod refreshing;
 mod shared_tokens;
+mod sign_in;
 mod token_issuer;
 mod url_required;
 

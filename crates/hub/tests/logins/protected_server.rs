@@ -79,8 +79,7 @@ impl ProtectedServer {
     }
 
     pub(crate) fn config(&self, name: &str) -> ServerConfig {
-        let endpoint = RemoteEndpoint::new(&*format!("{}/mcp", self.origin));
-        ServerConfig::new(ServerName::parse(name).unwrap(), ServerLocation::Endpoint(endpoint))
+        config_at(&self.origin, name)
     }
 
     /// Reports whether a client has ever sent this.
@@ -88,6 +87,12 @@ impl ProtectedServer {
         let sent = self.sent.lock().unwrap();
         sent.windows(text.len()).any(|window| window == text.as_bytes())
     }
+}
+
+/// Describes the server at an origin.
+pub(crate) fn config_at(origin: &str, name: &str) -> ServerConfig {
+    let endpoint = RemoteEndpoint::new(&*format!("{origin}/mcp"));
+    ServerConfig::new(ServerName::parse(name).unwrap(), ServerLocation::Endpoint(endpoint))
 }
 
 /// Copies connections, and keeps what clients send.

@@ -2,6 +2,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -38,7 +39,8 @@ pub(super) async fn serve(
     args.check_paths()?;
     let settings = serving.auth_settings()?;
     let has_auth = args.auth.is_some() || settings.is_some();
-    let InboundAuth { authenticator, protected_resource, tokens, table } = InboundAuth::new(args, settings)?;
+    let InboundAuth { authenticator, protected_resource, tokens, table } =
+        InboundAuth::new(args, settings, serving.logins.as_ref())?;
     let tls = args.tls()?;
     let has_secret_files = args.has_secret_files() || has_auth;
     let hangups = has_secret_files.then(super::install_hangups).transpose()?;
@@ -55,7 +57,12 @@ pub(super) async fn serve(
     let mut options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
-    if let (Some(logins), Some(resource)) = (&serving.logins, &options.protected_resource) {
+    let resource = options
+        .protected_resource
+        .clone()
+        .map(Arc::new)
+        .or_else(|| options.authenticator.protected_resource());
+    if let (Some(logins), Some(resource)) = (&serving.logins, &resource) {
         logins.set_base_url(&origin_of(resource.resource()));
     }
     let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;

@@ -25,6 +25,7 @@ pub use self::authenticator::{MAX_INTROSPECTIONS, ResourceServer};
 pub use self::dpop::{DpopMode, DpopOptions};
 pub use self::error::ResourceServerError;
 pub use self::options::ResourceServerOptions;
+pub use self::verified_token::issuer_of_principal;
 pub use trunkline_auth::access_token::{IntrospectionCredentials, TokenRules, TokenTyping};
 pub use trunkline_auth::issuer::{TokenCheck, TrustedIssuer, TrustedIssuerError};
 pub use trunkline_auth::jose::{AlgorithmSet, SignatureAlgorithm};

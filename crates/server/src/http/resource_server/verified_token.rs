@@ -55,6 +55,14 @@ impl VerifiedToken {
     }
 }
 
+/// Returns the issuer of a principal, if it is one of an access token.
+pub fn issuer_of_principal(principal: &Principal) -> Option<&str> {
+    match principal {
+        Principal::Named(name) => name.split_once(' ').map(|(issuer, _)| issuer),
+        Principal::Anonymous | Principal::Process => None,
+    }
+}
+
 /// Returns the principal of an issuer and a subject. An issuer has no space, so that no two pairs have one name, and
 /// no static token has a name with one.
 fn principal(issuer: &str, subject: &str) -> Principal {

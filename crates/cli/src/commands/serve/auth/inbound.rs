@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use trunkline_hub::UserLogins;
 use trunkline_server::http::resource_server::ResourceServer;
 use trunkline_server::http::{AnonymousAuthenticator, Authenticator, BearerTokens, ProtectedResource};
 
@@ -28,6 +29,8 @@ pub(in crate::commands::serve) struct ReloadableAuth {
     resource: String,
     endpoint_path: String,
     tokens: Option<BearerTokens>,
+    /// The connect pages, at which users sign in at the issuers.
+    logins: Option<UserLogins>,
 }
 
 impl InboundAuth {
@@ -38,6 +41,7 @@ impl InboundAuth {
     pub(in crate::commands::serve) fn new(
         args: &HttpArgs,
         settings: Option<AuthSettings>,
+        logins: Option<&UserLogins>,
     ) -> Result<Self, CliFailure> {
         if settings.is_some() && args.insecure_no_auth {
             return Err(CliFailure::configuration("`--insecure-no-auth` contradicts the table [auth]")
@@ -71,8 +75,15 @@ impl InboundAuth {
             ))
         })?;
         let authenticator = Arc::new(server.clone());
-        let settings = Mutex::new(settings);
-        let table = ReloadableAuth { server, settings, resource, endpoint_path, tokens: static_tokens };
+        let table = ReloadableAuth {
+            server,
+            settings: Mutex::new(settings),
+            resource,
+            endpoint_path,
+            tokens: static_tokens,
+            logins: logins.cloned(),
+        };
+        table.update_sign_ins();
         Ok(Self { authenticator, protected_resource: None, tokens, table: Some(table) })
     }
 }
@@ -107,6 +118,12 @@ fn public_url(
 }
 
 impl ReloadableAuth {
+    fn update_sign_ins(&self) {
+        if let Some(logins) = &self.logins {
+            logins.set_sign_ins(self.settings.lock().sign_ins(&self.resource));
+        }
+    }
+
     /// Returns the file of the table.
     pub(in crate::commands::serve) fn path(&self) -> PathBuf {
         self.settings.lock().file.clone()
@@ -130,6 +147,8 @@ impl ReloadableAuth {
         self.server.replace(options).map_err(|error| error.to_string())?;
         let count = new.table.issuers.len();
         *settings = new;
+        drop(settings);
+        self.update_sign_ins();
         Ok(Some(format!("{count} {}", if count == 1 { "issuer" } else { "issuers" })))
     }
 }

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use trunkline_auth::sign_in::SignInClient;
 use trunkline_config::{ConfigFile, ConfigProblem, ConfigSection, ConfigVariables};
 use trunkline_server::http::BearerTokens;
 use trunkline_server::http::resource_server::{
@@ -31,6 +32,10 @@ impl AuthSettings {
         for (at, issuer) in table.issuers.iter().enumerate() {
             algorithms(issuer)
                 .map_err(|what| section.problem(&["issuers", &at.to_string(), "algorithms"], what))?;
+            if issuer.connect_client_secret.is_some() && issuer.connect_client_id.is_none() {
+                let what = "`connect_client_secret` needs `connect_client_id`";
+                return Err(section.problem(&["issuers", &at.to_string(), "connect_client_secret"], what));
+            }
             if issuer.jwks.is_some() && issuer.introspection.is_some() {
                 let what = "an issuer has either `jwks` or `introspection`";
                 return Err(section.problem(&["issuers", &at.to_string(), "jwks"], what));
@@ -86,12 +91,34 @@ impl AuthSettings {
             DpopSetting::Required => DpopMode::Required,
         });
         options.dpop.requires_nonce = table.dpop_nonce;
-        let mut dial = DialOptions::default();
-        dial.extra_roots = table.ca.as_deref().map(|path| self.resolve(path));
-        options.dialer = Dialer::new(dial);
+        options.dialer = self.dialer();
         options.issuers =
             table.issuers.iter().map(|issuer| trusted(issuer, resource)).collect::<Result<_, _>>()?;
         Ok(options)
+    }
+}
+
+impl AuthSettings {
+    /// Returns the clients with which users of the issuers sign in to open connect pages.
+    pub(super) fn sign_ins(&self, resource: &str) -> Vec<SignInClient> {
+        let sign_in = |issuer: &IssuerTable| {
+            Some(SignInClient {
+                issuer: issuer.issuer.clone(),
+                client_id: issuer.connect_client_id.clone()?,
+                client_secret: issuer.connect_client_secret.as_ref().map(|text| Secret::new(text.expose())),
+                resource: resource.to_owned(),
+                scopes: self.table.required_scopes.iter().map(String::as_str).collect(),
+                dialer: self.dialer(),
+            })
+        };
+        self.table.issuers.iter().filter_map(sign_in).collect()
+    }
+
+    /// Returns how issuers are connected to.
+    fn dialer(&self) -> Dialer {
+        let mut dial = DialOptions::default();
+        dial.extra_roots = self.table.ca.as_deref().map(|path| self.resolve(path));
+        Dialer::new(dial)
     }
 }
 

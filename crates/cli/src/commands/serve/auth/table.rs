@@ -62,6 +62,10 @@ pub(super) struct IssuerTable {
     /// Whether JWTs must have the type `at+jwt`.
     #[serde(default)]
     pub(super) typ: TypSetting,
+    /// A web client of the hub at the issuer, with which users sign in to open connect pages.
+    pub(super) connect_client_id: Option<String>,
+    /// Its secret; use a variable.
+    pub(super) connect_client_secret: Option<ConfigText>,
 }
 
 /// The type that JWTs must have.

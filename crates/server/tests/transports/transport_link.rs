@@ -33,7 +33,7 @@ pub(crate) enum TransportLink {
     Sse {
         address: SocketAddr,
         messages: String,
-        events: EventReader,
+        events: Box<EventReader>,
     },
     Streamable(StreamableLink),
 }
@@ -77,7 +77,7 @@ impl TransportLink {
             }
             "sse" => {
                 let (events, messages) = open_sse(service.address, &headers).await;
-                Self::Sse { address: service.address, messages, events }
+                Self::Sse { address: service.address, messages, events: Box::new(events) }
             }
             "websocket" => Self::over(open_websocket(service.address, &headers).await),
             _ => {

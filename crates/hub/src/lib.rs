@@ -26,6 +26,7 @@ mod relay;
 mod scope;
 mod upstream;
 
+pub use trunkline_auth::sign_in::SignInClient;
 pub use trunkline_config as config;
 
 pub use self::access::{AccessDecision, AccessItem, AccessRules, AccessStep, RuleMismatch};

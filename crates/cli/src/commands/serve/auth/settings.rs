@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
-use trunkline_auth::sign_in::SignInClient;
 use trunkline_config::{ConfigFile, ConfigProblem, ConfigSection, ConfigVariables};
+use trunkline_hub::SignInClient;
 use trunkline_server::http::BearerTokens;
 use trunkline_server::http::resource_server::{
     AlgorithmSet, DpopMode, IntrospectionCredentials, ResourceServerOptions, SignatureAlgorithm, TokenRules,

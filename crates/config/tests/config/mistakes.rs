@@ -23,7 +23,7 @@ fn toml_errors_have_a_position_and_a_suggestion() {
         (
             "[colours]\n",
             "t.toml:1:2: key `colours`: `colours` is not a known key; known keys are `servers`, `commands`, `policy`, \
-             `manifests`, `serve`, `store`, `audit`, `auth`, `limits`, `access`",
+             `manifests`, `serve`, `store`, `vault`, `audit`, `auth`, `limits`, `access`",
         ),
         (
             "[limits]\nprincipal = '60'\n",

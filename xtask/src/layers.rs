@@ -38,7 +38,9 @@ const PROTOCOL_MAY_USE: &[&str] =
     &["base64", "bytes", "bytestring", "itoa", "memchr", "serde", "serde_json", "smallvec", "thiserror"];
 
 /// How many packages `Cargo.lock` may hold; raising this is a decision, so it shows in a diff.
-const MAX_PACKAGES: usize = 301;
+///
+/// 52 of them belong to `keyring`, which only builds with the feature `keychain` have.
+const MAX_PACKAGES: usize = 353;
 
 /// The layer of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,6 +19,8 @@ pub(crate) struct VaultTable {
     file: Option<PathBuf>,
     /// The files of the keys that seal it, at least 32 secret bytes each: the first seals, all of them open.
     key_files: Vec<PathBuf>,
+    /// Whether the key is in the keychain of the system.
+    keychain: bool,
 }
 
 /// Where logins are stored, and where the key that seals them comes from.
@@ -28,6 +30,7 @@ pub(crate) struct VaultSettings {
     pub(super) file: Option<PathBuf>,
     /// By default those of the environment, else none.
     key_files: Vec<PathBuf>,
+    uses_keychain: bool,
 }
 
 impl VaultSettings {
@@ -45,7 +48,11 @@ impl VaultSettings {
         if let Some(at) = table.key_files.iter().position(is_empty) {
             return Err(section.problem(&["key_files", &at.to_string()], "it is empty"));
         }
+        if table.keychain && !table.key_files.is_empty() {
+            return Err(section.problem(&["keychain"], "there are `key_files` as well; a vault has either"));
+        }
         Ok(Self {
+            uses_keychain: table.keychain,
             file: table.file.map(|file| folder.join(file)),
             key_files: table.key_files.iter().map(|file| folder.join(file)).collect(),
         })
@@ -70,6 +77,9 @@ impl VaultSettings {
     /// # Errors
     /// A key file cannot be used.
     pub(super) fn key(&self) -> Result<StoreKey, CliFailure> {
+        if self.uses_keychain {
+            return keychain_key();
+        }
         if !self.key_files.is_empty() {
             return StoreKey::from_files(&self.key_files)
                 .map_err(|error| CliFailure::configuration(format!("`vault.key_files`: {error}")));
@@ -80,4 +90,22 @@ impl VaultSettings {
                 .map_err(|error| CliFailure::configuration(format!("{KEY_VARIABLE}: {error}"))),
         }
     }
+}
+
+/// The name of the key in the keychain.
+#[cfg(feature = "keychain")]
+const KEYCHAIN_NAME: &str = "vault key";
+
+#[cfg(feature = "keychain")]
+fn keychain_key() -> Result<StoreKey, CliFailure> {
+    // The library blocks, which a thread of a runtime must not.
+    let reading = std::thread::spawn(|| StoreKey::from_keychain(KEYCHAIN_NAME));
+    let key = reading.join().map_err(|_| CliFailure::configuration("the keychain cannot be used"))?;
+    key.map_err(|error| CliFailure::configuration(format!("`vault.keychain`: {error}")))
+}
+
+#[cfg(not(feature = "keychain"))]
+fn keychain_key() -> Result<StoreKey, CliFailure> {
+    Err(CliFailure::configuration("`vault.keychain`: this build has no keychain")
+        .hint("build with `--features keychain`, or use `key_files`"))
 }

@@ -35,6 +35,8 @@ pub enum StoreProtection {
     Plain,
     /// The file is sealed; the key is in this file.
     KeyFile(PathBuf),
+    /// The file is sealed; the key is in the keychain of the system.
+    Keychain,
 }
 
 impl fmt::Display for StoreProtection {
@@ -42,6 +44,7 @@ impl fmt::Display for StoreProtection {
         match self {
             Self::Plain => f.write_str("plain file, mode 0600"),
             Self::KeyFile(path) => write!(f, "sealed, key in {}", path.display()),
+            Self::Keychain => f.write_str("sealed, key in the keychain"),
         }
     }
 }
@@ -67,6 +70,9 @@ pub enum StoreKeyError {
     /// No key file was given.
     #[error("no key file was given")]
     Empty,
+    /// The keychain of the system cannot be used.
+    #[error("the keychain cannot be used: {0}")]
+    Keychain(String),
 }
 
 impl StoreKey {
@@ -88,6 +94,17 @@ impl StoreKey {
         }
         let first = first.ok_or(StoreKeyError::Empty)?;
         Ok(Self { keys, protection: StoreProtection::KeyFile(first) })
+    }
+
+    /// Reads the key of a name from the keychain of the system: Keychain Services, the Credential Manager or the Secret
+    /// Service. If it has none, one is made there.
+    ///
+    /// # Errors
+    /// The keychain is locked or not there, or has something else by this name.
+    #[cfg(feature = "keychain")]
+    pub fn from_keychain(name: &str) -> Result<Self, StoreKeyError> {
+        let secret = super::keychain::read_or_create(name, KEY_BYTES)?;
+        Ok(Self { keys: vec![derive_key(&secret)], protection: StoreProtection::Keychain })
     }
 
     /// Returns how a store with this key is protected.
@@ -142,8 +159,12 @@ fn read_key(path: &Path) -> Result<Zeroizing<[u8; KEY_BYTES]>, StoreKeyError> {
     if secret.len() < KEY_BYTES {
         return Err(StoreKeyError::TooShort(path.to_owned()));
     }
-    let digest = Sha256::new_with_prefix(b"trunkline token store key").chain_update(&*secret).finalize();
-    Ok(Zeroizing::new(digest.into()))
+    Ok(derive_key(&secret))
+}
+
+fn derive_key(secret: &[u8]) -> Zeroizing<[u8; KEY_BYTES]> {
+    let digest = Sha256::new_with_prefix(b"trunkline token store key").chain_update(secret).finalize();
+    Zeroizing::new(digest.into())
 }
 
 impl fmt::Debug for StoreKey {

@@ -8,6 +8,8 @@ mod content;
 mod envelope;
 mod error;
 mod key;
+#[cfg(feature = "keychain")]
+mod keychain;
 mod locks;
 mod replace;
 

@@ -5,6 +5,7 @@ use super::active_tokens::ActiveTokens;
 use super::client_auth::client_authentication;
 use super::error::AuthorizationError;
 use crate::revocation::{RevokedToken, read_revocation, revocation_request};
+use crate::token_response::TokenResponseError;
 use crate::token_store::{TokenKey, TokenStoreError};
 
 /// A login that was ended.
@@ -22,6 +23,9 @@ pub struct EndedLogin {
 pub enum RevocationOutcome {
     /// The authorization server accepts them no more.
     Revoked,
+    /// The refresh token is revoked; the authorization server revokes no access tokens, and this one is valid until it
+    /// expires.
+    RefreshTokenOnly,
     /// The authorization server has no revocation: they are valid until they expire.
     Unsupported,
     /// The authorization server could not be reached, or refused.
@@ -84,6 +88,14 @@ impl Authorizer {
             };
             match response.map(|response| read_revocation(&response)) {
                 Ok(Ok(())) => {}
+                // Servers cannot revoke access tokens that others validate (RFC 7009 §2.2.1).
+                Ok(Err(TokenResponseError::Refused(error)))
+                    if token == RevokedToken::Access
+                        && active.tokens.refresh_token.is_some()
+                        && error.code() == "unsupported_token_type" =>
+                {
+                    return Ok(RevocationOutcome::RefreshTokenOnly);
+                }
                 Ok(Err(error)) => return failed(error.to_string()),
                 Err(error) => return failed(error.to_string()),
             }

@@ -114,9 +114,11 @@ async fn log_in_through(
 ) -> Result<bool, CliFailure> {
     let link = match hub.login_link(&target.typed) {
         Ok(link) => link,
-        // It has users, or is of an earlier version.
+        // It is of an earlier version.
         Err(AdminError::Refused(failure)) if failure.kind == AdminFailureKind::Request => return Ok(false),
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            return Err(CliFailure::from(error).hint("to use the server without the hub, log in to its URL"));
+        }
     };
     print_stderr(&format!(
         "Log in in the browser; if it does not open, visit:\n  {}\nWaiting for the login. Ctrl-C cancels it.\n",

@@ -121,6 +121,9 @@ fn print_warning(login: &EndedLogin) {
     let issuer = escape_line(&login.key.issuer);
     match &login.revocation {
         RevocationOutcome::Revoked => {}
+        RevocationOutcome::RefreshTokenOnly => print_stderr(&format!(
+            "warning: {issuer} revokes no access tokens; the removed one stays valid until it expires\n"
+        )),
         RevocationOutcome::Unsupported => print_stderr(&format!(
             "warning: {issuer} has no revocation; the removed tokens stay valid until they expire\n"
         )),
@@ -135,6 +138,9 @@ fn print_warning(login: &EndedLogin) {
 fn as_json(login: &EndedLogin) -> serde_json::Value {
     let (revoked, reason) = match &login.revocation {
         RevocationOutcome::Revoked => (true, None),
+        RevocationOutcome::RefreshTokenOnly => {
+            (true, Some("the authorization server revokes no access tokens".to_owned()))
+        }
         RevocationOutcome::Unsupported => {
             (false, Some("the authorization server has no revocation".to_owned()))
         }

@@ -166,7 +166,7 @@ impl UpstreamFailure {
         let reason = match error {
             // The resolved address contains the values of variables, which are often secrets; `reach` does not.
             Error::Authorization(error) if error.needs_login() => {
-                "a user has to log in: run `trunkline login` for it, or call its tool `login`".to_owned()
+                "a user has to log in: call its tool `login`; at a hub without users, `trunkline login` does the same".to_owned()
             }
             Error::Unreachable(unreachable) => format!("cannot connect to {reach}: {}", unreachable.cause),
             _ => error.to_string(),

@@ -96,6 +96,16 @@ fn logout_without_the_authorization_server_removes_the_tokens_with_a_warning() {
 }
 
 #[test]
+fn logout_with_access_tokens_that_cannot_be_revoked_says_so() {
+    let setup = LoginSetup::logged_in("logout_refresh_only");
+    setup.server.set_fault(super::oauth_server::ServerFault::NoAccessRevocation);
+    let finished = setup.run(&["logout", &setup.server.url()]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("revokes no access tokens"), "{finished:?}");
+    assert_eq!(setup.server.revoked(), ["secret-refresh-1"]);
+}
+
+#[test]
 fn a_client_that_is_registered_by_hand_is_used_again_without_options() {
     let setup = LoginSetup::new("login_client");
     setup.server.set_fault(super::oauth_server::ServerFault::NoRegistration);

@@ -109,6 +109,9 @@ fn operator_ends_the_logins_of_one_user_with_and_without_a_running_hub() {
         setup.open_link(address, link.unwrap_or_else(|| panic!("{asked}")), Some(token));
         assert_eq!(echo(address, token), "hi");
     }
+    let local = setup.run(&["login", "shop"]);
+    assert_eq!(local.code, Some(5), "{local:?}");
+    assert!(local.stderr.contains("the running hub has users"), "{local:?}");
     let stored = std::fs::read_to_string(setup.home.join("vault/tokens.json")).unwrap();
     assert!(!stored.contains("secret-") && !stored.contains("shop"), "{stored}");
     assert!(!setup.store().exists(), "they are in the vault alone");
@@ -147,6 +150,13 @@ fn vaults_that_cannot_be_used_keep_the_hub_from_starting() {
         ("file = \"vault/tokens.json\"\nkey_files = [\"vault/key\"]", 3, "vault"),
         ("key_files = [\"short\"]", 3, "`vault.key_files`"),
         ("key_files = [\"none\"]", 3, "`vault.key_files`"),
+        (
+            "keychain = true\nkey_files = [\"short\"]",
+            3,
+            "key `vault.keychain`: there are `key_files` as well",
+        ),
+        #[cfg(not(feature = "keychain"))]
+        ("keychain = true", 3, "this build has no keychain"),
         ("file = \"\"", 3, "key `vault.file`: it is empty"),
         ("path = \"x\"", 3, "vault.path"),
     ] {

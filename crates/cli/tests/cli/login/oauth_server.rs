@@ -32,6 +32,8 @@ pub(crate) enum ServerFault {
     RefusedCodes,
     /// The revocation endpoint fails.
     NoRevocation,
+    /// The revocation endpoint revokes refresh tokens alone.
+    NoAccessRevocation,
     /// A call needs a scope that no token has.
     NeedsScope,
 }
@@ -165,6 +167,13 @@ fn answer(stream: TcpStream, address: SocketAddr, state: &Mutex<ServerState>) {
         ("POST", "/token") => token(&stream, &request.body, &mut locked),
         ("POST", "/revoke") if locked.fault == ServerFault::NoRevocation => {
             respond(&stream, "503 Service Unavailable", &[], "");
+        }
+        ("POST", "/revoke")
+            if locked.fault == ServerFault::NoAccessRevocation
+                && parameter(&request.body, "token_type_hint").as_deref() == Some("access_token") =>
+        {
+            let error = json!({ "error": "unsupported_token_type" });
+            respond(&stream, "400 Bad Request", &[], &error.to_string());
         }
         ("POST", "/revoke") => {
             let token = parameter(&request.body, "token").unwrap();

@@ -22,8 +22,8 @@ impl Gateway {
     /// Makes a link at which the user of this machine logs in to a server.
     pub(super) async fn make_login_link(&self, server: &str) -> AdminResponse {
         if self.logins().audience() != LoginAudience::LocalUser {
-            let what = "the hub has users, who log in through their own clients".to_owned();
-            return AdminResponse::Failed(AdminFailure { kind: AdminFailureKind::Request, what });
+            let what = "the running hub has users, who log in through their own clients".to_owned();
+            return login_failed(what);
         }
         // The owner of the socket is the user whom the hub serves.
         let link = match self.hub().login_link(server, &Principal::Process).await {

@@ -18,6 +18,7 @@ mod start_deadline;
 
 use std::collections::HashMap;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -63,6 +64,8 @@ pub(crate) struct ChannelServer<C> {
     principal: Principal,
     /// Distinguishes its client from others without a session.
     id: SessionId,
+    /// The address of the peer, if the channel is over a network.
+    remote_address: Option<IpAddr>,
     env: Env,
     /// What the credential of the client grants.
     grant: Option<Arc<AccessGrant>>,
@@ -107,6 +110,7 @@ impl<C: Channel> ChannelServer<C> {
             core,
             principal,
             id: SessionId::random(),
+            remote_address: None,
             env,
             grant: None,
             channel,
@@ -287,7 +291,8 @@ impl<C: Channel> ChannelServer<C> {
                 self.start_deadline = None;
                 let (principal, env) = (self.principal.clone(), self.env.clone());
                 let grant = self.grant.clone();
-                let sender = RequestOrigin { principal, connection: Some(self.id), env, grant };
+                let (connection, remote_address) = (Some(self.id), self.remote_address);
+                let sender = RequestOrigin { principal, connection, remote_address, env, grant };
                 let begun = modern::begin(&self.core, request, admitted, sender);
                 self.begin(begun.hold_permit(reserved), cx);
             }

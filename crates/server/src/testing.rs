@@ -29,6 +29,7 @@ pub(crate) fn caller(revision: Revision, capabilities: &Value) -> Caller {
         request_id: None,
         session: None,
         connection: None,
+        remote_address: None,
         state_id: None,
         log_level: None,
         progress_token: None,

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use tokio::time::Instant;
 use trunkline_client::config::pinned_era;
@@ -11,6 +12,7 @@ use trunkline_session::{Principal, SessionId};
 use super::Upstream;
 use super::connection::ConnectionScope;
 use super::era::{choose_era, default_era};
+use super::eviction::SlotOwner;
 use super::input::InputSet;
 use super::listing_key::ListingKey;
 use super::roots::{KnownRoots, roots_digest};
@@ -25,6 +27,8 @@ pub(crate) struct CallerProfile {
     principal: Principal,
     session: Option<SessionId>,
     connection: Option<SessionId>,
+    /// The host that it came from; `None` if that is this one, where a proxy may stand before the hub.
+    host: Option<IpAddr>,
     /// Its own era, or the one in which its resumed call began.
     era: Era,
     /// Whether the server may request input within the call that the connection is for.
@@ -51,8 +55,8 @@ pub(crate) struct CallerDetails {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PoolKey {
     pub(super) scope: ConnectionScope,
-    /// The client that the connections count against for eviction; `None` if they are shared or unassigned.
-    pub(super) owner: Option<ClientKey>,
+    /// The owner that the connections count against for eviction; `None` if they are shared or unassigned.
+    pub(super) owner: Option<SlotOwner<ClientKey>>,
     pub(super) input: InputSet,
     /// The era of the connections.
     pub(super) era: Era,
@@ -68,12 +72,14 @@ pub(super) enum ClientKey {
     Connection(SessionId),
     /// All clients of a principal that cannot be recognised from one call to the next.
     Principal(Principal),
+    /// All anonymous clients from one host, which may have as many sessions as it likes.
+    Host(IpAddr),
 }
 
 impl ClientKey {
     /// Reports whether another call is certainly of the same client.
     pub(super) fn is_same_client(&self, other: &Self) -> bool {
-        !matches!(self, Self::Principal(_)) && self == other
+        !matches!(self, Self::Principal(_) | Self::Host(_)) && self == other
     }
 
     /// Reports whether another call may require input beside one of this client.
@@ -91,6 +97,7 @@ impl CallerProfile {
                 principal: caller.principal.clone(),
                 session: caller.session,
                 connection: caller.connection,
+                host: caller.remote_host().filter(|host| !host.is_loopback()),
                 era: caller.revision.era(),
                 allows_input: false,
                 log_level: caller.log_level,
@@ -125,7 +132,9 @@ impl CallerProfile {
     pub(super) fn party_key(&self, anonymous: AnonymousClients) -> ClientKey {
         match SharingScope::decide(&self.principal, self.session.or(self.connection), anonymous) {
             Some(SharingScope::Principal(principal)) => ClientKey::Principal(principal),
-            Some(SharingScope::Client(_)) | None => self.client_key(),
+            Some(SharingScope::Client(_)) | None => {
+                self.host.map_or_else(|| self.client_key(), ClientKey::Host)
+            }
         }
     }
 
@@ -196,6 +205,7 @@ impl CallerProfile {
                 Some(ClientKey::Principal(self.principal.clone()))
             }
         };
+        let owner = owner.map(|client| SlotOwner { party: self.party_key(anonymous), client });
         PoolKey { scope: connection_scope, owner, input, era }
     }
 }
@@ -250,6 +260,7 @@ impl PoolKey {
             ConnectionScope::Principal(principal) => Some(ClientKey::Principal(principal.clone())),
             ConnectionScope::Session(session) => Some(ClientKey::Session(*session)),
         };
+        let owner = owner.map(SlotOwner::alone);
         Self { scope: scope.clone(), owner, input: InputSet::default(), era: default_era() }
     }
 

@@ -12,7 +12,7 @@ use trunkline_server::ChangeSubscriber;
 use trunkline_session::{Principal, SessionId};
 
 use super::caller_profile::{ClientKey, PoolKey};
-use super::eviction::SlotUse;
+use super::eviction::{SlotOwner, SlotUse};
 use super::input::InputSet;
 use super::listing_key::ListingKey;
 use super::roots::{KnownRoots, RootsDigest, UpstreamRoots};
@@ -67,7 +67,7 @@ pub(crate) struct UpstreamConnection {
     pub(crate) running_calls: Arc<RunningCalls>,
     pub(super) started_at: Instant,
     scope: Mutex<ConnectionScope>,
-    owner: Mutex<Option<ClientKey>>,
+    owner: Mutex<Option<SlotOwner<ClientKey>>>,
     /// Whether an input request identifies its call, so that any number of calls may require input at the same time.
     attributes_requests: bool,
     input_turn: Mutex<InputTurnState>,
@@ -216,7 +216,7 @@ impl UpstreamConnection {
     }
 
     /// Returns the client that the connection counts against for eviction.
-    pub(super) fn owner(&self) -> Option<ClientKey> {
+    pub(super) fn owner(&self) -> Option<SlotOwner<ClientKey>> {
         self.owner.lock().clone()
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::caller_profile::{ClientKey, PoolKey};
 use super::connection::UpstreamConnection;
+use super::eviction::SlotOwner;
 use super::fair_queue::{FairQueue, QueuePosition};
 use super::roots::RootsDigest;
 
@@ -15,7 +16,7 @@ use super::roots::RootsDigest;
 /// become free.
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
-    /// The party is the principal of a client, or the client itself among strangers.
+    /// The party is the principal of a client; among strangers the host, or the client itself behind a proxy on this host.
     queue: Mutex<FairQueue<ClientKey, ClientKey, WaitListEntry>>,
     /// The number of waiting calls, so that a connection that becomes free need not lock an empty queue.
     count: AtomicUsize,
@@ -95,7 +96,7 @@ impl WaitList {
     }
 
     /// Returns the owners of waiting calls that need a slot.
-    pub(super) fn owners_waiting_for_slot(&self) -> Vec<ClientKey> {
+    pub(super) fn owners_waiting_for_slot(&self) -> Vec<SlotOwner<ClientKey>> {
         let queue = self.lock();
         let waiting = queue.in_order().filter(|(.., waiter)| waiter.need.needs_slot);
         waiting.filter_map(|(.., waiter)| waiter.need.pool_key.owner.clone()).collect()

@@ -20,6 +20,7 @@ mod era_listings;
 mod eras;
 mod failing_servers;
 mod forwarding;
+mod hosts;
 mod isolation;
 mod library;
 mod linked_resources;

@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::ser::SerializeStruct as _;
@@ -10,6 +11,7 @@ use trunkline_session::{Principal, SessionId};
 use crate::access_grant::AccessGrant;
 use crate::caller_identity::CallerIdentity;
 use crate::env::Env;
+use crate::party::address_key;
 
 /// The sender of the latest request of a call, and the metadata of that request.
 ///
@@ -32,6 +34,9 @@ pub struct Caller {
     /// The connection that the request came over, if that outlives the request: a pipe, a WebSocket, or a channel
     /// within this process. A request of Streamable HTTP has none.
     pub connection: Option<SessionId>,
+    /// The address that the request came from, if it came over a network: that of a proxy, if one stands before the
+    /// server. For a legacy session over HTTP it is the address that the session was opened from.
+    pub remote_address: Option<IpAddr>,
     /// The id under which state may be kept for this caller between calls: that of its cookie, or else of its
     /// legacy session. It locates the state, and grants no access to it.
     pub state_id: Option<SessionId>,
@@ -50,6 +55,12 @@ impl Caller {
     /// Returns the client's declared capabilities; none, if the declaration is not legible.
     pub fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities::read(&self.capabilities, self.revision).unwrap_or_default()
+    }
+
+    /// Returns the host that the request came from: its address, or the network of an IPv6 address, of which one host has
+    /// as many addresses as it likes.
+    pub fn remote_host(&self) -> Option<IpAddr> {
+        self.remote_address.map(address_key)
     }
 
     /// Returns the scopes of the caller's token; none, if it has no token or one without scopes.

@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use trunkline_protocol::Revision;
@@ -15,6 +16,12 @@ impl<C: Channel> ChannelServer<C> {
     /// Sets the variables that the client sent when it opened the channel.
     pub(crate) fn with_env(mut self, env: Env) -> Self {
         self.env = env;
+        self
+    }
+
+    /// Sets the address of the peer.
+    pub(crate) fn with_remote_address(mut self, address: Option<IpAddr>) -> Self {
+        self.remote_address = address;
         self
     }
 

@@ -104,7 +104,9 @@ impl<C: Channel> ChannelServer<C> {
             }
             Ok(handshake) => {
                 let state = SessionState::new(&self.core, &handshake.record, self.env.clone(), self.state_id);
-                let session = Arc::new(LiveSession::new(handshake.record, state, now()));
+                let session = Arc::new(
+                    LiveSession::new(handshake.record, state, now()).with_address(self.remote_address),
+                );
                 tracing::info!(session = %session.id().short(), revision = %session.revision(), "session opened");
                 self.subscription = Some(session.subscription(&*self.core.handler));
                 self.session = Some(session);

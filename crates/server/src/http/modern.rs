@@ -26,7 +26,8 @@ impl HttpServiceInner {
             Err(refusal) => return ready_message(modern::refuse(Some(&request.id), &refusal), false),
         };
         let (principal, grant) = (post.sender.principal.clone(), post.sender.grant.clone());
-        let origin = RequestOrigin { principal, connection: None, env, grant };
+        let remote_address = post.head.remote_address();
+        let origin = RequestOrigin { principal, connection: None, remote_address, env, grant };
         let begun = modern::begin(&self.core, request, validated, origin);
         self.follow_start(post, begun.hold_permit(reserved))
     }

@@ -1,4 +1,5 @@
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,19 +112,19 @@ impl HttpServiceInner {
         }
         let env = self.env(head)?;
         let permit = self.web_sockets.quota.acquire_for(&sender.principal).ok_or(Refusal::TOO_MANY)?;
-        let core = self.core.clone();
+        let (core, address) = (self.core.clone(), head.remote_address());
         self.web_sockets.spawn(async move {
             let _permit = permit;
             match handing {
                 UpgradeSource::Native(handover) => {
                     let Some((socket, ahead)) = handover.upgraded().await else { return };
-                    serve(core, socket, ahead, sender, env).await;
+                    serve(core, (socket, address), ahead, sender, env).await;
                 }
                 #[cfg(feature = "hyper")]
                 UpgradeSource::Hyper(upgrade) => {
                     let Ok(upgraded) = upgrade.await else { return };
                     let stream = hyper_util::rt::TokioIo::new(upgraded);
-                    serve(core, stream, Bytes::new(), sender, env).await;
+                    serve(core, (stream, address), Bytes::new(), sender, env).await;
                 }
             }
         });
@@ -134,7 +135,7 @@ impl HttpServiceInner {
 /// Serves an upgraded connection until it ends.
 async fn serve(
     core: Arc<ServerCore>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    (stream, address): (impl AsyncRead + AsyncWrite + Unpin + Send + 'static, Option<IpAddr>),
     ahead: Bytes,
     sender: Authenticated,
     env: Env,
@@ -143,7 +144,8 @@ async fn serve(
     let channel = WebSocketChannel::with_bytes(stream, ahead, WebSocketRole::Server, limit).await;
     let credential_end = AccessGrant::end(sender.grant.as_ref());
     let server = ChannelServer::new(core, sender.principal, channel).with_env(env).ended_by_owner();
-    let mut server = server.with_grant(sender.grant).with_start_timeout(start_timeout);
+    let server = server.with_remote_address(address).with_grant(sender.grant);
+    let mut server = server.with_start_timeout(start_timeout);
     let mut closing = CloseReason::GoingAway;
     let served = match credential_end {
         None => (&mut server).await,

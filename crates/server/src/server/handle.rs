@@ -214,6 +214,7 @@ fn local_call(method: Method, members: JsonObject, states: Arc<StateStores>) -> 
         request_id: None,
         session: None,
         connection: None,
+        remote_address: None,
         state_id: None,
         log_level: None,
         progress_token: None,

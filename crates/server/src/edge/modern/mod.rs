@@ -4,6 +4,7 @@ mod call;
 mod listen;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
 
@@ -33,6 +34,7 @@ pub(crate) struct RequestOrigin {
     pub(crate) principal: Principal,
     /// The connection, if that outlives the request.
     pub(crate) connection: Option<SessionId>,
+    pub(crate) remote_address: Option<IpAddr>,
     pub(crate) env: Env,
     /// What the credential of the request grants.
     pub(crate) grant: Option<Arc<AccessGrant>>,
@@ -137,7 +139,7 @@ fn begin_call(
     core: &Arc<ServerCore>,
     request: Request,
     admitted: ValidatedRequest,
-    RequestOrigin { principal, connection, env, grant }: RequestOrigin,
+    RequestOrigin { principal, connection, remote_address, env, grant }: RequestOrigin,
 ) -> Result<MessageStart, Refusal> {
     let mut in_flight = core.admit_call(&principal)?;
     let Request { id, params, .. } = request;
@@ -149,6 +151,7 @@ fn begin_call(
         request_id: Some(id.clone()),
         session: None,
         connection,
+        remote_address,
         state_id: None,
         log_level: admitted.log_level,
         progress_token: meta::progress_token(params.meta.as_ref()),

@@ -162,6 +162,7 @@ impl HttpServiceInner {
         let server = ChannelServer::new(self.core.clone(), principal.clone(), channel);
         let server = server
             .with_state_id(state_id)
+            .with_remote_address(head.remote_address())
             .with_env(env)
             .with_grant(sender.grant.clone())
             .ended_by_owner()

@@ -26,6 +26,7 @@ use crate::party::ClientParty;
 /// Idle, it holds empty tables that have allocated nothing.
 pub(crate) struct LiveSession {
     record: SessionRecord,
+    remote_address: Option<IpAddr>,
     party: ClientParty,
     level: AtomicU8,
     last_used: AtomicU64,
@@ -78,6 +79,7 @@ impl LiveSession {
     pub(crate) fn new(record: SessionRecord, state: SessionState, now: Timestamp) -> Self {
         let level = record.log_level.unwrap_or(LoggingLevel::Info);
         Self {
+            remote_address: None,
             party: ClientParty::new(&record.principal, None),
             record,
             level: AtomicU8::new(level as u8),
@@ -93,6 +95,7 @@ impl LiveSession {
 
     /// Sets the address that it was opened from.
     pub(crate) fn with_address(mut self, address: Option<IpAddr>) -> Self {
+        self.remote_address = address;
         self.party = ClientParty::new(&self.record.principal, address);
         self
     }
@@ -143,6 +146,7 @@ impl LiveSession {
             request_id: Some(request.clone()),
             session: Some(self.record.id),
             connection: None,
+            remote_address: self.remote_address,
             state_id: Some(self.state.states.id()),
             log_level: self.level(),
             progress_token,

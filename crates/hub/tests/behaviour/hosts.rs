@@ -1,0 +1,100 @@
+//! Anonymous clients of several hosts, which compete for connections to a server.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use trunkline_hub::AnonymousClients::Isolated;
+use trunkline_hub::HubLimits;
+use trunkline_server::http::{HttpServerOptions, HttpService, RemoteAddress};
+
+use crate::support::{
+    OLD, ScriptReply, TestServers, lazy, quick, script, serve_hub, text_result, until, within,
+};
+
+/// A session of a client at some address.
+struct HostSession<'s> {
+    service: &'s HttpService,
+    address: RemoteAddress,
+    id: Option<String>,
+}
+
+impl<'s> HostSession<'s> {
+    async fn open(service: &'s HttpService, address: &str) -> Self {
+        let mut session = Self { service, address: RemoteAddress(address.parse().unwrap()), id: None };
+        let params = json!({
+            "protocolVersion": OLD.as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+        });
+        let (id, _) = session.post("initialize", &params).await;
+        session.id = id;
+        session
+    }
+
+    async fn post(&self, method: &str, params: &Value) -> (Option<String>, String) {
+        let mut request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .extension(self.address);
+        if let Some(id) = &self.id {
+            request = request.header("mcp-session-id", id).header("mcp-protocol-version", OLD.as_str());
+        }
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let request = request.body(Full::new(Bytes::from(message.to_string()))).unwrap();
+        let response = within(self.service.handle(request)).await;
+        assert_eq!(response.status(), 200);
+        let id = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+        let body = within(response.into_body().collect()).await.unwrap().to_bytes();
+        (id, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// Calls the server, and returns over which connection it was called.
+    async fn call(&self) -> String {
+        let (_, body) = self.post("tools/call", &json!({ "name": "a__t", "arguments": {} })).await;
+        let json = &body[body.find('{').unwrap()..=body.rfind('}').unwrap()];
+        let answer: Value = serde_json::from_str(json).unwrap();
+        answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+    }
+}
+
+#[tokio::test]
+async fn host_with_many_sessions_never_evicts_the_only_connection_of_another() {
+    let town = TestServers::default();
+    let (heard, opener) = script(|peer, message| match message["method"].as_str() {
+        Some("tools/call") => ScriptReply::Result(text_result(&peer.number.to_string())),
+        _ => ScriptReply::AsUsual,
+    });
+    town.add_script("a", opener, OLD);
+    let hub = town.hub_for(Isolated, HubLimits { connections_per_server: 4, ..quick() });
+    within(hub.set_servers(vec![lazy("a")])).await;
+    let service = serve_hub(&hub).http_service(HttpServerOptions::default());
+    let one = HostSession::open(&service, "192.0.2.1").await;
+    let ones = one.call().await;
+    // Any address of the network of a host is that host.
+    for number in 0..12 {
+        let other = HostSession::open(&service, &format!("2001:db8::{number:x}")).await;
+        assert_ne!(other.call().await, ones);
+    }
+    assert_eq!(one.call().await, ones, "its process goes on as it was");
+    until(|| heard.open() <= 4).await;
+}
+
+#[tokio::test]
+async fn clients_behind_a_proxy_on_the_same_host_are_counted_each() {
+    let town = TestServers::default();
+    let (_heard, opener) = script(|peer, message| match message["method"].as_str() {
+        Some("tools/call") => ScriptReply::Result(text_result(&peer.number.to_string())),
+        _ => ScriptReply::AsUsual,
+    });
+    town.add_script("a", opener, OLD);
+    let hub = town.hub_for(Isolated, HubLimits { connections_per_server: 2, ..quick() });
+    within(hub.set_servers(vec![lazy("a")])).await;
+    let service = serve_hub(&hub).http_service(HttpServerOptions::default());
+    let direct = HostSession::open(&service, "192.0.2.1").await;
+    let first = direct.call().await;
+    // With three parties and two connections, the longest idle one is evicted.
+    for _ in 0..2 {
+        HostSession::open(&service, "127.0.0.1").await.call().await;
+    }
+    assert_ne!(direct.call().await, first);
+}

@@ -64,7 +64,7 @@ struct UpstreamRootsState {
     /// Whether a call was served before, so that the session is past its beginning.
     has_served_call: bool,
     /// Callers with different roots were active when the server requested them, so that it was sent none; or it was
-    /// sent the roots of a caller that cannot be recognised by them in its next call.
+    /// sent the roots of a caller that cannot be recognised by them in its next call; or none came in time.
     is_tainted: bool,
 }
 
@@ -123,8 +123,11 @@ impl UpstreamRoots {
                 roots = providing => roots,
             }
         };
-        let roots = tokio::time::timeout(self.answer_timeout, provided).await.unwrap_or_default();
+        let roots = tokio::time::timeout(self.answer_timeout, provided).await;
         let mut state = self.lock();
+        // Roots that come with a call came too late, and would never be requested again in this session.
+        state.is_tainted |= roots.is_err() && state.source.is_none();
+        let roots = roots.unwrap_or_default();
         state.is_waiting = false;
         state.sent.get_or_insert(roots_digest(&roots));
         roots
@@ -348,6 +351,7 @@ mod tests {
         let no_caller = session(None);
         assert_eq!(no_caller.answer().await, roots(&[]));
         assert!(no_caller.provide(roots(&["c"])), "what comes too late is told as a change");
+        assert!(no_caller.is_tainted(), "its next call gets a session that is sent them");
     }
 
     #[tokio::test]

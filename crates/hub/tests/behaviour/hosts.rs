@@ -51,8 +51,9 @@ impl<'s> HostSession<'s> {
     /// Calls the server, and returns over which connection it was called.
     async fn call(&self) -> String {
         let (_, body) = self.post("tools/call", &json!({ "name": "a__t", "arguments": {} })).await;
-        let json = &body[body.find('{').unwrap()..=body.rfind('}').unwrap()];
-        let answer: Value = serde_json::from_str(json).unwrap();
+        // The response is JSON, or an event stream with one event.
+        let data = body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(&body);
+        let answer: Value = serde_json::from_str(data).unwrap();
         answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
     }
 }

@@ -72,7 +72,7 @@ enum CurrentEvent {
     #[default]
     Buffered,
     /// The event is too large, and its data is searched for what it is.
-    Searched(MemberSearch),
+    Searched(Box<MemberSearch>),
     /// The event was refused already.
     Discarded,
 }
@@ -223,7 +223,7 @@ impl SseDecoder {
         }
         let mut search = MemberSearch::default();
         search.push(self.data.as_deref().unwrap_or_default());
-        self.current = CurrentEvent::Searched(search);
+        self.current = CurrentEvent::Searched(Box::new(search));
         self.discard_event();
         let line = std::mem::take(&mut self.line);
         self.search(&line);

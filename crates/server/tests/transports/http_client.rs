@@ -58,13 +58,13 @@ pub(crate) async fn status(
 /// Reads the events of a response.
 pub(crate) struct EventReader {
     body: Incoming,
-    decoder: SseDecoder,
+    decoder: Box<SseDecoder>,
     held: Bytes,
 }
 
 impl EventReader {
     pub(crate) fn new(response: Response<Incoming>) -> Self {
-        Self { body: response.into_body(), decoder: SseDecoder::new(8 << 20), held: Bytes::new() }
+        Self { body: response.into_body(), decoder: Box::new(SseDecoder::new(8 << 20)), held: Bytes::new() }
     }
 
     /// Returns the name and data of the next event that has any; `None` when the stream is over.

@@ -26,6 +26,7 @@ mod member_case;
 pub mod meta;
 mod method;
 pub mod model;
+mod rate_limit;
 pub mod refusal;
 mod request_id;
 mod revision;

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::time::Duration;
 
 use crate::error_code;
 use crate::json::{JsonObject, JsonWriter, RawJson};
@@ -38,9 +37,6 @@ const REQUIRED: &str = "requiredCapabilities";
 
 /// The member of a refusal's data that names the scopes of an operation.
 const REQUIRED_SCOPES: &str = "requiredScopes";
-
-/// The member of a refusal's data that names the time until a retry, in milliseconds.
-const RETRY_AFTER_MS: &str = "retryAfterMs";
 
 /// The member of a result's `_meta` that holds the error which the result replaces.
 const REFUSAL_META: &str = "trunkline/refusal";
@@ -240,35 +236,6 @@ impl Refusal {
     pub fn required_scopes_in(response: &RawJson) -> Option<Vec<String>> {
         let mut error = response.members().ok()?.take("error")?.members().ok()?;
         error.take("data")?.members().ok()?.take(REQUIRED_SCOPES)?.decode().ok()
-    }
-
-    /// Refuses a call beyond a rate limit, of the caller or of a server that it names, and says when to retry.
-    #[cold]
-    pub fn rate_limited(wait: Duration, server: Option<&str>) -> Self {
-        let wait_ms = u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        let mut writer = JsonWriter::with_capacity(96);
-        writer.open_object();
-        for (key, text) in [("reason", Some("rate_limited")), ("upstream", server)] {
-            if let Some(text) = text {
-                writer.plain_key(key);
-                writer.string(text);
-            }
-        }
-        writer.member("retryable", &RawJson::TRUE);
-        writer.plain_key(RETRY_AFTER_MS);
-        writer.unsigned(wait_ms);
-        writer.close_object();
-        let limited = server.map_or_else(|| "this caller".to_owned(), |server| format!("server `{server}`"));
-        let seconds = wait_ms.div_ceil(1000);
-        let message = format!("the rate limit of {limited} is used up; try again in {seconds} s");
-        Self::RATE_LIMITED.with_message(message).with_data(writer.into_raw())
-    }
-
-    /// Returns when to retry, if [`Refusal::rate_limited`] made the error of a response.
-    pub fn retry_after_in(response: &RawJson) -> Option<Duration> {
-        let mut error = response.members().ok()?.take("error")?.members().ok()?;
-        let wait = error.take("data")?.members().ok()?.take(RETRY_AFTER_MS)?.decode().ok()?;
-        Some(Duration::from_millis(wait))
     }
 
     /// Refuses a feature that the client and the server of a bridge do not share, and names it and both revisions.

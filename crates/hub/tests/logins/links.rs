@@ -68,7 +68,9 @@ async fn links_expire() {
     let front = Front::for_local_user(vec![server.config("notes")]).await;
     let link = within(front.hub.login_link("notes", &Principal::Process)).await.unwrap();
     let mut browser = Browser::default();
-    assert_eq!(browser.get(link.url()).await.status, StatusCode::OK);
+    let page = browser.get(link.url()).await;
+    assert_eq!(page.status, StatusCode::OK);
+    assert!(page.text.contains("<strong>the user of this machine</strong>"), "{}", page.text);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(601)).await;
     tokio::time::resume();

@@ -57,14 +57,7 @@ pub(super) async fn serve(
     let mut options =
         HttpServerOptions { authenticator, protected_resource, tls, ..http_options(args, address.ip()) };
     session_store::attach_sessions(serving.store.as_ref(), &mut options);
-    let resource = options
-        .protected_resource
-        .clone()
-        .map(Arc::new)
-        .or_else(|| options.authenticator.protected_resource());
-    if let (Some(logins), Some(resource)) = (&serving.logins, &resource) {
-        logins.set_base_url(&origin_of(resource.resource()));
-    }
+    set_page_origin(serving, &options);
     let admin = bind_admin(args, has_auth, host, probes(ProbeAudience::Operators), &options).await?;
     let warning = options.warning(address.ip());
     let secrets = SecretFiles::new(args, tokens, table, &options, host, serving.store.as_ref());
@@ -108,6 +101,15 @@ fn write_ready_fd(descriptor: u32, address: SocketAddr) -> Result<(), CliFailure
         CliFailure::configuration(format!("cannot write to descriptor {descriptor}: {error}"))
             .hint("use one that is open for writing, as in `--ready-fd 3 3>FILE`")
     })
+}
+
+/// Serves the connect pages at the public address, if it is known.
+fn set_page_origin(serving: &PreparedService<'_>, options: &HttpServerOptions) {
+    let of_tokens = || options.authenticator.protected_resource();
+    let resource = options.protected_resource.clone().map(Arc::new).or_else(of_tokens);
+    if let (Some(logins), Some(resource)) = (&serving.logins, &resource) {
+        logins.set_base_url(&origin_of(resource.resource()));
+    }
 }
 
 /// Refuses to serve several users with the logins of one: the tokens of one user must never serve another.

@@ -1,7 +1,7 @@
 use crate::codec::Dialect;
 use crate::json::{JsonKind, JsonObject, JsonWriter, RawJson};
 
-use super::field::{ModelField as _, ModelValue as _, ObjectReader, write_list};
+use super::field::{ModelField as _, ModelValue as _, ObjectReader, write_list, write_rest};
 use super::{Content, MalformedModel, ResourceContents};
 
 /// The result of a tool call.
@@ -218,8 +218,12 @@ pub struct CompleteResult {
     pub total: Option<u64>,
     /// There are more than these.
     pub has_more: Option<bool>,
+    /// Members of `completion` that no revision defines, in order.
+    pub completion_rest: JsonObject,
     /// The `_meta` of the wire format.
     pub meta: Option<JsonObject>,
+    /// Members that no revision defines, in order.
+    pub rest: JsonObject,
 }
 
 impl CompleteResult {
@@ -240,11 +244,12 @@ impl CompleteResult {
         let completion: RawJson = outer.take("completion")?;
         let read = |raw| {
             let mut inner = ObjectReader::open(raw)?;
-            Ok((inner.take_list("values")?, inner.take("total")?, inner.take("hasMore")?))
+            let (values, total) = (inner.take_list("values")?, inner.take("total")?);
+            let has_more = inner.take("hasMore")?;
+            Ok(Self { values, total, has_more, completion_rest: inner.0, ..Self::default() })
         };
-        let (values, total, has_more) =
-            read(&completion).map_err(|e: MalformedModel| e.within("completion"))?;
-        Ok(Self { values, total, has_more, meta: outer.take("_meta")? })
+        let result = read(&completion).map_err(|e: MalformedModel| e.within("completion"))?;
+        Ok(Self { meta: outer.take("_meta")?, rest: outer.0, ..result })
     }
 
     /// Writes the result in a dialect, without the members of every result.
@@ -264,7 +269,9 @@ impl CompleteResult {
         write_list(shown, dialect, writer);
         self.total.write_field("total", dialect, writer);
         has_more.write_field("hasMore", dialect, writer);
+        write_rest(&self.completion_rest, &["values", "total", "hasMore"], writer);
         writer.close_object();
+        write_result_rest(&self.rest, &["completion"], writer);
     }
 }
 

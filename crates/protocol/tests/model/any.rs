@@ -254,6 +254,14 @@ pub(super) fn read_result() -> impl Strategy<Value = ReadResourceResult> {
 }
 
 pub(super) fn complete_result() -> impl Strategy<Value = CompleteResult> {
-    (vec(text(), 0..4), of(any::<u64>()), of(any::<bool>()), meta())
-        .prop_map(|(values, total, has_more, meta)| CompleteResult { values, total, has_more, meta })
+    (vec(text(), 0..4), of(any::<u64>()), of(any::<bool>()), unknown(), meta(), unknown()).prop_map(
+        |(values, total, has_more, completion_rest, meta, rest)| CompleteResult {
+            values,
+            total,
+            has_more,
+            completion_rest,
+            meta,
+            rest,
+        },
+    )
 }
